@@ -21,6 +21,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 # part. Further arguments for it: `make test ARGS="-k compact"`.
 JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)
 ARGS ?=
+PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 # pip: exact versions, checked by hash, quietly. What has a setup.py only is built as newer releases of pip build it
 # anyway; older ones would build it in a way of their own, and print a paragraph of advice about that.
@@ -31,16 +32,25 @@ UV_VERSION := 0.13.9
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint house format coverage bench contract pins clean
+.PHONY: help demo test test-unit test-e2e test-clients lint house format coverage bench contract pins clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(RUNTIME) ## install the agent and see it work: no key, no network
 	@$(BIN)/acp-agent demo $(ARGS)
 
 test: $(DEV) $(NPM) ## install everything and run the whole test suite
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+	$(PYTEST) $(ARGS)
+
+test-unit: $(DEV) ## the tests that start no process
+	$(PYTEST) -m "not process and not clients" $(ARGS)
+
+test-e2e: $(DEV) ## those that start the agent, or another process
+	$(PYTEST) -m process $(ARGS)
+
+test-clients: $(DEV) $(NPM) ## those with npm's clients, SDKs and a browser
+	$(PYTEST) -m clients $(ARGS)
 
 lint: $(DEV) ## style, types, import contracts, generated code, figures
 	$(BIN)/ruff check .

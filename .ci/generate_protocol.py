@@ -1,5 +1,4 @@
-"""Regenerates _words.py, _incoming.py and _outgoing.py of acp_agent/protocol/v1, and the first two of
-acp_agent/protocol/v2, from the pinned official schemas of those versions of ACP.
+"""Regenerates _words.py and _models.py of acp_agent/protocol/v1 and v2 from the pinned official schemas of ACP.
 
     python .ci/generate_protocol.py                        write the modules from each room's schema.json
     python .ci/generate_protocol.py --check                change nothing; fail where something is out of date
@@ -7,8 +6,8 @@ acp_agent/protocol/v2, from the pinned official schemas of those versions of ACP
                                                            first take over a new schema from the package's own file,
                                                            and what UNSTABLE names from its unstable one
 
-The models are in two modules, by what an agent reads and what it writes, so that an agent pays for the first alone.
-The second is for clients; nobody here is one of version 2.
+There are models of what an agent reads; what it writes, tests check against the schemas themselves. Version 2 imports
+from version 1 what is the same there.
 """
 
 from __future__ import annotations
@@ -39,15 +38,14 @@ def main() -> int:
         files |= take_over(
             options.schema.read_bytes(), ROOMS / f"v{options.protocol}", options.version, options.unstable
         )
+    generator: Generator | None = None
     for version, methods in (("v1", METHODS + UNSTABLE), ("v2", V2_METHODS + UNSTABLE)):
         room = ROOMS / version
         path = room / "schema.json"
         schema = json.loads(files.get(path) or path.read_text(encoding="utf-8"))
-        generator = Generator(schema["$defs"], version, methods)
+        generator = Generator(schema["$defs"], version, methods, first=generator)
         files[room / "_words.py"] = formatted(generator.words())
-        files[room / "_incoming.py"] = formatted(generator.models(incoming=True))
-        if version == "v1":
-            files[room / "_outgoing.py"] = formatted(generator.models(incoming=False))
+        files[room / "_models.py"] = formatted(generator.models())
     stale = [path for path, text in files.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     for path in stale:
         if options.check:

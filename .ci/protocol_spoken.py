@@ -37,5 +37,7 @@ UNSTABLE_ALTERNATIVES = {
 # Their properties that it does not speak.
 LEFT_OUT = {("ForkSessionRequest", "systemPrompt")}
 
-# What is read and written without a model: it carries messages of another protocol.
-PLAIN = {"mcp/message"}
+# What is read without a model: the first line, messages of another protocol, and what is not looked at.
+PLAIN = {"initialize", "mcp/message", "$/cancel_request", "fs/write_text_file", "terminal/kill", "terminal/release"}
+# Definitions that are read past: nothing is done with them.
+UNREAD = {"Annotations", "Icon"}

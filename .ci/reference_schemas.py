@@ -6,23 +6,25 @@ Does not know where the files are.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, get_args
 
-from pydantic import BaseModel
+from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 from reference_words import EVENTS, HANDLERS
 
-from acp_agent.config import schema as config
-from acp_agent.config.hook_events import OnError
-from acp_agent.hooks import params, rule_schema
-from acp_agent.hooks.events import ALIASES, EVENT_NAMES, OBSERVED
+from acp_agent.config.forms import Section
+from acp_agent.config.hook_events import ALIASES, EVENT_NAMES, OBSERVED, OnError
+from acp_agent.config.load import USER_ONLY_KEYS
+from acp_agent.config.settings import HookCommand, Settings
+from acp_agent.hooks import rules
 from acp_agent.hooks.handlers import builtin_handlers, known_handlers
 from acp_agent.recipes import front_matter
-from acp_agent.recipes.front_matter import HandlerSection, HookSection
-from acp_agent.recipes.model import EXTERNAL
+from acp_agent.recipes.front_matter import HookSection
+from acp_agent.recipes.model import EXTERNAL, NamedHandler
 from acp_agent.schemas import SchemaName
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -38,8 +40,14 @@ class Generator(GenerateJsonSchema):
         return False
 
 
-def schema_of(model: type[BaseModel], name: SchemaName, description: str) -> Schema:
-    whole = tidied(model.model_json_schema(schema_generator=Generator))
+def json_schema(model: type) -> Schema:
+    """What pydantic makes of a model, or of a class of the settings, whose descriptions are docstrings."""
+    Section.__pydantic_config__["use_attribute_docstrings"] = True
+    return json.loads(json.dumps(TypeAdapter(model).json_schema(schema_generator=Generator)).replace("\\n", " "))
+
+
+def schema_of(model: type, name: SchemaName, description: str) -> Schema:
+    whole = tidied(json_schema(model))
     return {"$schema": DRAFT, "$id": f"urn:acp-agent:schema:{name}", "description": description, **whole}
 
 
@@ -68,18 +76,68 @@ def tidied(node: Any, *, names: bool = False) -> Any:
     return made
 
 
-def config_schema(model: type[BaseModel], name: SchemaName, description: str) -> Schema:
-    schema = schema_of(model, name, description)
+def config_schema(name: SchemaName, description: str) -> Schema:
+    schema = schema_of(Settings, name, description)
+    for section in (schema, *schema["$defs"].values()):
+        for key, part in section["properties"].items():
+            if key not in section.get("required", ()):
+                section["properties"][key] = or_null(part)
+    if name == "project":
+        for key in USER_ONLY_KEYS:
+            del schema["properties"][key]
+        schema["properties"]["mode"]["anyOf"][0]["enum"] = ["plan", "ask"]
+        schema["$defs"] = {key: part for key, part in schema["$defs"].items() if key in used(schema)}
+    one, group = hook_schemas()
+    schema["$defs"] = dict(sorted({**schema["$defs"], "HookCommand": one, "HookGroup": group}.items()))
+    forms = {
+        "type": "array",
+        "items": {"anyOf": [{"$ref": f"#/$defs/{name}"} for name in ("HookCommand", "HookGroup")]},
+    }
     hooks = schema["properties"]["hooks"]["anyOf"][0]
-    hooks["properties"] = by_event(hooks["additionalProperties"], (*EVENT_NAMES, *ALIASES))
+    hooks["properties"] = by_event(forms, (*EVENT_NAMES, *ALIASES))
     hooks["additionalProperties"] = False
     scripted = {"properties": {"kind": {"const": "scripted"}}, "required": ["kind"]}
     script = {"properties": {"script": {"type": "string"}}, "required": ["script"]}
-    if "ProviderSection" in schema["$defs"]:
-        schema["$defs"]["ProviderSection"] |= {"if": scripted, "then": script, "else": {"not": script}}
-    if "McpServerSection" in schema["$defs"]:
-        schema["$defs"]["McpServerSection"] |= a_program_or_an_address()
+    if "ProviderSettings" in schema["$defs"]:
+        schema["$defs"]["ProviderSettings"] |= {"if": scripted, "then": script, "else": {"not": script}}
+    if "McpServer" in schema["$defs"]:
+        schema["$defs"]["McpServer"] |= a_program_or_an_address()
     return schema
+
+
+def hook_schemas() -> tuple[Schema, Schema]:
+    """A command, and several with a matcher in Claude Code's form."""
+    one = tidied(json_schema(HookCommand))
+    for key in one["properties"].keys() - one["required"]:
+        one["properties"][key] = or_null(one["properties"][key])
+    keys = {key: part for key, part in one["properties"].items() if key != "matcher"}
+    about = {"description": "of Claude Code's form; means nothing here"}
+    ignored = {"type": {"const": "command", **about}, "statusMessage": {**about}}
+    grouped = {**one, "properties": {**keys, **ignored}}
+    commands = {"description": "commands with this matcher", "type": "array", "items": grouped}
+    properties = {"matcher": one["properties"]["matcher"], "hooks": commands}
+    group = {"type": "object", "properties": properties, "required": ["hooks"], "additionalProperties": False}
+    return one, group
+
+
+def or_null(part: Schema) -> Schema:
+    """Null is the same as leaving a key out."""
+    if re.search("null|None", str(part.get("anyOf", ""))):
+        return part
+    about = {key: part[key] for key in ("description", "title") if key in part}
+    return {"anyOf": [{key: value for key, value in part.items() if key not in about}, {"type": "null"}], **about}
+
+
+def used(schema: Schema) -> set[str]:
+    """The names of the definitions that a schema leads to."""
+    found: set[str] = set()
+    waiting = [schema["properties"]]
+    while waiting:
+        for name in re.findall(r"'#/\$defs/(\w+)'", str(waiting.pop())):
+            if name not in found:
+                found.add(name)
+                waiting.append(schema["$defs"][name])
+    return found
 
 
 def a_program_or_an_address() -> Schema:
@@ -100,27 +158,21 @@ def by_event(value: Schema, words: Iterable[str]) -> Schema:
     return {word: {"description": EVENTS[events[word]][0], **value} for word in words}
 
 
-def as_written(part: Schema) -> Schema:
-    """A parameter that is a text is taken as it is written: without quotes, an editor may see a number in it."""
-    if str(part.get("pattern", "")).endswith("$"):  # of a certain ending, which no number has
-        return part
-    changed = {**part, "anyOf": [as_written(each) for each in part["anyOf"]]} if "anyOf" in part else dict(part)
-    types = [part["type"]] if isinstance(part.get("type"), str) else part.get("type", [])
-    return {**changed, "type": [*types, "number", "boolean"]} if "string" in types else changed
-
-
 def recipe_schema() -> Schema:
     schema = schema_of(front_matter.FrontMatter, "recipe", "The front matter of a recipe of acp-agent.")
     schema["$defs"].pop("HookSection")
-    schema["$defs"].pop("HandlerSection")
+    schema["$defs"].pop("NamedHandler")
+    for section in (schema, *schema["$defs"].values()):
+        for key in section.get("properties", {}).keys() - section.get("required", ()):
+            section["properties"][key] = or_null(section["properties"][key])
+    for key in ("allowed_tools", "allowed_commands"):
+        listed, _ = schema["properties"][key].pop("anyOf")
+        schema["properties"][key] |= listed
     handlers = builtin_handlers()
     _, parameters = models_json_schema(
-        [(model, "validation") for model in params.HANDLER_PARAMS.values()], schema_generator=Generator
+        [(model, "validation") for model in builtin_handlers().values()], schema_generator=Generator
     )
     models = tidied(parameters)["$defs"]
-    for model in models.values():
-        for name, part in model.get("properties", {}).items():
-            model["properties"][name] = as_written(part)
     schema["$defs"] |= models
     properties: Schema = {}
     for word, names in known_handlers(handlers.values()).items():
@@ -128,15 +180,15 @@ def recipe_schema() -> Schema:
             event = {**EVENT_NAMES, **ALIASES}[word]
             schema["$defs"][f"at_{event}"] = at_event(sorted(names))
             properties |= by_event({"$ref": f"#/$defs/at_{event}"}, [word])
-    hooks = schema["properties"]["hooks"]
+    hooks = schema["properties"]["hooks"]["anyOf"][0]
     hooks.update({"properties": properties, "additionalProperties": False})
     return schema
 
 
 def at_event(names: list[str]) -> Schema:
     """What may stand below an event: one handler with its parameters, or several."""
-    words = {key: plain(field.description) for key, field in HookSection.model_fields.items()}
-    once = {"type": "boolean", "description": words["once"]}
+    words = {key: plain(part["description"]) for key, part in json_schema(HookSection)["properties"].items()}
+    once = or_null({"type": "boolean", "description": words["once"]})
     one = [handler_schema(name, words["handler"], {"once": once, "handlers": {"type": "null"}}) for name in names]
     external = handler_schema(EXTERNAL, words["handlers"], {}, {"type": "object", "maxProperties": 0})
     alone = [name for name in names if takes_nothing(name)]
@@ -157,7 +209,8 @@ def at_event(names: list[str]) -> Schema:
                 "allOf": [{"contains": {"not": external_item}}],
             },
             "handler": {"type": "null"},
-            "params": {"type": "object", "maxProperties": 0},
+            "params": {"type": "null"},
+            "on_error": {"type": "null"},
             "once": once,
         },
         "required": ["handlers"],
@@ -167,34 +220,39 @@ def at_event(names: list[str]) -> Schema:
 
 
 def handler_schema(name: str, description: str, more: Schema, parameters: Schema | None = None) -> Schema:
-    said = parameters or {"$ref": f"#/$defs/{params.HANDLER_PARAMS[name].__name__}"}
-    words = plain(HandlerSection.model_fields["params"].description)
-    means = plain(HandlerSection.model_fields["on_error"].description)
+    said = parameters or {"$ref": f"#/$defs/{builtin_handlers()[name].__name__}"}
+    words, means = (
+        plain(json_schema(NamedHandler)["properties"][key]["description"]) for key in ("params", "on_error")
+    )
     on_error = {"enum": [*get_args(OnError)], "description": means}
     return {
         "type": "object",
         "properties": {
             "handler": {"const": name, "description": plain(HANDLERS.get(name, description))},
-            "params": {**said, "description": words},
-            **({} if name == EXTERNAL else {"on_error": on_error}),
+            "params": or_null({**said, "description": words})
+            if takes_nothing(name)
+            else {**said, "description": words},
+            "on_error": {"enum": ["ask", None]} if name == EXTERNAL else or_null(on_error),
             **more,
         },
-        "required": ["handler"] if name == EXTERNAL or takes_nothing(name) else ["handler", "params"],
+        "required": ["handler"] if takes_nothing(name) else ["handler", "params"],
         "additionalProperties": False,
     }
 
 
 def takes_nothing(handler: str) -> bool:
     """Whether a handler may be named without parameters."""
+    if handler == EXTERNAL:
+        return True
     try:
-        params.HANDLER_PARAMS[handler].model_validate({})
+        builtin_handlers()[handler].model_validate({})
     except ValueError:
         return False
     return True
 
 
 def rule_file_schema() -> Schema:
-    schema = schema_of(rule_schema.Rule, "rule", "Rules of acp-agent: hooks in YAML, one or a list of them.")
+    schema = schema_of(rules.Rule, "rule", "Rules of acp-agent: hooks in YAML, one or a list of them.")
     rule = {key: schema.pop(key) for key in ("type", "properties", "required", "additionalProperties")}
     events = [word for word, event in {**EVENT_NAMES, **ALIASES}.items() if event not in OBSERVED]
     for form in rule["properties"]["on"]["anyOf"]:
@@ -209,8 +267,8 @@ def plain(text: str | None) -> str:
 
 
 SCHEMAS: Mapping[SchemaName, Callable[[], Schema]] = {
-    "config": partial(config_schema, config.UserFile, "config", "config.yaml in the home of acp-agent."),
-    "project": partial(config_schema, config.ProjectFile, "project", ".acp-agent/config.yaml of a project."),
+    "config": partial(config_schema, "config", "config.yaml in the home of acp-agent."),
+    "project": partial(config_schema, "project", ".acp-agent/config.yaml of a project."),
     "recipe": recipe_schema,
     "rule": rule_file_schema,
 }

@@ -6,22 +6,21 @@ Each is made of the descriptions in the models and of the helps of the command l
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from pydantic import BaseModel
-from reference_schemas import Generator, Schema
+from reference_schemas import Schema, json_schema
 from reference_words import EVENTS, HANDLERS
 
-from acp_agent.cli import build_parser
-from acp_agent.config import hook_section, mcp_section, model_section
-from acp_agent.config import schema as config
-from acp_agent.hooks import params, rule_schema
-from acp_agent.hooks.events import ALIASES, EVENT_NAMES, OBSERVED
-from acp_agent.hooks.handlers import builtin_handlers
-from acp_agent.hooks.possible import POSSIBLE
+from acp_agent.cli.main import build_parser
+from acp_agent.config import settings as config
+from acp_agent.config.hook_events import ALIASES, EVENT_NAMES, OBSERVED
+from acp_agent.hooks import rules
+from acp_agent.hooks.handlers import SwapContextHandler, builtin_handlers
+from acp_agent.hooks.outcomes import POSSIBLE
 from acp_agent.recipes import front_matter
+from acp_agent.recipes import model as recipe
 from acp_agent.recipes.front_matter import HookSection
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -34,9 +33,9 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return "".join("|" + "".join(f" {cell} |" if cell else " |" for cell in line) + "\n" for line in cells)
 
 
-def keys(model: type[BaseModel]) -> str:
+def keys(model: type) -> str:
     """Key, value and meaning of a model's keys."""
-    schema = model.model_json_schema(schema_generator=Generator)
+    schema = json_schema(model)
     rows: list[tuple[str, str, str]] = []
     for name, part in schema["properties"].items():
         rows.append((f"`{name}`", form(part), part.get("description", "")))
@@ -102,7 +101,7 @@ def handlers() -> str:
     rows: list[tuple[str, str, str, str]] = []
     for name, handler in sorted(builtin_handlers().items()):
         at = ", ".join(f"`{event}`" for event in EVENT_NAMES if event in handler.events)
-        fields = params.HANDLER_PARAMS[name].model_fields
+        fields = builtin_handlers()[name].model_fields
         rows.append(
             (f"`{name}`", at, ", ".join(f"`{field.alias or key}`" for key, field in fields.items()), HANDLERS[name])
         )
@@ -111,12 +110,12 @@ def handlers() -> str:
 
 def then() -> str:
     rows: list[tuple[str, str, str, str]] = []
-    schema = rule_schema.Then.model_json_schema(schema_generator=Generator)["properties"]
+    schema = json_schema(rules.Then)["properties"]
     for name, part in schema.items():
-        where = "" if name in ("action", "messages") else at_events(rule_schema.POSSIBLE[name])
+        where = "" if name in ("action", "messages") else at_events(rules.RULE_POSSIBLE[name])
         if name == "action":
             where = "; ".join(
-                f"`{word}`: {at_events(rule_schema.POSSIBLE[word])}" for word in ("compact", "summary", "continue")
+                f"`{word}`: {at_events(rules.RULE_POSSIBLE[word])}" for word in ("compact", "summary", "continue")
             )
         rows.append((f"`{name}`", form(part), part["description"], where))
     return table(("key", "value", "what comes of it", "at"), rows)
@@ -131,24 +130,32 @@ def at_events(names: Iterable[str]) -> str:
     return "all" + (" but " + " and ".join(f"`{name}`" for name in missing) if missing else "")
 
 
-def options(*commands: str) -> str:
-    """Arguments and options of a sub-command, as `--help` has them."""
+def options(command: str) -> str:
+    """Arguments and options of a command as `--help` has them, and those of its sub-commands behind their names."""
     rows: list[tuple[str, str]] = []
-    for action in find(build_parser(), commands)._actions:  # argparse has no other way to ask
-        if isinstance(action, (argparse._HelpAction, argparse._SubParsersAction)):
-            continue
-        value = action.metavar or ("|".join(map(str, action.choices)) if action.choices else None)
-        value = value or ("" if action.nargs == 0 else action.dest.upper())
-        names = [f"`{name}{f' {value}' if value else ''}`" for name in action.option_strings] or [f"`{value}`"]
-        rows.append((", ".join(names), (action.help or "").replace("%%", "%")))
+    for parser, before in with_sub_commands(find(build_parser(), command)):
+        for action in parser._actions:  # argparse has no other way to ask
+            if isinstance(action, (argparse._HelpAction, argparse._SubParsersAction)):
+                continue
+            value = action.metavar or ("|".join(map(str, action.choices)) if action.choices else None)
+            value = value or ("" if action.nargs == 0 else action.dest.upper())
+            words = [f"{name}{f' {value}' if value else ''}" for name in action.option_strings] or [value]
+            names = ", ".join(f"`{before}{word}`" for word in words)
+            rows.append((names, (action.help or "").replace("%%", "%")))
     return table(("", ""), rows)
 
 
-def find(parser: argparse.ArgumentParser, commands: tuple[str, ...]) -> argparse.ArgumentParser:
-    for command in commands:
-        [choices] = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-        parser = choices.choices[command]
-    return parser
+def with_sub_commands(parser: argparse.ArgumentParser) -> Iterator[tuple[argparse.ArgumentParser, str]]:
+    """The parser, and those of its sub-commands with what is typed in front."""
+    yield parser, ""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            yield from ((below, f"{name} ") for name, below in action.choices.items())
+
+
+def find(parser: argparse.ArgumentParser, command: str) -> argparse.ArgumentParser:
+    [choices] = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    return choices.choices[command]
 
 
 def commands() -> str:
@@ -165,48 +172,40 @@ def commands() -> str:
 
 
 TABLES: Mapping[str, Callable[[], str]] = {
-    "config.keys": partial(keys, config.UserFile),
-    "config.compaction": partial(keys, model_section.CompactionSection),
-    "config.model": partial(keys, model_section.ModelSection),
-    "config.prices": partial(keys, model_section.PricesSection),
-    "config.provider": partial(keys, config.ProviderSection),
-    "config.protocol": partial(keys, config.ProtocolSection),
-    "config.mcp_server": partial(keys, mcp_section.McpServerSection),
-    "config.hook": partial(keys, hook_section.HookSection),
+    "config.keys": partial(keys, config.Settings),
+    "config.compaction": partial(keys, config.CompactionChoices),
+    "config.model": partial(keys, config.ModelSettings),
+    "config.prices": partial(keys, config.ModelPrices),
+    "config.provider": partial(keys, config.ProviderSettings),
+    "config.protocol": partial(keys, config.ProtocolSettings),
+    "config.mcp_server": partial(keys, config.McpServer),
+    "config.hook": partial(keys, config.HookCommand),
     "recipe.keys": partial(keys, front_matter.FrontMatter),
-    "recipe.argument": partial(keys, front_matter.ArgumentSection),
+    "recipe.argument": partial(keys, recipe.Argument),
     "recipe.hook": partial(keys, HookSection),
-    "recipe.compaction": partial(keys, front_matter.CompactionSection),
+    "recipe.compaction": partial(keys, recipe.CompactionOptions),
     "recipe.handlers": handlers,
-    "recipe.swap_context": partial(keys, params.SwapContextParams),
+    "recipe.swap_context": partial(keys, SwapContextHandler),
     "hooks.events": events,
     "hooks.possible": possible,
-    "rule.keys": partial(keys, rule_schema.Rule),
-    "rule.when": partial(keys, rule_schema.When),
+    "rule.keys": partial(keys, rules.Rule),
+    "rule.when": partial(keys, rules.When),
     "rule.then": then,
     "cli.commands": commands,
     "cli.run": partial(options, "run"),
     "cli.compact": partial(options, "compact"),
     "cli.compact-eval": partial(options, "compact-eval"),
     "cli.sessions": partial(options, "sessions"),
-    "cli.sessions-rm": partial(options, "sessions", "rm"),
-    "cli.sessions-archive": partial(options, "sessions", "archive"),
-    "cli.sessions-unarchive": partial(options, "sessions", "unarchive"),
-    "cli.sessions-fork": partial(options, "sessions", "fork"),
+    "cli.hooks": partial(options, "hooks"),
+    "cli.recipe": partial(options, "recipe"),
+    "cli.permissions": partial(options, "permissions"),
     "cli.inspect": partial(options, "inspect"),
     "cli.serve": partial(options, "serve"),
     "cli.chat": partial(options, "chat"),
     "cli.wire": partial(options, "wire"),
-    "cli.hooks-list": partial(options, "hooks", "list"),
     "cli.login": partial(options, "login"),
     "cli.logout": partial(options, "logout"),
     "cli.trust": partial(options, "trust"),
-    "cli.permissions-revoke": partial(options, "permissions", "revoke"),
-    "cli.recipe-list": partial(options, "recipe", "list"),
-    "cli.recipe-show": partial(options, "recipe", "show"),
-    "cli.recipe-new": partial(options, "recipe", "new"),
-    "cli.recipe-check": partial(options, "recipe", "check"),
-    "cli.hooks-test": partial(options, "hooks", "test"),
     "cli.schema": partial(options, "schema"),
     "cli.setup": partial(options, "setup"),
     "cli.doctor": partial(options, "doctor"),

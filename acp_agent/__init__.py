@@ -1,3 +1,3 @@
 """An Agent Client Protocol server for editors, with recipe-driven compaction of long sessions."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

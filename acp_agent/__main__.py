@@ -35,14 +35,14 @@ def _run_command() -> NoReturn:
         # Until the command listens for it, and in its last steps, ctrl-c just ends the process: Python's own handler
         # would raise amid an import, and print where.
         signal.signal(signal.SIGINT, lambda number, _: os._exit(128 + number))
-    from acp_agent.cli import main as command_line
+    from acp_agent.cli.main import main as command_line
 
     command_line(sys.argv[1:])
 
 
 def _serve() -> None:
     from acp_agent.jsonrpc.descriptors import claim_descriptors
-    from acp_agent.server.handshake import shake_hands
+    from acp_agent.server.handshake import answer_first_line
 
     if sys.stdin is not None and sys.stdin.isatty():
         print(
@@ -52,7 +52,7 @@ def _serve() -> None:
         )
     try:
         read_fd, write_fd = claim_descriptors()
-        handshake = shake_hands(read_fd, write_fd)
+        handshake = answer_first_line(read_fd, write_fd)
     except (KeyboardInterrupt, ConnectionError):
         os._exit(0)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The composition root: builds the rooms' objects, owns the top task group, and ends everything on EOF or a signal."""
+"""The composition root: builds all objects, runs the top task group, and shuts down on EOF or a signal."""
 
 from __future__ import annotations
 
@@ -17,19 +17,16 @@ from acp_agent.config import Settings, ensure_private_dir, home_dir, load_settin
 from acp_agent.config.home import CLAUDE_FOLDER, project_dir, user_home
 from acp_agent.config.keys import KeyStore
 from acp_agent.errors import ConfigError
-from acp_agent.importing import give_up
-from acp_agent.jsonrpc.stdio import Transport, claim_stdio
+from acp_agent.jsonrpc.transport import StdioTransport, Transport
 from acp_agent.llm.credentials import ModelAccess
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
 from acp_agent.logfile import do_not_log, start_logging
 from acp_agent.server.connection import Connection
-from acp_agent.server.handshake import Handshake
-from acp_agent.server.recorded import recorded
-from acp_agent.server.versions import spoken_versions
-from acp_agent.session.commands import BUILT_IN, REQUIRED_HOOKS
-from acp_agent.session.presence import OpenSessions
+from acp_agent.server.handshake import Handshake, spoken_versions
+from acp_agent.server.recording import record
+from acp_agent.session.manager import OpenSessions
+from acp_agent.session.project.commands import BUILT_IN, REQUIRED_HOOKS
 from acp_agent.session.services import Services
-from acp_agent.storage.sqlite import SqliteStore
 from acp_agent.storage.store import SessionStore
 from acp_agent.tools.registry import ToolRegistry, default_tools, question_tools
 
@@ -49,11 +46,10 @@ RESERVED = tuple(command.name for command in BUILT_IN)
 """Names that no recipe may take."""
 
 
-def build_services(store: SessionStore, env: Mapping[str, str], sessions: OpenSessions | None = None) -> Services:
+def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
     """Wire the rooms together.
 
     :param env: environment variables.
-    :param sessions: those that are open for other connections of this process; None where there are none.
     """
     tools = ToolRegistry(default_tools())
 
@@ -85,7 +81,6 @@ def build_services(store: SessionStore, env: Mapping[str, str], sessions: OpenSe
     return Services(
         home=home_dir(env),
         store=store,
-        sessions=sessions or OpenSessions(),
         tools=tools,
         compaction=compaction,
         settings=lambda cwd: load_settings(env, cwd, strategies=strategies, providers=BUILT_IN_PROVIDERS),
@@ -99,7 +94,7 @@ def build_services(store: SessionStore, env: Mapping[str, str], sessions: OpenSe
 
 
 def model_access(env: Mapping[str, str]) -> ModelAccess:
-    """With what the user's providers are reached.
+    """Return the access to the user's providers.
 
     :param env: environment variables.
     :raises ConfigError: there is no place for the agent's home.
@@ -108,11 +103,11 @@ def model_access(env: Mapping[str, str]) -> ModelAccess:
 
 
 def recipe_known(settings: Settings, strategies: Collection[str]) -> Known:
-    """What recipes may name.
+    """Return what recipes may name.
 
     :param strategies: names of the compaction strategies.
     """
-    from acp_agent.hooks.handlers import builtin_handlers, handler_params, known_handlers
+    from acp_agent.hooks.handlers import builtin_handlers, known_handlers
     from acp_agent.recipes.model import Known
 
     return Known(
@@ -121,12 +116,13 @@ def recipe_known(settings: Settings, strategies: Collection[str]) -> Known:
         REQUIRED_HOOKS,
         strategies,
         (*BUILT_IN_PROVIDERS, *settings.providers),
-        handler_params(),
+        builtin_handlers(),
     )
 
 
 def recipe_folders(env: Mapping[str, str], settings: Settings, cwd: Path) -> tuple[RecipeFolder, ...]:
-    """Where a session's recipes come from, as of now: what is found in a later folder replaces what is in an earlier.
+    """Return where a session's recipes come from, as of now: what is found in a later folder replaces what is in an
+    earlier.
 
     :param env: environment variables.
     :param cwd: absolute path of the session's working directory.
@@ -146,8 +142,8 @@ def recipe_folders(env: Mapping[str, str], settings: Settings, cwd: Path) -> tup
 
 
 def project_places(env: Mapping[str, str], settings: Settings, cwd: Path) -> tuple[Path, ...]:
-    """The folders from which a session has hooks and recipes that are a project's, as of now: those that exist of its
-    `.acp-agent` and its `.claude`.
+    """Return the folders from which a session has hooks and recipes that are a project's, as of now: those that exist
+    of its `.acp-agent` and its `.claude`.
 
     :param env: environment variables.
     :param cwd: absolute path of the session's working directory.
@@ -157,7 +153,7 @@ def project_places(env: Mapping[str, str], settings: Settings, cwd: Path) -> tup
 
 
 def _projects(env: Mapping[str, str], settings: Settings, cwd: Path) -> tuple[Path | None, Path | None]:
-    """The project's `.acp-agent` and its `.claude`, where there are any that are not the user's own."""
+    """Return the project's `.acp-agent` and its `.claude`, where there are any that are not the user's own."""
     project, claude, home = project_dir(cwd), project_dir(cwd, CLAUDE_FOLDER), user_home(env)
     if project is not None and project.resolve() == settings.home.resolve():
         project = None
@@ -183,36 +179,31 @@ class _Choices(Collection[str]):
         return len(self._compaction().choices)
 
 
-async def open_database(env: Mapping[str, str]) -> SqliteStore:
-    """The user's sessions; to be closed by the caller.
+async def open_database(env: Mapping[str, str]) -> SessionStore:
+    """Return the user's sessions; to be closed by the caller.
 
     :raises ConfigError: there is no place for them; says what to do.
     :raises StorageError: the database cannot be used; names it.
     """
-    return await SqliteStore.open(ensure_private_dir(home_dir(env)) / DATABASE)
+    return await SessionStore.open(ensure_private_dir(home_dir(env)) / DATABASE)
 
 
 async def serve(read_fd: int, write_fd: int, handshake: Handshake) -> None:
     """Serve ACP on these descriptors until the editor closes its end or a signal comes.
 
-    :param handshake: what became of the first line.
+    :param handshake: the outcome of the first line.
     """
     env = os.environ
-    start_logging_at_home(env)
-    transport = claim_stdio(read_fd=read_fd, write_fd=write_fd, initial=handshake.unread)
+    start_home_logging(env)
+    transport = StdioTransport(read_fd, write_fd, initial=handshake.unread)
     async with sessions_database(env) as database, anyio.create_task_group() as tasks:
-
-        def at_the_end() -> None:
-            database.hurry()
-            give_up()
-
-        client = connection(transport, database, env, handshake, at_the_end)
+        client = connection(transport, database, env, handshake, database.begin_shutdown)
         tasks.start_soon(_close_on_signal, client)
         await client.run()
         tasks.cancel_scope.cancel()
 
 
-class SessionsDatabase:
+class _SessionsDatabase:
     """The user's sessions, opened with the first request that needs them, so that a broken home is that request's
     error; made by `sessions_database`.
 
@@ -224,10 +215,10 @@ class SessionsDatabase:
         self._env = env
         self.sessions = OpenSessions()
         self._opening = anyio.Lock()
-        self._store: SqliteStore | None = None
+        self._store: SessionStore | None = None
 
-    async def store(self) -> SqliteStore:
-        """The open store.
+    async def store(self) -> SessionStore:
+        """Return the open store.
 
         :raises AgentError: see `open_database`.
         """
@@ -236,10 +227,10 @@ class SessionsDatabase:
                 self._store = await open_database(self._env)
             return self._store
 
-    def hurry(self) -> None:
-        """Have everything end soon, since the process does."""
+    def begin_shutdown(self) -> None:
+        """Wait only briefly for another process's lock from now on, since the process ends."""
         if self._store is not None:
-            self._store.hurry()
+            self._store.begin_shutdown()
 
     async def aclose(self) -> None:
         """Close what was opened."""
@@ -248,12 +239,12 @@ class SessionsDatabase:
 
 
 @asynccontextmanager
-async def sessions_database(env: Mapping[str, str]) -> AsyncGenerator[SessionsDatabase]:
+async def sessions_database(env: Mapping[str, str]) -> AsyncGenerator[_SessionsDatabase]:
     """What the connections of this process share; closed behind the last of them.
 
     :param env: environment variables.
     """
-    database = SessionsDatabase(env)
+    database = _SessionsDatabase(env)
     try:
         yield database
     finally:
@@ -263,37 +254,39 @@ async def sessions_database(env: Mapping[str, str]) -> AsyncGenerator[SessionsDa
 
 def connection(
     transport: Transport,
-    database: SessionsDatabase,
+    database: _SessionsDatabase,
     env: Mapping[str, str],
     handshake: Handshake | None = None,
-    at_the_end: Callable[[], None] | None = None,
-    *,
-    over_network: bool = False,
+    on_end: Callable[[], None] | None = None,
 ) -> Connection:
-    """One client at the other end of a transport, of which everything is written down where the user wants that.
+    """Return the connection to one client, recorded if the user wants that.
 
     :param env: environment variables.
-    :param handshake: what became of the first line, where somebody has read it already.
-    :param at_the_end: called as soon as the client has gone and its work has been cancelled.
-    :param over_network: the client may be on another machine.
+    :param handshake: the outcome of the first line, if it was read already.
+    :param on_end: called as soon as the client has gone and its work has been cancelled.
     """
 
     built: list[Services] = []
 
     async def services() -> Services:
-        built.append(build_services(await database.store(), env, database.sessions))
+        built.append(build_services(await database.store(), env))
         return built[-1]
 
-    def learnt() -> tuple[str, ...]:
+    def learned() -> tuple[str, ...]:
         return tuple(key for each in built for key in each.access.at_hand())
 
-    transport = recorded(transport, env, handshake, learnt)
+    transport = record(transport, env, learned, None if handshake is None else handshake.exchange)
     return Connection(
-        transport, services, partial(spoken_versions, env), handshake, at_the_end, over_network=over_network
+        transport,
+        services,
+        partial(spoken_versions, env),
+        handshake,
+        on_end,
+        sessions=database.sessions,
     )
 
 
-def start_logging_at_home(env: Mapping[str, str]) -> Path | None:
+def start_home_logging(env: Mapping[str, str]) -> Path | None:
     """Log to the user's home of the agent, which is made private before anything is put into it.
 
     :returns: the file; None where there can be none, and nothing was made.

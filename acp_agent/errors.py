@@ -9,7 +9,7 @@
     ├── SessionNotFoundError       no such session                              (-32002)
     ├── SessionClosedError         the session is stored, but not open          (-32002)
     ├── StorageError               the session store cannot do what was asked
-    │   └── SessionConflictError   somebody else appended to the log meanwhile
+    │   └── SessionConflictError   another process appended to the log meanwhile
     ├── CompactionError            no summary was accepted; history is unchanged
     │   ├── NoRoomError            what has to stay is too much for the window
     │   ├── SummaryOverflowError   the summary request itself does not fit the window
@@ -34,6 +34,8 @@ from typing import Literal, TypeAlias
 
 OverflowLimit: TypeAlias = Literal["tokens", "images", "bytes"]
 """What a request had too many of for the provider."""
+Extra: TypeAlias = Literal["images", "keyring", "serve"]
+"""An extra of the package, as pyproject.toml names it."""
 
 
 # A file may be a stranger's, and a terminal or an editor may obey what stands in it.
@@ -130,16 +132,16 @@ class SessionConflictError(StorageError):
 
 
 class CompactionError(AgentError):
-    """A compaction did not happen, or one way to compact came to nothing; the history is exactly as it was.
+    """A compaction, or one strategy of it, failed; the history is unchanged.
 
-    :param reason: what happened. A receipt says it as well, where another way was found afterwards and the history did
-        change, so that it says nothing of the history.
-    :param advice: what this means for whoever asked for the compaction: that the history is unchanged, and what to do.
+    :param reason: what happened. If a later strategy succeeds, the receipt repeats it, so it says nothing of the
+        history.
+    :param advice: what this means for the user: that the history is unchanged, and what to do.
     """
 
     def __init__(self, reason: str, advice: str = "") -> None:
-        self.reason = reason
-        super().__init__(f"{reason} {advice}" if advice else reason)
+        self.reason = reason if reason.endswith((".", "!", "?", "…")) else f"{reason}."  # it may end as a hook wrote it
+        super().__init__(f"{self.reason} {advice}" if advice else reason)
 
 
 class NoRoomError(CompactionError):
@@ -158,7 +160,7 @@ class SummaryOverflowError(CompactionError):
 
 
 class CompactionVetoedError(CompactionError):
-    """A hook did not allow a compaction, or put it off. Not a failure of the compaction."""
+    """A hook vetoed or deferred a compaction. Not a failure of the compaction."""
 
 
 class HookError(AgentError):
@@ -230,7 +232,7 @@ class ModelStreamError(ModelError):
 
 
 def sentence(error: Exception) -> str:
-    """An error's text so that another sentence may follow: a provider's words need not end with a full stop."""
+    """Return an error's text so that another sentence may follow: a provider's words need not end with a full stop."""
     text = str(error)
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
@@ -240,3 +242,11 @@ def located(message: str, *, source: str | None = None, line: int | None = None,
     the control characters that a file may bring into it."""
     place = f"{source}:{line}" if source and line else source or (f"line {line}" if line else None)
     return _CONTROL.sub("\ufffd", ": ".join(part for part in (place, key, message) if part))
+
+
+def install_command(extra: Extra) -> str:
+    """Return what installs the agent with an extra, for the middle of a sentence.
+
+    The package is installed from its own folder (README.md): its name on the Python package index is taken.
+    """
+    return f"`pipx install --force '.[{extra}]'`, or `pip install '.[{extra}]'`, in acp-agent's folder"

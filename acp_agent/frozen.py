@@ -1,4 +1,4 @@
-"""`@frozen`: a frozen dataclass with slots that is made quickly. Knows nothing of what the classes are for.
+"""`@frozen`: a frozen dataclass with slots whose class is created quickly.
 
 `@dataclass(frozen=True, slots=True)` writes and compiles six methods for each class. That takes half a millisecond, and
 with the classes that a session needs was a third of what an editor waited for. Here `__init__` alone is compiled; the
@@ -27,7 +27,7 @@ def frozen(cls: type[_T]) -> type[_T]:
     :param cls: what it defines of the methods itself is left as it is. Base classes that are dataclasses have to be
         made by this decorator too.
     :returns: another class than the one given: in its methods `super()` needs its two arguments.
-    :raises TypeError: it has keyword-only fields, or variables for `__init__` alone, which nobody has needed yet.
+    :raises TypeError: it has keyword-only fields or `InitVar`s, which are not supported.
     """
     own = vars(cls)
     if not own.get("__doc__"):
@@ -44,7 +44,7 @@ def frozen(cls: type[_T]) -> type[_T]:
 
 
 def _init(cls: type, every: _Fields) -> Callable[..., None]:
-    """The method, from its source: no other has parameters of its own."""
+    """Return the method, from its source: no other has parameters of its own."""
     names: dict[str, object] = {"__name__": cls.__module__, "__set": _set, "__missing": MISSING}
     parameters = ["self"]
     body: list[str] = []

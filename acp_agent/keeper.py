@@ -1,16 +1,15 @@
-"""What ends the process groups of an agent that had no time to: one that was killed outright.
+"""Ends the process groups of an agent that was killed by SIGKILL.
 
-Some editors kill the agent as they close, and nothing of it runs after SIGKILL. So another process waits beside it, in
-a session of its own, as long as there is a group to keep: its stdin ends with the agent, however that ends.
+Some editors kill the agent as they close. So a helper process waits in a session of its own until its stdin, a pipe
+from the agent, is closed, which happens however the agent ends.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import subprocess
-
-import anyio
 
 _SCRIPT = """\
 cd /
@@ -30,53 +29,44 @@ for one in $groups; do kill -TERM "-$one"; done
 sleep 0.1
 for one in $groups; do kill -KILL "-$one"; done
 """
-_LEAVING_SECONDS = 0.05
-_POLL_SECONDS = 0.001
 
 
 class Keeper:
-    """Knows the groups that are to end with the agent. Where there is no shell to wait, they are not kept."""
+    """Ends process groups with the agent, by a helper shell that is started with the first group.
+
+    Without a shell on the machine, they are not ended.
+    """
 
     def __init__(self) -> None:
         self._groups: set[int] = set()
-        self._waiting: subprocess.Popen[bytes] | None = None
-        self._leaving: list[subprocess.Popen[bytes]] = []
+        self._shell: subprocess.Popen[bytes] | None = None
 
     def begun(self, group: int) -> None:
-        """A group was started."""
+        """Note that a group was started."""
         self._groups.add(group)
-        if self._waiting is not None and _tell(self._waiting, "begun", group):
-            return
-        self._leaving = [process for process in self._leaving if process.poll() is None]
-        if self._waiting is not None:  # somebody has ended it
-            self._leaving.append(self._waiting)
-        self._waiting = waiting = _start()
-        if waiting is not None:
+        if not self._tell("begun", group):  # there is no helper yet, or it was killed
+            self._shell = _start()
             for one in self._groups:
-                _tell(waiting, "begun", one)
+                self._tell("begun", one)
 
-    async def ended(self, group: int) -> None:
-        """No process of the group is left. With the last one, what waits is gone as well."""
+    def ended(self, group: int) -> None:
+        """Note that no process of the group is left."""
         self._groups.discard(group)
-        waiting = self._waiting
-        if waiting is None:
-            return
-        if self._groups:
-            _tell(waiting, "ended", group)
-            return
-        self._waiting = None
-        _tell(waiting, "ended", group)
-        assert waiting.stdin
-        waiting.stdin.close()
-        self._leaving.append(waiting)
-        with anyio.move_on_after(_LEAVING_SECONDS):
-            while waiting.poll() is None:  # noqa: ASYNC110 - nobody tells
-                await anyio.sleep(_POLL_SECONDS)
+        self._tell("ended", group)
+
+    def _tell(self, word: str, group: int) -> bool:
+        if self._shell is None or self._shell.poll() is not None:
+            return False
+        assert self._shell.stdin
+        with contextlib.suppress(OSError):
+            self._shell.stdin.write(f"{word} {group}\n".encode())
+            return True
+        return False
 
 
 def _start() -> subprocess.Popen[bytes] | None:
     with contextlib.suppress(OSError):
-        process = subprocess.Popen(
+        shell = subprocess.Popen(
             # What a person reads in a list of processes is short, and says whose it is.
             ("/bin/sh", "-c", 'eval "$KEEPER"', "acp-agent-keeper"),
             env={"PATH": os.defpath, "KEEPER": _SCRIPT},  # it needs nothing of the agent's, least of all keys
@@ -86,16 +76,8 @@ def _start() -> subprocess.Popen[bytes] | None:
             bufsize=0,
             start_new_session=True,
         )
-        assert process.stdin
-        os.set_blocking(process.stdin.fileno(), False)
-        return process
+        assert shell.stdin
+        os.set_blocking(shell.stdin.fileno(), False)
+        atexit.register(shell.communicate)
+        return shell
     return None
-
-
-def _tell(process: subprocess.Popen[bytes], word: str, group: int) -> bool:
-    """Whether it was there to hear it."""
-    assert process.stdin
-    with contextlib.suppress(OSError):
-        process.stdin.write(f"{word} {group}\n".encode())
-        return True
-    return False

@@ -1,4 +1,4 @@
-"""Public names of a package that are loaded with their first use (PEP 562). Knows no package."""
+"""Public names of a package that are imported on first use (PEP 562)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib import import_module
 def on_demand(
     package: str, where: Mapping[str, Iterable[str]], names: dict[str, object]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """A package's `__getattr__` and `__dir__`.
+    """Return a package's `__getattr__` and `__dir__`.
 
     :param package: its full name.
     :param where: its modules, by their names in it, with the public names that are found in each.

@@ -1,7 +1,6 @@
-"""The log file: where the detail goes that no editor should show.
+"""The log file: rotating, private, with secrets masked.
 
-Rotating, private, with secrets masked. Standard error stays quiet, since several editors show each line of it as an
-error. Knows nothing of what is logged.
+Nothing is logged to standard error, since several editors show each line of it as an error.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import cast
 
 from acp_agent.secrets.known import secrets_of
-from acp_agent.secrets.text import mask
 
 NAME = "acp-agent.log"
 MAX_BYTES = 2_000_000
@@ -25,7 +23,7 @@ BACKUPS = 3
 def start_logging(folder: Path, env: Mapping[str, str]) -> Path | None:
     """Send the project's log records to a file in this folder.
 
-    :param folder: made if need be, for the user alone; not so the one it is in, which whoever owns it has to make.
+    :param folder: created if need be, for the user alone; its parent must exist.
     :param env: environment variables; values of those that look like secrets are masked.
     :returns: the file; None where it cannot be written, which is no reason not to work.
     """
@@ -48,16 +46,16 @@ def start_logging(folder: Path, env: Mapping[str, str]) -> Path | None:
 
 
 def log_file() -> Path | None:
-    """The file that records go to; None where they are dropped."""
+    """Return the file that records go to; None where they are dropped."""
     files = [Path(each.baseFilename) for each in logging.getLogger().handlers if isinstance(each, _PrivateFile)]
     return files[-1] if files else None
 
 
 def log_failure(log: logging.Logger, what: str, error: Exception) -> str:
-    """Log an error that nobody foresaw, with its traceback.
+    """Log an unexpected error with its traceback.
 
     :param what: the beginning of a sentence, as "The agent failed inside".
-    :returns: what to tell whoever met it: that sentence with the error's class and text, and where its details are.
+    :returns: the message for the user: that sentence with the error's class and text, and where its details are.
     """
     log.error("%s", what, exc_info=error)
     kind, text, path = type(error).__name__, str(error), log_file()
@@ -89,4 +87,6 @@ class _Masking(logging.Formatter):
         self._secrets = secrets_of(env)
 
     def format(self, record: logging.LogRecord) -> str:
+        from acp_agent.secrets.text import mask  # its patterns take milliseconds to compile
+
         return mask(super().format(record), self._secrets)

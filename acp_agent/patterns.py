@@ -1,13 +1,16 @@
-"""Regular expressions that come from outside: from recipes, hooks, JSON Schemas, scripts and models.
+"""Regular expressions and wildcards that come from outside: from recipes, hooks, JSON Schemas, scripts and models.
 
 RE2 matches them, in a time that is linear in the text. Python's `re` backtracks: `^(a+)+$` takes years over sixty
 characters, holds the interpreter's lock meanwhile, and cannot be interrupted. RE2 is loaded with the first pattern.
 
 RE2, "Syntax": https://github.com/google/re2/wiki/Syntax
+Wildcards: https://git-scm.com/docs/gitignore, and the wildmatch that it refers to.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Any, cast
 
 _LONGEST_SHOWN = 200
@@ -64,7 +67,7 @@ def compile_pattern(
     dot_all: bool = False,
     within_lines: bool = False,
 ) -> Pattern:
-    """Compile a pattern that somebody else wrote. The library caches what it has compiled.
+    """Compile an untrusted pattern. The library caches compiled patterns.
 
     :param multiline: `^` and `$` match at the ends of lines too.
     :param dot_all: `.` matches a newline too.
@@ -92,3 +95,70 @@ def _explained(pattern: str, why: str) -> str:
     shown = pattern if len(pattern) <= _LONGEST_SHOWN else f"{pattern[:_LONGEST_SHOWN]}…"
     instead = next((words for signs, words in _INSTEAD if any(sign in why for sign in signs)), "")
     return f"`{shown}` is no regular expression of RE2: {why}{f'. {instead}' if instead else ''}"
+
+
+# --- wildcards for paths ---
+
+_TOKEN = re.compile(
+    r"(?P<folders>(?<![^/])\*{2,}/)|(?P<below>(?<![^/])\*{2,}\Z)|(?P<name>(?<![^/])\*(?![^/]))|(?P<stars>\*+)|(?P<one>\?)"
+    r"|\[(?>(?P<negated>[!^]?)(?P<items>(?:\[:[^\]]+:\]|\\.|[^\\])(?:\[:[^\]]+:\]|\\.|[^\\\]])*))\]"
+    r"|\\(?P<escaped>.)|(?P<plain>[^*?\[\\]+)",
+    re.DOTALL,
+)
+_FIXED = {"folders": "(?:.*/)?", "below": ".+", "name": "[^/]+", "stars": "[^/]*", "one": "[^/]"}
+_ITEM = re.compile(r"(?P<named>\[:[^\]]+:\])|\\?(?P<low>(?<=\\).|[^\\])(?:-\\?(?P<high>(?<=\\).|[^\\]))?", re.DOTALL)
+_NEVER = r"[^\x00-\x{10FFFF}]"
+
+
+def compile_wildcards(wildcards: Iterable[str]) -> Pattern:
+    """Compile wildcards that mean what lines of `.gitignore` do: what matches a folder matches all that is in it.
+
+    :returns: finds something in a relative path with slashes, where one of them matches.
+    :raises PatternError: one ends within a bracket or behind a backslash, or names an unknown class.
+    """
+    found: list[str] = []
+    for wildcard in wildcards:
+        name = wildcard.removeprefix("./")
+        start = wildcard_expression(name.removesuffix("/"))
+        if start is None:
+            raise PatternError(f"`{wildcard[:_LONGEST_SHOWN]}` ends within a bracket or behind a backslash")
+        found.append(rf"{start}/.+\z" if name.endswith("/") else rf"{start}(?:/.*)?\z")
+    return compile_pattern("|".join(found), dot_all=True)
+
+
+def wildcard_expression(pattern: str) -> str | None:
+    """Return the expression for the path from where the pattern counts; what may follow is for the caller to add.
+
+    :param pattern: without what a line of `.gitignore` has around it: `!`, and `/` at the end.
+    :returns: None where it ends within a bracket or behind a backslash.
+    """
+    parts = ["^" if "/" in pattern else "^(?:.*/)?"]
+    pattern = pattern.removeprefix("/")
+    at = 0
+    while at < len(pattern):
+        token = _TOKEN.match(pattern, at)
+        if token is None:
+            return None
+        at = token.end()
+        if token["items"] is not None:
+            parts.append(_bracket(token["items"], negated=bool(token["negated"])))
+        else:
+            kind = token.lastgroup or ""
+            parts.append(_FIXED.get(kind) or re.escape(token[kind]))
+    return "".join(parts)
+
+
+def _bracket(items: str, *, negated: bool) -> str:
+    """Return an expression for one character of a name, which is never a slash."""
+    allowed = ""
+    for item in _ITEM.finditer(items):
+        if item["named"]:
+            allowed += item["named"]
+            continue
+        low, high = item["low"], item["high"]
+        allowed += re.escape(low.replace("/", ""))
+        if high is not None and low <= high:
+            allowed += f"{re.escape(low)}-{re.escape(high)}"
+    if negated:
+        return f"[^/{allowed}]"
+    return f"[{allowed}]" if allowed else _NEVER

@@ -1,7 +1,7 @@
 """Child processes in a process group of their own, from their start to the last one's end.
 
-Owns starting, reading and killing. Whoever runs one gets its output in pieces as it comes. Knows nothing of shells,
-tools, hooks or texts. Where the agent is killed before it could end one, `Keeper` does.
+They are started, read and killed here; callers get the output in pieces as it comes. If the agent is killed before it
+could end a group, `Keeper` does.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ async def run_group(
     moment later, SIGKILL.
 
     :param timeout: seconds.
-    :param on_data: is told every piece of output; keeps what it wants of it, and does not block.
+    :param on_data: called with every piece of output; must not block.
     :param stdin: an open file; nothing where it is None.
     :param env: all of its environment variables; the agent's own where it is None.
-    :param on_end: is told its exit code, negative for a signal, however this ends; None where not even SIGKILL has
-        ended it.
+    :param on_end: called in every case with the exit code, negative for a signal; None if even SIGKILL has not ended
+        the process.
     :returns: the exit code, negative for a signal; None where the time was up.
     :raises OSError, ValueError: it could not be started.
     """
@@ -87,7 +87,7 @@ def environment_without(names: Collection[str]) -> dict[str, str]:
 async def open_group(
     argv: Sequence[str], cwd: Path, *, grace: float, env: Mapping[str, str] | None = None
 ) -> AsyncGenerator[subprocess.Popen[bytes]]:
-    """Run a program beside the body, to speak with it; its stdin, stdout and stderr are pipes that do not block.
+    """Run a program during the body; its stdin, stdout and stderr are non-blocking pipes.
 
     Where the body ends, its stdin is closed and it may end by itself; where the body fails or is cancelled, and after
     that time, its whole process group is killed as by `run_group`.
@@ -115,7 +115,7 @@ async def open_group(
 
 
 def kill_groups() -> None:
-    """Kill every group that is left, where nobody can wait for whoever runs it: the process ends at once."""
+    """Kill every remaining group at once, for when the process ends without waiting for its tasks."""
     for group in _groups:
         _signal(group, signal.SIGKILL)
 
@@ -167,14 +167,14 @@ async def _end_group(process: subprocess.Popen[bytes]) -> None:
     """Make sure that no process of the group is left. Takes no time where none is."""
     _signal(process.pid, signal.SIGTERM)
     with anyio.move_on_after(TERMINATE_SECONDS):
-        while _alive(process):  # noqa: ASYNC110 - nobody tells when a group has ended
+        while _alive(process):  # noqa: ASYNC110 - there is no event for the end of a group
             await anyio.sleep(_POLL_SECONDS)
     _signal(process.pid, signal.SIGKILL)
     with anyio.move_on_after(_REAP_SECONDS):
         while process.poll() is None:  # noqa: ASYNC110 - nor which thread reaps it
             await anyio.sleep(_POLL_SECONDS)
     _groups.discard(process.pid)
-    await _keeper.ended(process.pid)
+    _keeper.ended(process.pid)
 
 
 def _alive(process: subprocess.Popen[bytes]) -> bool:

@@ -1,4 +1,4 @@
-"""Files that may be anything, read without ever waiting for them: opening a named pipe would wait for a writer."""
+"""Reading of paths that may be anything, without blocking: opening a named pipe would wait for a writer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def open_regular(path: Path, *, follow: bool = True) -> BinaryIO:
 
 
 def read_regular(path: Path) -> bytes:
-    """All of a file, links followed.
+    """Return all of a file, links followed.
 
     :raises OSError: it cannot be read, or is no regular file.
     """

@@ -1,7 +1,4 @@
-"""Work that a cancel does not leave half done, and does not wait for without end.
-
-Owns how long a cancel waits. Does not know what the work is.
-"""
+"""Work that is completed despite a cancel, within a time limit."""
 
 from __future__ import annotations
 
@@ -13,33 +10,31 @@ import anyio
 T = TypeVar("T")
 
 
-async def to_its_end(work: Callable[[], Awaitable[T]], seconds: float) -> T:
-    """Do what must not be left half done. A cancel waits for its end, but not for ever: a disk may hang, and somebody
-    who is asked may never answer.
+async def finish_shielded(work: Callable[[], Awaitable[T]], seconds: float) -> T:
+    """Await `work` and return its result; a cancel waits for it.
 
-    :param seconds: how much longer the work may take once a cancel has come; then it is cancelled itself.
-    :returns: what the work does.
+    :param seconds: how much longer the work may take after a cancel; then it is cancelled itself, since a disk may hang
+        and a user may never answer.
     """
     done: list[T] = []
-    failure: Exception | None = None
+    failures: list[Exception] = []
     scope = anyio.CancelScope(shield=True)
-    ended = anyio.Event()
 
     async def run() -> None:
-        nonlocal failure
         with scope:
             try:
                 done.append(await work())
             except Exception as error:  # raised below, outside of the task group
-                failure = error
+                failures.append(error)
         ended.set()
 
+    ended = anyio.Event()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run)
         try:
             await ended.wait()
         finally:
             scope.deadline = anyio.current_time() + seconds
-    if failure is not None:
-        raise failure
+    if failures:
+        raise failures[0]
     return done[0]

@@ -13,8 +13,9 @@ import argparse
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -24,10 +25,13 @@ from acp_agent.compaction.evaluation.facts import CLASSES, text_of
 from acp_agent.compaction.evaluation.measure import Tally
 from acp_agent.compaction.evaluation.needs import Need, Remains, Script
 from acp_agent.compaction.evaluation.recordings import Recording, points, read_recording, state_at
+from acp_agent.compaction.excerpts.inventory import inventory
+from acp_agent.compaction.excerpts.selection import choose
 from acp_agent.compaction.layers import fill, planned_cut, unanswered
 from acp_agent.compaction.state import ConversationState
 from acp_agent.conversation.messages import Message, UserMessage
 from acp_agent.frozen import frozen
+from benchmarks.small_windows import joined
 
 _NAME = re.compile(r"[\w./-]*(?:\w/\w|_\w|[a-z][A-Z])[\w./-]*|(?<![\w.])\d{3,}(?![\w.])|\b[A-Z]\w*Error\b")
 _PLAIN = re.compile(r"\b[a-z]{6,}\b")
@@ -152,19 +156,46 @@ def _compacted(case: Case, size: int) -> tuple[tuple[Message, ...], int]:
     return (UserMessage("layers", layers.parts), *stays), layers.tokens + tail
 
 
-MECHANISMS: Mapping[str, Sequence[str]] = {
-    "as it is": (),
-    "no words": ("excerpts.selection.WORD=0",),
-    "what is shown weighs as what is said": ("excerpts.selection.SHOWN=1.4",),
-    "what is shown weighs nothing": ("excerpts.selection.SHOWN=0",),
-    "no recency": ("excerpts.selection.HALVED_AFTER=1000000000",),
-    "each fact once": ("excerpts.selection.REPEATED=(1,)",),
-    "neighbours not together": ("excerpts.selection.BESIDE=1",),
-    "short lines as good as long ones": ("excerpts.selection.UNIT_OVERHEAD=0",),
-    "only facts and words count": ("excerpts.selection.FILLER=0",),
-    "long commands as likely as short ones": ("excerpts.inventory.LENGTH_OF_A_RUN=1000000000",),
-    "no short list": ("layers.INVENTORY_SHARE=0",),
-    "no newest messages": ("layers.TAIL_SHARE=0",),
+def _listed_without(name: str) -> Callable[..., object]:
+    """Return `inventory` without one of its lists."""
+    return lambda *arguments: replace(inventory(*arguments), **{name: ()})
+
+
+def _nothing(*_: object, **__: object) -> tuple[()]:
+    return ()
+
+
+def _no_text(*_: object) -> str:
+    return ""
+
+
+def _chosen_without(name: str) -> Callable[..., object]:
+    """Return `choose` that is not told one of the things that stand in the new context."""
+    return lambda *arguments, **named: choose(*arguments, **{**named, name: ()})
+
+
+MECHANISMS: Mapping[str, Mapping[str, object]] = {
+    "(as it is)": {},
+    "words, facts alone": {"excerpts.selection.WORD": 0},
+    "what is said before what is shown": {"excerpts.selection.SHOWN": 1},
+    "any weight for what is shown": {"excerpts.selection.SHOWN": 0},
+    "recency": {"excerpts.selection.HALVED_AFTER": 10**9},
+    "a second and third line of a fact": {"excerpts.selection.REPEATED": (1,)},
+    "neighbours together": {"excerpts.selection.NEIGHBOUR_BONUS": 1},
+    "the overhead of short lines": {"excerpts.selection.UNIT_OVERHEAD": 0},
+    "what stays in any case earns nothing": {"layers.choose": _chosen_without("covered")},
+    "what the summary and the list name earns less": {"layers.choose": _chosen_without("named")},
+    "the short list": {"layers.INVENTORY_SHARE": 0},
+    "commands in the short list": {"layers.inventory": _listed_without("runs")},
+    "results of commands in it": {"excerpts.inventory._outcome": _no_text},
+    "pipes last among commands": {"excerpts.inventory._PIPED": re.compile("(?!)")},
+    "files in the short list": {"layers.inventory": _listed_without("files")},
+    "calls that failed in it": {"layers.inventory": _listed_without("failures")},
+    "the newest messages": {"layers.TAIL_SHARE": 0},
+    "rules": {"layers.rules_of": _nothing},
+    "the user's requests": {"layers.requests_of": _nothing},
+    "at most three quarters of what leaves": {"layers.MOST_REPLACED": 1},
+    "at least 250 tokens of rules and requests": {"layers.LEAST_QUOTED": 0},
 }
 """What is changed to see what a mechanism is worth."""
 
@@ -177,16 +208,21 @@ def main() -> None:
     parser.add_argument(
         "--left", type=float, action="append", default=[], help="share of all tokens that is to be left"
     )
-    parser.add_argument("--set", action="append", default=[], help="a constant, as in excerpts.selection.BESIDE=1")
+    parser.add_argument("--set", action="append", default=[], help="a constant, as in layers.TAIL_SHARE=0")
+    parser.add_argument("--joined", action="store_true", help="all sessions as one, which has as many prompts")
     parser.add_argument("--table", action="store_true", help="what each mechanism is worth")
     arguments = parser.parse_args()
-    found = [case for path in arguments.sessions for case in cases(read_recording(path))]
-    variants = MECHANISMS if arguments.table else {"": arguments.set}
+    recordings = [read_recording(path) for path in arguments.sessions]
+    if arguments.joined:
+        recordings = [joined(arguments.sessions, 1)]
+    found = [case for recording in recordings for case in cases(recording)]
+    said = {name: ast.literal_eval(value) for name, value in (each.split("=", 1) for each in arguments.set)}
+    variants: Mapping[str, Mapping[str, object]] = MECHANISMS if arguments.table else {"": said}
     rows: list[tuple[str, Figures]] = []
     for name, changes in variants.items():
         with ExitStack() as stack:
-            for constant, value in (change.split("=", 1) for change in changes):
-                stack.enter_context(patch(f"acp_agent.compaction.{constant}", ast.literal_eval(value)))
+            for constant, value in changes.items():
+                stack.enter_context(patch(f"acp_agent.compaction.{constant}", value))
             rows += [(f"{name} left {left:.0%}", figures(found, left=left)) for left in arguments.left]
             rows += [(f"{name} size {size:.0%}", figures(found, size=size)) for size in arguments.size]
     print(f"| | {' | '.join(rows[0][1])} |")

@@ -40,7 +40,7 @@ from acp_agent.conversation.messages import (
     Usage,
 )
 from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest
-from acp_agent.storage.sqlite import SqliteStore
+from acp_agent.storage.store import SessionStore
 
 EVENTS = 10_000
 BETWEEN = 1_000
@@ -150,13 +150,13 @@ async def main(runs: int) -> dict[str, list[float]]:
 
 async def _contexts(path: Path, session: _Session, runs: int) -> list[float]:
     times: list[float] = []
-    store = await SqliteStore.open(path)
+    store = await SessionStore.open(path)
     await store.create("s", "/shop", (), session.events[:1])
     for begin in range(1, len(session.events), 500):
         await store.append("s", begin, session.events[begin : begin + 500])
     await store.aclose()
     for _ in range(runs):
-        store = await SqliteStore.open(path)
+        store = await SessionStore.open(path)
         began = perf_counter()
         context = await store.context("s")
         times.append((perf_counter() - began) * 1000)

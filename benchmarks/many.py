@@ -10,12 +10,12 @@ import sys
 from pathlib import Path
 
 from acp_agent.conversation.events import SessionStarted, TitleChanged
-from acp_agent.storage.sqlite import SqliteStore
+from acp_agent.storage.store import SessionStore
 
 
 async def make(database: Path, sessions: int, directories: int) -> None:
     """Make them, each with a title, in the directories in turn."""
-    store = await SqliteStore.open(database)
+    store = await SessionStore.open(database)
     for number in range(sessions):
         cwd = f"/home/ada/project{number % directories}"
         name = f"sess_{number * 7919 % sessions:032}"

@@ -1,7 +1,8 @@
 """Automatic compactions at windows from 8k to 1M tokens: `python -m benchmarks.small_windows FOLDER`.
 
 Walks through recorded sessions request by request, and counts what becomes of each attempt to compact without a model.
-One that comes to nothing although enough could leave is a fault. `still full`: the fixed parts fill the rest.
+One that comes to nothing is a fault. `no attempt`: hardly anything could leave; `still full`: the fixed parts fill the
+rest.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from benchmarks.compactions_in_a_row import no_model
 WINDOWS = (8_000, 16_000, 32_000, 200_000, 1_000_000)
 LARGE = 200_000  # from here on, no session of its own fills the window
 THRESHOLD = 0.8
-COLUMNS = ("requests", "attempts", "must fit", "mask", "excerpts", "too little", "no room", "fault", "still full")
+COLUMNS = ("requests", "no attempt", "attempts", "must fit", "mask", "excerpts", "no room", "fault", "still full")
 
 
 def requests(recording: Recording) -> Iterator[tuple[int, int]]:
@@ -57,37 +58,37 @@ async def walk(recording: Recording, window: int, faults: list[str]) -> Counter[
         full = budget.used > budget.limit
         if not full and (not budget.exceeded(budget.used, THRESHOLD) or budget.used < again):
             continue
-        found.update({"attempts": 1, "must fit": full})
         policy = CompactionPolicy("", by_hand=False, must_fit=full, steps=("mask", "excerpts"))
         why = "no step had anything to do"
         try:
             result = await service(state, policy, no_model)
         except AgentError as error:
             result, why = None, f"{type(error).__name__}: {error}"
+            found["no room"] += isinstance(error, NoRoomError)
+        else:
+            if result is None and not full and _may_leave(state, policy) < window * LEAST_GAIN:
+                found["no attempt"] += 1  # nothing is shown, and nothing is tried again before more has come in
+                again = budget.used + budget.usable * NEW_INPUT
+                continue
+        found.update({"attempts": 1, "must fit": full})
         again = (result.tokens_after if result else budget.used) + budget.usable * NEW_INPUT
         if result is not None:
             found[result.strategy] += 1
             last, at = (state, result), count
             found["still full"] += result.tokens_after > (budget.most if full else budget.usable * THRESHOLD)
             continue
-        kind = gain_missed(state, policy)
-        found.update([kind])
-        if kind == "fault":
-            faults.append(f"{recording.name} at request {count}, window {window:,}, used {budget.used:,}: {why}")
+        found["fault"] += 1
+        faults.append(f"{recording.name} at request {count}, window {window:,}, used {budget.used:,}: {why}")
         if full:
             break
     return found
 
 
-def gain_missed(state: ConversationState, policy: CompactionPolicy) -> str:
-    """Return how to count an attempt that came to nothing: whether more could have left than is worth the effort."""
-    fixed = {entry.seq for entry in unanswered(state)}
-    beside = estimate_messages(entry.message for entry in state.entries if entry.seq not in fixed)
-    try:
-        gain = beside - size_of(state, policy)
-    except NoRoomError:
-        return "no room"
-    return "fault" if gain > (0 if policy.must_fit else state.budget.window * LEAST_GAIN) else "too little"
+def _may_leave(state: ConversationState, policy: CompactionPolicy) -> int:
+    """Return the tokens by which what is not exempt from the size is larger than it."""
+    exempt = {entry.seq for entry in unanswered(state)}
+    beside = estimate_messages(entry.message for entry in state.entries if entry.seq not in exempt)
+    return beside - size_of(state, policy)
 
 
 def joined(paths: Sequence[Path], times: int) -> Recording:

@@ -1,4 +1,4 @@
-"""Making a long context short: how full it is, where it may be cut, and the summary that takes a part's place.
+"""Compaction of a long context: how full the window is, where the history may be cut, what replaces the rest.
 
 Pure: state in, plan or result out. The names below are public, for Python code without an agent (docs/library.md) and
 for strategies of other packages (docs/strategies.md). Each is loaded with its first use: the agent starts through here.
@@ -59,8 +59,8 @@ _WHERE = {
     "strategies": ("by_name", "installed_strategies"),
     "strategy": ("ENTRY_POINTS", "Draft", "Strategy", "Task", "Writer"),
 }
-# A library is silent where its program sets up no logging. Here and not at the top of the package: the agent answers
-# its editor before anything as large as `logging` is loaded.
+# A library logs nothing unless its program configures logging. This stands here and not in `acp_agent`, because
+# `initialize` is answered before `logging` is imported.
 logging.getLogger("acp_agent").addHandler(logging.NullHandler())
 
 if not TYPE_CHECKING:  # a checker would take every name for one of ours

@@ -1,4 +1,4 @@
-"""From a strategy's draft to the conversation as it goes on, and whether it may be used."""
+"""Build the compacted conversation from a strategy's draft, and check that it is worth using."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from acp_agent.compaction.cuts import Cut
 from acp_agent.compaction.estimate import estimate_messages, estimate_text
 from acp_agent.compaction.excerpts.selection import ExcerptIndex
 from acp_agent.compaction.frame import layer_of
-from acp_agent.compaction.layers import Layers, fill, masked_target, no_room, replaced_tokens, unanswered
+from acp_agent.compaction.layers import (
+    Layers,
+    fill,
+    masked_target,
+    no_room,
+    replaced_tokens,
+    size_of,
+    unanswered,
+)
 from acp_agent.compaction.shortening import Rewrite, apply_rewrites, fit
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
 from acp_agent.compaction.strategies.mask import fewer_images
@@ -19,7 +27,7 @@ from acp_agent.conversation.messages import AssistantMessage, ToolCall, UserMess
 from acp_agent.errors import CompactionError
 
 LEAST_GAIN = 0.05
-"""Of the window: an automatic compaction that gains less is not worth the provider's cache, which it breaks."""
+"""Share of the window. An automatic compaction that frees less is not worth losing the provider's cache."""
 
 
 def accepted(
@@ -30,23 +38,23 @@ def accepted(
     size: int,
     index: ExcerptIndex | None,
 ) -> CompactedState | None:
-    """Return the compacted conversation; None where too little would be gained by masking.
+    """Return the compacted conversation, or None if that would free too little.
 
     :param size: see `size_of`.
-    :raises CompactionError: the draft may not be used; says why.
+    :raises CompactionError: the draft cannot be used; the message says why.
     """
     if draft.cut is None:
         return _rewritten(state, policy, draft, strategy)
     layers = fill(state, draft.cut, size, summary=draft.summary if draft.told else "", body=draft.body, index=index)
     result = _swapped(state, policy, draft, strategy, layers, size)
-    budget, after = state.budget, result.tokens_after
+    budget, after, limits_exceeded = state.budget, result.tokens_after, policy.limits.exceeded(state.request.messages)
     if not layers.parts:
         raise CompactionError(
             f"Too little to compact: the strategy {strategy!r} leaves nothing in the place of what it takes away.",
             "The history is unchanged.",
         )
     replaced = replaced_tokens(draft.cut)
-    # Where the request has to fit, it may be the prompt that is being worked on that gives way.
+    # Where the request has to fit, it may be the running prompt that is shortened.
     if layers.tokens >= replaced and (draft.told or not policy.must_fit):
         what = "summary" if draft.told else "new context"
         raise CompactionError(
@@ -63,23 +71,21 @@ def accepted(
             "The history is unchanged.",
         )
     # Where the request may be sent as it is, the gain has to be worth the provider's cache, or an answer.
-    must = policy.must_fit and (budget.used > budget.limit or policy.limits.exceeded(state.request.messages))
     least = budget.least_answer if policy.must_fit else budget.window * LEAST_GAIN
-    if not (must or policy.by_hand or budget.used - after >= least or _relieved(state, policy, result)):
-        raise CompactionError(
-            f"Too little would be gained: the context would still take {after:,} of {budget.used:,} tokens.",
-            "The history is unchanged.",
-        )
-    return result
+    must = policy.by_hand or (policy.must_fit and (budget.used > budget.limit or limits_exceeded))
+    if must or budget.used - after >= least or (limits_exceeded and not policy.limits.exceeded(result.messages)):
+        return result
+    return None
 
 
-def renewed(
-    result: CompactedState, state: ConversationState, policy: CompactionPolicy, size: int, index: ExcerptIndex | None
+def refreshed(
+    result: CompactedState, state: ConversationState, policy: CompactionPolicy, index: ExcerptIndex | None
 ) -> CompactedState:
-    """Return a result that was prepared, for the conversation as it is now: what was said since stays behind it, and
-    takes the room of excerpts.
+    """Return a result that was prepared earlier, brought up to date with the messages that have come since.
 
-    :raises CompactionError: it may not be used any more; says why.
+    The newer messages are appended, and excerpts are dropped to make room for them.
+
+    :raises CompactionError: the result can no longer be used; the message says why.
     """
     cut: Cut | None = None
     if result.sent:
@@ -98,27 +104,27 @@ def renewed(
         missing=receipt.missing,
         notes=receipt.notes,
     )
-    again = accepted(state, policy, draft, result.strategy, size, index)
+    again = accepted(state, policy, draft, result.strategy, size_of(state, policy), index)
     if again is None:
         raise CompactionError(
-            "With what was said since, too little would be gained by the shorter messages.",
+            "With what was said since, too little would be gained.",
             "The history is unchanged.",
         )
-    spent = replace(again.receipt, requests=receipt.requests, cached=receipt.cached)
+    spent = replace(again.receipt, requests=receipt.requests, cached=receipt.cached, seconds=receipt.seconds)
     return replace(again, receipt=spent, usage=result.usage)
 
 
 def _swapped(
     state: ConversationState, policy: CompactionPolicy, draft: Draft, strategy: str, layers: Layers, size: int
 ) -> CompactedState:
-    """Return the conversation with these layers in the place of what leaves."""
+    """Return the conversation with these layers in place of the messages that they replace."""
     assert draft.cut is not None
     cut, recall = draft.cut, state.recall
     stays = (*(Entry(pin.seq, pin.message, shortened=pin.shortened) for pin in cut.pinned), *cut.kept)
     rewritten = list(draft.rewritten)
 
     def shorten(among: set[int], room: int) -> None:
-        """Have these take no more than so many tokens together."""
+        """Shorten these entries to at most `room` tokens in total."""
         entries = tuple(entry for entry in apply_rewrites(stays, rewritten) if entry.seq in among)
         rewritten.extend(fit(entries, max(0, room), state.turn_from, recall_hint=recall))
 
@@ -127,13 +133,13 @@ def _swapped(
 
     if policy.limits.exceeded([entry.message for entry in stays]):
         rewritten.extend(fewer_images(apply_rewrites(stays, rewritten), policy, recall=recall))
-    beside = {entry.seq for entry in unanswered(state)}
-    tail = {entry.seq for entry in stays} - beside
+    exempt = {entry.seq for entry in unanswered(state)}
+    tail = {entry.seq for entry in stays} - exempt
     if (over := layers.tokens + tokens(tail) - size) > 0:  # the summary is paid for; the tail can be read again
         shorten(tail, tokens(tail) - over)
     others = state.prefix + layers.tokens + tokens(tail)
-    if policy.must_fit and (others + tokens(beside)) * state.rate > state.budget.limit:
-        shorten(beside, int(state.budget.roomy / state.rate) - others)
+    if policy.must_fit and (others + tokens(exempt)) * state.rate > state.budget.limit:
+        shorten(exempt, int(state.budget.target / state.rate) - others)
     boundary = cut.summarised[-1].seq
     summary = Entry(boundary, UserMessage(new_id("msg"), layers.parts), summary=True)
     entries = (summary, *apply_rewrites(stays, rewritten))
@@ -144,7 +150,7 @@ def _swapped(
 def _rewritten(
     state: ConversationState, policy: CompactionPolicy, draft: Draft, strategy: str
 ) -> CompactedState | None:
-    """Return the conversation with messages in a shorter form, where that is enough."""
+    """Return the conversation with some messages shortened in place, if that is enough."""
     entries = apply_rewrites(state.entries, draft.rewritten)
     result = _result(state, draft, strategy, entries, draft.rewritten)
     after = result.tokens_after
@@ -160,7 +166,7 @@ def _rewritten(
 
 
 def _relieved(state: ConversationState, policy: CompactionPolicy, result: CompactedState) -> bool:
-    """Return whether there were too many images or bytes, and are not any more."""
+    """Return whether the result brings the images and bytes of a request back below their limits."""
     limits = policy.limits
     return limits.exceeded(state.request.messages) and not limits.exceeded(result.messages)
 
@@ -197,7 +203,7 @@ def _result(
 
 
 def _still_seen(state: ConversationState, draft: Draft, rewritten: tuple[Rewritten, ...]) -> dict[str, str | None]:
-    """Return the file versions that the model still sees: those of which a result stays as it was."""
+    """Return the file versions that the model still sees: those whose tool result is unchanged."""
     gone = {rewrite.seq for rewrite in rewritten} | {entry.seq for entry in draft.summarised}
     paths: dict[str, str] = {}
     seen: dict[str, bool] = {}

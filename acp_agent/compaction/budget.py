@@ -1,4 +1,4 @@
-"""How full a model's window is, what else limits a request, and when a context has to be made short."""
+"""How full a model's window is, what else limits a request, and when a context has to be compacted."""
 
 from __future__ import annotations
 
@@ -12,20 +12,18 @@ from acp_agent.frozen import frozen
 
 MAX_RESERVE_SHARE = 0.25
 MARGIN_SHARE = 0.02
-"""Of the window, kept free of what is counted: the newest part of the count is an estimate."""
+"""Share of the window kept free, because the newest part of the count is an estimate."""
 MIN_OUTPUT = 2_048
-"""Tokens below which an answer is not worth asking for; a request that leaves less is the provider's to refuse."""
-ANSWER_ROOM = 8_192
-"""Tokens for the answer that are kept free where a request is made shorter: so long an answer ends by itself."""
+"""Fewest output tokens worth asking for; a request that leaves fewer is sent, and the provider refuses it."""
 OUT_OF_ROOM = 0.95
-"""Share of the usable window from which on an answer is taken to be cut off by it, and no summary is waited for."""
+"""Share of the usable window above which a truncated answer is attributed to the window, and no summary is awaited."""
 LIMIT_SHARE = 0.9
-"""Of the images or bytes that a request may hold."""
+"""Share of the images or bytes that a request may hold."""
 NEW_INPUT = 0.1
-"""Of the usable window: so much more since a compaction, and another one is not in vain."""
+"""Share of the usable window by which the context must grow after a compaction before another one is worthwhile."""
 SURE_SHARE = 0.95
-"""Of a request that was refused: as much as is taken to fit, where the provider does not say. And of a request that was
-counted: as much as it has at least, so that it is certainly too large where this is more than the window."""
+"""Share of a refused request that is assumed to fit, if the provider does not say. Also the least share of an estimate
+that is real, so that a request whose share exceeds the window is certainly too large."""
 
 Pressure: TypeAlias = Literal["none", "prepare", "threshold", "urgent", "request_size", "full"]
 
@@ -52,17 +50,17 @@ class TokenBudget:
 
     @property
     def usable(self) -> int:
-        """What a request may fill: at least three quarters of the window, as large as a table's output limit may be."""
+        """Tokens that a request may fill: at least three quarters of the window, however large the output limit is."""
         return self.window - min(self.output_reserve, int(self.window * MAX_RESERVE_SHARE))
 
     @property
     def limit(self) -> int:
-        """What a request may fill at the very most, so that there is still room for a short answer."""
+        """Most tokens that a request may fill while leaving room for a short answer."""
         return max(1, self.window - int(self.window * MARGIN_SHARE) - self.least_answer)
 
     @property
     def most(self) -> int:
-        """What a request may fill where nothing can be made shorter: an answer may still be as short as it comes."""
+        """Most tokens that a request may fill when nothing can be shortened; the answer may then be very short."""
         return max(1, self.window - 2 * int(self.window * MARGIN_SHARE))
 
     @property
@@ -71,19 +69,18 @@ class TokenBudget:
         return min(MIN_OUTPUT, self.window // 4)
 
     @property
-    def roomy(self) -> int:
-        """What is left of a request that is over the limit: with room for an answer that ends by itself."""
-        reserve = min(self.output_reserve, ANSWER_ROOM, int(self.window * MAX_RESERVE_SHARE))
-        return max(1, min(self.limit, self.window - int(self.window * MARGIN_SHARE) - reserve))
+    def target(self) -> int:
+        """Tokens to which a request over the limit is shortened, so that a full answer has room."""
+        return max(1, min(self.limit, self.usable - int(self.window * MARGIN_SHARE)))
 
     @property
     def used(self) -> int:
-        """What a request fills now."""
+        """Tokens that a request fills now."""
         return self.system + self.messages
 
     @property
     def free(self) -> int:
-        """What a request may still grow by; 0 where it has outgrown the window."""
+        """Tokens by which a request may still grow; 0 if it already exceeds the window."""
         return max(0, self.usable - self.used)
 
     @property
@@ -92,13 +89,13 @@ class TokenBudget:
         return self.used / self.usable
 
     def filled(self, used: int, system: int) -> TokenBudget:
-        """Return this budget with a request in it, of which the system prompt and the tools take `system`."""
+        """Return this budget filled by a request of `used` tokens, `system` of them for the system prompt and tools."""
         used = max(0, used)
         system = min(max(0, system), used)
         return replace(self, system=system, messages=used - system)
 
     def output(self, used: int, wanted: int) -> int:
-        """Return how long an answer may be asked for: providers refuse input and output that together do not fit."""
+        """Return the output limit to request: providers refuse input and output that together exceed the window."""
         room = self.window - used - int(self.window * MARGIN_SHARE)
         return min(wanted, max(room, self.least_answer, 1))
 
@@ -131,7 +128,7 @@ class Limits:
 
 
 def since_prompt(messages: Sequence[Message]) -> Sequence[Message]:
-    """Return the newest prompt, with what stands beside it and behind it."""
+    """Return the newest prompt, the user messages directly before it, and everything after it."""
     at = len(messages)
     while at and not isinstance(messages[at - 1], UserMessage):
         at -= 1
@@ -143,10 +140,10 @@ def since_prompt(messages: Sequence[Message]) -> Sequence[Message]:
 def pressure(
     budget: TokenBudget, messages: Sequence[Message], limits: Limits, *, threshold: float, prepare: float | None
 ) -> Pressure:
-    """Return how urgent a compaction is: `full` where the request cannot be sent at all as far as is known.
+    """Return how urgent a compaction is: `full` if the request is not expected to fit at all.
 
-    :param threshold: share of the usable window from which on the context is compacted.
-    :param prepare: share from which on a summary is prepared; None for never.
+    :param threshold: share of the usable window at which the context is compacted.
+    :param prepare: share at which a summary is prepared; None for never.
     """
     if budget.used > budget.limit:
         return "full"
@@ -161,7 +158,7 @@ def pressure(
     return "none"
 
 
-def ended_for_want_of_room(answer: AssistantMessage, budget: TokenBudget) -> bool:
+def truncated_by_window(answer: AssistantMessage, budget: TokenBudget) -> bool:
     """Return whether an answer was cut off because the window was full, and not because it reached its own limit."""
     if answer.stop_reason == "context_overflow":
         return True

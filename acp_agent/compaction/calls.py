@@ -1,4 +1,4 @@
-"""The model calls of one compaction: bounded in number, added up, and with errors that say what they mean here."""
+"""The model calls of one compaction: limited in number, their usage added up, their errors translated."""
 
 from __future__ import annotations
 
@@ -10,18 +10,15 @@ from acp_agent.conversation.messages import Usage
 from acp_agent.errors import (
     CompactionError,
     ContextOverflowError,
-    ModelError,
     ModelStreamError,
     SummaryOverflowError,
 )
 from acp_agent.llm.provider import (
     Answered,
     Compacted,
-    CompactedNothing,
     ModelEvent,
     ModelRequest,
     NativeCompaction,
-    Resent,
     Retrying,
     TextDelta,
 )
@@ -35,11 +32,11 @@ _TOO_LARGE = (
 )
 _LARGER = "The history is unchanged; choose a model with a larger window."
 MAX_REQUESTS = 12
-"""Model requests of one compaction, those included that had to be sent again."""
+"""Most model requests of one compaction, retries included."""
 
 
 class ModelCalls:
-    """Asks one model, and counts.
+    """Sends requests to one model and counts them.
 
     :param show: called with the summary's text as it streams.
     :param begin: called before each request.
@@ -63,7 +60,7 @@ class ModelCalls:
         return self.usage.cache_read_tokens / self.usage.prompt_tokens
 
     async def ask(self, request: ModelRequest, *, shown: bool = True) -> Answered:
-        """Ask once.
+        """Send one request.
 
         :param shown: whether the answer is the summary that the user watches.
         :raises SummaryOverflowError: the request does not fit the model's window.
@@ -77,7 +74,7 @@ class ModelCalls:
                     if isinstance(event, Answered):
                         self.spent(event.usage)
                         return event
-                    if isinstance(event, Retrying | Resent):
+                    if isinstance(event, Retrying):
                         self._count()
                     elif isinstance(event, TextDelta) and shown and self._show is not None:
                         await self._show(event.text)
@@ -92,16 +89,12 @@ class ModelCalls:
         raise CompactionError("The model's answer ended without an end.", "The history is unchanged; try again.")
 
     async def ask_native(self, native: NativeCompaction, request: ModelRequest, instructions: str) -> Compacted:
-        """Have the provider compact, once; raises what `ask` raises."""
+        """Ask the provider to compact, once; raises what `ask` raises."""
         await self._begun()
         try:
             compacted = await native.compact(request, instructions, self._count)
         except ContextOverflowError as error:
             raise SummaryOverflowError(_TOO_LARGE, _LARGER) from error
-        except ModelError as error:
-            if isinstance(error.__cause__, CompactedNothing):
-                self.spent(error.__cause__.usage)
-            raise
         self.spent(compacted.usage)
         return compacted
 

@@ -1,8 +1,8 @@
-"""Where a history is cut: which places are legal, and which of them a compaction chooses by size.
+"""Where a history may be cut, and which of the legal places a compaction chooses by size.
 
-A cut before `index` leaves `entries[index:]` behind a user's message with a summary, and hands `entries[:index]` to
-whoever writes it. Each rule of `INVARIANTS` returns whether a place is legal, and names the error that a provider
-answers with where it is not; a place is legal where all of them allow it.
+A cut before `index` keeps `entries[index:]` behind a user message that holds the summary of `entries[:index]`. Each
+rule of `INVARIANTS` returns whether a place is legal, and its docstring quotes the error that a provider answers with
+otherwise. A place is legal if all rules allow it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from acp_agent.frozen import frozen
 class Cut:
     """A plan for one compaction.
 
-    :ivar summarised: entries that the summary takes the place of, in order; never empty.
-    :ivar pinned: of those, what nevertheless stays word for word: the prompt of the running turn.
-    :ivar kept: entries that stay behind the cut.
+    :ivar summarised: entries that the summary replaces, in order; never empty.
+    :ivar pinned: those of them that stay word for word nevertheless: the prompt of the running turn.
+    :ivar kept: entries behind the cut, which stay.
     """
 
     summarised: tuple[Entry, ...]
@@ -39,7 +39,7 @@ class Cut:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """Return those of `summarised`."""
+        """Return the messages of `summarised`."""
         return tuple(entry.message for entry in self.summarised)
 
 
@@ -51,11 +51,11 @@ def plan_cut(
     leave_tail: bool = True,
     estimate: Callable[[Message], int] = estimate_message,
 ) -> Cut | None:
-    """Choose what a compaction of this history replaces; None where there is nothing that it may replace.
+    """Choose what a compaction of this history replaces; return None if nothing may be replaced.
 
-    The newest messages stay, up to `tail_tokens`, from a legal place on. Where all that could be replaced would fit
-    into the tail, as much as possible is summarised. The prompt of a running turn and the steps that the model has not
-    answered yet always stay. A newest step that is larger than the tail is no tail.
+    The newest messages stay, up to `tail_tokens`, from a legal place on. If everything would fit into the tail, as much
+    as possible is summarised. The prompt of a running turn and the steps that the model has not answered yet always
+    stay. If the newest step alone is larger than the tail, no tail is kept.
 
     :param turn_from: seq of the prompt of the running turn; None where none runs.
     :param leave_tail: whether something has to stay behind the summary, if only the newest step; only a compaction
@@ -82,7 +82,7 @@ def plan_cut(
 def _tail_from(
     entries: tuple[Entry, ...], places: list[int], tail_tokens: int, estimate: Callable[[Message], int]
 ) -> int | None:
-    """Return the earliest legal place from which everything on fits into the tail; None where there is none."""
+    """Return the earliest legal place whose remainder fits into the tail, or None."""
     best: int | None = None
     index = len(entries)
     tokens = 0
@@ -115,9 +115,9 @@ def batches_stay_whole(entries: tuple[Entry, ...], index: int) -> bool:
 
 
 def thinking_stays_with_its_call(entries: tuple[Entry, ...], index: int) -> bool:
-    """Forbid a cut between two answers in a row of which an earlier one holds the thinking for a later one's call.
+    """Forbid a cut between consecutive answers if an earlier one holds the thinking for a later one's call.
 
-    An answer that was paused and went on is one message for the provider. Anthropic: "Expected `thinking` or
+    A paused and continued answer is one message for the provider. Anthropic: "Expected `thinking` or
     `redacted_thinking`, but found `tool_use`"; OpenAI Responses: a `function_call` "was provided without its required
     'reasoning' item". Thinking that no provider gave a form of its own is never sent.
     """
@@ -139,7 +139,7 @@ INVARIANTS = (calls_keep_their_results, batches_stay_whole, thinking_stays_with_
 
 
 def legal_cuts(entries: tuple[Entry, ...], turn_from: int | None) -> list[int]:
-    """Return every place before which the history may be cut, in order; the place behind the last entry counts as one.
+    """Return every index before which the history may be cut, in order; it may equal the number of entries.
 
     :param turn_from: seq of the prompt of the running turn; None where none runs.
     """

@@ -1,6 +1,6 @@
-"""How many tokens a context takes: the provider's last count, and an estimate of what came since.
+"""How many tokens a context takes: the provider's last count, plus an estimate of the messages since.
 
-Four characters a token is wrong by a third either way; the provider's counts calibrate it.
+Four characters per token is off by up to a third either way; the provider's counts calibrate it.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from acp_agent.conversation.messages import (
     UserPart,
     data_length,
 )
-from acp_agent.llm.attached import is_picture, sound_of
+from acp_agent.llm.parts import is_picture, sound_of
 from acp_agent.llm.provider import ToolDefinition
 
 CHARACTERS_PER_TOKEN = 4
 IMAGE_TOKENS = 1_600
-"""What a full-size image costs with the large providers."""
+"""Tokens that the large providers charge for a full-size image."""
 AUDIO_CHARACTERS_PER_TOKEN = 640
 """Characters of base64: what the provider that counts most takes for MP3; WAV costs less than that."""
 LARGEST_IMAGE = 7_000_000
@@ -48,33 +48,33 @@ MAX_CALIBRATION = 4.0
 
 
 def estimate_text(text: str) -> int:
-    """Tokens of a text, rounded up."""
+    """Return the tokens of a text, rounded up."""
     return -(-len(text) // CHARACTERS_PER_TOKEN)
 
 
 def estimate_message(message: Message) -> int:
-    """Tokens of one message with all its parts."""
+    """Return the tokens of one message with all its parts."""
     return MESSAGE_TOKENS + sum(estimate_part(part) for part in message.parts)
 
 
 def estimate_messages(messages: Iterable[Message]) -> int:
-    """Tokens of several messages."""
+    """Return the tokens of several messages."""
     return sum(estimate_message(message) for message in messages)
 
 
 def estimate_prefix(system: str, tools: Sequence[ToolDefinition]) -> int:
-    """Tokens of what stands before the messages."""
+    """Return the tokens of what stands before the messages."""
     return estimate_text(system) + estimate_tools(tools)
 
 
 def estimate_tools(tools: Iterable[ToolDefinition]) -> int:
-    """Tokens of what the model is told of the tools."""
+    """Return the tokens of the tool definitions."""
     schemas = sum(len(tool.name) + len(tool.description) + len(json.dumps(tool.input_schema)) for tool in tools)
     return -(-schemas // CHARACTERS_PER_TOKEN)
 
 
 def used_tokens(context: Context, prefix: int, rate: float = 1.0) -> int:
-    """Tokens that the context takes now.
+    """Return the tokens that the context takes now.
 
     :param prefix: tokens of the system prompt and the tools, which count where no provider has counted them yet.
     :param rate: the provider's tokens for each of our estimate, as long as the context does not show it.
@@ -112,7 +112,7 @@ def calibration(context: Context, rate: float = 1.0) -> float:
 
 
 def count_images(messages: Iterable[Message]) -> int:
-    """Images in all messages, those in results of tools included."""
+    """Return the images in all messages, those in results of tools included."""
     return sum(is_picture(part) for message in messages for part in message.parts)
 
 
@@ -125,7 +125,7 @@ def request_bytes(messages: Iterable[Message], sent: Mapping[str, int] | None = 
 
 
 def estimate_part(part: UserPart | AssistantPart) -> int:
-    """Tokens of one part of a message."""
+    """Return the tokens of one part of a message."""
     match part:
         case Text():
             return estimate_text(part.text)
@@ -142,7 +142,7 @@ def estimate_part(part: UserPart | AssistantPart) -> int:
             # One of the two is sent; which, depends on the provider.
             return max(estimate_text(part.text), estimate_text(json.dumps(part.data)))
         case Thinking():
-            # What is sent back is the provider's own form, where there is one, some with the text beside it.
+            # The provider's own form is sent back where there is one; some providers get the text as well.
             return estimate_text(part.text) + (estimate_text(json.dumps(part.data)) if part.data else 0)
         case ToolCall():
             return estimate_text(part.name) + estimate_text(part.invalid or json.dumps(part.arguments))

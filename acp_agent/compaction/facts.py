@@ -162,20 +162,15 @@ def passages(entry: Entry) -> Iterator[tuple[Voice, str]]:
         yield _RESULT, message.text
 
 
-def units(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the lines of a text, long ones in pieces, and whether a piece goes on in the line of the one before it."""
+def units(text: str) -> Iterator[str]:
+    """Yield the lines of a text, long ones in pieces."""
     for line in text.splitlines():
-        if len(line) <= LONGEST_UNIT:
-            if line := line.strip():
-                yield line, False
-            continue
-        start, joined = 0, False
+        start = 0
         while start < len(line):
             end = _end_of_piece(line, start)
-            piece = line[start:end]
-            if said := not piece.isspace():
-                yield piece, joined
-            start, joined = end, said
+            if piece := line[start:end].strip():
+                yield piece
+            start = end
 
 
 def _end_of_piece(line: str, start: int) -> int:

@@ -1,7 +1,7 @@
-"""The words around a compacted past: what the model is asked for, and how it later reads the answer.
+"""The framing of a compacted history: the summary request, and the words around the summary in later requests.
 
-It is framed as history and not as orders, since models otherwise act on it as if the user had just said it. What the
-user is shown never contains this framing.
+A summary is framed as history, since models otherwise act on it as if the user had just said it. The user never sees
+this framing.
 """
 
 from __future__ import annotations
@@ -50,10 +50,9 @@ def frame_summary(summary: str, *, recall: bool) -> tuple[Text, ...]:
 
 
 def reworded(parts: Sequence[UserPart], summary: str, words: str, *, recall: bool) -> tuple[UserPart, ...]:
-    """Return a compacted past with other words for its summary.
+    """Return the parts of a compacted history with its summary replaced by other words.
 
-    What a provider has made itself cannot be reworded; the text beside it, for all other providers, ends with the
-    summary.
+    A provider's own compaction cannot be changed; its text for all other providers ends with the summary.
     """
     [old], [new] = frame_summary(summary, recall=recall), frame_summary(words, recall=recall)
     changed: list[UserPart] = []

@@ -1,7 +1,7 @@
-"""`CompactionService`: one callable that makes a conversation short, whoever asks.
+"""`CompactionService`: a callable that compacts a conversation.
 
-It goes down a ladder of strategies until one's result may be used, and changes nothing itself: the result is handed
-back, and whoever owns the history swaps it. The model calls are handed in.
+It tries a ladder of strategies until one returns a usable result. It changes nothing itself: the caller that owns the
+history swaps in the result, and also passes in the function that calls the model.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class CompactionService:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """Names that a recipe or the configuration may choose from."""
+        """Names of the strategies that a recipe or the configuration may choose."""
         return tuple(self.strategies)
 
     async def __call__(
@@ -61,17 +61,17 @@ class CompactionService:
         writer: Writer | None = None,
         index: ExcerptIndex | None = None,
     ) -> CompactedState | None:
-        """Make a conversation short.
+        """Compact a conversation.
 
         :param call: asks the model that writes summaries: `Provider.stream`, or anything like it.
-        :param show: told the summary's text as it streams.
-        :param calls: counts the calls in place of a counter of its own, for whoever wants to know what a failure cost.
+        :param show: called with the summary's text as it streams.
+        :param calls: counter to use instead of a new one, so that the caller can read the usage after a failure.
         :param native: the provider's own compaction, where it has one.
         :param writer: the model that `call` asks, where it is not the conversation's own.
-        :param index: of the state's original entries, where somebody has kept one.
-        :returns: None where there is nothing to compact.
-        :raises CompactionError: no step of the ladder came to a result that may be used; says why.
-        :raises ModelError: the model could not be asked, and no other step may take its place.
+        :param index: an index of the state's original entries, if the caller has one.
+        :returns: None if there is nothing to compact.
+        :raises CompactionError: no step of the ladder returned a usable result; the message says why.
+        :raises ModelError: the model could not be asked, and no further step may be tried.
         """
         calls = calls or ModelCalls(call, show)
         failures: list[AgentError] = []
@@ -84,7 +84,7 @@ class CompactionService:
                 draft = await self._draft(name, task)
                 if draft is None:
                     continue
-                # Reads a whole conversation: a turn that goes on meanwhile must not stand still.
+                # In a thread: it reads the whole conversation, and must not block a running turn.
                 result = await to_thread.run_sync(
                     accepted, state, policy, draft, name, size, index, abandon_on_cancel=True
                 )
@@ -96,7 +96,7 @@ class CompactionService:
                 return _with_receipt(result, task, failures)
         if not failures:
             return None
-        # The last step says why nothing at all could be done; the others, why it had to be taken.
+        # The last step's error says why nothing worked; the earlier ones, why that step was reached.
         failure = failures[-1]
         if isinstance(failure, ModelError):
             raise type(failure)(f"No summary was written, and the history is unchanged. {failure}") from failure

@@ -34,8 +34,7 @@ from acp_agent.conversation.messages import (
     UserPart,
 )
 from acp_agent.frozen import frozen
-from acp_agent.llm.attached import is_picture
-from acp_agent.llm.parts import address
+from acp_agent.llm.parts import address, is_picture
 
 Rewrite: TypeAlias = Rewritten
 """A message that stays in a shorter form, at its place."""
@@ -46,7 +45,7 @@ HEAD_SHARE = 2 / 3
 SNAP_SHARE = 1 / 4
 """Of a head or tail, given up so that it ends at the end of a line."""
 FLOOR_TOKENS = 96
-"""No message is made smaller than this to fit a budget."""
+"""Tokens below which no message is shortened to fit a budget."""
 GRAIN = 16
 """Characters by which a text may be shorter than it would have to be."""
 
@@ -60,17 +59,17 @@ class LeftOut:
 
     @property
     def where(self) -> str:
-        """Where the whole of it is; empty where the model cannot get at it."""
+        """How to read the whole entry; empty if the model cannot."""
         return f"; `recall` reads entry #{self.seq} in full" if self.recall else ""
 
     def middle(self, text: str) -> str:
-        """The line in place of this text."""
+        """Return the line in place of this text."""
         lines = text.count("\n")
         counted = f" ({lines:,} lines)" if lines else ""
         return f"[... {len(text):,} characters{counted} left out{self.where} ...]"
 
     def attachment(self, part: Image | Audio | Resource | ResourceLink | CompactedBlock) -> str:
-        """The line in place of an image, a sound or a file."""
+        """Return the line in place of an image, a sound or a file."""
         kind = "image" if is_picture(part) else "sound" if isinstance(part, Audio) else "file"
         uri = None if isinstance(part, Audio | CompactedBlock) else part.uri
         named = f" {address(uri)[:80]}" if uri else ""
@@ -78,7 +77,7 @@ class LeftOut:
 
 
 def cut_middle(text: str, limit: int, left_out: LeftOut) -> str:
-    """A text of at most so many characters, its middle replaced by a line about it; as it is where that is no gain.
+    """Return the text cut to `limit` characters, its middle replaced by a line; unchanged if that saves nothing.
 
     :param limit: at least `SHORTEST_PIECE`.
     """
@@ -109,7 +108,7 @@ def fit(
 
     :param budget_tokens: estimated tokens of all entries.
     :param turn_from: seq of the prompt of the running turn; None where none runs.
-    :param recall_hint: whether the model has the `recall` tool, and is told that it reads the whole.
+    :param recall_hint: whether the model has the `recall` tool, so that the text left out can be pointed to.
     """
     sizes = [estimate_message(entry.message) for entry in entries]
     over = sum(sizes) - budget_tokens

@@ -1,4 +1,4 @@
-"""What goes into a compaction and what comes out of it, as plain values.
+"""The input and output of a compaction, as plain values.
 
 `ConversationState` in, `CompactedState` out: neither needs a session, a log or an editor.
 """
@@ -21,11 +21,11 @@ from acp_agent.llm.provider import ModelRequest, ToolDefinition
 Verify: TypeAlias = Literal["off", "mark", "mend", "reject"]
 
 SIZE_SHARE = 0.2
-"""Of the window: what the new context takes unless the user says otherwise."""
+"""Default share of the window for the new context."""
 MOST_TOKENS = 64_000
-"""The same in tokens: in a window of a million, a fifth would cost more with each request than it is worth."""
+"""Upper bound of the default in tokens: a fifth of a million tokens would make every later request expensive."""
 BY_HAND_SHARE = 1 / 4
-"""Of the conversation: `/compact` has to make a short conversation shorter, too."""
+"""Largest share of the conversation itself, so that `/compact` shortens a short conversation as well."""
 NO_OUTPUT_LIMIT = 8_192
 RECALL = "recall"
 """The tool that reads entries of the record."""
@@ -49,8 +49,6 @@ class ConversationState:
     :ivar request: what the next step would send, all of it.
     :ivar budget: of the model that goes on with the conversation, filled with this conversation.
     :ivar turn_from: number of the prompt of a turn that is still running.
-    :ivar grants: what the user allowed in the session.
-    :ivar rules: what a rule of the project allows.
     :ivar files: digests of the file versions that the model has seen.
     :ivar guessed: whether the window is what the conversation has to fit into, and not known to be the model's.
     :ivar source: the original entries, those that earlier compactions replaced included; empty where `entries` are all.
@@ -63,8 +61,6 @@ class ConversationState:
     turn_from: int | None = None
     plan: tuple[PlanEntry, ...] = ()
     mode: str = ""
-    grants: tuple[str, ...] = ()
-    rules: frozenset[str] = frozenset()
     files: Mapping[str, str | None] = field(default_factory=dict[str, "str | None"])
     workspace: Workspace = Workspace()
     guessed: bool = False
@@ -76,9 +72,11 @@ class ConversationState:
         return self.source or tuple(entry for entry in self.entries if not entry.summary)
 
     @property
-    def allowed(self) -> list[str]:
-        """What needs no asking: the session's grants, and the rules of the project."""
-        return sorted({*self.grants, *self.rules})
+    def by_hand_size(self) -> int:
+        """Return the most that a compaction by hand leaves: a part of the whole conversation, as it was before any."""
+        now = estimate_messages(entry.message for entry in self.entries)
+        whole = estimate_messages(entry.message for entry in self.originals)
+        return int(self.budget.messages * max(1.0, whole / max(1, now)) * BY_HAND_SHARE)
 
     @classmethod
     def from_context(
@@ -90,7 +88,6 @@ class ConversationState:
         *,
         rate: float = 1.0,
         guessed: bool = False,
-        rules: frozenset[str] = frozenset(),
         source: tuple[Entry, ...] = (),
     ) -> ConversationState:
         """Return the state of a session, with its budget filled.
@@ -106,8 +103,6 @@ class ConversationState:
             turn_from=context.turn_from,
             plan=context.plan,
             mode=context.mode,
-            grants=tuple(sorted(context.grants)),
-            rules=rules,
             files=context.files,
             workspace=workspace or Workspace(cwd=context.cwd),
             guessed=guessed,
@@ -151,7 +146,7 @@ class ConversationState:
 
     @property
     def recall(self) -> bool:
-        """Whether the model has the tool that reads what a compaction took away; only then is it told of it."""
+        """Whether the model has the `recall` tool; only then may texts refer to it."""
         return any(tool.name == RECALL for tool in self.request.tools)
 
     @property
@@ -175,11 +170,11 @@ class CompactionPolicy:
     """How to compact: what a recipe and the configuration say. Sizes in tokens; None takes the default.
 
     :ivar prompt: the recipe's text, rendered.
-    :ivar size: the most that the new context takes beside system prompt, tools and the running prompt.
+    :ivar size: the most that the new context takes, not counting system prompt, tools and the running prompt.
     :ivar tail: of that, the newest messages that stay as they are; two fifths where not given.
     :ivar summary: of that, the longest summary.
     :ivar sections: headings that a summary must have.
-    :ivar by_hand: a person asked for it: a failure is told and not worked around.
+    :ivar by_hand: the user asked for it: a failure is reported and no other strategy is tried.
     :ivar must_fit: the conversation cannot be sent as it is.
     :ivar steps: the strategies to try, in place of the ladder that the others make.
     :ivar written: a summary that is there already, so that no model is asked for one.
@@ -206,12 +201,12 @@ class CompactionPolicy:
         """What a request may hold besides tokens."""
         return Limits(self.max_images, self.max_bytes, self.sent)
 
-    def size_tokens(self, budget: TokenBudget) -> int:
-        """Tokens of the new context, by the provider's count."""
+    def size_tokens(self, state: ConversationState) -> int:
+        """Return the tokens of the new context, by the provider's count."""
         if self.size is not None:
             return self.size
-        size = min(MOST_TOKENS, int(budget.window * SIZE_SHARE))
-        return min(size, int(budget.messages * BY_HAND_SHARE)) if self.by_hand else size
+        size = min(MOST_TOKENS, int(state.budget.window * SIZE_SHARE))
+        return min(size, state.by_hand_size) if self.by_hand else size
 
 
 @frozen
@@ -220,7 +215,7 @@ class CompactedState:
 
     :ivar entries: its messages; the summary has the number of the last message that it took the place of.
     :ivar summary: as a person reads it.
-    :ivar sent: as the model reads it, with everything that stands beside it; empty where messages were only rewritten.
+    :ivar sent: the summary as the model reads it, with quotations and excerpts; empty if messages were only rewritten.
     :ivar boundary: number of the last message that left; 0 where none did.
     :ivar pinned: messages from before the boundary that stay.
     :ivar rewritten: messages that stay in a shorter form.

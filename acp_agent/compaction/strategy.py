@@ -1,4 +1,4 @@
-"""`Strategy`: one way to make a conversation short. What it is given, and what it has to return.
+"""`Strategy`: one way to compact a conversation, with its input (`Task`) and output (`Draft`).
 
 A strategy proposes; the service decides whether the proposal is good enough, adds what no compaction may lose, and goes
 on to the next one where it is not. The built-in ones are in `strategies`; a package adds its own under the entry-point
@@ -65,7 +65,6 @@ class Task:
     def cut(self, tail_tokens: int | None = None) -> Cut | None:
         """Return where the history is cut, by default before the policy's tail; None where nothing may go."""
         tail = self.policy.tail if tail_tokens is None else tail_tokens
-        tail = tail if tail is None else min(tail, self.size)
         return planned_cut(self.state, self.size, tail=tail, leave_tail=not self.policy.by_hand)
 
 
@@ -97,16 +96,16 @@ class Draft:
 
 
 class Strategy(Protocol):
-    """One way to make a conversation short."""
+    """One way to compact a conversation."""
 
     @property
     def name(self) -> str:
-        """As recipes and the configuration call it."""
+        """The name that recipes and the configuration use."""
         ...
 
     async def draft(self, task: Task) -> Draft | None:
-        """Propose; None where there is nothing that this strategy could do.
+        """Return a proposal; None if this strategy has nothing to do.
 
-        :raises CompactionError: it tried in vain; says why. The next step of the ladder is taken, where there is one.
+        :raises CompactionError: it failed; the message says why. The next step of the ladder is tried, if there is one.
         """
         ...

@@ -31,17 +31,13 @@ _QUOTED_WORDS, _FEWEST_DIGITS, _SHORTEST_WORD = 3, 2, 3
 _ROUNDED_ZEROS, _MOST_ROUNDED = 3, 0.05
 
 _log = logging.getLogger(__name__)
-_FENCE = re.compile(
-    r"(?m)^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(?P<mark>`{3,}|~{3,})[^`\n]*$"
-    r"(?:\n.*)*?(?:\n[ \t>]*(?P=mark)[`~]*[ \t]*$|\Z)"
-)
 _SPAN = re.compile(
     r"(?<!`)`[^`\n]+`(?!`)|(?<!`)``(?!`)(?:[^`\n]|`(?!`))+``(?!`)"
     r"|(?P<quote>(?<!\w)\"(?=\S)[^\"\n]*(?<=\S)\"(?!\w)|“[^“”\n]*”|„[^„“”\n]*[“”]|«[^«»\n]*»|»[^«»\n]*«)"
     r"|\[[^\[\]\n]*\](?:\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*\)|\[[^\[\]\n]*\])"
     r"|<[a-z][a-z+]*:[^\s<>]*>"
 )
-_REFERENCE = re.compile(r"(?m)\[#\d{1,18}(?:[\s,;–-]{1,3}#?\d{1,18})*\](?!\()|^[ \t>#]*\d{1,3}[.)][ \t]")
+_REFERENCE = re.compile(r"\[#\d{1,18}(?:[\s,;–-]{1,3}#?\d{1,18})*\](?!\()")
 _GROUPED = re.compile(r"(?<![\w.,])\d{1,3}(?:[,'’_\u00a0\u202f]\d{3})+(?![\w'’])")
 _TOKEN = re.compile(r"[a-z_]+(?=\d+\.\d)|\d+(?:\.\d+)+|[a-z\d_\u00c0-\u052f]+|[^\W\x00-\u052f]+")
 _NUMBER = re.compile(r"\d+(?:\.(?P<decimals>\d+))?(?:e(?P<exponent>[+-]?\d{1,2})(?!\d))?")
@@ -50,7 +46,7 @@ _OPENING, _CLOSING = frozenset('(["'), ".,;:!?)]}*_|>'…“”«»"
 
 
 @frozen
-class Verified:
+class _Verified:
     """A summary after its check, with the pieces that are flagged in it and the required sections that it lacks."""
 
     text: str
@@ -116,12 +112,9 @@ class Known:
 
     def _has_member(self, name: str) -> bool:
         """Return whether the last part of a dotted name looks like a name or stands as one."""
-        owner, dot, member = name.rpartition(".")
+        _, dot, member = name.rpartition(".")
         a_word = dot and re.fullmatch(r"_\w+|[a-z]{3,}_*", member)
-        if not a_word or not self.members.isdisjoint({member.casefold(), member.rstrip("_")}):
-            return True
-        owner = " ".join(_TOKEN.findall(owner.casefold()))
-        return bool(re.search(f" {re.escape(owner)} [^ ]+ {member} ", self.words))  # `from owner import member`
+        return not a_word or not self.members.isdisjoint({member.casefold(), member.rstrip("_")})
 
     def _has_words(self, said: str) -> bool:
         words = _TOKEN.findall(said)
@@ -142,13 +135,10 @@ class Known:
         return all(self._has_token(token) for token in _TOKEN.findall(said))
 
     def _has_token(self, token: str) -> bool:
-        if len(token) < _SHORTEST_WORD or not self.tokens.isdisjoint({token, token.strip("_"), f"{token}s"}):
-            return True
+        variants = {token, token.strip("_"), f"{token}s", token.removesuffix("s")}
         if number := re.fullmatch(r"l?(\d+(?:\.\d+)*)[a-z]*", token):  # `L118`, `30s`
             return len(number[1]) < _FEWEST_DIGITS or self._has_number(number[1])
-        if "_" in (token[0], token[-1]):  # `test_*`, `*_test`
-            return f" {token}" in self.words or f"{token} " in self.words
-        return token.removesuffix("s") in self.tokens
+        return len(token) < _SHORTEST_WORD or not self.tokens.isdisjoint(variants)
 
     def _has_number(self, said: str) -> bool:
         """Return whether the texts contain a number, a longer version or a number that was rounded to it."""
@@ -171,7 +161,7 @@ async def verify(
     policy: CompactionPolicy,
     write: Callable[[], Awaitable[str]],
     mend: Callable[[str], Awaitable[str]],
-) -> Verified:
+) -> _Verified:
     """Have a summary written, check it in a thread and do what the policy says.
 
     :param mend: asks the model once for a corrected summary.
@@ -179,7 +169,7 @@ async def verify(
     """
     text = await write()
     if policy.verify == "off":
-        return Verified(text, (), missing_sections(text, policy.sections))
+        return _Verified(text, (), missing_sections(text, policy.sections))
     known = await to_thread.run_sync(known_of, state, abandon_on_cancel=True)
 
     def check(text: str) -> tuple[tuple[Piece, ...], tuple[str, ...]]:
@@ -190,7 +180,7 @@ async def verify(
         try:
             mended = await mend(mend_request(flagged, missing))
             wrong, lacking = await to_thread.run_sync(check, mended, abandon_on_cancel=True)
-            # What lacks more than before is no correction, but an answer of another kind.
+            # A text that lacks more sections than the first one is not a correction of it.
             if mended and len(lacking) <= len(missing):
                 text, flagged, missing = mended, wrong, lacking
         except (CompactionError, ModelError) as error:
@@ -198,7 +188,7 @@ async def verify(
     told = tuple(dict.fromkeys(piece.text for piece in flagged))[:MAX_TOLD]
     if policy.verify == "reject" and (flagged or missing):
         raise _rejection(told, missing)
-    return Verified(await to_thread.run_sync(mark, text, flagged, abandon_on_cancel=True), told, missing)
+    return _Verified(await to_thread.run_sync(mark, text, flagged, abandon_on_cancel=True), told, missing)
 
 
 def mend_request(flagged: Sequence[Piece], missing: Sequence[str]) -> str:
@@ -241,7 +231,7 @@ def _verified_part(summary: str) -> str:
 
 
 def _texts(entry: Entry) -> Iterator[str]:
-    """Yield all texts of an entry, whoever they come from."""
+    """Yield all texts of an entry, from every speaker."""
     for part in (*entry.message.parts, *entry.typed):
         if isinstance(part, Text | Thinking | CompactedBlock | Resource):
             yield part.text or ""
@@ -272,7 +262,7 @@ def mark(text: str, flagged: Iterable[Piece]) -> str:
 
 def pieces(text: str) -> list[Piece]:
     """Return the pieces of a text, in the order of their starts, longer ones first."""
-    spans = list(_SPAN.finditer(_FENCE.sub(_blank, text)))
+    spans = list(_SPAN.finditer(text))
     quotes = [span for span in spans if span["quote"] and len(_TOKEN.findall(span[0].casefold())) >= _QUOTED_WORDS]
     found = [("quotation", span.start() + 1, span.end() - 1) for span in quotes]
     bare = _REFERENCE.sub(_blank, text)
@@ -328,11 +318,14 @@ def missing_sections(summary: str, required: Sequence[str]) -> tuple[str, ...]:
 
     Headings of any level count; case, white space, emphasis, numbering and a colon at the end do not.
     """
-    plain = _FENCE.sub(lambda fence: "code" if re.search(r"\n.*\w", fence[0]) else "", summary)
     filled: set[str] = set()
     above: list[tuple[int, str]] = []  # headings that the present line stands under
-    for line in plain.split("\n"):
-        if heading := re.match(r"[ \t>]*(#{1,6})(?:[ \t]+|$)", line):
+    fenced = False
+    for line in summary.split("\n"):
+        heading = re.match(r"[ \t>]*(#{1,6})(?:[ \t]+|$)", line)
+        if line.lstrip(" \t>").startswith(("```", "~~~")):
+            fenced = not fenced
+        elif heading and not fenced:
             above = [(level, title) for level, title in above if level < len(heading[1])]
             above.append((len(heading[1]), _title(line[heading.end() :].rstrip(" \t#\r"))))
         elif any(character.isalnum() for character in line):

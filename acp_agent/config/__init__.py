@@ -1,67 +1,24 @@
-"""Settings: where they are kept, how they are read, and what may be said where.
+"""Settings: their files, layers and validation; stored keys, trust, and permission rules.
 
 Built-in defaults < `config.yaml` in the user's home of the agent < `.acp-agent/config.yaml` of the project < the
-environment. Owns the one folder that holds all state, and the reading of small YAML files with line numbers, which
-recipes use too. Knows nothing of models, sessions or tools: it carries their numbers, they give them meaning.
+environment.
 
-Importing this package loads neither yaml nor pydantic; a machine without a configuration file never does. It loads the
-settings when they are asked for, since a handshake may need the folder alone.
+Importing this package loads neither yaml nor pydantic; without a configuration file they are never loaded. `Settings`
+itself is imported on first use, since a handshake may need the folder alone.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from acp_agent.config.home import ensure_private_dir, home_dir, project_dir
+from acp_agent.lazy import on_demand
 
 if TYPE_CHECKING:
     from acp_agent.config.load import load_settings
-    from acp_agent.config.settings import (
-        MODES,
-        CompactionChoices,
-        CompactionSettings,
-        HookCommand,
-        HookFault,
-        Mode,
-        ModelPrices,
-        ModelSettings,
-        ProviderKind,
-        ProviderSettings,
-        Settings,
-        Share,
-        Size,
-        ThoughtLevel,
-        api_key,
-        size_tokens,
-    )
+    from acp_agent.config.settings import HookCommand, HookFault, Settings
 
-__all__ = [
-    "MODES",
-    "CompactionChoices",
-    "CompactionSettings",
-    "HookCommand",
-    "HookFault",
-    "Mode",
-    "ModelPrices",
-    "ModelSettings",
-    "ProviderKind",
-    "ProviderSettings",
-    "Settings",
-    "Share",
-    "Size",
-    "ThoughtLevel",
-    "api_key",
-    "ensure_private_dir",
-    "home_dir",
-    "load_settings",
-    "project_dir",
-    "size_tokens",
-]
+__all__ = ["HookCommand", "HookFault", "Settings", "ensure_private_dir", "home_dir", "load_settings", "project_dir"]
 
-
-def __getattr__(name: str) -> object:
-    if name in __all__:
-        module = import_module(f"{__name__}.{'load' if name == 'load_settings' else 'settings'}")
-        return getattr(module, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+_LATER = {"load": ["load_settings"], "settings": ["HookCommand", "HookFault", "Settings"]}
+__getattr__, __dir__ = on_demand(__name__, _LATER, globals())

@@ -1,42 +1,42 @@
-"""Small files that people write: read safely, parsed as YAML with the line of every key, checked by a pydantic model.
+"""Small YAML files that people write: read safely, parsed with the line of every key, validated by pydantic.
 
-Says what is wrong as a `DocumentError` with line and key. Knows neither settings nor recipes; they turn it into
-their own error. Files may come from a stranger's repository, so nothing is assumed: not that a file is regular,
-small or UTF-8, not that the YAML is flat, finite or free of repeated keys. PyYAML's own `safe_load` gives no lines,
-lets the last of two equal keys win, and shares one object among all aliases of an anchor, which is small until
-somebody walks over it.
+Errors are `DocumentError`s with line and key; the caller adds the file. A file may come from an untrusted repository,
+and be irregular, huge, endless or not UTF-8. PyYAML's own `safe_load` gives no lines, lets the last of two equal keys
+win, and shares one object among all aliases of an anchor, so that walking a small file may never end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast, get_args, get_origin
 
+from acp_agent.config.forms import Section
 from acp_agent.frozen import frozen
 from acp_agent.regular import NotRegularError, open_regular
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel, ValidationError
+    from pydantic import TypeAdapter
     from pydantic_core import ErrorDetails
-    from yaml import Node, SafeLoader
+    from yaml import Node
 
-    M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
 
 MAX_FILE_BYTES = 256 * 1024
 MAX_DEPTH = 20
 
 Place: TypeAlias = tuple[str | int, ...]
-IsText: TypeAlias = Callable[[tuple[str | int | None, ...], str], bool]
+_IsText: TypeAlias = Callable[[tuple[str | int | None, ...], str], bool]
 
 _TEXT = "tag:yaml.org,2002:str"
 _GUESSED = {f"tag:yaml.org,2002:{kind}" for kind in ("bool", "float", "int", "merge", "timestamp", "value")}
-"""What YAML 1.1 makes of a word without quotes, nothing at all left aside."""
+"""Types that YAML 1.1 makes of an unquoted word, null aside."""
 
 
 class DocumentError(Exception):
-    """What is wrong with a document. Whoever catches it adds the file and raises an error for the user.
+    """A mistake in a document. The caller that catches it adds the file and raises an error for the user.
 
     :param message: what is wrong, and what would be right.
     :param line: line in the file, from 1, where known.
@@ -60,6 +60,26 @@ class Document:
 
     data: Mapping[str, object]
     lines: Mapping[Place, int]
+
+    def at(self, place: Place) -> object:
+        """Return what stands at a place; None where there is nothing, or null."""
+        value: object = self.data
+        for key in place:
+            if isinstance(value, Mapping):
+                value = cast("Mapping[object, object]", value).get(key)
+            else:
+                value = cast("list[object]", value)[key] if isinstance(key, int) else None
+        return value
+
+    def line(self, place: Place) -> int | None:
+        """Return the line of a key, or of the nearest one above it."""
+        while place and place not in self.lines:
+            place = place[:-1]
+        return self.lines.get(place)
+
+    def wrong(self, message: str, *place: str | int) -> DocumentError:
+        """Return the error for what stands at a place."""
+        return DocumentError(message, self.line(place), dotted(place))
 
 
 def read_text(path: Path, *, within: Path | None = None) -> str | None:
@@ -92,20 +112,19 @@ def read_text(path: Path, *, within: Path | None = None) -> str | None:
         raise DocumentError("is not UTF-8 text; save it with that encoding", line) from error
 
 
-def parse_mapping(text: str, first_line: int = 1, is_text: IsText = lambda _, __: False) -> Document:
+def parse_mapping(text: str, first_line: int = 1, is_text: _IsText = lambda _, __: False) -> Document:
     """Parse YAML whose top level is a mapping, or nothing.
 
     :param text: the YAML.
     :param first_line: the line of the file that `text` begins at.
-    :param is_text: whether a word that stands at a place is text, as it is written: YAML 1.1 would make 1.1 of `1.10`,
-        750 of `12:30`, 7 of `007` and false of `no`. It is asked about keys too, with a None behind their place.
+    :param is_text: returns whether a word at a place is text as it is written: YAML 1.1 would make 1.1 of `1.10`, 750
+        of `12:30`, 7 of `007` and false of `no`. It is called for keys too, with a None behind their place.
     :raises DocumentError: with the line.
     """
-    data, lines = _parse(text, first_line, is_text)
-    begin = lines.pop(())
-    if not isinstance(data, Mapping):
-        raise DocumentError("should be `key: value` lines", begin)
-    return Document(cast("Mapping[str, object]", data), lines)
+    data, lines = _parse("\n" * (first_line - 1) + text, is_text)
+    _, document = _mapping(data, lines)
+    del lines[()]
+    return document
 
 
 def parse_mappings(text: str, words: Collection[str] = ()) -> list[tuple[int, Document]]:
@@ -115,68 +134,57 @@ def parse_mappings(text: str, words: Collection[str] = ()) -> list[tuple[int, Do
     :returns: each with the line that it begins at, which is also the line of its empty place.
     :raises DocumentError: with the line.
     """
-    data, lines = _parse(text, 1, lambda place, word: place[-1:] == (None,) and word in words)
-    if isinstance(data, Mapping):
-        return [(lines[()], Document(cast("Mapping[str, object]", data), lines))]
+    data, lines = _parse(text, lambda place, word: place[-1:] == (None,) and word in words)
     if not isinstance(data, list):
-        raise DocumentError("should be `key: value` lines, or a list of such", lines[()])
-    documents: list[tuple[int, Document]] = []
-    for index, item in enumerate(cast("list[object]", data)):
-        if not isinstance(item, Mapping):
-            raise DocumentError("should be `key: value` lines", lines[index,])
-        inner = {place[1:]: line for place, line in lines.items() if place[:1] == (index,)}
-        documents.append((lines[index,], Document(cast("Mapping[str, object]", item), inner)))
-    return documents
+        return [_mapping(data, lines)]
+    items = enumerate(cast("list[object]", data))
+    return [_mapping(item, {at[1:]: line for at, line in lines.items() if at[:1] == (n,)}) for n, item in items]
 
 
-def _parse(text: str, first_line: int, is_text: IsText) -> tuple[object, dict[Place, int]]:
-    """The data, an empty mapping where there is none, and its lines; that of the empty place is where it begins."""
+def _mapping(data: object, lines: dict[Place, int]) -> tuple[int, Document]:
+    if not isinstance(data, Mapping):
+        raise DocumentError("should be `key: value` lines", lines[()])
+    return lines[()], Document(cast("Mapping[str, object]", data), lines)
+
+
+def _parse(text: str, is_text: _IsText) -> tuple[object, dict[Place, int]]:
+    """Return the data, an empty mapping where there is none, and its lines; the empty place is where it begins."""
     import yaml
     from yaml.reader import ReaderError
 
     lines: dict[Place, int] = {}
+    # JSON may be indented by tabs, which YAML does not take.
+    bare = ((line, line.lstrip("\t")) for line in text.split("\n"))
+    text = "\n".join("  " * (len(line) - len(rest)) + rest for line, rest in bare)
     try:
-        loader = _loader()(text)
+        loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         if node is None:
-            return {}, {(): first_line}
-        _walk(node, (), lines, first_line, set(), is_text)
-        data = cast("object", loader.construct_document(node))  # pyright: ignore[reportUnknownMemberType]
+            return {}, {(): 1}
+        _walk(node, (), lines, set(), is_text)
+        return cast("object", loader.construct_document(node)), lines  # pyright: ignore[reportUnknownMemberType]
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         reason = " ".join(part for part in (error.context, error.problem) if part)
-        raise DocumentError(f"is not valid YAML: {reason}", mark.line + first_line if mark else None) from error
+        raise DocumentError(f"is not valid YAML: {reason}", mark.line + 1 if mark else None) from error
     except ReaderError as error:
-        line = text.count("\n", 0, error.position) + first_line
+        line = text.count("\n", 0, error.position) + 1
         raise DocumentError(f"is not valid YAML: the character #x{error.character:02x} is not allowed", line) from error
     except (ValueError, ArithmeticError, LookupError, AttributeError) as error:  # what bad dates and tags become
         raise DocumentError(f"is not valid YAML: {error}") from error
     except RecursionError as error:
         raise DocumentError("is nested too deeply") from error
-    return data, {(): node.start_mark.line + first_line, **lines}
 
 
-@cache
-def _loader() -> type[SafeLoader]:
-    """PyYAML's, which also reads JSON that is indented by tabs: they stand between its words alone."""
+def _walk(node: Node, place: Place, lines: dict[Place, int], seen: set[int], is_text: _IsText) -> None:
+    """Record the line of every key and item below `node`, mark literal text, and refuse ambiguous YAML.
+
+    :raises DocumentError: a value would be lost or misread silently.
+    """
     import yaml
 
-    class Loader(yaml.SafeLoader):
-        def scan_to_next_token(self) -> None:
-            super().scan_to_next_token()  # pyright: ignore[reportUnknownMemberType]
-            while self.flow_level and self.peek() == "\t":  # pyright: ignore[reportUnknownMemberType]
-                self.forward()  # pyright: ignore[reportUnknownMemberType]
-                super().scan_to_next_token()  # pyright: ignore[reportUnknownMemberType]
-
-    return Loader
-
-
-def _walk(node: Node, place: Place, lines: dict[Place, int], first_line: int, seen: set[int], is_text: IsText) -> None:
-    """Note the line of every key and item below `node`, have text read as it is written, and refuse what would be
-    silently lost or misread."""
-    import yaml
-
-    line = node.start_mark.line + first_line
+    line = node.start_mark.line + 1
+    lines.setdefault(place, line)
     if len(place) > MAX_DEPTH:
         raise DocumentError("is nested too deeply", line, dotted(place[:3]))
     if id(node) in seen:
@@ -184,11 +192,10 @@ def _walk(node: Node, place: Place, lines: dict[Place, int], first_line: int, se
     seen.add(id(node))
     if isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
-            lines[*place, index] = item.start_mark.line + first_line
-            _walk(item, (*place, index), lines, first_line, seen, is_text)
+            _walk(item, (*place, index), lines, seen, is_text)
     elif isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            line = key.start_mark.line + first_line
+            line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
                 raise DocumentError("a key should be a word", line, dotted(place))
             if key.tag in _GUESSED and is_text((*place, None), str(key.value)):
@@ -200,57 +207,47 @@ def _walk(node: Node, place: Place, lines: dict[Place, int], first_line: int, se
             if inner in lines:
                 raise DocumentError(f"is set twice, first in line {lines[inner]}; keep one", line, dotted(inner))
             lines[inner] = line
-            _walk(value, inner, lines, first_line, seen, is_text)
+            _walk(value, inner, lines, seen, is_text)
     elif isinstance(node, yaml.ScalarNode) and node.tag in _GUESSED and is_text(place, str(node.value)):
         node.tag = _TEXT
 
 
-def validate(model: type[M], document: Document, context: object = None) -> M:
-    """Check a document against a model.
+def validate(type_: type[T], document: Document, *place: str | int, data: object = None) -> T:
+    """Check what stands at a place of a document against a pydantic model, or a class of `settings`.
 
-    :param context: handed to the model's validators.
+    :param data: what is checked in its place.
     :raises DocumentError: the first one from the top of the file, with line and key.
     """
     from pydantic import ValidationError
 
     try:
-        return model.model_validate(document.data, context=context)
+        return _adapter(type_).validate_python(document.at(place) if data is None else data)
     except ValidationError as error:
-        raise _first(error, model, document) from error
+        found = [((*place, *details["loc"]), details) for details in error.errors(include_url=False)]
+        where, details = min(found, key=lambda each: document.line(each[0]) or 0)
+        key = [part for part in where if part != "[key]"]
+        raise DocumentError(_sentence(details, type_), document.line(where), dotted(key)) from error
 
 
-def _first(error: ValidationError, model: type[BaseModel], document: Document) -> DocumentError:
-    problems = [
-        (_line(details["loc"], document), index, details)
-        for index, details in enumerate(error.errors(include_url=False))
-    ]
-    line, _, details = min(problems, key=lambda problem: problem[:2])
-    place = tuple(part for part in details["loc"] if part != "[key]")
-    return DocumentError(_sentence(details, model), line or None, dotted(place))
+@cache
+def _adapter(type_: type[T]) -> TypeAdapter[T]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(type_)
 
 
-def _line(place: Place, document: Document) -> int:
-    while place and place not in document.lines:
-        place = place[:-1]
-    return document.lines.get(place, 0)
-
-
-def _sentence(details: ErrorDetails, model: type[BaseModel]) -> str:
-    """What pydantic found, in our words. Repeats no text of the file: it may be a secret in the wrong place."""
+def _sentence(details: ErrorDetails, type_: type) -> str:
+    """Return what pydantic found, in our words. Repeats no text of the file: it may be a secret in the wrong place."""
     message = details["msg"].removeprefix("Value error, ").replace("Input should", "should")
     match details["type"]:
-        case "extra_forbidden":
-            from difflib import get_close_matches
-
-            known = _keys_at(model, details["loc"][:-1])
-            near = get_close_matches(str(details["loc"][-1]).replace("-", "_"), known, n=1)
-            hint = f"did you mean `{near[0]}`?" if near else f"known here: {', '.join(known)}"
-            return f"unknown key; {hint}"
+        case "extra_forbidden" | "unexpected_keyword_argument":
+            word = str(details["loc"][-1]).replace("-", "_")
+            return f"unknown key; {did_you_mean(word, _keys_at(type_, details['loc'][:-1]))}"
         case "missing":
             return "is required"
-        case "dict_type" | "model_type":
+        case "dict_type" | "mapping_type" | "model_type" | "dataclass_type":
             return "should be `key: value` lines of its own, indented below"
-        case "list_type":
+        case "list_type" | "tuple_type":
             return "should be a list, such as [one, two]"
         case _:
             value = details["input"]
@@ -258,33 +255,33 @@ def _sentence(details: ErrorDetails, model: type[BaseModel]) -> str:
 
 
 def _keys_at(annotation: object, place: Place) -> list[str]:
-    """Names of the keys that a model, or a type that holds models, knows at a place."""
-    from typing import get_args, get_origin
-
-    from pydantic import BaseModel
-
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        if not place:
-            return [field.alias or name for name, field in annotation.model_fields.items()]
-        named = {field.alias or name: field for name, field in annotation.model_fields.items()}
-        return _keys_at(named[str(place[0])].annotation, place[1:])
+    """Return the names of the keys that a class, or a type that holds such, knows at a place."""
+    if isinstance(annotation, type) and (fields := _fields(cast("type[object]", annotation))):
+        return _keys_at(fields[str(place[0])], place[1:]) if place else list(fields)
     arguments = get_args(annotation)
-    if get_origin(annotation) in (dict, list):
-        return _keys_at(arguments[-1], place[1:])
-    for argument in arguments:  # X | None and the like
+    if get_origin(annotation) in (dict, list, Mapping, tuple):
+        return _keys_at(arguments[0 if get_origin(annotation) is tuple else -1], place[1:])
+    for argument in arguments:  # X | None, Annotated and the like
         if keys := _keys_at(argument, place):
             return keys
     return []
 
 
-def dotted(place: Place) -> str | None:
-    """A path as people write it: `compaction.threshold`; None for the top of the file."""
+def _fields(cls: type[object]) -> dict[str, object]:
+    """Return the annotations of the keys that a file may set; nothing for a class that is no mapping in a file."""
+    from pydantic import BaseModel
+
+    if issubclass(cls, BaseModel):
+        return {field.alias or name: field.annotation for name, field in cls.model_fields.items()}
+    return cls.file_keys() if issubclass(cls, Section) else {}
+
+
+def dotted(place: Iterable[str | int]) -> str | None:
+    """Return a path as people write it, such as `compaction.threshold`; None for the top of the file."""
     return ".".join(str(part) for part in place) or None
 
 
 def did_you_mean(word: str, known: Collection[str]) -> str:
-    """The end of an error about a word that is none of the known ones."""
-    from difflib import get_close_matches
-
+    """Return the end of an error about a word that is none of the known ones."""
     near = get_close_matches(word, list(known), n=1)
     return f"did you mean `{near[0]}`?" if near else f"known are: {', '.join(sorted({*known}))}"

@@ -1,37 +1,156 @@
-"""The forms of single values in the configuration files: what is refused of them, and what a JSON Schema says of that.
+"""The forms of single values in the configuration files: their checks, and their JSON Schema.
 
-A `WithJsonSchema` says what the validator beside it demands; its `title` is how the form is named to people. Imported
-with the first file, since it imports pydantic.
+Pydantic reads these markers when it validates a class whose annotations have them. It is imported with the first file,
+and not here.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, cast, get_args
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast, get_args, get_type_hints
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
-from pydantic_core import PydanticCustomError
-
-from acp_agent.config.settings import MODEL_NAME_FORM, Share, Size, ThoughtLevel, is_model_name
+from acp_agent.frozen import frozen
 from acp_agent.patterns import PatternError, compile_pattern
 
-MIN_PREPARE = 0.05
-MAX_THRESHOLD = 0.95
-MIN_SIZE, MAX_SIZE = 1_000, 1_000_000
-MIN_SIZE_SHARE, MAX_SIZE_SHARE = 0.02, 0.9
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic_core import CoreSchema
+
+_ThoughtLevel: TypeAlias = Literal["off", "low", "medium", "high"]
+
+MODEL_NAME_FORM = "should be provider/model, such as anthropic/claude-sonnet-5-5 or ollama/qwen3:8b"
+"""The error for a name that `is_model_name` rejects."""
+
+_MODEL_NAME = r"[^\s/]+/\S+"
+_PREPARE = (0.05, 0.95)
+_SIZE = (1_000, 1_000_000)
+_SIZE_SHARE = (0.02, 0.9)
 
 
-def _model_name(value: str) -> str:
-    if not is_model_name(value):
-        raise PydanticCustomError("model_name", MODEL_NAME_FORM)
-    return value
+@frozen
+class Share:
+    """A part of the model's window, 0 to 1."""
+
+    of_window: float
+
+    def tokens(self, window: int) -> int:
+        """Return the tokens that this is of a window.
+
+        :param window: tokens of the whole window.
+        """
+        return int(window * self.of_window)
 
 
-def _provider_name(value: str) -> str:
-    if not re.fullmatch(r"[^\s/]+", value):
-        raise PydanticCustomError("provider_name", "a provider's name has neither blanks nor slashes")
-    return value
+Size: TypeAlias = int | Share
+"""Tokens, or a share of the window."""
+
+
+class Form:
+    """Says how a value is written, in an `Annotated`: without a conversion, within limits, and as a check wants it.
+
+    :param check: returns the value that is meant; raises `ValueError` with what would be right.
+    :param schema: the JSON Schema of what `check` takes; its `title` is how the documentation names the form.
+    :param any_type: `check` takes any value; otherwise only values of the annotated type reach it.
+    :param limits: what pydantic's core schema of the annotated type knows, such as `gt`.
+    """
+
+    def __init__(
+        self,
+        check: Callable[[Any], object] | None = None,
+        schema: Mapping[str, Any] | None = None,
+        *,
+        any_type: bool = False,
+        **limits: object,
+    ) -> None:
+        self._check = check
+        self._schema = schema
+        self._any_type = any_type
+        self._limits = limits
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        from pydantic_core import core_schema
+
+        if self._any_type and self._check is not None:
+            return core_schema.no_info_plain_validator_function(self._check)
+        inner = cast("CoreSchema", {**handler(source), "strict": True, **self._limits})
+        return inner if self._check is None else core_schema.no_info_after_validator_function(self._check, inner)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return handler(schema) if self._schema is None else dict(self._schema)
+
+
+class Internal:
+    """Marks a field that no file sets: there it is an unknown key."""
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        from pydantic_core import PydanticKnownError, core_schema
+
+        def refuse(value: object) -> object:
+            raise PydanticKnownError("extra_forbidden")
+
+        return core_schema.with_default_schema(core_schema.no_info_plain_validator_function(refuse), default=None)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        from pydantic_core import PydanticOmit
+
+        raise PydanticOmit
+
+
+class Section:
+    """Base of the classes that are mappings in a file: unknown keys are errors, and null is a key left out."""
+
+    __slots__ = ()
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012 - pydantic reads it by this name
+
+    @classmethod
+    def file_keys(cls) -> dict[str, object]:
+        """Return the annotations of the keys that a file may set."""
+        hints = get_type_hints(cls, include_extras=True).items()
+        return {name: hint for name, hint in hints if not any(isinstance(part, Internal) for part in get_args(hint))}
+
+    @classmethod
+    def whole(cls, value: object) -> object:
+        """Return the mapping that a short form of it stands for."""
+        return value
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        from pydantic_core import core_schema
+
+        keys = cls.file_keys()
+
+        def without_nulls(value: object) -> object:
+            value = cls.whole(value)
+            if not isinstance(value, Mapping):
+                return value
+            items = cast("Mapping[str, object]", value).items()
+            return {key: item for key, item in items if item is not None or key not in keys}
+
+        return core_schema.no_info_before_validator_function(without_nulls, handler(source))
+
+
+def is_model_name(text: str) -> bool:
+    """Return whether a text has the form `provider/model`; the model's part may hold more slashes."""
+    return re.fullmatch(_MODEL_NAME, text) is not None
+
+
+def restore_off(value: object) -> object:
+    """Return `off` for false, which is what YAML 1.1 makes of the word without quotes."""
+    return "off" if value is False else value
+
+
+def _matching(pattern: str, message: str, title: str | None = None) -> Form:
+    """Return the form of a text that matches as a whole."""
+
+    def check(value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(message)
+        return value
+
+    return Form(check, {"type": "string", "pattern": f"^{pattern}$", **({"title": title} if title else {})})
 
 
 def _http_url(value: str) -> str:
@@ -41,138 +160,140 @@ def _http_url(value: str) -> str:
     except ValueError:
         good = False
     if not good:
-        raise PydanticCustomError("http_url", "should be an http or https URL without user and password")
+        raise ValueError("should be an http or https URL without user and password")
     return value.rstrip("/")
 
 
-def _variable_name(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
-        raise PydanticCustomError(
-            "variable_name",
-            "should be the name of an environment variable, such as OPENAI_API_KEY, and never the key itself",
-        )
-    return value
-
-
-def _header_name(value: str) -> str:
-    if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", value):
-        raise PydanticCustomError("header_name", "is not the name of an HTTP header")
-    return value
-
-
-def _header_value(value: str) -> str:
-    if not re.fullmatch(r"[\t\x20-\x7e]*", value):
-        raise PydanticCustomError("header_value", "should be printable ASCII on one line")
-    return value
+def _thought_level(value: object) -> object:
+    if (level := restore_off(value)) not in get_args(_ThoughtLevel):
+        raise ValueError("should be 'off', 'low', 'medium' or 'high'")
+    return level
 
 
 def _share_or_off(value: object) -> float | Literal[False] | None:
-    if value is None or value is False:
-        return value
-    if value == "off":
-        return False
-    if isinstance(value, int | float) and value is not True and MIN_PREPARE <= value <= MAX_THRESHOLD:
+    if value is None or value is False or value == "off":
+        return None if value is None else False
+    if isinstance(value, int | float) and value is not True and _PREPARE[0] <= value <= _PREPARE[1]:
         return float(value)
-    raise PydanticCustomError(
-        "share_or_off",
-        "should be a share of the usable window from {least} to {most}, or off",
-        {"least": MIN_PREPARE, "most": MAX_THRESHOLD},
-    )
+    raise ValueError(f"should be a share of the usable window from {_PREPARE[0]} to {_PREPARE[1]}, or off")
 
 
 def _size(value: object) -> Size | None:
-    if value is None:
-        return None
-    if isinstance(value, int) and not isinstance(value, bool) and MIN_SIZE <= value <= MAX_SIZE:
+    if value is None or (isinstance(value, int) and value is not True and _SIZE[0] <= value <= _SIZE[1]):
         return value
     percentage = re.fullmatch(r"(\d{1,3}(?:\.\d{1,3})?) ?%", value) if isinstance(value, str) else None
     share = float(percentage[1]) / 100 if percentage else value
-    if isinstance(share, float) and MIN_SIZE_SHARE <= share <= MAX_SIZE_SHARE:
+    if isinstance(share, float) and _SIZE_SHARE[0] <= share <= _SIZE_SHARE[1]:
         return Share(share)
-    raise PydanticCustomError(
-        "size",
+    raise ValueError(
         "should be a share of the window from 2% to 90%, such as 20% or 0.2, or a number of tokens from 1,000 to "
-        "1,000,000",
+        "1,000,000"
     )
 
 
-def off_again(value: object) -> object:
-    """`off`, which YAML 1.1 reads as false where it has no quotes."""
-    return "off" if value is False else value
+def _file_path(value: object) -> Path:
+    if isinstance(value, str) and value:
+        return Path(value)
+    raise ValueError("should be the path of a file")
 
 
-def _strategy_name(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
-        raise PydanticCustomError("strategy_name", "should be the name of a strategy, such as `summary`")
-    return value
-
-
-def _command(value: object) -> str | list[str]:
+def _command(value: object) -> str | tuple[str, ...]:
     if isinstance(value, str) and value.strip():
         return value
-    if isinstance(value, list) and value:
-        words = [word for word in cast("list[object]", value) if isinstance(word, str)]
-        if len(words) == len(cast("list[object]", value)) and words[0]:
+    if isinstance(value, list) and all(isinstance(word, str) for word in cast("list[object]", value)):
+        words = tuple(cast("list[str]", value))
+        if words and words[0]:
             return words
-    raise PydanticCustomError(
-        "command", "should be a command line, or a list of a program and its arguments, all of them texts"
-    )
+    raise ValueError("should be a command line, or a list of a program and its arguments, all of them texts")
 
 
 def _matcher(value: str) -> str:
     try:
         compile_pattern("" if value == "*" else value)
     except PatternError as error:
-        raise PydanticCustomError("matcher", "{why}", {"why": str(error)}) from error
+        raise ValueError(str(error)) from error
     return value
 
 
-ModelName = Annotated[
+Flag = Annotated[bool, Form()]
+Text = Annotated[str, Form(min_length=1)]
+TextOrEmpty = Annotated[str, Form()]
+Count = Annotated[int, Form(gt=0)]
+Tokens = Annotated[int, Form(gt=0, le=1_000_000_000)]
+Dollars = Annotated[float, Form(ge=0, allow_inf_nan=False)]
+DollarLimit = Annotated[float, Form(gt=0, allow_inf_nan=False)]
+Seconds = Annotated[float, Form(gt=0, le=86_400)]
+HookSeconds = Annotated[float, Form(gt=0, le=3600)]
+Threshold = Annotated[float, Form(ge=0.1, le=0.95)]
+FilePath = Annotated[Path, Form(_file_path, {"type": "string", "minLength": 1}, any_type=True)]
+ModelName = Annotated[str, _matching(_MODEL_NAME, MODEL_NAME_FORM, "`provider/model`")]
+ProviderName = Annotated[str, _matching(r"[^\s/]+", "a provider's name has neither blanks nor slashes")]
+ServerName = Annotated[str, _matching(r"\S+", "a server's name has no blanks")]
+StrategyName = Annotated[
     str,
-    AfterValidator(_model_name),
-    WithJsonSchema({"type": "string", "pattern": r"^[^\s/]+/\S+$", "title": "`provider/model`"}),
+    _matching("[A-Za-z0-9][A-Za-z0-9._-]*", "should be the name of a strategy, such as `summary`", "a name"),
 ]
-Tokens = Annotated[int, Field(gt=0, le=1_000_000_000)]
-Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+VariableName = Annotated[
+    str,
+    _matching(
+        "[A-Za-z_][A-Za-z0-9_]*",
+        "should be the name of an environment variable, such as OPENAI_API_KEY, and never the key itself",
+        "a name",
+    ),
+]
+HeaderName = Annotated[str, _matching("[!#$%&'*+.^_`|~0-9A-Za-z-]+", "is not the name of an HTTP header")]
+HeaderValue = Annotated[str, _matching(r"[\t\x20-\x7e]*", "should be printable ASCII on one line")]
+Url = Annotated[
+    str,
+    Form(
+        _http_url,
+        {"type": "string", "pattern": r"^[hH][tT][tT][pP][sS]?://[^/?#@:\s][^/?#@]*(?:[/?#]|$)", "title": "a URL"},
+    ),
+]
 Thinking = Annotated[
-    ThoughtLevel,
-    BeforeValidator(off_again),
-    WithJsonSchema({"enum": [*get_args(ThoughtLevel), False], "title": "`off`, `low`, `medium`, `high`"}),
+    _ThoughtLevel,
+    Form(
+        _thought_level,
+        {"enum": [*get_args(_ThoughtLevel), False], "title": "`off`, `low`, `medium`, `high`"},
+        any_type=True,
+    ),
 ]
 ShareOrOff = Annotated[
     float | Literal[False] | None,
-    PlainValidator(_share_or_off),
-    WithJsonSchema(
+    Form(
+        _share_or_off,
         {
             "anyOf": [
-                {"type": "number", "minimum": MIN_PREPARE, "maximum": MAX_THRESHOLD},
+                {"type": "number", "minimum": _PREPARE[0], "maximum": _PREPARE[1]},
                 {"enum": ["off", False, None]},
             ],
-            "title": f"{MIN_PREPARE} to {MAX_THRESHOLD}, `off`",
-        }
+            "title": f"{_PREPARE[0]} to {_PREPARE[1]}, `off`",
+        },
+        any_type=True,
     ),
 ]
 SizeOrNull = Annotated[
     Size | None,
-    PlainValidator(_size),
-    WithJsonSchema(
+    Form(
+        _size,
         {
             "anyOf": [
-                {"type": ["integer", "null"], "minimum": MIN_SIZE, "maximum": MAX_SIZE},
-                {"type": "number", "minimum": MIN_SIZE_SHARE, "maximum": MAX_SIZE_SHARE},
+                {"type": ["integer", "null"], "minimum": _SIZE[0], "maximum": _SIZE[1]},
+                {"type": "number", "minimum": _SIZE_SHARE[0], "maximum": _SIZE_SHARE[1]},
                 {
                     "type": "string",
                     "pattern": r"^(?:0{0,2}[2-9]|0?[1-8][0-9])(?:\.[0-9]{1,3})? ?%$|^0?90(?:\.0{1,3})? ?%$",
                 },
             ],
             "title": "a share of the window, such as `20%` or `0.2`, or tokens, such as `30000`",
-        }
+        },
+        any_type=True,
     ),
 ]
 Command = Annotated[
-    str | list[str],
-    PlainValidator(_command),
-    WithJsonSchema(
+    str | tuple[str, ...],
+    Form(
+        _command,
         {
             "anyOf": [
                 {"type": "string", "pattern": r"\S"},
@@ -184,36 +305,8 @@ Command = Annotated[
                 },
             ],
             "title": "a text, or a list of texts",
-        }
+        },
+        any_type=True,
     ),
 ]
-Url = Annotated[
-    str,
-    AfterValidator(_http_url),
-    WithJsonSchema(
-        {"type": "string", "pattern": r"^[hH][tT][tT][pP][sS]?://[^/?#@:\s][^/?#@]*(?:[/?#]|$)", "title": "a URL"}
-    ),
-]
-VariableName = Annotated[
-    str,
-    AfterValidator(_variable_name),
-    WithJsonSchema({"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$", "title": "a name"}),
-]
-HeaderName = Annotated[
-    str,
-    AfterValidator(_header_name),
-    WithJsonSchema({"type": "string", "pattern": "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"}),
-]
-HeaderValue = Annotated[
-    str, AfterValidator(_header_value), WithJsonSchema({"type": "string", "pattern": r"^[\t\x20-\x7e]*$"})
-]
-ProviderName = Annotated[
-    str, AfterValidator(_provider_name), WithJsonSchema({"type": "string", "pattern": r"^[^\s/]+$"})
-]
-ServerName = Annotated[str, Field(min_length=1, pattern=r"^\S+$")]
-StrategyName = Annotated[
-    str,
-    AfterValidator(_strategy_name),
-    WithJsonSchema({"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]*$", "title": "a name"}),
-]
-Matcher = Annotated[str, AfterValidator(_matcher), WithJsonSchema({"type": "string", "format": "regex"})]
+Matcher = Annotated[str, Form(_matcher, {"type": "string", "format": "regex"})]

@@ -1,7 +1,4 @@
-"""Folders: the user's home of the agent, the project's `.acp-agent`, and the making of private ones.
-
-Knows no file in them by name but those that hold secrets: `config.yaml` and `keys.json`.
-"""
+"""The agent's home, which is made private, and a project's `.acp-agent` folder."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from pathlib import Path
 
 from acp_agent.errors import ConfigError
 
-APP = "acp-agent"
+_APP = "acp-agent"
 CONFIG_FILE = "config.yaml"
 KEYS_FILE = "keys.json"
 HOME_VARIABLE = "ACP_AGENT_HOME"
@@ -23,16 +20,14 @@ CLAUDE_FOLDER = ".claude"
 
 
 def home_dir(env: Mapping[str, str]) -> Path:
-    """The folder of all state: `ACP_AGENT_HOME`, else where the platform keeps a user's data.
+    """Return the folder of all state: `ACP_AGENT_HOME`, else where the platform keeps a user's data.
 
-    The default is what platformdirs calls `user_data_dir`, computed here because platformdirs asks the process's own
-    environment and gives up where there is no home directory. Without `HOME` (some editors pass no environment) the
-    password database knows; without an entry there (containers with a foreign user id) a folder of the temporary
-    directory has to do.
+    The default is platformdirs' `user_data_dir`, computed here since platformdirs reads the process's own environment.
+    Without `HOME` (some editors pass no environment) the password database has the user's home directory.
 
     :param env: environment variables.
     :return: an absolute path, which need not exist.
-    :raises ConfigError: `ACP_AGENT_HOME` is not an absolute path.
+    :raises ConfigError: `ACP_AGENT_HOME` is not an absolute path; or it is not set, and there is no home directory.
     """
     chosen = env.get(HOME_VARIABLE, "")
     user = user_home(env)
@@ -43,20 +38,17 @@ def home_dir(env: Mapping[str, str]) -> Path:
             raise ConfigError(f"{chosen!r} is not an absolute path; name a folder from / on", source=HOME_VARIABLE)
         return Path(chosen)
     if (xdg := env.get("XDG_DATA_HOME", "")).startswith("/"):
-        return Path(xdg, APP)
+        return Path(xdg, _APP)
     if user is None:
-        import tempfile
-
-        temporary = env.get("TMPDIR", "")
-        return Path(temporary if temporary.startswith("/") else tempfile.gettempdir(), f"{APP}-{os.getuid()}")
-    return user.joinpath(*_DATA_FOLDER, APP)
+        raise ConfigError("is needed, since you have no home directory; name a folder from / on", source=HOME_VARIABLE)
+    return user.joinpath(*_DATA_FOLDER, _APP)
 
 
 _DATA_FOLDER = ("Library", "Application Support") if sys.platform == "darwin" else (".local", "share")
 
 
 def user_home(env: Mapping[str, str]) -> Path | None:
-    """The user's home directory: `HOME`, else what the password database says; None where neither knows."""
+    """Return the user's home directory: `HOME`, else the password database's; None where neither has one."""
     home = env.get("HOME", "")
     if not home.startswith("/"):
         import pwd
@@ -69,9 +61,9 @@ def user_home(env: Mapping[str, str]) -> Path | None:
 
 
 def project_dir(cwd: Path, name: str = PROJECT_FOLDER) -> Path | None:
-    """The nearest `.acp-agent` folder, or one of another name, from `cwd` up to the root of its git repository.
+    """Return the nearest `.acp-agent` folder, or one of another name, from `cwd` up to the root of its git repository.
 
-    Outside of a repository only `cwd` itself is looked at: a folder further up (`/tmp`, say) may be anybody's.
+    Outside of a repository only `cwd` counts, since a folder further up, such as `/tmp`, may be anybody's.
 
     :param cwd: absolute path of the session's working directory.
     """
@@ -86,10 +78,9 @@ def project_dir(cwd: Path, name: str = PROJECT_FOLDER) -> Path | None:
 
 
 def ensure_private_dir(path: Path) -> Path:
-    """Make a folder that only its owner can enter (mode 0700), or make an existing one so.
+    """Make a folder that only its owner can enter (mode 0700), or close an existing one.
 
-    A `config.yaml` in it that others may read is closed to them as well, since headers may hold tokens, and so is a
-    file of keys that came from elsewhere.
+    Its `config.yaml`, whose headers may hold tokens, and its file of keys are closed to others as well.
 
     :param path: absolute path; missing parents are made.
     :return: `path`.
@@ -120,15 +111,8 @@ def ensure_private_dir(path: Path) -> Path:
 
 
 def _make_private(path: Path) -> None:
-    """Close a regular file of ours to everybody else. A link is left alone: what it leads to has a place of its own."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return  # whoever reads it says what is wrong with it
-    try:
-        status = os.fstat(descriptor)
+    """Close a regular file of ours to everybody else. What a link leads to is left as it is."""
+    with suppress(OSError):  # it is not there, or mounted read-only, as containers do
+        status = path.lstat()
         if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_mode & 0o077:
-            with suppress(OSError):  # mounted read-only, as containers do
-                os.fchmod(descriptor, 0o600)
-    finally:
-        os.close(descriptor)
+            path.chmod(0o600)

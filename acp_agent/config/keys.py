@@ -1,24 +1,26 @@
 """`KeyStore`: the providers' keys that `acp-agent login` was given, in the system's keyring or in a file.
 
 One small file of the agent's home (mode 0600) says which providers have one. Where the package `keyring` is installed
-and has a safe place, the key itself is there; otherwise it is in the file. Knows neither providers nor what keys open.
+and has a safe place, the key itself is there; otherwise it is in the file.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
 from dataclasses import field
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, Protocol, cast
+from typing import Any
 
 from acp_agent.config.home import KEYS_FILE
-from acp_agent.config.state_file import StateFile
+from acp_agent.config.state_file import StateFile, member
 from acp_agent.errors import ConfigError
 from acp_agent.frozen import frozen
 
-SERVICE = "acp-agent"
+_SERVICE = "acp-agent"
 """What the keyring has the keys under."""
 _VERSION = 1
 _SAFE = 1.0
@@ -29,167 +31,127 @@ _log = logging.getLogger(__name__)
 
 @frozen
 class StoredKey:
-    """:ivar key: None where the keyring has it.
-    :ivar in_keyring: whether the keyring has one, be it an older one that it did not let go of.
-    """
+    """:ivar key: None where the keyring has it."""
 
     key: str | None = field(default=None, repr=False)
-    in_keyring: bool = True
-
-
-class _Keyring(Protocol):
-    """What is used of the package `keyring`."""
-
-    def get_keyring(self) -> object: ...
-
-    def get_password(self, service_name: str, username: str) -> str | None: ...
-
-    def set_password(self, service_name: str, username: str, password: str) -> None: ...
-
-    def delete_password(self, service_name: str, username: str) -> None: ...
 
 
 class KeyStore:
-    """:param home: the folder of all state."""
+    """The stored keys of one home. The keyring may ask the user to unlock it: call what uses it in a thread, which may
+    be abandoned.
+
+    :param home: the folder of all state.
+    """
 
     def __init__(self, home: Path) -> None:
         advice = "the stored keys cannot be used; remove the file, and store them anew with `acp-agent login`"
-        self._file = StateFile(home / KEYS_FILE, _VERSION, _loaded, _dumped, advice)
+        self._file = StateFile(home / KEYS_FILE, _VERSION, _load, _dump, advice)
         self._home = home
         self.path = self._file.path
 
     def read(self) -> Mapping[str, StoredKey]:
-        """What is stored, by provider; asks no keyring.
+        """Return what is stored, by provider, without asking the keyring.
 
         :raises ConfigError: the file cannot be understood.
         """
         return self._file.read()
 
     def signature(self) -> tuple[int, ...]:
-        """What is another one when a key was stored or removed. Touches the disk, but little."""
+        """Return what is another value when a key was stored or removed. Touches the disk, but little."""
         return self._file.signature()
 
     def from_keyring(self, provider: str) -> str | None:
-        """A key that the keyring has; None where it does not give it. It may ask the user: run this in a thread."""
-        keyring = _keyring()
-        if keyring is None:
-            return None
-        try:
-            return keyring.get_password(SERVICE, self._account(provider))
-        except Exception as error:  # each backend has its own
-            _log.warning("the keyring does not give the key of %s: %s", provider, type(error).__name__)
-            return None
+        """Return a key that the keyring has; None where it does not give it. Uses the keyring."""
+        with _logged(f"give the key of {provider}"):
+            return keyring.get_password(_SERVICE, self._account(provider)) if (keyring := _keyring()) else None
+        return None
 
     def store(self, provider: str, key: str) -> str:
-        """Keep a key in place of the one there was. The keyring may ask the user: run this in a thread, which may be
-        abandoned.
+        """Keep a key in place of the one there was. Uses the keyring.
 
-        :returns: where it is kept, in words, and what became of the one before it where that could not be removed.
+        :returns: where it is kept, in words.
         :raises ConfigError: see `read`; or the file cannot be written.
         """
-        before = self.read().get(provider)
-        # Nothing is locked meanwhile: somebody may have to be found who unlocks the keyring.
-        taken = self._into_keyring(provider, key)
-        in_keyring = taken == "kept"
-        suspected = taken == "unsure" or (before is not None and before.in_keyring)
-        left = not in_keyring and not self._out_of_keyring(provider) and suspected
-        with self._file.changing() as stored:
-            stored[provider] = StoredKey(None if in_keyring else key, in_keyring or left)
-        if in_keyring:
-            return "the system's keyring"
-        return (
-            f"{self.path}; one is left in the system's keyring, which does not let go of it" if left else f"{self.path}"
-        )
+        self.read()  # nothing goes into the keyring that the file cannot name
+        keyring, in_keyring = _keyring(), False
+        if keyring is not None:
+            with _logged(f"take the key of {provider}"):
+                keyring.set_password(_SERVICE, self._account(provider), key)
+                in_keyring = keyring.get_password(_SERVICE, self._account(provider)) == key
+        with self._file.update() as stored:
+            stored[provider] = StoredKey(None if in_keyring else key)
+        return "the system's keyring" if in_keyring else str(self.path)
 
     def remove(self, providers: Iterable[str] | None = None) -> tuple[str, ...]:
-        """Forget keys. The keyring may ask the user: run this in a thread, which may be abandoned.
+        """Forget keys. Uses the keyring.
 
         :param providers: whose; None for all.
         :returns: whose there were.
         :raises ConfigError: see `store`; or the keyring does not let go of one, which stays there.
         """
-        before = self.read()
-        asked = [each for each in before if providers is None or each in providers]
-        if not asked:
+        before = {name: key for name, key in self.read().items() if providers is None or name in providers}
+        if not before:
             return ()
-        kept = [each for each in asked if before[each].in_keyring and not self._out_of_keyring(each)]
-        with self._file.changing() as stored:
-            for provider in asked:
-                if provider in kept:
-                    stored[provider] = StoredKey()
-                else:
-                    stored.pop(provider, None)
+        kept: list[str] = []
+        for name, key in before.items():
+            if not self._removed_from_keyring(name) and (key.key is None or self.from_keyring(name) is not None):
+                kept.append(name)
+        with self._file.update() as stored:
+            for name in before:
+                stored.pop(name, None)
+            stored.update({name: StoredKey() for name in kept})
         if kept:
             raise ConfigError(
                 f"the system's keyring does not let go of the key for {', '.join(kept)}; unlock it, or remove it there",
                 source=str(self.path),
             )
-        return tuple(asked)
+        return tuple(before)
 
-    def _into_keyring(self, provider: str, key: str) -> Literal["kept", "refused", "unsure"]:
-        keyring = _keyring()
-        if keyring is None:
-            return "refused"
-        taken: Literal["refused", "unsure"] = "refused"
-        try:
-            account = self._account(provider)
-            keyring.set_password(SERVICE, account, key)
-            taken = "unsure"
-            return "kept" if keyring.get_password(SERVICE, account) == key else taken
-        except Exception as error:
-            _log.warning("the keyring does not take the key of %s: %s", provider, type(error).__name__)
-            return taken
-
-    def _out_of_keyring(self, provider: str) -> bool:
-        keyring = _keyring()
-        if keyring is None:
-            return False
-        try:
-            account = self._account(provider)
-            if keyring.get_password(SERVICE, account) is not None:
-                keyring.delete_password(SERVICE, account)
-        except Exception as error:
-            _log.warning("the keyring does not let go of the key of %s: %s", provider, type(error).__name__)
-            return False
-        return True
+    def _removed_from_keyring(self, provider: str) -> bool:
+        """Remove a key from the keyring, and return whether it has none any more."""
+        keyring, account = _keyring(), self._account(provider)
+        if keyring is not None:
+            with _logged(f"let go of the key of {provider}"):
+                if keyring.get_password(_SERVICE, account) is not None:
+                    keyring.delete_password(_SERVICE, account)
+                return True
+        return False
 
     def _account(self, provider: str) -> str:
         return f"{provider} ({self._home})"  # another home has keys of its own
 
 
-def _keyring() -> _Keyring | None:
-    """The package, where it is installed and has a place that is safe. An optional dependency: see pyproject.toml."""
-    from importlib.util import find_spec
+def _keyring() -> Any | None:
+    """Return the package, where it is installed and has a safe place. It is an optional dependency."""
+    if find_spec("keyring") is not None:
+        with _logged("start"):
+            keyring: Any = import_module("keyring")
+            return keyring if getattr(keyring.get_keyring(), "priority", 0) >= _SAFE else None
+    return None
 
-    if find_spec("keyring") is None:
-        return None
+
+@contextmanager
+def _logged(what: str) -> Generator[None]:
+    """Log an error of the keyring: each backend has its own, whose text may hold the key."""
     try:
-        keyring = cast(_Keyring, import_module("keyring"))
-        priority: object = getattr(keyring.get_keyring(), "priority", 0)
+        yield
     except Exception as error:
-        _log.warning("the package keyring cannot be used: %s", type(error).__name__)
-        return None
-    return keyring if isinstance(priority, int | float) and priority >= _SAFE else None
+        _log.warning("the keyring does not %s: %s", what, type(error).__name__)
 
 
-def _loaded(said: dict[str, object]) -> dict[str, StoredKey]:
-    providers = said.get("providers", {} if not said else None)
-    if not isinstance(providers, dict):
-        raise ValueError("it has no `providers`")
+def _load(said: Mapping[str, object]) -> dict[str, StoredKey]:
     stored: dict[str, StoredKey] = {}
-    for name, value in cast("dict[str, object]", providers).items():
-        fields = cast("dict[str, object]", value) if isinstance(value, dict) else {}
-        key = fields.get("key")
-        if not (isinstance(key, str) and key) and fields.get("in") != "keyring":
-            raise ValueError(f"{name} has no key")
-        stored[name] = StoredKey(key if isinstance(key, str) else None, fields.get("in") == "keyring")
+    for name, value in member(said, "providers").items():
+        match value:
+            case {"key": str(key)} if key:
+                stored[name] = StoredKey(key)
+            case {"in": "keyring"}:
+                stored[name] = StoredKey()
+            case _:
+                raise ValueError(f"{name} has no key")
     return stored
 
 
-def _dumped(stored: Mapping[str, StoredKey]) -> dict[str, object]:
-    return {
-        "providers": {
-            name: ({} if each.key is None else {"key": each.key}) | ({"in": "keyring"} if each.in_keyring else {})
-            for name, each in sorted(stored.items())
-        }
-    }
+def _dump(stored: Mapping[str, StoredKey]) -> dict[str, object]:
+    keys = sorted(stored.items())
+    return {"providers": {name: {"in": "keyring"} if each.key is None else {"key": each.key} for name, each in keys}}

@@ -1,25 +1,49 @@
-"""The layers laid over each other: defaults, the user's file, the project's file, the environment.
+"""Merging of the layers: defaults, the user's file, the project's file, the environment.
 
-Knows where the files are and what the environment may say; what a file may say is in `schema`, which is imported (and
-with it pydantic, as is yaml) only where there is a file.
+The user's file may set everything. The project's file comes with a repository and is untrusted: it may restrict, but
+neither send a key or the conversation to another server, nor extend what runs without permission, nor raise what a turn
+may cost. So the keys of `USER_ONLY_KEYS` are refused there: a base URL or a header would
+send the user's key to its author, an MCP server is a program or an address that gets what the model asks for,
+`max_turn_cost` is computed from the prices of `models`, and the others are habits of the user's. Of the user's mode and
+limits of a turn and the project's, the stricter one holds. A project's `hooks` are added to the user's; whether they
+run is a matter of trust.
+
+Pydantic and yaml are imported only where there is a file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, cast
 
-from acp_agent.config.checks import Known, check_compaction
-from acp_agent.config.deprecated import current
-from acp_agent.config.document import Document, DocumentError, parse_mapping, read_text, validate
+from acp_agent.config.document import (
+    Document,
+    DocumentError,
+    did_you_mean,
+    dotted,
+    parse_mapping,
+    read_text,
+    validate,
+)
+from acp_agent.config.forms import MODEL_NAME_FORM, is_model_name
 from acp_agent.config.home import CONFIG_FILE, home_dir, project_dir
-from acp_agent.config.settings import MODEL_NAME_FORM, HookFault, Settings, is_model_name
+from acp_agent.config.hook_section import HooksReader
+from acp_agent.config.settings import MODES, HookFault, Origin, Settings
 from acp_agent.errors import ConfigError, located
 
 MODEL_VARIABLE = "ACP_AGENT_MODEL"
 WINDOW_VARIABLE = "ACP_AGENT_CONTEXT_WINDOW"
+USER_ONLY_KEYS = (
+    *("small_model", "remember_permissions", "prompts_while_working", "models", "providers"),
+    *("mcp_servers", "wire_log", "protocol"),
+)
+_REMOVED = frozenset({"ledger", "requests", "summary", "tail", "target"})
+"""Keys of `compaction` that earlier versions had; `size` says now what they said together."""
+_RENAMED = {"ledger": "excerpts", "truncate": "excerpts"}
+"""Strategies of earlier versions, and what they are called now."""
 
 
 def load_settings(
@@ -41,69 +65,140 @@ def load_settings(
         hook is left out instead, see `Settings.hook_faults`; a key of earlier versions is ignored, see
         `Settings.notices`.
     """
-    settings = Settings(home=home_dir(env))
-    known = Known(strategies, providers)
-    settings = _with_user_file(settings, known)
+    settings = _with_file(Settings(home=home_dir(env)), "config", strategies, providers)
     if cwd is not None and (project := project_dir(cwd)) is not None and project.resolve() != settings.home.resolve():
-        settings = _with_project_file(replace(settings, project=project), known)
+        settings = _with_file(replace(settings, project=project), "project", strategies, providers)
     return _with_environment(settings, env)
 
 
-def _with_user_file(settings: Settings, known: Known) -> Settings:
-    path = settings.home / CONFIG_FILE
+def current(document: Document, path: Path) -> tuple[Document, str]:
+    """Return a document without removed keys of `compaction` and with the strategies' new names, and a notice of what
+    was changed.
+
+    :param path: the document's file, for the notice.
+    :returns: the same document and an empty notice where it has nothing old.
+    """
+    new, removed, renamed = Document(deepcopy(dict(document.data)), document.lines), list[str](), list[str]()
+    for place, line in document.lines.items():
+        match place:
+            case ("compaction", str(key)) | ("models", str(), "compaction", str(key)):
+                inside = cast("dict[str, object]", new.at(place[:-1]))
+            case _:
+                continue
+        if key in _REMOVED:
+            del inside[key]
+            removed.append(f"`{dotted(place)}` (line {line})")
+        elif key == "strategy" and (name := str(inside[key])) in _RENAMED:
+            inside[key] = _RENAMED[name]
+            renamed.append(f"`{dotted(place)}: {name}` (line {line}) means `strategy: {_RENAMED[name]}` now.")
+    if removed:
+        verb = "are" if len(removed) > 1 else "is"
+        size = "`compaction.size` says how much the new context may take."
+        named = " and ".join(filter(None, (", ".join(removed[:-1]), removed[-1])))
+        renamed.insert(0, f"{named} {verb} no longer used: {size}")
+    return (new, f"{path}: {' '.join(renamed)}") if renamed else (document, "")
+
+
+def unknown_provider(model: str, providers: Collection[str]) -> str:
+    """Return what is wrong with a model whose provider does not exist; empty where it does.
+
+    :param model: `provider/model`.
+    :param providers: names that exist.
+    """
+    name = model.partition("/")[0]
+    if name in providers:
+        return ""
+    others = "others go under `providers` in config.yaml"
+    return f"there is no provider {name!r} ({others}); {did_you_mean(name, providers)}"
+
+
+def _with_file(
+    settings: Settings, origin: Origin, strategies: Collection[str] | None, providers: Collection[str] | None
+) -> Settings:
+    """Lay the user's file or the project's over the settings."""
+    folder = settings.project if origin == "project" and settings.project is not None else settings.home
+    path = folder / CONFIG_FILE
     try:
-        document = _read(path, None)
-        if document is None:
+        # A project's link to some other file of the user's would have its words repeated in error messages.
+        text = read_text(path, within=folder.parent if origin == "project" else None)
+        if not text or text.isspace():
             return settings
-        from acp_agent.config.schema import UserFile
-
-        document, notice = current(document, path)
-        settings = _with_notice(validate(UserFile, document).over(settings), notice)
-        check_compaction(document, settings, known, path)
-        return _with_hooks(settings, document, "config", path)
+        document, notice = current(parse_mapping(text), path)
+        settings = _with_users(settings, document) if origin == "config" else _with_projects(settings, document)
+        _check_names(document, settings, strategies, providers)
     except DocumentError as error:
-        raise _config_error(error, path) from error
+        raise ConfigError(error.message, source=str(path), line=error.line, key=error.key) from error
+    hooks = HooksReader(document, origin, path)
+    texts = (located(fault.message, source=str(path), line=fault.line, key=fault.key) for fault in hooks.faults)
+    return replace(
+        settings,
+        hooks=(*settings.hooks, *hooks.commands),
+        hook_faults=(*settings.hook_faults, *(HookFault(origin, text) for text in texts)),
+        notices=(*settings.notices, *filter(None, [notice])),
+    )
 
 
-def _with_project_file(settings: Settings, known: Known) -> Settings:
-    assert settings.project is not None
-    path = settings.project / CONFIG_FILE
-    try:
-        # A link to some other file of the user's would have its words repeated in error messages.
-        document = _read(path, settings.project.parent)
-        if document is None:
-            return settings
-        from acp_agent.config.schema import ProjectFile
-
-        document, notice = current(document, path)
-        user_file = settings.home / CONFIG_FILE
-        settings = _with_notice(validate(ProjectFile, document, context=user_file).over(settings), notice)
-        check_compaction(document, settings, known, user_file)
-        return _with_hooks(settings, document, "project", path)
-    except DocumentError as error:
-        raise _config_error(error, path) from error
-
-
-def _with_notice(settings: Settings, notice: str) -> Settings:
-    return replace(settings, notices=(*settings.notices, notice)) if notice else settings
+def _with_users(settings: Settings, document: Document) -> Settings:
+    keys = _validated(document)
+    for name, provider in keys.get("providers", {}).items():
+        if (provider.kind == "scripted") != (provider.script is not None):
+            raise document.wrong("`kind: scripted` and `script: FILE` need each other", "providers", name)
+        script = settings.home / provider.script if provider.script else None
+        keys["providers"][name] = replace(provider, name=name, script=script)
+    for name, server in keys.get("mcp_servers", {}).items():
+        place = ("mcp_servers", name)
+        given = {key for key, value in cast("dict[str, object]", document.at(place)).items() if value is not None}
+        if len(given & {"command", "url"}) != 1:
+            raise document.wrong("a server has either `command: PROGRAM` or `url: ADDRESS`", *place)
+        if server.command and given & {"transport", "headers"}:
+            raise document.wrong("`transport` and `headers` belong to `url`", *place)
+        if server.url and given & {"args", "env"}:
+            raise document.wrong("`args` and `env` belong to `command`", *place)
+        transport = "http" if server.url and "transport" not in given else server.transport
+        keys["mcp_servers"][name] = replace(server, name=name, transport=transport, variables=True)
+    return replace(settings, **keys)
 
 
-def _with_hooks(settings: Settings, document: Document, origin: Literal["config", "project"], path: Path) -> Settings:
-    from acp_agent.config.hook_section import HooksReader
+def _with_projects(settings: Settings, document: Document) -> Settings:
+    """Lay a project's file over the user's settings, which it can tighten but not loosen."""
+    user_file = settings.home / CONFIG_FILE
+    for key in document.data:
+        if key in USER_ONLY_KEYS:
+            whose = f"may not be set by a project, whose files may be a stranger's; move it to {user_file}"
+            raise document.wrong(whose, key)
+    if document.data.get("mode") in ("accept-edits", "full-access"):
+        freer = f"a project may set `plan` or `ask` alone; choose a freer mode in the editor or in {user_file}"
+        raise document.wrong(freer, "mode")
+    keys = _validated(document)
+    if "mode" in keys:
+        keys["mode"] = min(keys["mode"], settings.mode, key=MODES.index)
+    for key in ("max_turn_requests", "max_turn_cost"):
+        if key in keys and (limit := getattr(settings, key)) is not None:
+            keys[key] = min(keys[key], limit)
+    if "compaction" in keys:
+        keys["compaction"] = keys["compaction"].over(settings.compaction)
+    return replace(settings, **keys)
 
-    read = HooksReader(document, origin, path)
-    texts = (located(fault.message, source=str(path), line=fault.line, key=fault.key) for fault in read.faults)
-    faults = (HookFault(origin, text) for text in texts)
-    return replace(settings, hooks=(*settings.hooks, *read.commands), hook_faults=(*settings.hook_faults, *faults))
+
+def _validated(document: Document) -> dict[str, Any]:
+    """Return the fields of `Settings` that a file sets, but for its hooks, which are read one by one."""
+    read = validate(Settings, document)
+    return {key: getattr(read, key) for key, value in document.data.items() if value is not None and key != "hooks"}
 
 
-def _read(path: Path, within: Path | None) -> Document | None:
-    text = read_text(path, within=within)
-    return parse_mapping(text) if text and not text.isspace() else None
-
-
-def _config_error(error: DocumentError, path: Path) -> ConfigError:
-    return ConfigError(error.message, source=str(path), line=error.line, key=error.key)
+def _check_names(
+    document: Document, settings: Settings, strategies: Collection[str] | None, providers: Collection[str] | None
+) -> None:
+    """Refuse strategies that do not exist, and models of providers that do not."""
+    for own in (("compaction",), *(("models", model, "compaction") for model in settings.models)):
+        strategy, writer = document.at((*own, "strategy")), document.at((*own, "model"))
+        if isinstance(strategy, str) and strategies is not None and strategy not in strategies:
+            message = f"there is no strategy {strategy!r}; {did_you_mean(strategy, strategies)}"
+            raise document.wrong(message, *own, "strategy")
+        if isinstance(writer, str) and providers is not None:
+            message = unknown_provider(writer, {*providers, *settings.providers})
+            if message:
+                raise document.wrong(message, *own, "model")
 
 
 def _with_environment(settings: Settings, env: Mapping[str, str]) -> Settings:

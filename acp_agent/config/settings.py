@@ -1,69 +1,78 @@
-"""What the agent was told: `Settings` and its parts, with the built-in defaults.
+"""`Settings` and its parts: what can be set, with the defaults. The configuration files are validated against these.
 
-Plain data. Knows neither where it came from nor what a provider does with it. No secret is ever in here: a key is
-named by its environment variable and read with `api_key` at the moment of use.
+The docstrings below the fields are the words of the JSON Schemas and of the documentation's tables, which
+.ci/generate_reference.py writes. No secret is in here: a key is named by its environment variable.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, fields
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
+from acp_agent.config.forms import (
+    Command,
+    Count,
+    DollarLimit,
+    Dollars,
+    FilePath,
+    Flag,
+    Form,
+    HeaderName,
+    HeaderValue,
+    HookSeconds,
+    Internal,
+    Matcher,
+    ModelName,
+    ProviderName,
+    Seconds,
+    Section,
+    ServerName,
+    Share,
+    ShareOrOff,
+    Size,
+    SizeOrNull,
+    StrategyName,
+    Text,
+    TextOrEmpty,
+    Thinking,
+    Threshold,
+    Tokens,
+    Url,
+    VariableName,
+)
 from acp_agent.config.hook_events import EventName, OnError
 from acp_agent.frozen import frozen
 
 Mode: TypeAlias = Literal["plan", "ask", "accept-edits", "full-access"]
 Remember: TypeAlias = Literal["project", "session"]
-WhileWorking: TypeAlias = Literal["queue", "steer"]
-ThoughtLevel: TypeAlias = Literal["off", "low", "medium", "high"]
-McpTransport: TypeAlias = Literal["stdio", "http", "sse", "acp"]
+_WhileWorking: TypeAlias = Literal["queue", "steer"]
+_McpTransport: TypeAlias = Literal["stdio", "http", "sse", "acp"]
 ProviderKind: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "scripted"]
+Origin: TypeAlias = Literal["config", "project"]
+"""The user's file, or a project's."""
 
 MODES: tuple[Mode, ...] = ("plan", "ask", "accept-edits", "full-access")
 """The permission modes, from the strictest to the freest."""
 
-MODEL_NAME_FORM = "should be provider/model, such as anthropic/claude-sonnet-5-5 or ollama/qwen3:8b"
-"""What to tell somebody whose model is not one by `is_model_name`."""
-
-
-DEFAULT_SIZE = 0.20
-MAX_DEFAULT_SIZE = 64_000
+_DEFAULT_SIZE = Share(0.20)
+_MAX_DEFAULT_SIZE = 64_000
 """Tokens. A larger context costs more with every request, and is read with less attention."""
 
-DEFAULT_PREPARE = 0.70
-PREPARE_BELOW_THRESHOLD = 7 / 8
-"""Where `prepare` is not set, it is at most this part of the threshold: a lower threshold alone is no mistake."""
-
-
-@frozen
-class Share:
-    """A part of the model's window, 0 to 1."""
-
-    of_window: float
-
-    def tokens(self, window: int) -> int:
-        """Return the tokens that this is of a window.
-
-        :param window: tokens of the whole window.
-        """
-        return int(window * self.of_window)
-
-
-Size: TypeAlias = int | Share
-"""Tokens, or a share of the window."""
+_DEFAULT_PREPARE = 0.70
+_PREPARE_BELOW_THRESHOLD = 7 / 8
+"""A `prepare` that is not lower than the threshold is this part of it: a lower threshold alone is no mistake."""
 
 
 def size_tokens(size: Size | None, window: int) -> int:
-    """Return the tokens that a compacted context may take beside the system prompt and the tools.
+    """Return the tokens that a compacted context may take, without the system prompt and the tools.
 
-    :param size: None for the default: a fifth of the window, and at most `MAX_DEFAULT_SIZE`.
+    :param size: None for the default: a fifth of the window, and at most `_MAX_DEFAULT_SIZE`.
     :param window: tokens of the whole window.
     """
     if size is None:
-        return min(Share(DEFAULT_SIZE).tokens(window), MAX_DEFAULT_SIZE)
+        return min(_DEFAULT_SIZE.tokens(window), _MAX_DEFAULT_SIZE)
     return size.tokens(window) if isinstance(size, Share) else size
 
 
@@ -83,7 +92,7 @@ class CompactionSettings:
 
     auto: bool = True
     threshold: float = 0.80
-    prepare: float | None = DEFAULT_PREPARE
+    prepare: float | None = _DEFAULT_PREPARE
     wait: bool = False
     size: Size | None = None
     strategy: str | None = None
@@ -91,239 +100,247 @@ class CompactionSettings:
 
 
 @frozen
-class CompactionChoices:
-    """What one layer says of compaction; None where it says nothing. Fields as in `CompactionSettings`.
+class CompactionChoices(Section):
+    """What one layer says of compaction; None where it says nothing, and for `prepare` False where it is off.
 
     Laying layers over each other is associative, and a layer that says nothing changes nothing.
-
-    :ivar prepare: False switches it off.
     """
 
-    auto: bool | None = None
-    threshold: float | None = None
-    prepare: float | Literal[False] | None = None
-    wait: bool | None = None
-    size: Size | None = None
-    strategy: str | None = None
-    model: str | None = None
+    auto: Flag | None = None
+    """`false`: only `/compact` compacts, and what could not be sent otherwise; left out: `true`"""
+    threshold: Threshold | None = None
+    """share of the usable window from which on the context is compacted; left out: `0.8`"""
+    prepare: ShareOrOff = None
+    """share of the usable window from which on a summary is prepared in the background, so that you do not wait for
+    it; `off` prepares none. One that is not lower than `threshold` counts as seven eighths of it; left out: `0.7`"""
+    wait: Flag | None = None
+    """`true`: a turn waits for a summary that is not ready, rather than use excerpts; left out: `false`"""
+    size: SizeOrNull = None
+    """how much the new context may take beside the system prompt and the tools; left out: the recipe's, else `20%`, and
+    at most 64,000 tokens"""
+    strategy: StrategyName | None = None
+    """how it is done; a name that no [strategy](strategies.md) has is an error; left out: the recipe's, else
+    `summary`"""
+    model: ModelName | None = None
+    """the model that writes summaries; left out: the recipe's, else the session's"""
 
     def over(self, below: CompactionChoices) -> CompactionChoices:
-        """This layer where it says something, else the one below it."""
-        return CompactionChoices(
-            auto=below.auto if self.auto is None else self.auto,
-            threshold=below.threshold if self.threshold is None else self.threshold,
-            prepare=below.prepare if self.prepare is None else self.prepare,
-            wait=below.wait if self.wait is None else self.wait,
-            size=below.size if self.size is None else self.size,
-            strategy=below.strategy if self.strategy is None else self.strategy,
-            model=below.model if self.model is None else self.model,
-        )
+        """Return what this layer says, and where it says nothing what the one below does."""
+        pairs = ((getattr(self, each.name), getattr(below, each.name)) for each in fields(self))
+        return CompactionChoices(*(lower if upper is None else upper for upper, lower in pairs))
 
     def settled(self) -> CompactionSettings:
-        """With the defaults below it. What is said is taken as it is, so `prepare` may be too high."""
+        """Return it with the defaults below."""
         base = CompactionSettings()
         auto = base.auto if self.auto is None else self.auto
         threshold = base.threshold if self.threshold is None else self.threshold
-        prepare = self.prepare
-        if prepare is None:
-            prepare = min(DEFAULT_PREPARE, threshold * PREPARE_BELOW_THRESHOLD)
-        return CompactionSettings(
-            auto=auto,
-            threshold=threshold,
-            prepare=prepare if auto and prepare is not False else None,
-            wait=base.wait if self.wait is None else self.wait,
-            size=self.size,
-            strategy=self.strategy,
-            model=self.model,
-        )
+        below = threshold * _PREPARE_BELOW_THRESHOLD
+        prepare = min(_DEFAULT_PREPARE, below) if self.prepare is None else self.prepare
+        prepare = None if prepare is False or not auto else prepare if prepare < threshold else below
+        return CompactionSettings(auto, threshold, prepare, self.wait or False, self.size, self.strategy, self.model)
 
 
 @frozen
-class ModelPrices:
+class ModelPrices(Section):
     """US dollars for a million tokens; None where the user did not say."""
 
-    input: float | None = None
-    cached_input: float | None = None
-    cache_write: float | None = None
-    output: float | None = None
+    input: Dollars | None = None
+    """what is read and was in no cache"""
+    cached_input: Dollars | None = None
+    """what is read from the provider's cache"""
+    cache_write: Dollars | None = None
+    """what is written into it"""
+    output: Dollars | None = None
+    """what the model writes"""
 
 
 @frozen
-class ModelSettings:
-    """What the user knows about one model; None leaves it to the provider and the built-in table.
+class ModelSettings(Section):
+    """What the user knows about one model; None leaves it to the provider and the built-in table."""
 
-    :ivar context_window: tokens of the whole window, where neither the provider nor the table says.
-    :ivar max_output_tokens: upper bound of one answer, in tokens.
-    :ivar compaction: what holds for this model's contexts alone.
-    """
-
-    context_window: int | None = None
-    max_output_tokens: int | None = None
+    context_window: Tokens | None = None
+    """tokens, where neither the provider nor the built-in table says"""
+    max_output_tokens: Tokens | None = None
+    """tokens of one answer"""
     prices: ModelPrices = ModelPrices()
+    """US dollars for a million tokens"""
     compaction: CompactionChoices = CompactionChoices()
+    """[as below](#compaction), for this model alone; what it leaves out holds from there"""
 
 
 @frozen
-class ProviderSettings:
-    """A provider of the user's own, or corrections to a built-in one of the same name; None means not said.
+class ProviderSettings(Section):
+    """A provider of the user's own, or corrections to a built-in one of the same name; None where nothing is said.
 
-    :ivar name: the word before the slash in `provider/model`.
-    :ivar kind: the API it speaks; where not said, the built-in one's own, and `openai-chat` for any other name.
-    :ivar base_url: root of its HTTP API.
-    :ivar api_key_env: name of the environment variable that holds the key.
-    :ivar headers: sent with every request; not shown by `repr`, since people put tokens in there.
-    :ivar script: for `scripted`: absolute path of the YAML file with the replies.
+    People put tokens into `headers`, so `repr` does not show them.
     """
 
-    name: str
+    name: Annotated[str, Internal()] = ""
+    """the word before the slash in `provider/model`"""
     kind: ProviderKind | None = None
-    base_url: str | None = None
-    api_key_env: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    script: Path | None = None
+    """the API that it speaks; left out: the built-in provider's of this name, else found out"""
+    base_url: Url | None = None
+    """where it is, without user and password"""
+    api_key_env: VariableName | None = None
+    """the environment variable that holds the key; keys never stand in a file"""
+    headers: Mapping[HeaderName, HeaderValue] = field(default_factory=dict[str, str], repr=False)
+    """sent with every request"""
+    script: FilePath | None = None
+    """for `scripted` alone, and needed there: the file that it plays"""
 
 
 @frozen
 class HookFault:
     """A hook of a configuration file that was left out.
 
-    :ivar origin: `config` for the user's file, `project` for a project's.
     :ivar text: what is wrong with it, with file and line.
     """
 
-    origin: Literal["config", "project"]
+    origin: Origin
     text: str
 
 
 @frozen
-class HookCommand:
+class HookCommand(Section):
     """A command that is run at an event.
 
-    :ivar command: a command line for the shell, or a program with its arguments.
-    :ivar origin: whose file it stands in: `config` for the user's.
-    :ivar source: that file, and the key.
-    :ivar matcher: which tools, sources, triggers or reasons it is for; empty for all.
-    :ivar timeout: seconds that it may take; None for the usual.
-    :ivar on_error: what its failure means for what it is asked about.
+    The order of the fields is part of the digests in `trust.json`. `source` is the file and the key.
     """
 
-    event: EventName
-    command: str | tuple[str, ...]
-    name: str
-    origin: Literal["config", "project"]
-    source: str
-    matcher: str = ""
-    timeout: float | None = None
+    event: Annotated[EventName, Internal()]
+    command: Command
+    """a command line, or a list of a program and its arguments"""
+    name: Text = ""
+    """what it is called; left out: the program's name"""
+    origin: Annotated[Origin, Internal()] = "config"
+    source: Annotated[str, Internal()] = ""
+    matcher: Matcher = ""
+    """which tools, sources or reasons it is for; left out: all"""
+    timeout: HookSeconds | None = None
+    """seconds that it may take; left out: 10"""
     on_error: OnError = "ask"
+    """what its failure means; left out: `ask`, which has you asked about the call"""
+
+
+def _transport(value: object) -> object:
+    if value not in ("http", "sse"):
+        raise ValueError("should be 'http' or 'sse'")
+    return value
 
 
 @frozen
-class McpServer:
-    """An MCP server, of the user's configuration or of an editor's.
+class McpServer(Section):
+    """An MCP server, of the user's configuration or of an editor's: a program, an address, or the editor itself.
 
-    :ivar name: what people call it.
-    :ivar transport: how it is spoken to; `stdio` has a command, `http` and `sse` have a URL, and `acp` is the editor
-        itself.
-    :ivar args: the command's.
-    :ivar env: added to the few variables that every server gets; neither these nor the headers are shown by `repr`.
-    :ivar headers: sent with every request.
-    :ivar timeout: seconds that a call of a tool may take.
-    :ivar server_id: what the editor calls it that it is itself.
-    :ivar variables: whether `${NAME}` in `env` and `headers` stands for a variable of the agent's environment.
+    `server_id` is what an editor calls the server that it is itself. `variables` says whether `${NAME}` in `env` and
+    `headers` stands for a variable of the agent's environment. `repr` shows neither these two nor `url`.
     """
 
-    name: str
-    transport: McpTransport
-    command: str = ""
-    args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    url: str = field(default="", repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    timeout: float = 300.0
-    variables: bool = False
-    server_id: str = ""
+    name: Annotated[str, Internal()] = ""
+    """what people call it"""
+    transport: Annotated[_McpTransport, Form(_transport, {"enum": ["http", "sse"]}, any_type=True)] = "stdio"
+    """how the address is spoken to: `http` is streamable HTTP; left out: `http`"""
+    command: Text = ""
+    """the program of a server that speaks over its standard input and output"""
+    args: tuple[TextOrEmpty, ...] = ()
+    """the program's arguments"""
+    env: Mapping[VariableName, TextOrEmpty] = field(default_factory=dict[str, str], repr=False)
+    """environment variables, added to the few that every server gets; `${NAME}` in a value stands for a variable of the
+    agent's environment"""
+    url: Url = field(default="", repr=False)
+    """the address of a server that speaks over HTTP"""
+    headers: Mapping[HeaderName, HeaderValue] = field(default_factory=dict[str, str], repr=False)
+    """sent with every request; `${NAME}` as in `env`"""
+    timeout: Seconds = 300.0
+    """seconds that a call of one of its tools may take; left out: 300"""
+    variables: Annotated[bool, Internal()] = False
+    server_id: Annotated[str, Internal()] = ""
+
+
+def _versions(value: list[int]) -> tuple[int, ...]:
+    if 1 not in value:
+        raise ValueError("has to hold 1, which every editor speaks")
+    return tuple(sorted({*value}))
+
+
+_Versions = Annotated[
+    tuple[Annotated[int, Form(ge=1, le=2)], ...],
+    Form(_versions, min_length=1, strict=False),  # a list is taken too
+]
 
 
 @frozen
-class Settings:
-    """Everything that can be set, after all layers.
+class ProtocolSettings(Section):
+    """How the agent speaks with editors."""
 
-    :ivar home: the one folder of all state: configuration, sessions, recipes, logs. May not exist yet.
-    :ivar project: the project's `.acp-agent` folder, where there is one.
-    :ivar model: `provider/model`; None lets the keys that are set decide.
-    :ivar small_model: `provider/model` for little things beside the conversation, such as a session's title; None
-        leaves it to the session's provider.
-    :ivar mode: the permission mode in which a session starts.
-    :ivar remember_permissions: where "Always allow" holds: in this project from now on, or in the session alone.
-    :ivar prompts_while_working: whether a prompt that comes during a turn waits for its end, or joins it.
-    :ivar thought_level: None leaves it to the model.
-    :ivar context_window: tokens; overrides every other source for whichever model is used.
-    :ivar max_output_tokens: upper bound of one answer, in tokens, for whichever model is used.
-    :ivar max_turn_requests: model calls in one turn before it ends with `max_turn_requests`.
-    :ivar max_turn_cost: US dollars in one turn before it ends likewise.
-    :ivar shell_timeout: seconds that a shell command may take where the call names none.
-    :ivar compaction_choices: what was said of compaction for all models; read it with `compaction_for`.
-    :ivar models: by `provider/model`.
-    :ivar providers: by name.
-    :ivar hooks: commands, the user's before the project's, each file's in its order.
-    :ivar hook_faults: those that were left out, in the same order.
-    :ivar notices: what the user should be told of files that hold all the same, such as keys that are no longer used.
-    :ivar mcp_servers: started with every session.
-    :ivar wire_log: whether what goes over the wire is recorded.
-    :ivar protocol_versions: of ACP, that are spoken with editors.
-    """
+    versions: _Versions = (1, 2)
+    """the [versions](protocol.md) of ACP that are spoken, with 1 among them; `[1]` turns the draft of version 2 off;
+    left out: `[1, 2]`"""
 
-    home: Path
-    project: Path | None = None
-    model: str | None = None
-    small_model: str | None = None
+
+@frozen
+class Settings(Section):
+    """Everything that can be set, after all layers."""
+
+    home: Annotated[Path, Internal()]
+    """the one folder of all state: configuration, sessions, recipes, logs. May not exist yet"""
+    project: Annotated[Path | None, Internal()] = None
+    """the project's `.acp-agent` folder, where there is one"""
+    model: ModelName | None = None
+    """the [model](models.md); left out: of the provider whose key is set"""
+    small_model: ModelName | None = None
+    """the cheap [model](models.md) that gives sessions their [titles](sessions.md#titles); left out: the small one of
+    the session's provider, where it is known"""
     mode: Mode = "ask"
+    """the [mode](sessions.md#modes) that a session starts in, in a project's file where the user's own is not stricter;
+    left out: `ask`"""
     remember_permissions: Remember = "project"
-    prompts_while_working: WhileWorking = "queue"
-    thought_level: ThoughtLevel | None = None
-    context_window: int | None = None
-    max_output_tokens: int | None = None
-    max_turn_requests: int = 200
-    max_turn_cost: float | None = None
-    shell_timeout: float = 120.0
-    compaction_choices: CompactionChoices = CompactionChoices()
-    models: Mapping[str, ModelSettings] = field(default_factory=dict[str, ModelSettings])
-    providers: Mapping[str, ProviderSettings] = field(default_factory=dict[str, ProviderSettings])
-    hooks: tuple[HookCommand, ...] = ()
-    hook_faults: tuple[HookFault, ...] = ()
-    notices: tuple[str, ...] = ()
-    mcp_servers: tuple[McpServer, ...] = ()
-    wire_log: bool = False
-    protocol_versions: tuple[int, ...] = (1, 2)
+    """where [*Always allow*](permissions.md) holds: `project`, from now on in every session there, or `session`; left
+    out: `project`"""
+    prompts_while_working: _WhileWorking = "queue"
+    """what becomes of a [prompt during a turn](sessions.md#prompts-while-the-agent-works): `queue`, it is answered
+    after it, or `steer`, it joins the turn at its next step; left out: `queue`"""
+    thought_level: Thinking | None = None
+    """how much the model thinks; left out: as the provider has it"""
+    context_window: Tokens | None = None
+    """tokens, for every model and over every other source; left out: as the provider says"""
+    max_output_tokens: Tokens | None = None
+    """tokens of one answer, for every model"""
+    max_turn_requests: Count = 200
+    """model calls in one turn; left out: 200"""
+    max_turn_cost: DollarLimit | None = None
+    """US dollars in one turn; left out: no limit"""
+    shell_timeout: Seconds = 120.0
+    """seconds that a command of the shell tool may take, where the call names none"""
+    compaction: CompactionChoices = CompactionChoices()
+    """when and how a long context is made short: [below](#compaction)"""
+    models: Mapping[ModelName, ModelSettings] = field(default_factory=dict[str, ModelSettings])
+    """what holds for one model, by its name: [below](#a-model)"""
+    providers: Mapping[ProviderName, ProviderSettings] = field(default_factory=dict[str, ProviderSettings])
+    """other providers, or other addresses of the built-in ones: [below](#a-provider)"""
+    hooks: Annotated[tuple[HookCommand, ...], Form(lambda _: (), {"type": "object"}, any_type=True)] = ()
+    """commands that are run at [events](hooks.md#events): [below](#hooks)"""
+    mcp_servers: Mapping[ServerName, McpServer] = field(default_factory=dict[str, McpServer])
+    """[MCP servers](mcp.md) that are started with every session, by name: [below](#an-mcp-server)"""
+    wire_log: Flag = False
+    """record what the editor and the agent say to each other, for [`acp-agent wire`](wire.md); left out: `false`"""
+    protocol: ProtocolSettings = ProtocolSettings()
+    """how the agent speaks with editors: [below](#protocol)"""
+    hook_faults: Annotated[tuple[HookFault, ...], Internal()] = ()
+    """hooks that were left out"""
+    notices: Annotated[tuple[str, ...], Internal()] = ()
+    """what the user should be told of files that hold all the same, such as keys that are no longer used"""
 
     @property
-    def compaction(self) -> CompactionSettings:
-        """What holds for a model of which nothing special is said."""
-        return self.compaction_choices.settled()
+    def protocol_versions(self) -> tuple[int, ...]:
+        """Return the versions of ACP that are spoken."""
+        return self.protocol.versions
 
     def compaction_for(self, model: str, auto: bool | None = None) -> CompactionSettings:
-        """What holds for a model: its own section laid over the general one.
+        """Return what holds for a model: its own section laid over the general one.
 
         :param model: `provider/model`, as in `models`.
-        :param auto: whether it is done without being asked, laid over both; None where nobody has said.
+        :param auto: whether it is done without being asked, laid over both; None leaves it to them.
         """
-        if model not in self.models and auto is None:
-            return self.compaction
         own = self.models[model].compaction if model in self.models else CompactionChoices()
-        return CompactionChoices(auto=auto).over(own).over(self.compaction_choices).settled()
-
-
-def api_key(env: Mapping[str, str], provider: ProviderSettings) -> str | None:
-    """Read a provider's key.
-
-    :param env: environment variables.
-    :return: the key without the white space around it that copying leaves, or None where none is set.
-    """
-    if provider.api_key_env is None:
-        return None
-    return env.get(provider.api_key_env, "").strip() or None
-
-
-def is_model_name(text: str) -> bool:
-    """Whether a text has the form `provider/model`; the model's part may hold more slashes."""
-    return re.fullmatch(r"[^\s/]+/\S+", text) is not None
+        return CompactionChoices(auto=auto).over(own).over(self.compaction).settled()

@@ -1,14 +1,13 @@
 """`StateFile`: one small JSON file in the agent's home, which several processes read and change.
 
-Knows what every such file needs: a version, a limit of its size, one who changes it at a time, and a replacement
-that is whole or not there at all. What stands in it is its owner's business.
+It has a version and a size limit. Changes are made under a lock, and each write is atomic.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Generic, TypeVar, cast
@@ -22,49 +21,54 @@ T = TypeVar("T")
 
 
 class StateFile(Generic[T]):
-    """:param path: in the folder of all state.
-    :param version: what its `version` has to be.
-    :param load: makes the content of the JSON object; raises `ValueError` where it is none of ours.
+    """One file, and how its content is made of the JSON object.
+
+    :param path: in the folder of all state.
+    :param version: what is written as its `version`.
+    :param load: makes the content of the JSON object, which is empty where there is no file; raises `ValueError` where
+        it is none of ours.
     :param dump: makes the JSON object of the content, without the version.
-    :param advice: what it means for the user that it cannot be used, and what to do; behind "so that".
+    :param advice: what it means for the user that the file cannot be used, and what to do; behind "so that".
+    :param older: further versions that `load` knows.
     """
 
     def __init__(
         self,
         path: Path,
         version: int,
-        load: Callable[[dict[str, object]], T],
+        load: Callable[[Mapping[str, object]], T],
         dump: Callable[[T], dict[str, object]],
         advice: str,
+        older: tuple[int, ...] = (),
     ) -> None:
         self.path = path
         self._version = version
+        self._known = (version, *older)
         self._load = load
         self._dump = dump
         self._advice = advice
 
     def read(self) -> T:
-        """Its content; that of an empty object where there is no file.
+        """Return its content; that of an empty object where there is no file.
 
         :raises ConfigError: it cannot be understood.
         """
         try:
             if self.path.stat().st_size > MAX_BYTES:
                 raise self._error("is too large to be ours")
-            text = self.path.read_bytes().decode()
+            said: object = json.loads(self.path.read_bytes().decode())
+            if not isinstance(said, dict) or cast("dict[str, object]", said).get("version") not in self._known:
+                raise ValueError(f"it is no JSON object of version {self._version}")
+            return self._load(cast("dict[str, object]", said))
         except FileNotFoundError:
             return self._load({})
-        except UnicodeDecodeError as error:
-            raise self._error("is not UTF-8 text") from error
         except OSError as error:
             raise self._error(f"cannot be read ({error.strerror or error})") from error
-        try:
-            return self._load(self._object(text))
         except (ValueError, RecursionError) as error:
             raise self._error(f"cannot be understood ({error})") from error
 
     def signature(self) -> tuple[int, ...]:
-        """What is another one when the file was changed; empty where there is none. Touches the disk, but little."""
+        """Return a value that differs when the file has changed; empty if there is no file. Stats the file."""
         try:
             status = self.path.stat()
         except OSError:
@@ -72,8 +76,8 @@ class StateFile(Generic[T]):
         return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
     @contextmanager
-    def changing(self) -> Generator[T]:
-        """Read, change and write with nobody in between. The content is to be changed in place.
+    def update(self) -> Generator[T]:
+        """Read, change and write under a lock. The content is to be changed in place.
 
         :raises ConfigError: see `read`; or the file cannot be written.
         """
@@ -85,35 +89,34 @@ class StateFile(Generic[T]):
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
                 content = self.read()
                 yield content
-                self._write(content)
+                text = json.dumps({"version": self._version, **self._dump(content)}, indent=2)
+                with atomic_write(self.path) as file:
+                    file.write(text.encode() + b"\n")
+                    file.flush()
+                    os.fsync(file.fileno())
             finally:
                 os.close(descriptor)
         except OSError as error:
             raise self._error(f"cannot be written ({error.strerror or error})") from error
 
-    def _write(self, content: T) -> None:
-        with replacing(self.path) as file:
-            file.write(json.dumps({"version": self._version, **self._dump(content)}, indent=2).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-
-    def _object(self, text: str) -> dict[str, object]:
-        document = cast("object", json.loads(text))
-        if not isinstance(document, dict):
-            raise ValueError("it is no JSON object")
-        said = cast("dict[str, object]", document)
-        if said.get("version") != self._version:
-            raise ValueError(f"its version is not {self._version}")
-        return said
-
     def _error(self, message: str) -> ConfigError:
         return ConfigError(f"{message}, so that {self._advice}", source=str(self.path))
 
 
+def member(said: Mapping[str, object], name: str) -> dict[str, object]:
+    """Return the mapping that a file's content has under a name; an empty one where there is no file yet.
+
+    :raises ValueError: there is none.
+    """
+    found = said.get(name, None if said else {})
+    if not isinstance(found, dict):
+        raise ValueError(f"it has no `{name}`")
+    return cast("dict[str, object]", found)
+
+
 @contextmanager
-def replacing(path: Path) -> Generator[BinaryIO]:
-    """What is written takes a file's place as a whole, or not at all; for the user alone, as long as its mode is not
-    changed meanwhile.
+def atomic_write(path: Path) -> Generator[BinaryIO]:
+    """Yield a temporary file that replaces `path` when the block succeeds; it is readable by the user alone.
 
     :raises OSError: it cannot be written.
     """

@@ -1,119 +1,263 @@
-"""`TrustStore`: which folders with hooks and recipes the user has allowed to run, and in which state.
+"""The code of a project that could run, and the user's decisions to trust it.
 
-One small file in the agent's home. What stands in it is a folder and the digest of what was in it, so that another
-content is another question. A file that cannot be understood allows nothing.
+`read_project_code` reads the files of a project's hooks and recipes within limits, since they are untrusted.
+`TrustStore` keeps a digest of the trusted content in the agent's home, so that the user is asked again when it changes.
+A store that cannot be read allows nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import field
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import cast
 
-from acp_agent.config.brought import Brought
-from acp_agent.config.state_file import StateFile
+from acp_agent.config.home import CLAUDE_FOLDER, PROJECT_FOLDER
+from acp_agent.config.settings import HookCommand
+from acp_agent.config.state_file import StateFile, member
 from acp_agent.frozen import frozen
+from acp_agent.regular import NotRegularError, open_regular
 
-TRUST_FILE = "trust.json"
+_TRUST_FILE = "trust.json"
+_HOOKS = "hooks"
+MAX_FILES = 1_000
+MAX_BYTES = 64 * 1024 * 1024
+"""Of all files together."""
+MAX_DEPTH = 8
 
+_PARTS = {PROJECT_FOLDER: (_HOOKS, "recipes"), CLAUDE_FOLDER: ("commands",)}
+"""The folders in such a folder whose files could run."""
 _VERSION = 1
+_BOM = b"\xef\xbb\xbf"
+
+
+@frozen
+class CodeFile:
+    """One file of a project.
+
+    :ivar name: relative to the folder, such as `hooks/check`.
+    :ivar content: SHA-256 of its bytes in hex, of a text without the byte order mark that its readers leave out; what
+        it is instead, where it is no regular file that can be read.
+    :ivar executable: whether it may be executed.
+    :ivar link: where it points to, if it is a link.
+    """
+
+    name: str
+    content: str
+    executable: bool = False
+    link: str = ""
+
+    @property
+    def is_hook(self) -> bool:
+        """Return whether it is below `hooks/`."""
+        return self.name.startswith(f"{_HOOKS}/")
+
+
+@frozen
+class ProjectCode:
+    """What one folder of a project could run, as it was when it was read.
+
+    :ivar place: `<project>/.acp-agent` or `<project>/.claude`, as it was reached.
+    :ivar commands: those that the project's configuration names as hooks.
+    :ivar problem: why it cannot be read; empty where it was.
+    """
+
+    place: Path
+    files: tuple[CodeFile, ...] = ()
+    commands: tuple[HookCommand, ...] = ()
+    problem: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether nothing could run."""
+        return not (self.files or self.commands or self.problem)
+
+    @property
+    def has_hooks(self) -> bool:
+        """Return whether hooks are among it, or may be."""
+        return bool(self.commands or self.problem or any(file.is_hook for file in self.files))
+
+    @property
+    def digest(self) -> str:
+        """Return a digest of everything that could run."""
+        return _digest(self.files, self.commands)
+
+    @property
+    def hooks_digest(self) -> str:
+        """Return a digest of the hooks."""
+        return _digest((file for file in self.files if file.is_hook), self.commands)
+
+    def text_of(self, path: Path) -> str | None:
+        """Return the SHA-256, in hex, of the text of one of the files; None for any other path."""
+        return next((file.content for file in self.files if self.place / file.name == path), None)
+
+    def hooks_are_same(self) -> bool:
+        """Read the files of the hooks again, and return whether they are what they were."""
+        now = read_project_code(self.place, self.commands)
+        return not now.problem and now.hooks_digest == self.hooks_digest
+
+
+def read_project_code(place: Path, commands: Sequence[HookCommand] = ()) -> ProjectCode:
+    """Read what one folder could run; for a worker thread.
+
+    :param place: `<project>/.acp-agent` or `<project>/.claude`; need not exist.
+    :param commands: those that the project's configuration names.
+    """
+    files: list[CodeFile] = []
+    problem, left = "", MAX_BYTES
+    try:
+        for path in _paths(place):
+            file, size = _read(place, path, left)
+            files.append(file)
+            left -= size
+            if len(files) > MAX_FILES or left < 0:
+                problem = f"it has more than {MAX_FILES:,} files, or {MAX_BYTES // 1024 // 1024} MiB"
+                break
+    except OSError as error:
+        problem = f"{error.filename or place} cannot be read ({error.strerror or error})"
+    return ProjectCode(place, () if problem else tuple(files), tuple(commands), problem)
+
+
+def project_of(path: Path) -> Path | None:
+    """Return the project that a file of hooks or recipes belongs to."""
+    return next((place.parent for place in (path, *path.parents) if place.name in _PARTS), None)
 
 
 @frozen
 class Trusted:
-    """What was allowed for one folder.
+    """What was allowed of one folder.
 
-    :ivar digest: see `Brought.digest`.
-    :ivar since: when, as in ISO 8601, in UTC.
-    :ivar parts: see `Brought.parts`. It allows nothing, and only tells what has changed.
+    :ivar digest: of the `ProjectCode`.
+    :ivar since: when, in ISO 8601 and UTC.
     """
 
     digest: str
     since: str
-    parts: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class TrustStore:
-    """:param home: the folder of all state."""
+    """What the user has allowed, by folder.
+
+    :param home: the folder of all state.
+    """
 
     def __init__(self, home: Path) -> None:
         advice = "no project's hooks and recipes are allowed; remove the file, and allow them anew"
-        self._file = StateFile(home / TRUST_FILE, _VERSION, _loaded, _dumped, advice)
+        self._file = StateFile(home / _TRUST_FILE, _VERSION, _load, _dump, advice)
         self.path = self._file.path
 
     def read(self) -> Mapping[str, Trusted]:
-        """What is allowed, by folder, with the project's path resolved.
+        """Return what is allowed, by folder, with the project's path resolved.
 
         :raises ConfigError: the file cannot be understood.
         """
         return self._file.read()
 
-    def trusts(self, brought: Brought) -> bool:
-        """Whether this was allowed just as it is.
-
-        :raises ConfigError: see `read`.
-        """
-        trusted = self.find(brought.place)
-        return trusted is not None and not brought.problem and trusted.digest == brought.digest
-
     def find(self, place: Path) -> Trusted | None:
-        """What was allowed for a folder, in whatever state it was then.
+        """Return what was allowed of a folder, whatever is in it by now.
 
         :raises ConfigError: see `read`.
         """
         return self.read().get(_key(place))
 
-    def trust(self, brought: Iterable[Brought]) -> None:
-        """Allow this as it is, and nothing else in its folders.
+    def trusts(self, code: ProjectCode) -> bool:
+        """Return whether this was allowed just as it is.
+
+        :raises ConfigError: see `read`.
+        """
+        trusted = self.find(code.place)
+        return trusted is not None and not code.problem and trusted.digest == code.digest
+
+    def trust(self, codes: Iterable[ProjectCode]) -> None:
+        """Allow these as they are, and nothing else in their folders.
 
         :raises ConfigError: see `read`; or the file cannot be written.
         """
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        with self._file.changing() as trusted:
-            trusted.update({_key(each.place): Trusted(each.digest, now, each.parts) for each in brought})
+        with self._file.update() as trusted:
+            trusted.update({_key(code.place): Trusted(code.digest, now) for code in codes})
 
     def revoke(self, project: Path, places: Iterable[Path] = ()) -> tuple[str, ...]:
         """Allow nothing any more of a project.
 
-        :param project: its folder; what was allowed of it is found although it is gone.
+        :param project: its folder, which need not exist any more.
         :param places: further folders that were allowed.
         :returns: what had been allowed.
         :raises ConfigError: see `trust`.
         """
         above, keys = project.resolve(), {_key(place) for place in places}
-        with self._file.changing() as trusted:
+        with self._file.update() as trusted:
             revoked = [key for key in trusted if key in keys or above in (Path(key), Path(key).parent)]
             for key in revoked:
                 del trusted[key]
         return tuple(revoked)
 
 
+def _paths(place: Path) -> Iterator[Path]:
+    for part in _PARTS.get(place.name, ()):
+        yield from _files_below(place / part, 1)
+
+
+def _files_below(folder: Path, depth: int) -> Iterator[Path]:
+    """Yield everything that is no folder, in a folder and those in it; links are followed."""
+    if not folder.is_dir():
+        return
+    if depth > MAX_DEPTH:
+        raise OSError(errno.EMLINK, f"it is more than {MAX_DEPTH} folders deep", str(folder))
+    for path in sorted(folder.iterdir()):
+        if path.is_dir():
+            yield from _files_below(path, depth + 1)
+        else:
+            yield path
+
+
+def _read(place: Path, path: Path, limit: int) -> tuple[CodeFile, int]:
+    """Return a file, and how many bytes of it were read: one more than the limit where there are more."""
+    name = path.relative_to(place).as_posix()
+    link = str(path.readlink()) if path.is_symlink() else ""
+    try:
+        with open_regular(path) as file:
+            content = file.read(limit + 1)
+            executable = bool(os.fstat(file.fileno()).st_mode & 0o111)
+    except (NotRegularError, FileNotFoundError):
+        return CodeFile(name, "no file", link=link), 0
+    except OSError as error:
+        return CodeFile(name, f"unreadable: {error.errno}", link=link), 0
+    code = content if name.startswith(f"{_HOOKS}/") else content.removeprefix(_BOM)
+    return CodeFile(name, hashlib.sha256(code).hexdigest(), executable, link), len(content)
+
+
+def _digest(files: Iterable[CodeFile], commands: Sequence[HookCommand]) -> str:
+    """Return the SHA-256, in hex, of files in whatever order and of commands in theirs."""
+    listed = sorted([file.name, file.content, file.executable, file.link] for file in files)
+    # `source` names the folder by the path that it was reached by. `ask` counts as `allow`, as in digests of version
+    # 0.1.0, which had two values of `on_error`: neither lets anything else run.
+    said = [
+        {**asdict(command), "source": "", "on_error": "block" if command.on_error == "block" else "allow"}
+        for command in commands
+    ]
+    return hashlib.sha256(json.dumps([listed, said]).encode()).hexdigest()
+
+
 def _key(place: Path) -> str:
-    # Not what the folder itself leads to: a stranger's link to what is allowed elsewhere is not allowed here.
+    # The folder itself is not resolved: a stranger's link to what is allowed elsewhere is not allowed here.
     return str(place.parent.resolve() / place.name)
 
 
-def _loaded(said: dict[str, object]) -> dict[str, Trusted]:
-    folders = said.get("folders", {} if not said else None)
-    if not isinstance(folders, dict):
-        raise ValueError("it has no `folders`")
+def _load(said: Mapping[str, object]) -> dict[str, Trusted]:
     trusted: dict[str, Trusted] = {}
-    for key, value in cast("dict[str, object]", folders).items():
-        fields = cast("dict[str, object]", value) if isinstance(value, dict) else {}
-        found, since = fields.get("digest"), fields.get("since")
-        if not isinstance(found, str) or not isinstance(since, str):
-            raise ValueError(f"{key} has no digest or no time")
-        parts = fields.get("parts")
-        known = cast("dict[str, object]", parts) if isinstance(parts, dict) else {}
-        trusted[key] = Trusted(found, since, {name: sign for name, sign in known.items() if isinstance(sign, str)})
+    for key, value in member(said, "folders").items():
+        match value:
+            case {"digest": str(digest), "since": str(since)}:
+                trusted[key] = Trusted(digest, since)
+            case _:
+                raise ValueError(f"{key} has no digest or no time")
     return trusted
 
 
-def _dumped(trusted: Mapping[str, Trusted]) -> dict[str, object]:
-    folders = {
-        key: {"digest": each.digest, "since": each.since, "parts": dict(each.parts)}
-        for key, each in sorted(trusted.items())
-    }
-    return {"folders": folders}
+def _dump(trusted: Mapping[str, Trusted]) -> dict[str, object]:
+    return {"folders": {key: asdict(each) for key, each in sorted(trusted.items())}}

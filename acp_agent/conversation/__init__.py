@@ -1,5 +1,4 @@
-"""What was said and done in a session: messages, the events of its log, and the context folded from them.
+"""The contents of a session: messages, the events of its log, and the context folded from them.
 
-The log is the only truth; the context is what the model sees and a pure fold over the log. This room imports nothing
-of ours but `errors`, and knows of no provider, no wire and no disk.
+The log is the only source of truth; the context is what the model sees, a pure fold over the log. Pure values: no I/O.
 """

@@ -1,7 +1,7 @@
-"""Putting the bytes in an event away, and its long texts: kept once, beside the log, by the name of what they are.
+"""Large bytes and long texts of an event, replaced by references so that the store keeps each once, by its SHA-256.
 
-An event refers to them by their SHA-256 from then on: to bytes wherever it is, to texts only in what is persisted, so
-that whoever reads the log has the words before them. Knows nothing of where they are kept.
+References to bytes stay in the events that readers get. References to texts exist only in the persisted form; readers
+get the text itself.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from acp_agent.conversation.messages import (
 )
 
 STORED_FROM = 4_096
-"""Characters, of base64 or of text, from which on it is put away."""
+"""Characters, of base64 or of text, from which on it is stored separately."""
 
 Part = TypeVar("Part", bound=UserPart)
 _Held = TypeVar("_Held", Pinned, Rewritten, RestoredEntry)
 
 
-def put_away(event: Event, blobs: dict[str, bytes]) -> Event:
-    """The event with references in the place of large bytes.
+def extract_blobs(event: Event, blobs: dict[str, bytes]) -> Event:
+    """Return the event with its large bytes replaced by references.
 
-    What is no plain base64 stays where it is, since it could not be given back character by character.
+    Data that is not plain base64 stays in place, since it could not be restored character by character.
 
-    :param blobs: takes the bytes, by their SHA-256.
+    :param blobs: receives the bytes, by their SHA-256.
     """
 
     def keep(part: Part) -> Part:
@@ -59,12 +59,12 @@ def put_away(event: Event, blobs: dict[str, bytes]) -> Event:
     return _changed(event, keep)
 
 
-def put_texts_away(event: Event, blobs: dict[str, bytes]) -> Event:
-    """The event with references in the place of the long texts of files that came along, as it is persisted.
+def extract_texts(event: Event, blobs: dict[str, bytes]) -> Event:
+    """Return the event in its persisted form: with the long texts of attached files replaced by references.
 
-    What is no Unicode stays where it is, for the codec to mend.
+    A text with lone surrogates stays in place; the codec replaces them.
 
-    :param blobs: takes their bytes, by their SHA-256.
+    :param blobs: receives their bytes, by their SHA-256.
     """
 
     def keep(part: Part) -> Part:
@@ -79,10 +79,10 @@ def put_texts_away(event: Event, blobs: dict[str, bytes]) -> Event:
     return _changed(event, keep)
 
 
-def with_texts(event: Event, read: Callable[[str], bytes | None]) -> Event:
-    """The event that `put_texts_away` made this one from.
+def restore_texts(event: Event, read: Callable[[str], bytes | None]) -> Event:
+    """Return the event that `extract_texts` made this one from.
 
-    :param read: bytes by their SHA-256; None where they are gone, and then the reference stays.
+    :param read: returns the bytes of a SHA-256, or None if they are gone; then the reference stays.
     """
 
     def bring(part: Part) -> Part:
@@ -95,7 +95,7 @@ def with_texts(event: Event, read: Callable[[str], bytes | None]) -> Event:
 
 
 def data_of(part: UserPart) -> Data | None:
-    """The bytes of a part; None where it has none."""
+    """Return the bytes of a part; None where it has none."""
     match part:
         case Image() | Audio():
             return part.data
@@ -106,7 +106,7 @@ def data_of(part: UserPart) -> Data | None:
 
 
 def with_data(part: Part, data: Data) -> Part:
-    """A part that has bytes, with others."""
+    """Return a part with its bytes replaced by `data`."""
     match part:
         case Image() | Audio():
             return replace(part, data=data)
@@ -117,7 +117,7 @@ def with_data(part: Part, data: Data) -> Part:
 
 
 def stored_in(parts: Iterable[UserPart]) -> Iterator[Stored]:
-    """What these parts refer to."""
+    """Yield the references in these parts."""
     for part in parts:
         data = data_of(part)
         if isinstance(data, Stored):
@@ -186,6 +186,6 @@ _Parts = TypeVar("_Parts", bound=UserPart)
 
 
 def _parts(parts: tuple[_Parts, ...], change: _Change) -> tuple[_Parts, ...]:
-    """The parts with the change in each; the same tuple where none is another."""
+    """Return the parts with the change applied; the same tuple if none has changed."""
     changed = tuple(change(part) for part in parts)
     return parts if all(new is old for new, old in zip(changed, parts, strict=True)) else changed

@@ -1,7 +1,7 @@
-"""Closing a turn that did not end by itself, so that the log is legal again.
+"""The events that close an unfinished turn, so that the log is legal again.
 
-Used when a turn is cancelled or fails, and before the first prompt after the agent was killed in mid-turn: what the
-user had already seen of an answer becomes a message, and every call without a result gets one.
+They are appended when a turn is cancelled or fails, and before the first prompt after the agent was killed in mid-turn:
+the part of an answer that was shown becomes a message, and every call without a result gets one.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _NOT_RUN = {
 
 
 ENDED_BY_USER = "The user ended this command while it ran."
-"""How the result of a command begins that the user ended in the middle of a turn, which goes on."""
+"""Beginning of the result of a command that the user stopped while the turn went on."""
 
 
 def was_cancelled(result: ToolResult) -> bool:
-    """Whether a call has this result because the user cancelled it, with its turn or alone."""
+    """Return whether a call has this result because the user cancelled it, with its turn or alone."""
     if not result.is_error:
         return False
     first = result.parts[0] if result.parts else None
@@ -43,12 +43,12 @@ def closing_events(
     view_of: Callable[[ToolCall], CallView],
     begun: str | None = None,
 ) -> tuple[Event, ...]:
-    """The events that make this context legal; empty where it is.
+    """Return the events that make this context legal; empty where it is.
 
-    :param reason: how the turn came to its end, for the model to read.
-    :param view_of: what an editor shows of a call.
-    :param begun: the id of the call that began to run last; None where that is not known. Calls run one after another,
-        so that no more than the first open one may have.
+    :param reason: why the turn ended, for the model to read.
+    :param view_of: returns what an editor shows of a call.
+    :param begun: id of the call that was started last; None if that is not known. Calls run one after another, so at
+        most the first open one has started.
     """
     events: list[Event] = []
     partial = context.partial

@@ -1,12 +1,11 @@
 """Events to JSON and back: the persisted form of the log.
 
-pydantic reads and writes the dataclasses as they stand, so that this border has no second description of them. There is
-one adapter per kind of event, built on first use: building all of them takes longer than a new session should. What
-opens a log, a prompt and the end of its turn hold texts alone and are written without pydantic, which neither a new
-session waits for, nor a turn that ends before it has begun.
+pydantic reads and writes the dataclasses directly. There is one adapter per kind of event, built on first use, since
+building all of them would delay a new session. Events that hold only texts (the start of a log, a prompt, the end of a
+turn) are written without pydantic, so that neither a new session nor an immediately cancelled turn imports it.
 
-A recipe's prompt that a compaction keeps or an undo brings back is written as a message with one field more, which a
-version that does not know it passes over.
+A recipe's prompt that a compaction keeps or an undo restores is written as a message with one more field, which older
+versions ignore.
 """
 
 from __future__ import annotations
@@ -65,11 +64,11 @@ def _parts_adapter() -> TypeAdapter[tuple[UserPart, ...]]:
 
 
 def encode(event: Event) -> str:
-    """One event as JSON; its kind is stored beside it.
+    """Return one event as JSON; its kind is stored in a column of its own.
 
-    Lone surrogates (a file name that is no UTF-8, a broken escape in a model's answer), which no database and no wire
-    takes, become U+FFFD, and so does what is nested so deeply in a call's arguments that it could not be read back.
-    Numbers that JSON does not have become null.
+    Lone surrogates (from a file name that is not UTF-8, or a broken escape in a model's answer) become U+FFFD, since no
+    database and no client accepts them. So do values nested too deeply in a call's arguments to be read back. Numbers
+    that JSON does not have become null.
     """
     if _holds_texts(event):
         return json.dumps(_storable(event, 0), ensure_ascii=False)
@@ -93,12 +92,12 @@ def _holds_texts(event: Event) -> bool:
 
 
 def decode(kind: str, data: str, seq: int | None = None) -> Event:
-    """The event that `encode` made this text from.
+    """Return the event that `encode` made this text from.
 
     :param kind: the event's `kind`.
     :param data: what `encode` returned.
     :param seq: its number in the log, to name it where it cannot be read.
-    :raises StorageError: the text is no event of this version.
+    :raises StorageError: the text is not an event that this version can read.
     """
     try:
         event = _adapter(kind).validate_json(data)
@@ -112,7 +111,7 @@ def decode(kind: str, data: str, seq: int | None = None) -> Event:
 
 
 def _holding(event: Event) -> tuple[Pinned | Rewritten | RestoredEntry, ...]:
-    """Where an event holds messages that were in the context before it."""
+    """Return the messages in an event that were in the context before it."""
     match event:
         case ContextSwapped():
             return (*event.pinned, *event.rewritten)
@@ -123,7 +122,7 @@ def _holding(event: Event) -> tuple[Pinned | Rewritten | RestoredEntry, ...]:
 
 
 def _with_recipes(event: Event, data: str) -> Event:
-    """The event with the recipes' prompts that stand in its text as such."""
+    """Return the event with the recipe prompts that its JSON marks turned back into `RecipePrompt`."""
     match event:
         case ContextSwapped():
             raw = json.loads(data)

@@ -1,15 +1,15 @@
 """The context: what the model sees, folded from the log.
 
-`Context` is immutable and pure. `apply` takes it one event further, and `Context.from_log(events)` equals applying
-them one by one. A log may be folded from the tail of its last compaction on (see `ContextSwapped`), which is why a
-session of any length opens quickly; everything that must outlive a compaction is either a message or in `Carried`.
+`Context` is immutable. `apply` returns the context after one more event, and `Context.from_log(events)` equals applying
+them one by one. A fold may begin at the tail of the last compaction (see `ContextSwapped`), so that a session of any
+length opens quickly; everything that must outlive a compaction is either a message or in `Carried`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field, replace
-from typing import TypeAlias
+from dataclasses import field, fields, replace
+from typing import Any, TypeAlias
 
 from acp_agent.conversation.entries import BeforeTurn, Entry, Partial
 from acp_agent.conversation.events import (
@@ -68,13 +68,13 @@ _YOUNG = 64
 
 @frozen
 class Context:
-    """What the model sees, and what a session needs to go on.
+    """What the model sees, and the state that a session continues from.
 
     :ivar head: seq of the last event applied; 0 for an empty log.
-    :ivar revision: seq of the last event that took something out of the context (a compaction, a refusal). Whatever was
-        computed from an earlier revision is void.
-    :ivar auto_compaction: whether it is compacted without being asked; None where the settings say.
-    :ivar title_by: where the title is from.
+    :ivar revision: seq of the last event that removed something from the context (a compaction, a refusal). Results
+        computed from an earlier revision are invalid.
+    :ivar auto_compaction: whether it is compacted automatically; None leaves it to the settings.
+    :ivar title_by: who gave the title.
     :ivar usage: the provider's count for the newest answer; None where there is none since the last revision.
     :ivar baseline: tokens of the context up to and with the entry at `baseline_seq`: the provider's count, or the
         estimate that a compaction left; 0 where neither is known.
@@ -84,12 +84,12 @@ class Context:
     :ivar turn_from: seq of the prompt of a turn that has not ended.
     :ivar memory: what no compaction may paraphrase: pins, rules, requests, facts.
     :ivar swaps: seqs of the compactions that are in force, the newest last.
-    :ivar fold_from: seq at which a fold that comes to this context may begin; 0 for the log's beginning.
-    :ivar restored: whether the newest change of that kind was an undo: the user wants this context as it is.
+    :ivar fold_from: seq at which a fold that yields this context may begin; 0 for the log's beginning.
+    :ivar restored: whether the newest swap was an undo: the user wants this context as it is.
     :ivar partial: the part of an unfinished answer that the log holds.
-    :ivar before_turn: what a refusal of the turn that began at `prompted` goes back to, also where the turn was
-        compacted meanwhile. Known only to a fold that has seen that prompt, so it does not count
-        when contexts are compared; whoever folds a tail begins before a prompt that was refused.
+    :ivar before_turn: what a refusal of the turn that began at `prompted` restores, even if the turn was compacted
+        meanwhile. It is missing where the fold began behind that prompt, so contexts are compared without it; a fold of
+        a tail begins before a refused prompt.
     """
 
     head: int = 0
@@ -124,7 +124,7 @@ class Context:
     def from_log(cls, events: Iterable[LoggedEvent]) -> Context:
         """Fold a whole log, or the tail that begins where its last compaction says."""
         context = cls()
-        # A tuple is copied with every message that is added to it, so the older ones wait elsewhere meanwhile.
+        # Adding to a tuple copies it, which is quadratic; older messages are kept in a list during the fold.
         older: list[Entry] = []
         for event in events:
             if isinstance(event.event, _LOOKS_BACK):
@@ -156,26 +156,11 @@ class Context:
         return ()
 
     def carried(self) -> Carried:
-        """What a swap of this context has to carry over."""
-        return Carried(
-            cwd=self.cwd,
-            additional_directories=self.additional_directories,
-            mode=self.mode,
-            model=self.model,
-            thought_level=self.thought_level,
-            instructions=self.instructions,
-            title=self.title,
-            plan=self.plan,
-            grants=tuple(sorted(self.grants)),
-            cost=self.cost,
-            turn_from=self.turn_from,
-            memory=self.memory,
-            auto_compaction=self.auto_compaction,
-            title_by=self.title_by,
-        )
+        """Return what a swap of this context has to carry over."""
+        return Carried(**_values(self, _CARRIED, grants=tuple(sorted(self.grants))))
 
     def apply(self, logged: LoggedEvent) -> Context:
-        """This context, one event later."""
+        """Return the context after this event."""
         seq, event = logged.seq, logged.event
         match event:
             case SessionStarted():
@@ -204,7 +189,7 @@ class Context:
                     entries=(*self.entries, *Entry.of_prompt(seq, event)),
                     turn_from=self.turn_from if event.steers else seq,
                     partial=None,
-                    before_turn=self._before_turn(self.entries),
+                    before_turn=BeforeTurn(**_values(self, _BEFORE)),
                     prompted=seq,
                 )
             case PartialAnswer():
@@ -243,9 +228,7 @@ class Context:
                 return replace(self, head=seq, entries=(*self.entries, Entry(seq, event.message, note=True)))
             case ContextAdded() | ContinuationAsked():
                 return self._noted(seq, event.message_id, event.sent)
-            case SummaryDropped():
-                return replace(self, head=seq, cost=self.cost + _cost(event.usage))
-            case CompactionFailed():
+            case SummaryDropped() | CompactionFailed():
                 return replace(self, head=seq, cost=self.cost + _cost(event.usage))
             case InstructionsLoaded():
                 return replace(self, head=seq, instructions=event.text)
@@ -269,40 +252,16 @@ class Context:
             case _:
                 return replace(self, head=seq)
 
-    def _before_turn(self, entries: tuple[Entry, ...]) -> BeforeTurn:
-        return BeforeTurn(
-            entries,
-            usage=self.usage,
-            baseline=self.baseline,
-            baseline_seq=self.baseline_seq,
-            memory=self.memory,
-            swaps=self.swaps,
-            fold_from=self.fold_from,
-            restored=self.restored,
-        )
-
     def _refused(self, seq: int, from_seq: int) -> Context:
         before = self.before_turn
         if before is None or self.prompted != from_seq:
             kept = tuple(entry for entry in self.entries if entry.summary or entry.seq < from_seq)
-            before = replace(self._before_turn(kept), usage=None, baseline=0, baseline_seq=0)
-        return replace(
-            self,
-            head=seq,
-            revision=seq,
-            entries=before.entries,
-            usage=before.usage,
-            baseline=before.baseline,
-            baseline_seq=before.baseline_seq,
-            # What was refused must not come back as a remembered request; a pin the user takes back by itself.
-            memory=replace(before.memory, pins=self.memory.pins, next_pin=self.memory.next_pin),
-            swaps=before.swaps,
-            fold_from=before.fold_from,
-            restored=before.restored,
-            partial=None,
-            # Some of it was seen in what is gone; reading a file once more is cheap, a blind edit is not.
-            files={},
-        )
+            before = BeforeTurn(**_values(self, _BEFORE, **_NOT_COUNTED, entries=kept))
+        # A refused request must not return as a remembered one; pins stay until the user removes them.
+        memory = replace(before.memory, pins=self.memory.pins, next_pin=self.memory.next_pin)
+        changed = replace(self, head=seq, revision=seq, **_values(before, _BEFORE), partial=None)
+        # Some files were read in the messages that are gone; reading again is cheap, editing unseen text is not.
+        return replace(changed, memory=memory, files={})
 
     def _answered(self, seq: int, message: AssistantMessage) -> Context:
         entries = self.entries
@@ -350,31 +309,19 @@ class Context:
         )
 
     def _carrying(self, seq: int, carried: Carried, files: tuple[FileVersion, ...]) -> Context:
-        """This context with its messages still to be replaced."""
-        return replace(
-            self,
-            head=seq,
-            revision=seq,
-            cwd=carried.cwd,
-            additional_directories=carried.additional_directories,
-            mode=carried.mode,
-            model=carried.model,
-            thought_level=carried.thought_level,
-            instructions=carried.instructions,
-            title=carried.title,
-            title_by=carried.title_by,
-            plan=carried.plan,
-            cost=carried.cost,
-            turn_from=carried.turn_from,
-            grants=frozenset(carried.grants),
-            memory=carried.memory,
-            auto_compaction=carried.auto_compaction,
-            usage=None,
-            baseline_seq=seq,
-            restored=False,
-            files={version.path: version.digest for version in files},
-            partial=None,
-        )
+        """Return this context with the values that a swap carries over; its messages are replaced by the caller."""
+        changed = replace(self, **_values(carried, _CARRIED, **_NOT_COUNTED, grants=frozenset(carried.grants)))
+        seen = {version.path: version.digest for version in files}
+        return replace(changed, head=seq, revision=seq, baseline_seq=seq, files=seen, restored=False, partial=None)
+
+
+_CARRIED = tuple(each.name for each in fields(Carried))
+_BEFORE = tuple(each.name for each in fields(BeforeTurn))
+_NOT_COUNTED: dict[str, Any] = {"usage": None, "baseline": 0, "baseline_seq": 0}
+
+
+def _values(source: Context | Carried | BeforeTurn, names: Iterable[str], **others: Any) -> dict[str, Any]:
+    return {name: getattr(source, name) for name in names} | others
 
 
 def _cost(usage: Usage | None) -> float:

@@ -1,7 +1,7 @@
-"""Bytes as they come from outside: base64 in the one form that is stored and sent, and what of them is text.
+"""Base64 in the one form that is stored and sent, and bytes as text.
 
-Programs write base64 in lines, without its padding or with the alphabet for addresses (RFC 4648, 3 and 5). What is kept
-once, and what providers' caches compare, has to be the same characters for the same bytes. Knows no kind of file.
+Programs write base64 in lines, without its padding or with the URL-safe alphabet (RFC 4648, 3 and 5). The store and the
+caches of providers need the same characters for the same bytes.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 
 _NOT_PLAIN = "\n\r\t -_"
-"""What is in base64 of other forms. Looking for each is quicker than anything that looks at every character."""
+"""Characters of other forms of base64. Searching for each is faster than a test of every character."""
 _ALPHABET = str.maketrans("-_", "+/")
 
 
@@ -23,7 +23,7 @@ def plain(data: str) -> str:
 
 
 def decoded(data: str) -> bytes | None:
-    """The bytes in plain base64; None where it is none."""
+    """Return the bytes in plain base64; None where it is none."""
     try:
         return b64decode(data, validate=True)
     except ValueError:
@@ -31,7 +31,7 @@ def decoded(data: str) -> bytes | None:
 
 
 def text_in(content: bytes) -> str | None:
-    """Bytes as text, which is UTF-8 without a zero byte; None where they are something else."""
+    """Return bytes as text, which is UTF-8 without a zero byte; None where they are something else."""
     if b"\0" in content:
         return None
     try:
@@ -41,6 +41,6 @@ def text_in(content: bytes) -> str | None:
 
 
 def _again(data: str) -> str | None:
-    """The same bytes encoded once more; None where it is no base64."""
+    """Return the same bytes encoded once more; None where it is no base64."""
     content = decoded(data)
     return None if content is None else b64encode(content).decode("ascii")

@@ -1,6 +1,6 @@
-"""What a context is made of: messages in their places, an answer that still streams, what a refusal brings back.
+"""The parts of a context: messages in their places, an answer that still streams, what a refusal restores.
 
-Plain values; how the log becomes a context is `context.py`'s matter, which gives these names to everyone else.
+Plain values; `context.py` folds the log into them, and re-exports these names.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Entry:
 
     @classmethod
     def of_prompt(cls, seq: int, event: UserPrompted) -> tuple[Entry, ...]:
-        """What a prompt adds to the context: one entry, or none for a command that the model never sees."""
+        """Return what a prompt adds to the context: one entry, or none for a command that the model never sees."""
         if event.sent is None:
             return (cls(seq, UserMessage(event.message_id, event.shown)),) if event.shown else ()
         typed = tuple(_address(part) for part in event.shown if not isinstance(part, Image | Audio))
@@ -72,7 +72,7 @@ class Partial:
 
     @classmethod
     def extended(cls, partial: Partial | None, event: PartialAnswer) -> Partial:
-        """What the log holds of the answer after one more checkpoint."""
+        """Return what the log holds of the answer after one more checkpoint."""
         if partial is None or partial.message_id != event.message_id:
             return cls(event.message_id, event.text, event.thinking)
         return cls(event.message_id, partial.text + event.text, partial.thinking + event.thinking)

@@ -1,9 +1,9 @@
 """The events of a session's log.
 
-An event says what happened, in the past tense, and is never changed afterwards. Whoever adds a kind of event says in
-`Context.apply` what it does to the context and in the editor's presenter how it is replayed. Fields are only ever added
-with a default, so that a log written by an older version stays readable. The events of a compaction are in `swaps.py`
-and the parts that an editor shows in `views.py`; all of them are imported from here.
+An event says what happened, in the past tense, and is never changed afterwards. A new kind of event also needs a case
+in `Context.apply`, for its effect on the context, and one in `session/replay.py`, for its replay. Fields are only ever
+added with a default, so that logs of older versions stay readable. The events of a compaction are in `swaps.py` and the
+values that an editor shows in `views.py`; all of them are re-exported here.
 """
 
 from __future__ import annotations
@@ -103,8 +103,7 @@ class SessionStarted:
 
 @frozen
 class SessionForked:
-    """The session was made from another one: what stands before this is a copy of that one's log. None of it was spent
-    in this session, and nothing allowed in it.
+    """The session was forked from another one, of whose log all before this is a copy, without costs and permissions.
 
     :ivar source: the other session's id.
     :ivar at: seq of the last entry that was copied.
@@ -217,7 +216,7 @@ class ModelChanged:
 
 @frozen
 class ThoughtLevelChanged:
-    """The session thinks more or less from here on."""
+    """The session uses another level of reasoning from here on."""
 
     level: str
     kind: Literal["thought_level_changed"] = "thought_level_changed"
@@ -225,7 +224,7 @@ class ThoughtLevelChanged:
 
 @frozen
 class AutoCompactionChanged:
-    """The session is compacted without being asked from here on, or no longer."""
+    """Automatic compaction was switched on or off."""
 
     on: bool
     kind: Literal["auto_compaction_changed"] = "auto_compaction_changed"
@@ -296,7 +295,7 @@ class TextPinned:
 
 @frozen
 class PinRemoved:
-    """The user took a pinned text back; `sent` tells the model."""
+    """The user removed a pin; `sent` tells the model."""
 
     message_id: str
     number: int
@@ -306,7 +305,7 @@ class PinRemoved:
 
 @frozen
 class EditsUndone:
-    """The user took back what a turn had changed in files; `sent` tells the model.
+    """The user undid a turn's changes to files; `sent` tells the model.
 
     :ivar turn: seq of that turn's prompt.
     :ivar paths: the files, which have to be read again before they are changed.
@@ -321,7 +320,7 @@ class EditsUndone:
 
 @frozen
 class MessageSupplied:
-    """A hook supplied a message of the history that it puts in the place of another; the swap behind it keeps it."""
+    """A hook supplied a message that replaces another one of the history; the swap behind this event keeps it."""
 
     message: Message
     kind: Literal["message_supplied"] = "message_supplied"
@@ -338,7 +337,7 @@ class ContextAdded:
 
 @frozen
 class ContinuationAsked:
-    """The model's answer was cut off for want of room; `sent` asks it to go on. The user did not say it."""
+    """The model's answer was cut off because the window was full; `sent` asks it to continue, not said by the user."""
 
     message_id: str
     sent: str

@@ -1,7 +1,7 @@
-"""A conversation as Markdown, for people: what was said, which tools were called, what they answered.
+"""A conversation as Markdown, for people: messages, tool calls and their results.
 
-Every text stands in it word for word. A text that would swallow what stands below it (a fence that is never closed)
-is put in a fence of its own. Thoughts are left out: nobody said them. Knows no file.
+Every text is included word for word. A text that would swallow what follows it (a fence that is never closed) gets a
+fence around it. Reasoning is left out.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _RAW_HTML = re.compile(r"<(pre|script|style|textarea)\b", re.IGNORECASE)
 
 
 def log_markdown(events: Iterable[LoggedEvent], *, title: str = TITLE) -> str:
-    """A session's log as one document: what the user saw of it from its beginning, compactions included.
+    """Return a session's log as one document: what the user saw of it from its beginning, compactions included.
 
     :param title: its heading.
     """
@@ -111,7 +111,7 @@ class _Page:
 
 
 def fenced(text: str, info: str = "") -> str:
-    """A text in a fence that nothing in it can close.
+    """Return a text in a fence that nothing in it can close.
 
     :param info: what the text is, such as `json`.
     """
@@ -121,7 +121,7 @@ def fenced(text: str, info: str = "") -> str:
 
 
 def is_closed(text: str) -> bool:
-    """Whether what stands below a Markdown text is surely not read as a part of it.
+    """Return whether text below this Markdown is certainly not parsed as a part of it.
 
     A fence has to end where it began: in the same column, and with nothing further left in between.
     """

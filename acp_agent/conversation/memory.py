@@ -1,4 +1,4 @@
-"""What a session remembers beside its messages, so that no compaction can paraphrase it away. Plain values."""
+"""What a session remembers word for word through every compaction: pins and quotations. Plain values."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Messages as the domain knows them: what a user, a model and a tool said, in parts.
+"""Messages of users, models and tools, in parts.
 
-Nothing here knows a provider's or the editor's wire form; `llm` and `server` translate at their own borders.
+They are independent of any wire form; `llm` translates them for providers and `server` for editors.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ StopReason: TypeAlias = Literal[
     "interrupted",
 ]
 """Why a model's answer ended. The first six come from providers; `cancelled` (by the user) and `interrupted` (by a lost
-connection or a killed process) mark an answer of which only a part exists."""
+connection or a killed process) mark an incomplete answer."""
 
 
 @frozen
@@ -43,7 +43,7 @@ class Text:
 
 @frozen
 class Stored:
-    """Bytes that the store keeps once, beside the logs that refer to them.
+    """Bytes that the store keeps once, outside of the logs that refer to them.
 
     :ivar sha256: of the bytes, in hex; by this name they are asked for.
     :ivar size: bytes.
@@ -62,7 +62,7 @@ Data: TypeAlias = str | Stored
 
 
 def data_length(data: Data | None) -> int:
-    """Characters that it takes in base64."""
+    """Return the length of these bytes in base64, in characters."""
     if isinstance(data, Stored):
         return (data.size + 2) // 3 * 4
     return len(data or "")
@@ -194,7 +194,7 @@ class UserMessage:
 class AssistantMessage:
     """One answer of a model, whole or cut off (see `stop_reason`).
 
-    :ivar model: `provider/model`; empty where nobody knows.
+    :ivar model: `provider/model`; empty if unknown.
     """
 
     id: str
@@ -234,5 +234,5 @@ Message: TypeAlias = UserMessage | AssistantMessage | ToolResult
 
 
 def new_id(prefix: str) -> str:
-    """A fresh identifier such as `msg_6f9c…`: unique, and legal as an id with every provider and editor."""
+    """Return a fresh identifier such as `msg_6f9c…`: unique, and legal as an id with every provider and editor."""
     return f"{prefix}_{os.urandom(16).hex()}"

@@ -1,4 +1,4 @@
-"""JSON as RFC 8259 defines it.
+"""JSON as RFC 8259 defines it, and the fields of JSON from other programs: one of the wrong type counts as absent.
 
 Python's own reader also takes `NaN` and `Infinity`, and reads `1e999` as infinity. No provider and no editor takes such
 a value back.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 
-from acp_agent.conversation.messages import JsonValue
+from acp_agent.conversation.messages import JsonObject, JsonValue
 
 
 def parse_json(text: str) -> JsonValue:
@@ -52,3 +52,36 @@ def _refuse(word: str) -> JsonValue:
 
 
 _decoder = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse)
+
+
+def parse_object(data: bytes | str) -> JsonObject | None:
+    """Return JSON text as an object; None where it is something else or no JSON."""
+    try:
+        value: JsonValue = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def get_text(source: JsonObject, key: str) -> str:
+    """Return a string field, or the empty string."""
+    value = source.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def get_int(source: JsonObject, key: str) -> int:
+    """Return a number field in whole units, or 0."""
+    value = source.get(key)
+    return int(value) if isinstance(value, int | float) else 0
+
+
+def get_object(source: JsonObject, key: str) -> JsonObject:
+    """Return an object field, or an empty one."""
+    value = source.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def get_objects(source: JsonObject, key: str) -> list[JsonObject]:
+    """Return the objects in a list field."""
+    value = source.get(key)
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

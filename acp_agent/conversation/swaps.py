@@ -1,7 +1,6 @@
 """The events of a compaction: it replaced a part of the context, was undone, failed, or was not used.
 
-Holds what such an event has to say so that a context can be folded from it on. What it does to the context is said in
-`Context.apply`; how a compaction comes about is not known here. `events.py` gives these names to everyone else.
+Each holds all that a fold which begins at it needs; `Context.apply` defines its effect. `events.py` re-exports them.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ CompactionTrigger: TypeAlias = Literal[
     "manual", "threshold", "overflow", "resume", "model_switch", "request_size", "hook"
 ]
 """Why a compaction began. `threshold`: the context outgrew its share of the window. `overflow`: a provider refused the
-request, or ended an answer for want of room. `resume` and `model_switch`: the context does not fit the model at all,
-since the session was opened again or another model was chosen. `request_size`: too many images or bytes."""
+request, ended an answer for want of room, or would not take the context. `request_size`: too many images or bytes.
+`resume` and `model_switch` stand in logs of earlier versions for an overflow."""
 TitleAuthor: TypeAlias = Literal["words", "model", "user"]
 """Where a session's title is from: the first words of a prompt, a model that was asked for one, or a person."""
 

@@ -1,7 +1,4 @@
-"""What an editor shows besides text: tool calls, the files that they touch, the plan. Plain values, parts of events.
-
-Knows nothing of the log, of models, or of the editor's wire form.
-"""
+"""What an editor shows besides text: tool calls, the files that they touch, the plan. Plain values, parts of events."""
 
 from __future__ import annotations
 
@@ -46,7 +43,7 @@ class Diff:
 
 @frozen
 class FileChange:
-    """What became of a file as such, whatever is in it.
+    """A file that was deleted, moved or copied.
 
     :ivar path: absolute; for a move and a copy, where it is now.
     :ivar former: where it was moved or copied from, absolute; None for a file that was deleted.

@@ -1,7 +1,7 @@
-"""What may be asked or told at the events of a session's life. A hook returns actions and performs none.
+"""Hooks: callbacks at the events of a session. A hook returns an `Outcome`; the session carries it out.
 
-The names below are the room's public ones, for hooks that are written in Python (docs/hooks-python.md). Each is loaded
-with its first use, since the agent's start goes through here.
+The names below are public, for hooks that are written in Python (docs/hooks-python.md). Each is imported on first use,
+since the agent imports this package at start-up.
 """
 
 from __future__ import annotations
@@ -26,17 +26,8 @@ if TYPE_CHECKING:
         TurnEnd,
         UserMessageSend,
     )
-    from acp_agent.hooks.outcomes import (
-        Compact,
-        Continue,
-        Decision,
-        Outcome,
-        Replace,
-        Summarize,
-        SwapContext,
-    )
-    from acp_agent.hooks.plugins import ENTRY_POINTS
-    from acp_agent.hooks.python_hooks import hook
+    from acp_agent.hooks.outcomes import Compact, Continue, Decision, Outcome, Replace, Summarize, SwapContext
+    from acp_agent.hooks.python_hooks import ENTRY_POINTS, hook
 
 __all__ = [
     "ENTRY_POINTS",
@@ -64,26 +55,13 @@ __all__ = [
     "hook",
 ]
 
-_WHERE = {
-    "events": (
-        "AfterCompaction",
-        "AfterToolCall",
-        "AgentStop",
-        "BeforeCompaction",
-        "BeforeToolCall",
-        "HookEvent",
-        "Moment",
-        "SessionEnd",
-        "SessionStart",
-        "TokenUsage",
-        "TurnEnd",
-        "UserMessageSend",
-    ),
+_NOT_EVENTS = {
     "contract": ("Services", "Summary"),
     "outcomes": ("Compact", "Continue", "Decision", "Outcome", "Replace", "Summarize", "SwapContext"),
-    "plugins": ("ENTRY_POINTS",),
-    "python_hooks": ("hook",),
+    "python_hooks": ("ENTRY_POINTS", "hook"),
 }
 
 if not TYPE_CHECKING:  # a checker would take every name for one of ours
-    __getattr__, __dir__ = on_demand(__name__, _WHERE, globals())
+    _others = {name for names in _NOT_EVENTS.values() for name in names}
+    _where = {**_NOT_EVENTS, "events": [name for name in __all__ if name not in _others]}
+    __getattr__, __dir__ = on_demand(__name__, _where, globals())

@@ -1,24 +1,22 @@
-"""What an executable answers, in our words or in those of Claude Code, as an `Outcome`.
+"""The answer of an executable, in our format or in Claude Code's, as an `Outcome`.
 
-Whatever it prints, this ends with an outcome or a `HookError` that says which key is wrong. Knows no process.
+Any output results in an outcome, or in a `HookError` that names the invalid key.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import signal
-from functools import cache
-from itertools import pairwise
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from acp_agent.conversation.messages import JsonObject, JsonValue
 from acp_agent.conversation.strict_json import parse_json
 from acp_agent.errors import HookError
-from acp_agent.hooks.claude import text_of, with_our_keys
 from acp_agent.hooks.events import BeforeCompaction, BeforeToolCall, HookEvent, SessionStart, UserMessageSend
-from acp_agent.hooks.messages import KINDS, MessageForm, as_json, conversation
+from acp_agent.hooks.messages import conversation
 from acp_agent.hooks.outcomes import (
     DEFERRED,
     NOTHING,
@@ -29,42 +27,49 @@ from acp_agent.hooks.outcomes import (
     Outcome,
     Replace,
     Summarize,
-    SwapContext,
     Verdict,
 )
+from acp_agent.hooks.payload import EDIT_KEYS, KEYS, edits_of, with_claude_keys
 
-BLOCKED = 2
+_BLOCKED = 2
 """The exit status that refuses."""
-_FOR_OTHERS = frozenset({"suppressOutput", "hookEventName"})
-"""Keys that say nothing to us, and are no mistake."""
 _SHOWN_LINES = 5
 _SHOWN_CHARACTERS = 1000
+_VERDICTS: dict[str, Verdict] = {"allow": "allow", "approve": "allow", "ask": "ask", "block": "block", "deny": "block"}
 
 _log = logging.getLogger(__name__)
 
 
 def read_outcome(event: HookEvent, code: int, stdout: bytes, stderr: bytes) -> Outcome:
-    """What an executable wants, from how it ended and what it printed.
+    """Return what an executable wants, from how it ended and what it printed.
 
     :param code: exit status, negative for a signal.
     :raises HookError: it failed, or its answer makes no sense.
     """
     if code == 0:
         return read_answer(event, stdout.decode("utf-8", "replace"))
-    said = stderr.decode("utf-8", "replace").strip()
-    if code == BLOCKED:
-        return Outcome(Decision("block", said))
-    how = f"It was ended by {_signal(-code)}." if code < 0 else f"It ended with status {code}."
-    last = "\n".join(said.splitlines()[-_SHOWN_LINES:])[-_SHOWN_CHARACTERS:]
-    raise HookError(f"{how} It said: {last}" if last else f"{how} It said nothing on stderr.")
+    if code == _BLOCKED:
+        return Outcome(Decision("block", stderr.decode("utf-8", "replace").strip()))
+    raise failure(code, stderr)
+
+
+def failure(code: int, stderr: bytes) -> HookError:
+    """Return the failure of a program that ended with this status, with the last that it said.
+
+    :param code: negative for a signal.
+    """
+    how = f"It was ended by {signal.Signals(-code).name}." if code < 0 else f"It ended with status {code}."
+    lines = stderr.decode("utf-8", "replace").strip().splitlines()[-_SHOWN_LINES:]
+    last = "\n".join(lines)[-_SHOWN_CHARACTERS:]
+    return HookError(f"{how} It said: {last}" if last else f"{how} It said nothing on stderr.")
 
 
 def read_answer(event: HookEvent, text: str) -> Outcome:
-    """What an executable that ended well wants.
+    """Return what an executable that ended well wants.
 
-    :param text: what it printed: a JSON object; or other text, which at `session_start` and `user_message_send` is for
-        the model to read, at `before_tool_call` is a mistake, since it may be meant as a refusal, and is for nobody
-        elsewhere; or nothing.
+    :param text: what it printed: a JSON object, plain text, or nothing. Plain text is added to the context at
+        `session_start` and `user_message_send`, an error at `before_tool_call`, since it may be meant as a refusal, and
+        ignored elsewhere.
     :raises HookError: the answer makes no sense; names the key.
     """
     text = text.strip().removeprefix("\ufeff")
@@ -77,226 +82,152 @@ def read_answer(event: HookEvent, text: str) -> Outcome:
             _log.info("what a hook printed at %s is no JSON object and was left out: %.200s", event.name, text)
         return NOTHING
     try:
-        value: object = parse_json(text)
+        value = parse_json(text)
+        if isinstance(value, dict) and {"conv_id", "hook_event_name"} <= value.keys():
+            return NOTHING  # what it was told: it ends with `tee log` or the like
+        return _outcome(Answer.model_validate(_flat(value)), event)
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, details["loc"]))
+        raise HookError(f"Its answer is wrong. {place}: {details['msg'].replace('Input should', 'should')}.") from error
     except ValueError as error:
         raise HookError(f"Its answer is no JSON: {error}.") from error
-    if isinstance(value, dict) and {"conv_id", "hook_event_name"} <= value.keys():
-        return NOTHING  # what it was told: it ends with `tee log` or the like
-    _log_unknown(cast("JsonObject", value))
-    try:
-        return _outcome(_Answer.model_validate(value), event)
-    except ValidationError as error:
-        raise _wrong("", error) from error
     except RecursionError as error:
         raise HookError("Its answer is nested too deeply.") from error
 
 
-class _Form(BaseModel):
-    """Null is the same as leaving a key out, and other keys are left alone: Claude Code's grow in number."""
-
-    model_config = ConfigDict(strict=True, extra="ignore", populate_by_name=True)
-
-
-def _as_texts(value: object) -> object:
+def _as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-_Texts = Annotated[list[str], BeforeValidator(_as_texts)]
+_OUTPUT = AliasChoices("updatedToolOutput", "updatedMCPToolOutput", "tool_output")
+Texts = Annotated[list[str], BeforeValidator(_as_list)]
 
 
-class _Specific(_Form):
-    permission: Annotated[Literal["allow", "deny", "ask", "defer"] | None, Field(alias="permissionDecision")] = None
-    reason: Annotated[str | None, Field(alias="permissionDecisionReason")] = None
-    input: Annotated[dict[str, JsonValue] | None, Field(alias="updatedInput")] = None
-    output: Annotated[JsonValue, Field(validation_alias=AliasChoices("updatedToolOutput", "updatedMCPToolOutput"))] = (
-        None
-    )
-    context: Annotated[_Texts | None, Field(alias="additionalContext")] = None
-    summary: str | None = None
+class Answer(BaseModel):
+    """An answer with the keys of `hookSpecificOutput` merged in and nulls removed.
 
+    Unknown keys are ignored, since Claude Code keeps adding some.
+    """
 
-class _Answer(_Form):
+    model_config = ConfigDict(strict=True, extra="ignore")
+
     decision: Literal["block", "approve", "allow", "ask"] | None = None
-    reason: str | None = None
-    goes_on: Annotated[bool | None, Field(alias="continue")] = None
-    stop_reason: Annotated[str | None, Field(alias="stopReason")] = None
-    system_message: Annotated[str | None, Field(alias="systemMessage")] = None
-    specific: Annotated[_Specific | None, Field(alias="hookSpecificOutput")] = None
+    permission: Annotated[Literal["allow", "deny", "ask", "defer"] | None, Field(alias="permissionDecision")] = None
+    reason: str = ""
+    permission_reason: Annotated[str | None, Field(alias="permissionDecisionReason")] = None
+    goes_on: Annotated[bool, Field(alias="continue")] = True
+    stop_reason: Annotated[str, Field(alias="stopReason")] = ""
+    system_message: Annotated[str, Field(alias="systemMessage")] = ""
+    context: Texts = []
+    more_context: Annotated[Texts, Field(alias="additionalContext")] = []
+    tool_input: Annotated[
+        dict[str, JsonValue] | None, Field(validation_alias=AliasChoices("updatedInput", "tool_input"))
+    ] = None
+    tool_output: Annotated[JsonValue, Field(validation_alias=_OUTPUT)] = None
+    message: str | None = None
+    summary: str | None = None
     action: Literal["compact", "summary", "continue", "replace"] | None = None
-    instructions: str | None = None
+    instructions: str = ""
     messages: list[JsonValue] | None = None
     replace_messages: list[JsonValue] | None = None
-    follow_up_messages: list[str] | None = None
+    follow_up_messages: list[str] = []
     defer: JsonValue = None
-    tool_input: dict[str, JsonValue] | None = None
-    tool_output: JsonValue = None
-    message: str | None = None
-    context: _Texts | None = None
-    summary: str | None = None
 
 
-def _log_unknown(answer: JsonObject) -> None:
-    """Say in the log what a key does nothing for: it may be misspelt."""
-    specific = answer.get("hookSpecificOutput")
-    keys = {*answer, *(specific if isinstance(specific, dict) else ())} - answer_keys() - _FOR_OTHERS
-    if keys:
-        _log.warning("keys of a hook's answer that mean nothing here: %.500s", ", ".join(sorted(keys)))
+def _flat(value: JsonValue) -> JsonValue:
+    """Return an answer as `Answer` has it."""
+    if not isinstance(value, dict):
+        return value
+    specific = value.get("hookSpecificOutput") or {}
+    if not isinstance(specific, dict):
+        raise HookError("Its answer is wrong. hookSpecificOutput: should be an object.")
+    both: JsonObject = {**value, **{key: each for key, each in specific.items() if key != "decision"}}
+    nothing = [key for key, each in both.items() if each is None]
+    for key in nothing:
+        del both[key]
+    return both
 
 
-@cache
-def answer_keys() -> frozenset[str]:
-    """Every key that means something in an answer, those of `hookSpecificOutput` included."""
-    names: set[str] = set()
-    for form in (_Answer, _Specific):
-        for name, field in form.model_fields.items():
-            alias = field.validation_alias
-            choices = alias.choices if isinstance(alias, AliasChoices) else [alias or name]
-            names.update(choice for choice in choices if isinstance(choice, str))
-    return frozenset(names)
-
-
-def _outcome(answer: _Answer, event: HookEvent) -> Outcome:
-    specific = answer.specific or _Specific()
-    arguments = answer.tool_input if specific.input is None else specific.input
+def _outcome(answer: Answer, event: HookEvent) -> Outcome:
+    arguments = answer.tool_input
     if arguments is not None and isinstance(event, BeforeToolCall):
         arguments = with_our_keys(event.tool, arguments, event.input, event.at.cwd)
         arguments = None if arguments == event.input else arguments
-    output = answer.tool_output if specific.output is None else specific.output
-    context = (*(answer.context or ()), *(specific.context or ()))
-    decision = _decision(answer, specific)
-    if answer.defer and isinstance(event, BeforeCompaction) and (decision is None or decision.verdict != "block"):
-        decision = DEFERRED
     return Outcome(
-        decision=decision,
+        decision=_decision(answer, event),
         tool_input=arguments,
-        tool_output=None if output is None else text_of(output),
+        tool_output=None if answer.tool_output is None else _text_of(answer.tool_output),
         message=answer.message,
-        context=tuple(text for text in context if text.strip()),
+        context=(*answer.context, *answer.more_context),
         action=_action(answer),
-        summary=answer.summary if specific.summary is None else specific.summary,
-        stop=(answer.stop_reason or "") if answer.goes_on is False else None,
+        summary=answer.summary,
+        stop=None if answer.goes_on else answer.stop_reason,
         notices=(answer.system_message,) if answer.system_message else (),
     )
 
 
-def _decision(answer: _Answer, specific: _Specific) -> Decision | None:
-    verdicts: dict[str, Verdict] = {
-        "allow": "allow",
-        "approve": "allow",
-        "ask": "ask",
-        "block": "block",
-        "deny": "block",
-    }
-    if specific.permission == "defer":  # a decision that Claude Code leaves to whoever started it; here, to the mode
-        return None
-    if specific.permission is not None:
-        reason = answer.reason if specific.reason is None else specific.reason
-        return Decision(verdicts[specific.permission], reason or "")
-    return Decision(verdicts[answer.decision], answer.reason or "") if answer.decision else None
+def _decision(answer: Answer, event: HookEvent) -> Decision | None:
+    # Claude Code's `defer` leaves the decision to its caller; here the mode decides.
+    verdict = _VERDICTS.get(answer.permission or answer.decision or "")
+    if answer.defer and isinstance(event, BeforeCompaction) and verdict != "block":
+        return DEFERRED
+    reason = answer.reason if answer.permission_reason is None else answer.permission_reason
+    return Decision(verdict, reason) if verdict else None
 
 
-def _action(answer: _Answer) -> Action | None:
-    instructions = answer.instructions or ""
-    if answer.replace_messages is not None and answer.action not in ("replace", "compact"):
-        raise HookError("replace_messages: `action` should be `replace` where these are given.")
+def _action(answer: Answer) -> Action | None:
     match answer.action:
-        case "compact" if answer.replace_messages is None:
-            return Compact(instructions)
         case "summary":
-            return Summarize(instructions)
-        case "compact" | "replace":
-            if answer.replace_messages is not None:
-                return Replace(conversation(_forms(answer.replace_messages, "replace_messages"), "replace_messages"))
-            if answer.messages is None:
-                raise HookError("replace_messages: is required with `action: replace`.")
-            return Replace(conversation(_forms(answer.messages, "messages"), "messages"))
-        case "continue":
-            said = [_said(value, index) for index, value in enumerate(answer.messages or ())]
-            return _continue(said) or _continue(answer.follow_up_messages or [])
-        case None:
-            return _continue(answer.follow_up_messages or [])
+            return Summarize(answer.instructions)
+        case "compact":
+            return Compact(answer.instructions)
+        case "replace":
+            key = "messages" if answer.replace_messages is None else "replace_messages"
+            return Replace(conversation(getattr(answer, key) or (), key))
+        case "continue" | None:
+            given = answer.messages or () if answer.action else ()
+            if not all(isinstance(text, str) for text in given):
+                raise HookError("messages: should be texts, with `action: continue`.")
+            said = [str(text) for text in given if str(text).strip()] or answer.follow_up_messages
+            return Continue(tuple(said)) if said else None
 
 
-def _continue(messages: list[str]) -> Continue | None:
-    """Blank messages are none; without any there is nothing to go on with."""
-    said = tuple(message for message in messages if message.strip())
-    return Continue(said) if said else None
+def _text_of(value: JsonValue) -> str:
+    """Return a tool's output that a hook gives, as the model reads it: the text of any form that tools answer in."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "\n".join(map(_text_of, value))
+    if isinstance(value, dict):
+        texts = [value.get(key) for key in ("text", "content", "output", "stdout", "stderr")]
+        if said := "\n".join(_text_of(text) for text in texts if isinstance(text, str | list) and text):
+            return said
+    return json.dumps(value, ensure_ascii=False)
 
 
-def _said(value: JsonValue, index: int) -> str:
-    if isinstance(value, dict) and value.get("role") == "user":
-        value = value.get("content")
-    if not isinstance(value, str):
-        raise HookError(f"messages.{index}: should be a text, with `action: continue`.")
-    return value
+def with_our_keys(tool: str, answer: JsonObject, asked: JsonObject, cwd: str) -> JsonObject:
+    """Return arguments as a hook wants them, in our keys alone. Where it answers with both keys of an argument, the one
+    that it has changed holds.
 
-
-def _forms(values: list[JsonValue], key: str) -> list[MessageForm]:
-    try:
-        return TypeAdapter(list[MessageForm]).validate_python(values)
-    except ValidationError as error:
-        raise _wrong(key, error) from error
-
-
-def _wrong(key: str, error: ValidationError) -> HookError:
-    """The first complaint, with the key. What was answered is not repeated: it may be long, or secret."""
-    details = error.errors(include_url=False, include_input=False)[0]
-    parts = ("", *details["loc"])
-    # Behind an index, pydantic names the kind of block that it read there, which is no key.
-    keys = [
-        str(part)
-        for before, part in pairwise(parts)
-        if not (isinstance(before, int) and isinstance(part, str) and part in KINDS)
-    ]
-    place = [key, *keys] if key else keys
-    message = details["msg"].replace("Input should", "should").replace("Field required", "is required")
-    return HookError(f"Its answer is wrong. {'.'.join(place)}: {message}.")
-
-
-def _signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-# --- and back ---
-
-
-def as_answer(outcome: Outcome) -> JsonObject:
-    """An outcome as an executable would answer it, for people to look at. `read_answer` makes the same of it again,
-    but for `swap_context`, which executables do not have."""
-    answer: JsonObject = {}
-    if outcome.decision is not None:
-        answer |= {"decision": outcome.decision.verdict, "reason": outcome.decision.reason}
-    for key, value in (
-        ("tool_input", outcome.tool_input),
-        ("tool_output", outcome.tool_output),
-        ("message", outcome.message),
-        ("summary", outcome.summary),
-    ):
-        if value is not None:
-            answer[key] = value
-    if outcome.context:
-        answer["context"] = [*outcome.context]
-    if outcome.action is not None:
-        answer |= _as_action(outcome.action)
-    if outcome.stop is not None:
-        answer |= {"continue": False, "stopReason": outcome.stop}
-    if outcome.notices:
-        answer["systemMessage"] = "\n".join(outcome.notices)
-    return answer
-
-
-def _as_action(action: Action) -> JsonObject:
-    match action:
-        case Compact():
-            return {"action": "compact", "instructions": action.instructions}
-        case Summarize():
-            return {"action": "summary", "instructions": action.instructions}
-        case Continue():
-            return {"action": "continue", "messages": [*action.messages]}
-        case Replace():
-            return {"action": "replace", "replace_messages": [as_json(message) for message in action.messages]}
-        case SwapContext():
-            return {"action": "swap_context", "summary": action.summary}
+    :param asked: the call's own arguments.
+    :raises HookError: it answers for one edit where the call has several.
+    """
+    sent = with_claude_keys(tool, asked, cwd)
+    ours = dict(answer)
+    for key, theirs in KEYS.get(tool, {}).items():
+        if theirs in ours:
+            value = ours.pop(theirs)
+            if key not in ours or value != sent.get(theirs):
+                ours[key] = value
+    if tool == "edit":
+        given = {key: ours.pop(theirs) for key, theirs in EDIT_KEYS.items() if theirs in ours}
+        edit = {key: value for key, value in given.items() if value != sent.get(EDIT_KEYS[key])}
+        edits = edits_of(ours) or edits_of(asked)
+        if edit and len(edits) > 1:
+            raise HookError(
+                f"Its answer has `old_string` or `new_string` for a call with {len(edits)} edits; answer with `edits`."
+            )
+        if edits or edit:
+            ours["edits"] = [{**(edits[0] if edits else {}), **edit}] if edit else [*edits]
+    return ours

@@ -1,16 +1,24 @@
-"""`Hook`: what every kind of hook is to the dispatcher, and what a hook may use of the agent."""
+"""`Hook`, the common form of all kinds of hooks, and `Services`, the functions of the agent that a hook may call."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import re
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
-from acp_agent.config.hook_events import OnError
+from anyio import to_thread
+
+from acp_agent.config.hook_events import EventName, OnError
 from acp_agent.conversation.messages import Message
-from acp_agent.hooks.events import EventName, HookEvent
+from acp_agent.errors import HookError, sentence
+from acp_agent.frozen import frozen
+from acp_agent.hooks.events import HookEvent
 from acp_agent.hooks.outcomes import Outcome
+from acp_agent.hooks.payload import names_to_match
+from acp_agent.patterns import compile_pattern
 from acp_agent.storage.store import SessionStore
 
 Origin: TypeAlias = Literal["config", "user", "project", "recipe"]
@@ -18,28 +26,19 @@ Origin: TypeAlias = Literal["config", "user", "project", "recipe"]
 ORIGINS: tuple[Origin, ...] = ("config", "user", "project", "recipe")
 
 DISABLED = ".disable"
-"""What is added to the name of a file in a hooks folder to switch it off."""
+"""Suffix of a file that switches off the file of a hooks folder that it is named after."""
 TIME_LIMIT = 10.0
 """Seconds that a hook may take, where it says nothing else."""
+_CHANGED = "The project's hooks have changed since you allowed them; the next prompt asks you about them."
 
 
-class Summary(Protocol):
-    """What a compaction came to."""
+@frozen
+class Summary:
+    """The result of a compaction: the summary, and the tokens of the whole context before and with it."""
 
-    @property
-    def summary(self) -> str:
-        """What stands for what was compacted."""
-        ...
-
-    @property
-    def tokens_before(self) -> int:
-        """Of the whole context."""
-        ...
-
-    @property
-    def tokens_after(self) -> int:
-        """Of the whole context, were the result used."""
-        ...
+    summary: str
+    tokens_before: int
+    tokens_after: int
 
 
 class Services(Protocol):
@@ -47,17 +46,17 @@ class Services(Protocol):
 
     @property
     def store(self) -> SessionStore:
-        """All sessions, with their logs."""
+        """Return the store of all sessions with their logs."""
         ...
 
     @property
     def home(self) -> Path:
-        """The agent's own folder, which is the user's alone."""
+        """Return the agent's own folder, which is the user's alone."""
         ...
 
     @property
     def log(self) -> logging.Logger:
-        """Writes into the agent's log file."""
+        """Return the logger that writes into the agent's log file."""
         ...
 
     async def compaction(
@@ -66,7 +65,7 @@ class Services(Protocol):
         """Compact a conversation without changing it.
 
         :param messages: what to compact; the session's context where None.
-        :param prompt: what the model is told to write; the text of the recipe `compact` where None.
+        :param prompt: instructions for the summary; the text of the recipe `compact` where None.
         :param model: `provider/model` that writes it; the session's own where None.
         :raises AgentError: nothing came of it.
         """
@@ -81,51 +80,91 @@ class Services(Protocol):
         ...
 
 
-class Hook(Protocol):
-    """Is asked or told at events, and says what it wants."""
+Run: TypeAlias = Callable[[HookEvent, Services], Awaitable[Outcome]]
 
-    @property
-    def name(self) -> str:
-        """What it is called, for people."""
-        ...
 
-    @property
-    def origin(self) -> Origin:
-        """Whose it is."""
-        ...
+@frozen
+class Hook:
+    """A hook of any kind.
 
-    @property
-    def source(self) -> str:
-        """Where it stands: a file, or a file and a key of it."""
-        ...
+    :ivar source: where it stands: a file, or a file and a key of it.
+    :ivar events: those that it may be asked about.
+    :ivar run: asks it. A cancel leaves nothing running. A failure is a `HookError` that says how and what to do.
+    :ivar matcher: see `matches`.
+    :ivar time_limit: seconds that it may take.
+    :ivar file: the file of a hooks folder that it stands in; None where it stands elsewhere.
+    """
 
-    @property
-    def file(self) -> Path | None:
-        """The file of a hooks folder that it stands in; None where it stands elsewhere."""
-        ...
-
-    @property
-    def events(self) -> frozenset[EventName]:
-        """The events that it may want to hear of."""
-        ...
-
-    @property
-    def time_limit(self) -> float:
-        """Seconds that it may take."""
-        ...
-
-    @property
-    def on_error(self) -> OnError:
-        """What its failure means."""
-        ...
+    name: str
+    origin: Origin
+    source: str
+    events: frozenset[EventName]
+    run: Run
+    matcher: str = ""
+    time_limit: float = TIME_LIMIT
+    on_error: OnError = "ask"
+    file: Path | None = None
 
     def wants(self, event: HookEvent) -> bool:
-        """Whether it is to be asked about this very event, which is one of its `events`. Quick, and touches nothing."""
-        ...
+        """Return whether it is to be asked about this event."""
+        return event.name in self.events and matches(self.matcher, event)
 
-    async def run(self, event: HookEvent, services: Services) -> Outcome:
-        """Say what it wants. A cancel, as at the end of its time, leaves nothing running.
+    def is_disabled(self) -> bool:
+        """Return whether its file has been switched off by now. Touches the disk."""
+        return self.file is not None and self.file.with_name(f"{self.file.name}{DISABLED}").exists()
 
-        :raises HookError: it failed; the text says how, and what to do about it.
-        """
-        ...
+
+@frozen
+class Found:
+    """The hooks of a place, and an error for each that cannot be used."""
+
+    hooks: tuple[Hook, ...] = ()
+    errors: tuple[HookError, ...] = ()
+
+
+def joined(found: Iterable[Found]) -> Found:
+    """Return what was found in several places, in their order."""
+    places = tuple(found)
+    return Found(
+        tuple(hook for each in places for hook in each.hooks), tuple(error for each in places for error in each.errors)
+    )
+
+
+def matches(matcher: str, event: HookEvent) -> bool:
+    """Return whether a matcher means this event.
+
+    A matcher of words and `|` means exactly these names; any other is a regular expression of RE2 that is to be found
+    in a name. Empty, or `*`, it means all; at events that have nothing to match it means nothing.
+    """
+    names = names_to_match(event)
+    if matcher in ("", "*") or not names:
+        return True
+    if re.fullmatch(r"[\w|-]+", matcher):
+        return not names.isdisjoint(matcher.split("|"))
+    pattern = compile_pattern(matcher)
+    return any(pattern.search(name) is not None for name in names)
+
+
+def unusable(error: HookError, origin: Origin, source: str, file: Path | None = None) -> Found:
+    """Return a hook that fails at every call, in place of one that could not be loaded and may have been a guard."""
+    remedy = "" if file is None else f" Repair it, or switch it off with an empty file {file}{DISABLED}."
+
+    async def fail(event: HookEvent, services: Services) -> Outcome:
+        raise HookError(f"{sentence(error)}{remedy}")
+
+    name = file.name if file else source
+    return Found((Hook(name, origin, source, frozenset({"before_tool_call"}), fail, file=file),), (error,))
+
+
+def guarded(hook: Hook, unchanged: Callable[[], bool]) -> Hook:
+    """Return a project's hook wrapped so that it runs only while its files are those that the user has trusted.
+
+    :param unchanged: looks at the files; called in a worker thread right before each run.
+    """
+
+    async def run(event: HookEvent, services: Services) -> Outcome:
+        if not await to_thread.run_sync(unchanged, abandon_on_cancel=True):
+            raise HookError(_CHANGED)
+        return await hook.run(event, services)
+
+    return replace(hook, run=run)

@@ -1,119 +1,99 @@
-"""Finding the hooks of a session: those of the configuration, of installed packages, of the user's folder and of the
-project's.
-
-Knows which file is of which kind; what a kind is, its own module does.
-"""
+"""Discovery of a session's hooks: commands of the configuration, installed packages, files of the user's folder and of
+the project's."""
 
 from __future__ import annotations
 
+import os
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 
 import anyio
 from anyio import to_thread
 
-from acp_agent.config import HookCommand, Settings
+from acp_agent.config import Settings
 from acp_agent.errors import HookError
-from acp_agent.frozen import frozen
-from acp_agent.hooks.contract import DISABLED, ORIGINS, TIME_LIMIT, Hook, Origin
-from acp_agent.hooks.unusable import unusable
+from acp_agent.hooks import python_hooks, rules
+from acp_agent.hooks.contract import DISABLED, ORIGINS, TIME_LIMIT, Found, Origin, joined, unusable
+from acp_agent.hooks.executables import ask_for_events, command_hook
 
 FOLDER = "hooks"
-RULES = (".yaml", ".yml")
-PYTHON = ".py"
-HELPER = "_"
-"""How the name of a Python file begins that hooks import, and that holds none."""
-
-
-@frozen
-class Found:
-    """The hooks of a session.
-
-    :ivar errors: one for each that cannot be used.
-    """
-
-    hooks: tuple[Hook, ...] = ()
-    errors: tuple[HookError, ...] = ()
+_OTHERS = (".md", DISABLED)
+_LOADERS = {".py": python_hooks.load, ".yaml": rules.load, ".yml": rules.load}
+_SHELL = (".sh", ".bash", ".zsh")
 
 
 async def discover(settings: Settings, origins: Collection[Origin] = ORIGINS) -> Found:
-    """Look for all of them: the commands of the configuration files, then what installed packages bring, then the files
-    of the user's folder and of the project's, each folder's by name. Files are read, and programs asked what they want,
+    """Return all of them in the order above, each folder's by name. Files are read, and programs asked what they want,
     side by side.
 
     :param origins: whose hooks to look for. A project's are a stranger's code, which runs here already.
     """
     project = str(settings.project.parent) if settings.project else ""
-    files: list[tuple[Path, Origin]] = []
-    if "user" in origins:
-        files.extend((path, "user") for path in _enabled(settings.home / FOLDER))
-    if "project" in origins:
-        files.extend((path, "project") for path in project_files(settings))
-    found: dict[Path, Found] = {}
+    own = _enabled(settings.home / FOLDER) if "user" in origins else []
+    projects = project_files(settings) if "project" in origins else ()
+    found: dict[Path, Found] = {path: Found() for path in (*own, *projects)}
 
     async def look(path: Path, origin: Origin) -> None:
         found[path] = await _of_file(path, origin, project)
 
     async with anyio.create_task_group() as tasks:
-        for path, origin in files:
-            tasks.start_soon(look, path, origin)
-    commands = tuple(command for command in settings.hooks if command.origin in origins)
-    in_order = [_commands(commands, project)]
+        for path in found:
+            tasks.start_soon(look, path, "user" if path in own else "project")
+    in_order = [_of_config(settings, origins, project)]
     if "user" in origins:
-        from acp_agent.hooks import plugins
-
-        in_order.append(Found(*await to_thread.run_sync(plugins.installed, abandon_on_cancel=True)))
-    in_order += (found[path] for path, _ in files)
-    hooks = tuple(hook for each in in_order for hook in each.hooks)
-    # A project's file is read whether it is trusted or not, so what is wrong there is told with the user's.
-    faults = tuple(HookError(fault.text) for fault in settings.hook_faults) if "config" in origins else ()
-    return Found(hooks, (*faults, *(error for each in in_order for error in each.errors)))
+        in_order.append(await to_thread.run_sync(python_hooks.installed, abandon_on_cancel=True))
+    in_order += found.values()
+    return joined(in_order)
 
 
 def project_files(settings: Settings) -> tuple[Path, ...]:
-    """The files of the project's folder that may be hooks, by name; none of them is opened."""
+    """Return the files of the project's folder that may be hooks, by name; none of them is opened."""
     return tuple(_enabled(settings.project / FOLDER)) if settings.project else ()
 
 
-def _commands(commands: Sequence[HookCommand], project: str) -> Found:
-    if not commands:
-        return Found()
-    from acp_agent.hooks.executables import ExecutableHook
-
-    return Found(tuple(ExecutableHook.of_command(command, project) for command in commands))
+def _of_config(settings: Settings, origins: Collection[Origin], project: str) -> Found:
+    # A project's file is read even if it is not trusted, so its errors are reported with the user's.
+    faults = tuple(HookError(fault.text) for fault in settings.hook_faults) if "config" in origins else ()
+    commands = (command for command in settings.hooks if command.origin in origins)
+    return Found(tuple(command_hook(command, project) for command in commands), faults)
 
 
 async def _of_file(path: Path, origin: Origin, project: str) -> Found:
-    """The hooks that one file of a folder brings, by its kind."""
-    from acp_agent.hooks import declarative, executables, plugins
-
-    if executables.is_executable(path):
-        return Found(*await executables.ask_for_events(path, origin, project))
-    load = declarative.load if path.suffix in RULES else plugins.load if path.suffix == PYTHON else None
-    if path.suffix == PYTHON and path.name.startswith(HELPER):
-        return Found()
-    if load is None:
-        if executables.lacks_permission(path):
-            return Found(
-                *unusable(HookError(f"{path}: not executable: chmod +x {shlex.quote(str(path))}"), origin, path)
-            )
+    """Return the hooks of one file of a folder, by its kind. Python files that begin with `_` are for others to
+    import."""
+    load = _LOADERS.get(path.suffix)
+    if load is None and os.access(path, os.X_OK):
+        return await ask_for_events(path, origin, project)
+    if load is None and _is_script(path):  # a copy or a download has lost the bit
+        error = HookError(f"{path}: not executable: chmod +x {shlex.quote(str(path))}")
+        return unusable(error, origin, str(path), path)
+    if load is None or (path.suffix == ".py" and path.name.startswith("_")):
         return Found()
     try:
         with anyio.fail_after(TIME_LIMIT):
-            return Found(*await to_thread.run_sync(load, path, origin, abandon_on_cancel=True))
+            return await to_thread.run_sync(load, path, origin, abandon_on_cancel=True)
     except TimeoutError:
-        return Found(*unusable(HookError(f"{path}: was not loaded within {TIME_LIMIT:g} seconds."), origin, path))
+        error = HookError(f"{path}: was not loaded within {TIME_LIMIT:g} seconds.")
+        return unusable(error, origin, str(path), path)
+
+
+def _is_script(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    try:
+        with path.open("rb") as file:
+            return file.read(2) == b"#!" or path.suffix in _SHELL
+    except OSError:
+        return False
 
 
 def _enabled(folder: Path) -> list[Path]:
-    """The files of a folder by name, without the hidden ones, `NAME.disable`, and `NAME` beside such a file."""
+    """Return the files of a folder that may be hooks, by name: without hidden ones, texts, and what is switched off."""
     try:
         names = {path.name for path in folder.iterdir()}
     except OSError:
         return []
-    return [
-        folder / name
-        for name in sorted(names)
-        if not name.startswith(".") and not name.endswith(DISABLED) and f"{name}{DISABLED}" not in names
-    ]
+    enabled = (name for name in sorted(names) if not name.startswith(".") and f"{name}{DISABLED}" not in names)
+    # A dangling link is kept, and reported: it may have been a guard.
+    return [path for path in map(folder.joinpath, enabled) if path.suffix not in _OTHERS and not path.is_dir()]

@@ -1,6 +1,6 @@
-"""What hooks are told of: one class an event, each with the moment of the session at which it happens.
+"""The events of hooks: one class each, with the moment of the session at which it happens.
 
-Plain values. How one is written down for an executable is `payload`'s matter.
+They are plain values. `payload` encodes one for an executable.
 """
 
 from __future__ import annotations
@@ -9,36 +9,13 @@ import os
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import ClassVar, Literal, TypeAlias
+from urllib.parse import unquote, urlsplit
 
-from acp_agent.config.hook_events import ALIASES, EVENT_NAMES, EventName, event_name
+from acp_agent.config.hook_events import EventName
 from acp_agent.conversation.events import CompactionTrigger
 from acp_agent.conversation.messages import JsonObject, JsonValue, Message, ResultPart, Text
 from acp_agent.frozen import frozen
 from acp_agent.hooks.outcomes import Outcome
-
-__all__ = [
-    "ALIASES",
-    "EVENT_NAMES",
-    "OBSERVED",
-    "AfterCompaction",
-    "AfterToolCall",
-    "AgentStop",
-    "BeforeCompaction",
-    "BeforeToolCall",
-    "EventName",
-    "HookEvent",
-    "Moment",
-    "SessionEnd",
-    "SessionStart",
-    "TokenUsage",
-    "TurnEnd",
-    "UserMessageSend",
-    "changed",
-    "event_name",
-]
-
-OBSERVED: frozenset[EventName] = frozenset({"after_compaction", "session_end"})
-"""Events of things that are done: nothing that a hook answers can change them."""
 
 
 @frozen
@@ -58,7 +35,7 @@ class TokenUsage:
 
     @property
     def share(self) -> float:
-        """How full the window is, from 0 on; 0 where that is not known."""
+        """Return how full the window is, from 0 on; 0 where that is not known."""
         return self.current_context_window / self.max_context_window if self.max_context_window else 0.0
 
 
@@ -71,8 +48,7 @@ class Moment:
         makes a second one.
     :ivar invoked_by: the recipe that runs; empty for an ordinary prompt.
     :ivar messages: the context as the model sees it.
-    :ivar transcript: writes the session down as JSON lines, and says in which file. Costs something only where a hook
-        wants it.
+    :ivar transcript: writes the session down as JSON lines, and returns the file's path.
     """
 
     session_id: str
@@ -96,10 +72,7 @@ class SessionStart:
 
 @frozen
 class UserMessageSend:
-    """A prompt is about to be put to the model.
-
-    :ivar prompt: its text, of a recipe the recipe's.
-    """
+    """A prompt is about to be put to the model; of a recipe, it is the recipe's text."""
 
     name: ClassVar[EventName] = "user_message_send"
     at: Moment
@@ -108,9 +81,9 @@ class UserMessageSend:
 
 @frozen
 class BeforeToolCall:
-    """The model asks for a call; nobody has been asked for permission yet.
+    """The model asks for a tool call; the user has not been asked for permission yet.
 
-    :ivar paths: files and folders that it is about, as far as the arguments say.
+    :ivar paths: absolute paths of the files and folders that the arguments name.
     """
 
     name: ClassVar[EventName] = "before_tool_call"
@@ -142,7 +115,7 @@ class AfterToolCall:
 
     @property
     def text(self) -> str:
-        """The result's text, joined."""
+        """Return the texts of the result, joined."""
         return "\n".join(part.text for part in self.output if isinstance(part, Text))
 
 
@@ -164,7 +137,7 @@ class TurnEnd:
 class AgentStop:
     """The turn is about to end, unless a hook lets the agent go on.
 
-    :ivar stop_hook_active: whether it goes on already because a hook wanted it to.
+    :ivar stop_hook_active: whether the agent goes on already because a hook wanted it to.
     """
 
     name: ClassVar[EventName] = "agent_stop"
@@ -175,10 +148,10 @@ class AgentStop:
 
 @frozen
 class BeforeCompaction:
-    """A compaction is due, and will be done unless a hook stands in its way.
+    """A compaction is due, and will be done unless a hook vetoes it.
 
     :ivar context_limit: tokens of the model's window.
-    :ivar instructions: what the user wants kept in mind, where it was asked for by hand.
+    :ivar instructions: the user's, where it was asked for by hand.
     """
 
     name: ClassVar[EventName] = "before_compaction"
@@ -192,7 +165,7 @@ class BeforeCompaction:
 
 @frozen
 class AfterCompaction:
-    """A compaction has been done. The tokens are those from before it, so that "from X to Y" can be told."""
+    """A compaction has been done. The tokens are those from before it."""
 
     name: ClassVar[EventName] = "after_compaction"
     at: Moment
@@ -226,13 +199,12 @@ HookEvent: TypeAlias = (
 
 
 def changed(event: HookEvent, outcome: Outcome) -> HookEvent:
-    """The event as the next hook is told of it: with what this one made of it."""
+    """Return the event for the next hook: with the texts and arguments that this outcome replaces."""
     match event:
         case UserMessageSend() if outcome.message is not None:
             return replace(event, prompt=outcome.message)
         case BeforeToolCall() if outcome.tool_input is not None:
-            paths = paths_of(outcome.tool_input, event.at.cwd)
-            return replace(event, input=outcome.tool_input, paths=paths)
+            return replace(event, input=outcome.tool_input, paths=paths_of(outcome.tool_input, event.at.cwd))
         case AfterToolCall() if outcome.tool_output is not None:
             return replace(event, output=(Text(outcome.tool_output),), raw_output=None)
         case _:
@@ -240,18 +212,16 @@ def changed(event: HookEvent, outcome: Outcome) -> HookEvent:
 
 
 def paths_of(input: JsonObject, cwd: str) -> tuple[str, ...]:
-    """The file or folder that a call's arguments name, as the tools read them: absolute, relative to `cwd`, from the
-    home folder on, or a `file://` URI.
-
-    :returns: absolute paths.
-    """
+    """Return the absolute path of the file or folder that a call's arguments name, where they name one."""
     path = input.get("path")
-    if not isinstance(path, str) or not path.strip():
-        return ()
-    if path.startswith("file://"):
-        from urllib.parse import unquote, urlsplit
+    return (absolute_path(path, cwd),) if isinstance(path, str) and path.strip() else ()
 
+
+def absolute_path(path: str, cwd: str) -> str:
+    """Return a path of a call's arguments as the tools read it: absolute, relative to `cwd`, from the home folder on,
+    or a `file://` URI."""
+    if path.startswith("file://"):
         path = unquote(urlsplit(path).path)
     if path == "~" or path.startswith("~/"):
         path = os.path.expanduser(path)  # noqa: PTH111 - leaves a path without a home folder as it is
-    return (os.path.normpath(os.path.join(cwd, path)),)  # noqa: PTH118 - the parts may be anything
+    return os.path.normpath(os.path.join(cwd, path))  # noqa: PTH118 - the parts may be anything

@@ -1,51 +1,67 @@
-"""`Handler`: what every built-in handler is, and the reading of a project's file, which several do."""
+"""`Handler`, which every built-in handler of recipes is, and the kinds of its parameters: paths, patterns, schemas."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Protocol
+from abc import abstractmethod
+from pathlib import PurePosixPath
+from typing import Annotated, ClassVar
 
-from acp_agent.config.document import DocumentError, read_text
-from acp_agent.conversation.messages import JsonObject
-from acp_agent.errors import HookError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from acp_agent.config.hook_events import EventName
+from acp_agent.conversation.messages import JsonValue
 from acp_agent.hooks.contract import Services
-from acp_agent.hooks.events import EventName, HookEvent
+from acp_agent.hooks.events import HookEvent
+from acp_agent.hooks.json_schemas import schema_fault
 from acp_agent.hooks.outcomes import Outcome
+from acp_agent.patterns import PatternError, compile_pattern
+
+MAX_TOKENS = 1_000_000
 
 
-class Handler(Protocol):
-    """Answers an event."""
+class Handler(BaseModel):
+    """A handler with its parameters, as a recipe writes them. A recipe's are checked when it is read."""
 
-    @property
-    def name(self) -> str:
-        """As a recipe names it."""
-        ...
+    model_config = ConfigDict(extra="forbid", strict=True)
 
-    @property
-    def events(self) -> frozenset[EventName]:
-        """What a recipe may bind it to."""
-        ...
+    name: ClassVar[str]
+    events: ClassVar[frozenset[EventName]]
 
-    async def handle(self, event: HookEvent, params: JsonObject, services: Services) -> Outcome:
-        """What should happen now.
+    @abstractmethod
+    async def handle(self, event: HookEvent, services: Services) -> Outcome:
+        """Return what should happen now.
 
-        :param params: what the recipe says of how, checked when it was read.
         :raises HookError: it cannot do what it is there for.
         """
-        ...
 
 
-def project_text(folder: Path, name: str) -> str:
-    """The text of a file in the session's directory. Touches the disk.
+def _inside(value: str) -> str:
+    path = PurePosixPath(value)
+    if not value.strip() or path.is_absolute() or ".." in path.parts or path.name in ("", "."):
+        raise PydanticCustomError("inside", "should be the path of a file below the folder, without `..`")
+    return value
 
-    :param name: its path, relative to the directory; links that lead out of it are not followed.
-    :raises HookError: there is none, or it cannot be read.
-    """
-    path = folder / name
+
+def _regex(value: str) -> str:
     try:
-        text = read_text(path, within=folder)
-    except DocumentError as error:
-        raise HookError(f"{path}: {error.message}.") from error
-    if text is None:
-        raise HookError(f"There is no file {path}.")
-    return text
+        compile_pattern(value)
+    except PatternError as error:
+        raise PydanticCustomError("regex", "{why}", {"why": str(error)}) from error
+    return value
+
+
+def _schema(value: object) -> object:
+    fault = schema_fault(value)
+    if fault is not None:
+        raise PydanticCustomError("json_schema", "is no usable JSON Schema: {why}", {"why": fault})
+    return value
+
+
+InnerPath = Annotated[str, AfterValidator(_inside)]
+MarkdownPath = Annotated[str, Field(pattern=r"\.md$"), AfterValidator(_inside)]
+"""Files of other kinds, such as hooks and settings, are not for a recipe to write into."""
+LinesPath = Annotated[str, Field(pattern=r"\.jsonl$"), AfterValidator(_inside)]
+JsonSchema = Annotated[dict[str, JsonValue], BeforeValidator(_schema)]
+Pattern = Annotated[str, AfterValidator(_regex), WithJsonSchema({"type": "string", "format": "regex"})]
+Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]

@@ -1,104 +1,63 @@
-"""The built-in handlers that a recipe can name in its `hooks`, and how one becomes a hook of the recipe's run.
+"""The built-in handlers that a recipe can name in its `hooks`: each is a model of its parameters, and what it does.
 
-Those that change the conversation are here; those that check something are in `validating`, those that write files in
-`writing`, and the parameters of all in `params`.
+They are imported with the first recipe.
 """
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated, Literal
 
 from anyio import to_thread
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
-from acp_agent.conversation.messages import JsonObject, JsonValue
-from acp_agent.frozen import frozen
-from acp_agent.hooks.contract import TIME_LIMIT, OnError, Origin, Services
-from acp_agent.hooks.events import ALIASES, EVENT_NAMES, EventName, HookEvent, TurnEnd
-from acp_agent.hooks.handler import Handler, project_text
+from acp_agent.config.document import DocumentError, read_text
+from acp_agent.config.hook_events import ALIASES, EVENT_NAMES, EventName, OnError
+from acp_agent.conversation.markdown import log_markdown
+from acp_agent.conversation.messages import JsonObject
+from acp_agent.errors import HookError
+from acp_agent.hooks.contract import Hook, Services
+from acp_agent.hooks.events import AfterToolCall, BeforeToolCall, HookEvent, TurnEnd
+from acp_agent.hooks.handler import (
+    MAX_TOKENS,
+    Handler,
+    InnerPath,
+    JsonSchema,
+    LinesPath,
+    MarkdownPath,
+    Pattern,
+    Tokens,
+)
+from acp_agent.hooks.json_schemas import form_fault, schema_fault
 from acp_agent.hooks.outcomes import NOTHING, Compact, Outcome, SwapContext
-from acp_agent.hooks.validating import ValidateOutputHandler, ValidateToolOutputHandler
-from acp_agent.hooks.writing import ExportMarkdownHandler, LogToolUsageHandler
+from acp_agent.llm.parts import framed
+from acp_agent.patterns import compile_pattern
+from acp_agent.secrets.known import secrets_of
+from acp_agent.secrets.messages import masked
 
-if TYPE_CHECKING:
-    from acp_agent.hooks.params import Params
-
-
-class SwapContextHandler:
-    """`swap_context`: the answer that ends the turn takes the place of the conversation."""
-
-    name = "swap_context"
-    events: frozenset[EventName] = frozenset({"turn_end"})
-
-    async def handle(self, event: HookEvent, params: JsonObject, services: Services) -> Outcome:
-        """A swap, unless the answer is blank."""
-        if not isinstance(event, TurnEnd) or not event.response.strip():
-            return NOTHING
-        return Outcome(action=swap_context(params, event.response))
+EXPORTS = ".acp-agent/exports"
+"""Folder in the project, where no path is given."""
+MARK = "<!-- An export of the session {} by acp-agent, written anew with each one -->\n"
+"""First line of an export: what begins with it is ours to replace."""
+_MOST_LOGGED = 2_000
+"""Characters of each text in a call's arguments; a file's contents are not the log's matter."""
 
 
-def swap_context(params: JsonObject, summary: str = "") -> SwapContext:
-    """The swap that a recipe wants.
-
-    :param params: of `swap_context`.
-    """
-    from acp_agent.hooks.params import SwapContextParams
-
-    said = SwapContextParams.model_validate(params)
-    return SwapContext(summary, said.preserve_system_prompt, said.max_summary_tokens, said.keep_tail_tokens)
+def builtin_handlers() -> Mapping[str, type[Handler]]:
+    """Return all of them, by name."""
+    conversation = (SwapContextHandler, _CompactHandler, _AppendContextHandler)
+    others = (_ExportMarkdownHandler, _ValidateOutputHandler, _ValidateToolOutputHandler, _LogToolUsageHandler)
+    return {handler.name: handler for handler in (*conversation, *others)}
 
 
-class CompactHandler:
-    """`compact`: once the recipe has done its work, the conversation is compacted."""
-
-    name = "compact"
-    events: frozenset[EventName] = frozenset({"turn_end"})
-
-    async def handle(self, event: HookEvent, params: JsonObject, services: Services) -> Outcome:
-        """A compaction, whatever the answer was."""
-        return Outcome(action=Compact())
-
-
-class AppendContextHandler:
-    """`append_context`: the model reads a text beside what is said."""
-
-    name = "append_context"
-    events: frozenset[EventName] = frozenset({"user_message_send", "turn_end"})
-
-    async def handle(self, event: HookEvent, params: JsonObject, services: Services) -> Outcome:
-        """The text, and the contents of the file under its name.
-
-        :raises HookError: the file cannot be read.
-        """
-        from acp_agent.hooks.params import AppendContextParams
-        from acp_agent.llm.parts import framed
-
-        said = AppendContextParams.model_validate(params)
-        texts = [] if said.text is None else [said.text]
-        if said.file is not None:
-            content = await to_thread.run_sync(project_text, Path(event.at.cwd), said.file)
-            texts.append(framed(content.rstrip(), {"path": said.file}))
-        return Outcome(context=("\n\n".join(texts),))
-
-
-def builtin_handlers() -> Mapping[str, Handler]:
-    """All handlers that we ship, by name."""
-    handlers: tuple[Handler, ...] = (
-        SwapContextHandler(),
-        CompactHandler(),
-        AppendContextHandler(),
-        ExportMarkdownHandler(),
-        ValidateOutputHandler(),
-        ValidateToolOutputHandler(),
-        LogToolUsageHandler(),
-    )
-    return {handler.name: handler for handler in handlers}
-
-
-def known_handlers(handlers: Iterable[Handler]) -> dict[str, frozenset[str]]:
-    """The events that a recipe may hook into, by all their names, each with the handlers that it may name there."""
+def known_handlers(handlers: Iterable[type[Handler]]) -> dict[str, frozenset[str]]:
+    """Return the events that a recipe may hook into, by all their names, each with the handlers that it may name."""
     chosen = tuple(handlers)
     return {
         word: frozenset(handler.name for handler in chosen if event in handler.events)
@@ -106,46 +65,284 @@ def known_handlers(handlers: Iterable[Handler]) -> dict[str, frozenset[str]]:
     }
 
 
-def handler_params() -> Mapping[str, type[Params]]:
-    """What the parameters of each handler have to be like; loads pydantic."""
-    from acp_agent.hooks.params import HANDLER_PARAMS
+def bound_handler(
+    name: str, event: EventName, source: str, *, params: JsonObject, once: bool = False, on_error: OnError = "ask"
+) -> Hook:
+    """Return a handler that a recipe has bound to an event, as a hook.
 
-    return HANDLER_PARAMS
-
-
-@frozen
-class BoundHandler:
-    """A handler that a recipe has bound to an event, as a hook.
-
-    :ivar source: the recipe's file, with the key in it.
-    :ivar once: whether it is asked only at the first answer of the run, so that a follow-up in the same run does not
+    :param source: the recipe's file, with the key in it.
+    :param once: whether it is asked only at the first answer of the run, so that a follow-up in the same run does not
         repeat it.
     """
+    handler = builtin_handlers()[name].model_validate(params)
 
-    handler: Handler
-    event: EventName
-    source: str
-    once: bool = False
-    params: JsonObject = field(default_factory=dict[str, JsonValue])
-    on_error: OnError = "ask"
-    origin: Origin = "recipe"
-    file: Path | None = None
-    time_limit: float = TIME_LIMIT
+    async def run(event: HookEvent, services: Services) -> Outcome:
+        return NOTHING if once and event.at.turn_number > 1 else await handler.handle(event, services)
 
-    @property
-    def name(self) -> str:
-        """The handler's."""
-        return self.handler.name
+    return Hook(name, "recipe", source, frozenset({event}), run, on_error=on_error)
 
-    @property
-    def events(self) -> frozenset[EventName]:
-        """The one."""
-        return frozenset({self.event})
 
-    def wants(self, event: HookEvent) -> bool:
-        """Unless it was for the first answer alone."""
-        return not (self.once and event.at.turn_number > 1)
+# --- those that change the conversation ---
 
-    async def run(self, event: HookEvent, services: Services) -> Outcome:
-        """What the handler wants."""
-        return await self.handler.handle(event, self.params, services)
+
+class SwapContextHandler(Handler):
+    """The answer that ends the turn takes the place of the conversation."""
+
+    name = "swap_context"
+    events = frozenset({"turn_end"})
+
+    preserve_system_prompt: Annotated[
+        bool,
+        Field(
+            description="whether the system prompt stays as it is. By default, the "
+            "[instruction files](configuration.md) are read afresh"
+        ),
+    ] = False
+    max_summary_tokens: Annotated[
+        int | None,
+        Field(
+            gt=0,
+            le=MAX_TOKENS,
+            description="the model is asked for no more tokens; a summary that is longer all the same is not used, and "
+            "the history stays as it is",
+        ),
+    ] = None
+    keep_tail_tokens: Annotated[
+        Tokens | None,
+        Field(
+            description="how many tokens of the newest messages stay word for word, within `size` of "
+            "[compaction](#compaction); left out: two fifths of it at most. `0`: nothing"
+        ),
+    ] = None
+
+    def swap(self, summary: str = "") -> SwapContext:
+        """Return the swap that the recipe wants."""
+        return SwapContext(summary, self.preserve_system_prompt, self.max_summary_tokens, self.keep_tail_tokens)
+
+    async def handle(self, event: HookEvent, services: Services) -> Outcome:
+        """Return a swap, unless the answer is blank."""
+        if not isinstance(event, TurnEnd) or not event.response.strip():
+            return NOTHING
+        return Outcome(action=self.swap(event.response))
+
+
+class _CompactHandler(Handler):
+    """Once the recipe has done its work, the conversation is compacted."""
+
+    name = "compact"
+    events = frozenset({"turn_end"})
+
+    async def handle(self, event: HookEvent, services: Services) -> Outcome:
+        """Return a compaction, whatever the answer was."""
+        return Outcome(action=Compact())
+
+
+class _AppendContextHandler(Handler):
+    """Adds a text, and the contents of a file under its name, to the context."""
+
+    name = "append_context"
+    events = frozenset({"user_message_send", "turn_end"})
+
+    text: Annotated[str | None, Field(min_length=1, description="what the model should read")] = None
+    file: Annotated[InnerPath | None, Field(description="a text file of the project that it should read")] = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> _AppendContextHandler:
+        if self.text is None and self.file is None:
+            raise PydanticCustomError("empty", "should name a `text` or a `file`")
+        return self
+
+    async def handle(self, event: HookEvent, services: Services) -> Outcome:
+        """Return the texts to add."""
+        texts = [] if self.text is None else [self.text]
+        if self.file is not None:
+            content = await to_thread.run_sync(_project_text, Path(event.at.cwd), self.file)
+            texts.append(framed(content.rstrip(), {"path": self.file}))
+        return Outcome(context=("\n\n".join(texts),))
+
+
+# --- those that check a form ---
+
+_NEW_ANSWER = (
+    "Your answer does not have the form that is demanded here: {}. Answer again, with JSON of that form and nothing "
+    "else."
+)
+
+
+class _FormHandler(Handler):
+    json_schema: Annotated[JsonSchema | None, Field(alias="schema", description="a JSON Schema")] = None
+    file: Annotated[InnerPath | None, Field(description="a file of the project with a JSON Schema")] = None
+
+    @model_validator(mode="after")
+    def _one_schema(self) -> _FormHandler:
+        if self.json_schema is not None and self.file is not None:
+            raise PydanticCustomError("two", "should have one of `schema` and `file`")
+        if self.json_schema is None and self.file is None and getattr(self, "pattern", None) is None:
+            raise PydanticCustomError("none", "should have a `schema` or a `file`, or for a tool's result a `pattern`")
+        return self
+
+    def fault(self, text: str, folder: Path) -> str | None:
+        """Return what is wrong with a text that should be JSON of the form; None where nothing is. Touches the disk.
+
+        :raises HookError: the schema's file cannot be used.
+        """
+        schema = self.json_schema
+        if self.file is not None:
+            try:
+                schema = json.loads(_project_text(folder, self.file))
+            except (ValueError, RecursionError) as error:
+                raise HookError(f"{folder / self.file} is no JSON: {error}.") from error
+            if fault := schema_fault(schema):
+                raise HookError(f"{folder / self.file} is no usable JSON Schema: {fault}.")
+        return None if schema is None else form_fault(text, schema)
+
+
+class _ValidateOutputHandler(_FormHandler):
+    """Requires the answer to be JSON of a schema; else the model gets the errors, and continues."""
+
+    name = "validate_output"
+    events = frozenset({"turn_end"})
+
+    async def handle(self, event: HookEvent, services: Services) -> Outcome:
+        """Return an objection to an answer of another form."""
+        if not isinstance(event, TurnEnd):
+            return NOTHING
+        fault = await to_thread.run_sync(self.fault, event.response, Path(event.at.cwd), abandon_on_cancel=True)
+        return NOTHING if fault is None else Outcome.block(_NEW_ANSWER.format(fault))
+
+
+class _ValidateToolOutputHandler(_FormHandler):
+    """Requires a tool's result to match a schema; else the errors are appended to it."""
+
+    name = "validate_tool_output"
+    events = frozenset({"after_tool_call"})
+
+    tool: Annotated[str | None, Field(min_length=1, description="which tool's results; left out: every tool's")] = None
+    pattern: Annotated[
+        Pattern | None, Field(description="a regular expression of RE2 that must be found in the result")
+    ] = None
+
+    async def handle(self, event: HookEvent, services: Services) -> Outcome:
+        """Return an objection to a result of another form. A call that failed has said so itself."""
+        if not isinstance(event, AfterToolCall) or event.is_error or self.tool not in (None, event.tool):
+            return NOTHING
+        faults = await to_thread.run_sync(self._faults, event, abandon_on_cancel=True)
+        if not faults:
+            return NOTHING
+        return Outcome.block(f"It does not have the form that is demanded: {'; '.join(faults)}.")
+
+    def _faults(self, event: AfterToolCall) -> list[str]:
+        faults = [self.fault(event.text, Path(event.at.cwd))]
+        if self.pattern is not None and compile_pattern(self.pattern, multiline=True).search(event.text) is None:
+            faults.insert(0, f"nothing in it matches the pattern {self.pattern}")
+        return [fault for fault in faults if fault is not None]
+
+
+# --- those that write files ---
+
+
+class _ExportMarkdownHandler(Handler):
+    """Writes the session into a Markdown file of the project."""
+
+    name = "export_markdown"
+    events = frozenset({"turn_end", "agent_stop"})
+
+    path: Annotated[MarkdownPath | None, Field(description="the file, in the project")] = None
+    overwrite: Annotated[bool, Field(description="also over a file that is no export of this session")] = False
+
+    async def handle(self, event: HookEvent, services: Services) -> Outcome:
+        """Write the file.
+
+        :raises HookError: there is another file of this name, or it cannot be written.
+        """
+        session = event.at.session_id
+        name = self.path or f"{EXPORTS}/{session}-{datetime.now(UTC).astimezone().date().isoformat()}.md"
+        events = [logged async for logged in services.store.events(session)]
+
+        mark = MARK.format(session)
+
+        def write() -> None:
+            text, replaces = mark + log_markdown(events), "" if self.overwrite else mark
+            _write(Path(event.at.cwd), name, text, mode="w", replaces=replaces)
+
+        await to_thread.run_sync(write)
+        return NOTHING
+
+
+class _LogToolUsageHandler(Handler):
+    """Appends a line of JSON for each call to a file in the agent's home."""
+
+    name = "log_tool_usage"
+    events = frozenset({"before_tool_call", "after_tool_call"})
+
+    path: Annotated[LinesPath, Field(description="the file, in the agent's home")] = "logs/tool-usage.jsonl"
+
+    async def handle(self, event: HookEvent, services: Services) -> Outcome:
+        """Write the line.
+
+        :raises HookError: it cannot be written.
+        """
+        if not isinstance(event, BeforeToolCall | AfterToolCall):
+            return NOTHING
+        line: JsonObject = {
+            "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "event": event.name,
+            "session_id": event.at.session_id,
+            "cwd": event.at.cwd,
+            "recipe": event.at.invoked_by,
+            "call_id": event.call_id,
+            "tool": event.tool,
+            "input": masked(event.input, secrets_of(os.environ), _short),
+        }
+        if isinstance(event, AfterToolCall):
+            line |= {"is_error": event.is_error, "output_characters": len(event.text)}
+        text = json.dumps(line, ensure_ascii=False) + "\n"
+        await to_thread.run_sync(partial(_write, services.home, self.path, text, mode="a"))
+        return NOTHING
+
+
+def _project_text(folder: Path, name: str) -> str:
+    """Return the text of a file in the session's directory. Touches the disk.
+
+    :param name: its path, relative to the directory; links that lead out of it are not followed.
+    :raises HookError: there is none, or it cannot be read.
+    """
+    path = folder / name
+    try:
+        text = read_text(path, within=folder)
+    except DocumentError as error:
+        raise HookError(f"{path}: {error.message}.") from error
+    if text is None:
+        raise HookError(f"There is no file {path}.")
+    return text
+
+
+def _write(folder: Path, name: str, text: str, *, mode: Literal["w", "a"], replaces: str = "") -> None:
+    """Write a file in a folder, which is the user's alone. Touches the disk.
+
+    :param replaces: what a file that may be replaced begins with.
+    :raises HookError: it would be outside of the folder or over another file, or cannot be written.
+    """
+    path = folder / name
+    try:
+        if not path.parent.resolve().is_relative_to(folder.resolve()):
+            raise HookError(f"{path} would be outside of {folder}; name a file in it.")
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        is_ours = path.is_file() and path.read_bytes().startswith(replaces.encode())
+        if mode == "w" and os.path.lexists(path) and not is_ours:
+            raise HookError(
+                f"{path} is there already, and is no export of this session. It was not changed; name another `path`, "
+                "or set `overwrite: true`."
+            )
+        with open(path, f"{mode}b", opener=_private) as file:
+            file.write(text.encode(errors="replace"))
+    except (OSError, RuntimeError) as error:  # RuntimeError: Python 3.11's answer to a loop of links
+        raise HookError(f"{path} cannot be written ({getattr(error, 'strerror', None) or error}).") from error
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MOST_LOGGED else f"{text[:_MOST_LOGGED]}… ({len(text):,} characters)"

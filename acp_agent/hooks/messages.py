@@ -1,42 +1,38 @@
-"""Messages as JSON and back, in the form of Anthropic's Messages API, which hooks and their authors know.
-
-Owns what makes messages from outside a conversation: roles, contents, and calls with their results. A content that is
-text alone is written as a string.
-"""
+"""The messages of a conversation in the form of Anthropic's Messages API: written for hooks, and read from them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Annotated, Literal, TypeAlias
-
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+import re
+from collections.abc import Sequence
+from typing import TypeAlias
 
 from acp_agent.conversation.messages import (
     AssistantMessage,
-    AssistantPart,
     Image,
     JsonObject,
     JsonValue,
     Message,
-    ResultPart,
     Stored,
     Text,
     Thinking,
     ToolCall,
     ToolResult,
     UserMessage,
-    UserPart,
     new_id,
 )
 from acp_agent.errors import HookError
-from acp_agent.llm.arguments import arguments_of
-from acp_agent.llm.parts import result_parts, user_parts
+from acp_agent.llm.parts import arguments_of, user_parts
+
+_Part: TypeAlias = Text | Image | ToolCall | ToolResult
 
 _STORED = "sha256:"
+"""Prefix of the name under which the bytes of an image are kept."""
+_STORED_NAME = re.compile(rf"{_STORED}[0-9a-f]{{64}}")
+_KINDS: dict[str, tuple[type, ...]] = {"user": (Text, Image, ToolResult), "assistant": (Text, ToolCall)}
 
 
 def as_json(message: Message) -> JsonObject:
-    """A message as `{"role", "content"}`; a tool's result is the user's."""
+    """Return a message as `{"role", "content"}`; a tool's result is the user's, and text alone is a string."""
     blocks = blocks_of(message)
     only = blocks[0] if len(blocks) == 1 else {}
     content: JsonValue = only["text"] if only.get("type") == "text" else [*blocks]
@@ -44,189 +40,118 @@ def as_json(message: Message) -> JsonObject:
 
 
 def blocks_of(message: Message) -> list[JsonObject]:
-    """A message's content as blocks. What an editor attached is in them as models read it."""
+    """Return a message's content as blocks. What an editor attached is in them as models read it."""
     match message:
         case UserMessage():
             return [_block(part) for part in user_parts(message.parts, images=True, stored=True)]
-        case ToolResult():
-            content: list[JsonValue] = [_block(part) for part in result_parts(message.parts, images=True, stored=True)]
-            return [
-                {
-                    "type": "tool_result",
-                    "tool_use_id": message.call_id,
-                    "content": message.text if len(content) == 1 and message.text else content,
-                    "is_error": message.is_error,
-                }
-            ]
         case AssistantMessage():
             return [_block(part) for part in message.parts]
+        case ToolResult():
+            content: list[JsonValue] = [_block(part) for part in user_parts(message.parts, images=True, stored=True)]
+            result: JsonObject = {"type": "tool_result", "tool_use_id": message.call_id}
+            result["content"] = message.text if len(content) == 1 and message.text else content
+            return [{**result, "is_error": message.is_error}]
 
 
 def _block(part: Text | Image | Thinking | ToolCall) -> JsonObject:
     match part:
         case Text():
             return {"type": "text", "text": part.text}
-        case Image():
-            return {"type": "image", "source": _source(part)}
         case Thinking():
             return {"type": "thinking", "thinking": part.text}
         case ToolCall():
             return {"type": "tool_use", "id": part.id, "name": part.name, "input": arguments_of(part)}
+        case Image():
+            if isinstance(part.data, str):
+                where: JsonObject = {"type": "base64", "data": part.data}
+            else:
+                where = {"type": "file", "file_id": f"{_STORED}{part.data.sha256}", "size": part.data.size}
+            return {"type": "image", "source": {**where, "media_type": part.mime_type}}
 
 
-def _source(image: Image) -> JsonObject:
-    """Where the bytes are: in here, or where they are stored, as in the API's form for files."""
-    if isinstance(image.data, Stored):
-        name = f"{_STORED}{image.data.sha256}"
-        return {"type": "file", "file_id": name, "media_type": image.mime_type, "size": image.data.size}
-    return {"type": "base64", "media_type": image.mime_type, "data": image.data}
-
-
-# --- and back ---
-
-KINDS = ("text", "image", "thinking", "redacted_thinking", "tool_use", "tool_result")
-"""Types of blocks."""
-
-
-class _Form(BaseModel):
-    model_config = ConfigDict(strict=True, extra="ignore")
-
-
-class _Text(_Form):
-    type: Literal["text"]
-    text: str
-
-
-class _Source(_Form):
-    type: Literal["base64"]
-    media_type: str
-    data: str
-
-
-class _File(_Form):
-    type: Literal["file"]
-    file_id: Annotated[str, Field(pattern=f"^{_STORED}[0-9a-f]{{64}}$")]
-    media_type: str
-    size: Annotated[int, Field(ge=0)]
-
-
-class _Image(_Form):
-    type: Literal["image"]
-    source: Annotated[_Source | _File, Field(discriminator="type")]
-
-
-class _Thinking(_Form):
-    type: Literal["thinking", "redacted_thinking"]
-
-
-class _ToolUse(_Form):
-    type: Literal["tool_use"]
-    id: Annotated[str, Field(min_length=1)]
-    name: Annotated[str, Field(min_length=1)]
-    input: dict[str, JsonValue]
-
-
-def _as_blocks(value: object) -> object:
-    return [{"type": "text", "text": value}] if isinstance(value, str) else value
-
-
-class _ToolResult(_Form):
-    type: Literal["tool_result"]
-    tool_use_id: str
-    content: Annotated[
-        list[Annotated[_Text | _Image, Field(discriminator="type")]], BeforeValidator(_as_blocks), Field(min_length=1)
-    ]
-    is_error: bool = False
-
-
-_Block: TypeAlias = Annotated[_Text | _Image | _Thinking | _ToolUse | _ToolResult, Field(discriminator="type")]
-
-
-class MessageForm(_Form):
-    """One message of a hook's."""
-
-    role: Literal["user", "assistant"]
-    content: Annotated[list[_Block], BeforeValidator(_as_blocks), Field(min_length=1)]
-
-
-def conversation(forms: Sequence[MessageForm], key: str) -> tuple[Message, ...]:
-    """The messages that a hook gives for a whole conversation. Thinking is left out: no provider takes it from others.
+def conversation(values: Sequence[JsonValue], key: str) -> tuple[Message, ...]:
+    """Return the messages that a hook gives for a whole conversation. Thinking is left out: no provider takes it from
+    others.
 
     :param key: where they stand in its answer.
     :raises HookError: no model could be sent them; says which, and why.
     """
     messages: list[Message] = []
-    waiting: dict[str, None] = {}
+    waiting: list[str] = []  # calls without a result so far
     known: set[str] = set()
-    for index, form in enumerate(forms):
+    for index, value in enumerate(values):
         place = f"{key}.{index}"
-        if not messages and form.role != "user":
+        role, parts = _role_and_parts(value, place)
+        if not messages and role != "user":
             raise HookError(f"{place}: the first message should be the user's.")
-        added = _of_assistant(form, place) if form.role == "assistant" else _of_user(form, place, waiting)
-        if waiting and not (added and all(isinstance(message, ToolResult) for message in added)):
-            raise HookError(f"{place}: the call {next(iter(waiting))!r} before it has no result.")
-        for message in added:
-            for call in message.tool_calls if isinstance(message, AssistantMessage) else ():
-                if call.id in known:
-                    raise HookError(f"{place}: there is a call {call.id!r} already.")
-                known.add(call.id)
-                waiting[call.id] = None
-        messages += added
+        others: list[Text | Image | ToolCall] = []
+        for part in parts:
+            if not isinstance(part, ToolResult):
+                others.append(part)
+            elif part.call_id in waiting:
+                waiting.remove(part.call_id)
+                messages.append(part)
+            else:
+                raise HookError(f"{place}: no call before it waits for the result of {part.call_id!r}.")
+        if waiting and others:
+            raise HookError(f"{place}: the call {waiting[0]!r} before it has no result.")
+        calls = [part.id for part in others if isinstance(part, ToolCall)]
+        if len(known.union(calls)) < len(known) + len(calls):
+            raise HookError(f"{place}: there is a call of this id already.")
+        known.update(calls)
+        waiting += calls
+        if role == "assistant":
+            spoken = tuple(part for part in others if not isinstance(part, Image))
+            messages.append(AssistantMessage(new_id("msg"), spoken, stop_reason="tool_use" if calls else "end_turn"))
+        elif others:
+            said = tuple(part for part in others if not isinstance(part, ToolCall))
+            messages.append(UserMessage(new_id("msg"), said))
     if waiting:
-        raise HookError(f"{key}: the call {next(iter(waiting))!r} has no result.")
+        raise HookError(f"{key}: the call {waiting[0]!r} has no result.")
     if not messages:
         raise HookError(f"{key}: there should be at least one message.")
     return tuple(messages)
 
 
-def _of_assistant(form: MessageForm, place: str) -> list[Message]:
-    parts: list[AssistantPart] = []
-    for block in form.content:
-        match block:
-            case _Text() if block.text.strip():
-                parts.append(Text(block.text))
-            case _ToolUse():
-                parts.append(ToolCall(block.id, block.name, block.input))
-            case _Text() | _Thinking():
-                pass
-            case _:
-                raise HookError(f"{place}: an answer of the assistant has no {block.type}.")
+def _role_and_parts(value: JsonValue, place: str) -> tuple[str, list[_Part]]:
+    match value:
+        case {"role": "user" | "assistant" as role, "content": str() | list() as content}:
+            parts = [part for part in _parts(content, place) if not (isinstance(part, Text) and not part.text.strip())]
+        case _:
+            raise HookError(f"{place}: should have a role, user or assistant, and a content of text or blocks.")
+    for part in parts:
+        if not isinstance(part, _KINDS[str(role)]):
+            raise HookError(f"{place}: a message of the {role} has no {type(part).__name__}.")
     if not parts:
         raise HookError(f"{place}: it says nothing.")
-    calls = any(isinstance(part, ToolCall) for part in parts)
-    return [AssistantMessage(new_id("msg"), tuple(parts), stop_reason="tool_use" if calls else "end_turn")]
+    return str(role), parts
 
 
-def _of_user(form: MessageForm, place: str, waiting: dict[str, None]) -> list[Message]:
-    """The results in a message, and what else is in it; takes the calls that are answered from those that wait."""
-    results: list[Message] = []
-    parts: list[UserPart] = []
-    for block in form.content:
-        match block:
-            case _Text() if block.text.strip():
-                parts.append(Text(block.text))
-            case _Image():
-                parts.append(_image(block))
-            case _ToolResult():
-                if block.tool_use_id not in waiting:
-                    raise HookError(f"{place}: no call before it waits for the result of {block.tool_use_id!r}.")
-                del waiting[block.tool_use_id]
-                results.append(ToolResult(block.tool_use_id, tuple(_result(block.content)), block.is_error))
-            case _Text() | _Thinking():
-                pass
-            case _ToolUse():
-                raise HookError(f"{place}: a message of the user has no tool_use.")
-    if not results and not parts:
-        raise HookError(f"{place}: it says nothing.")
-    return [*results, UserMessage(new_id("msg"), tuple(parts))] if parts else results
+def _parts(content: str | list[JsonValue], place: str) -> list[_Part]:
+    if isinstance(content, str):
+        return [Text(content)]
+    parts = [_part(block, f"{place}.content.{index}") for index, block in enumerate(content)]
+    return [part for part in parts if part is not None]
 
 
-def _result(blocks: Iterable[_Text | _Image]) -> Iterable[ResultPart]:
-    return (Text(block.text) if isinstance(block, _Text) else _image(block) for block in blocks)
-
-
-def _image(block: _Image) -> Image:
-    source = block.source
-    if isinstance(source, _File):
-        return Image(Stored(source.file_id.removeprefix(_STORED), source.size), source.media_type)
-    return Image(source.data, source.media_type)
+def _part(block: JsonValue, place: str) -> _Part | None:
+    match block:
+        case {"type": "text", "text": str(text)}:
+            return Text(text)
+        case {"type": "thinking" | "redacted_thinking"}:
+            return None
+        case {"type": "tool_use", "id": str(id), "name": str(name), "input": dict(arguments)} if id and name:
+            return ToolCall(id, name, arguments)
+        case {"type": "tool_result", "tool_use_id": str(id), "content": str() | list() as content}:
+            parts = _parts(content, place)
+            result = tuple(part for part in parts if isinstance(part, Text | Image))
+            if result and len(result) == len(parts):
+                return ToolResult(id, result, block.get("is_error") is True)
+        case {"type": "image", "source": {"type": "base64", "media_type": str(kind), "data": str(data)}}:
+            return Image(data, kind)
+        case {"type": "image", "source": {"type": "file", "file_id": str(id), "media_type": str(kind), "size": int(n)}}:
+            if _STORED_NAME.fullmatch(id) and n >= 0:
+                return Image(Stored(id.removeprefix(_STORED), n), kind)
+        case _:
+            pass
+    raise HookError(f"{place}: is no whole block of text, image, thinking, tool_use or tool_result.")

@@ -1,22 +1,24 @@
-"""What a hook may want, and what comes of several that want something.
+"""The outcomes of hooks, and how several are combined.
 
-Plain values: a hook returns them and does nothing itself. `Outcome.then` puts two together; it is associative, and an
-outcome that wants nothing changes nothing. An answer that is absent (None) is not an empty one.
+These are plain values; the session carries them out. None means no answer, which differs from an empty one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal, TypeAlias
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import ClassVar, Literal, TypeAlias
 
+from acp_agent.config.hook_events import EventName
 from acp_agent.conversation.messages import JsonObject, Message
+from acp_agent.errors import HookError
 from acp_agent.frozen import frozen
 
 Verdict: TypeAlias = Literal["allow", "ask", "block"]
 _RANK: dict[Verdict, int] = {"allow": 0, "ask": 1, "block": 2}
 
 LIMIT = 65_536
-"""Characters by which the texts of one outcome may lengthen what the model reads."""
+"""Characters of a text that is added to what the model or the user reads."""
 
 
 @frozen
@@ -32,21 +34,24 @@ class Decision:
 
 
 DEFERRED = Decision(
-    "block", "The hook asked to defer. `defer` is no longer known: a veto is asked about again with the next prompt."
+    "block",
+    "The hook asked to `defer`, which is no longer known and counts as `decision: block`. The hook is asked again with "
+    "the next prompt.",
 )
-"""What `defer` means, which hooks of earlier versions answer."""
+"""The meaning of `defer`, which hooks of earlier versions answer."""
 
 
 @frozen
 class SwapContext:
-    """Let this text take the place of the conversation so far, atomically. For a recipe that compacts, and for
-    hooks that reword its answer; how it is done, the recipe alone says.
+    """Put this text atomically in the place of the conversation so far. Handlers of a recipe that compacts want it, and
+    hooks that reword its answer; the options are the recipe's alone.
 
     :ivar preserve_system_prompt: whether the system prompt stays as it is, and is not read afresh.
     :ivar max_summary_tokens: the longest that the text may be; None for no bound of its own.
     :ivar keep_tail_tokens: how much of the newest messages stays word for word; None leaves it to the recipe.
     """
 
+    name: ClassVar[str] = "swap_context"
     summary: str
     preserve_system_prompt: bool = False
     max_summary_tokens: int | None = None
@@ -57,6 +62,7 @@ class SwapContext:
 class Compact:
     """Compact the conversation as soon as nothing stands in its way, as `/compact` would."""
 
+    name: ClassVar[str] = "compact"
     instructions: str = ""
 
 
@@ -64,6 +70,7 @@ class Compact:
 class Summarize:
     """Write a summary and show it; the conversation stays as it is."""
 
+    name: ClassVar[str] = "summary"
     instructions: str = ""
 
 
@@ -71,13 +78,15 @@ class Summarize:
 class Continue:
     """Let the agent go on, with these messages as if the user had sent them."""
 
+    name: ClassVar[str] = "continue"
     messages: tuple[str, ...]
 
 
 @frozen
 class Replace:
-    """Let these messages take the place of the whole conversation."""
+    """Put these messages in the place of the whole conversation."""
 
+    name: ClassVar[str] = "replace"
     messages: tuple[Message, ...]
 
 
@@ -93,7 +102,7 @@ class Outcome:
     :ivar message: text in the place of the user's message.
     :ivar context: texts that the model should read as well.
     :ivar action: what should be done; which are possible depends on the event.
-    :ivar summary: what is to be used instead of asking a model for a summary; a blank one is as none.
+    :ivar summary: text to use instead of a model's summary; a blank one is as none.
     :ivar stop: why the turn should end here and now.
     :ivar notices: what the user should be told.
     """
@@ -109,39 +118,39 @@ class Outcome:
     notices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.summary is not None and not self.summary.strip():
+        if isinstance(self.summary, str) and not self.summary.strip():
             object.__setattr__(self, "summary", None)
 
     @classmethod
     def allow(cls, reason: str = "") -> Outcome:
-        """The call may be made; the user is not asked."""
+        """Let the call be made without asking the user."""
         return cls(Decision("allow", reason))
 
     @classmethod
     def ask(cls, reason: str = "") -> Outcome:
-        """The user is asked about the call, also where the mode would not."""
+        """Have the user asked about the call, also where the mode would not."""
         return cls(Decision("ask", reason))
 
     @classmethod
     def block(cls, reason: str) -> Outcome:
-        """It may not happen; at the end of a turn, the agent has to go on."""
+        """Refuse what is about to happen; at the end of a turn, the agent has to go on."""
         return cls(Decision("block", reason))
 
     @property
     def blocks(self) -> bool:
-        """Whether it refuses what is about to happen."""
+        """Return whether it refuses what is about to happen."""
         return self.decision is not None and self.decision.verdict == "block"
 
     @property
     def reason(self) -> str:
-        """Why it decides as it does; empty where it says nothing about it."""
+        """Return why it decides as it does; empty where it gives no reason."""
         return self.decision.reason if self.decision is not None else ""
 
     def then(self, later: Outcome) -> Outcome:
-        """This, and what a later hook wants, which has seen what this one made of the event.
+        """Return this outcome together with that of a later hook. This is associative, and `NOTHING` is neutral.
 
-        The stricter decision holds, and of equal ones the first. What takes the place of something is the later one's.
-        The first action, summary and stop hold. Added texts are all kept, in order.
+        The stricter decision holds, and of equal ones the first. The later replacement of a text or of arguments holds,
+        since that hook saw the earlier one. The first action, summary and stop hold. Added texts are all kept.
         """
         return Outcome(
             decision=_stricter(self.decision, later.decision),
@@ -155,16 +164,9 @@ class Outcome:
             notices=(*self.notices, *later.notices),
         )
 
-    def overrules(self, later: Outcome) -> Iterator[str]:
-        """What a later hook wants and does not get, since an earlier one wanted another; for the log."""
-        pairs = (("action", self.action, later.action), ("summary", self.summary, later.summary))
-        for word, first, second in pairs:
-            if first is not None and second is not None and first != second:
-                yield word
-
 
 NOTHING = Outcome()
-"""What no hook at all wants."""
+"""The outcome without any hook."""
 
 
 def _stricter(first: Decision | None, second: Decision | None) -> Decision | None:
@@ -173,8 +175,97 @@ def _stricter(first: Decision | None, second: Decision | None) -> Decision | Non
     return second if _RANK[second.verdict] > _RANK[first.verdict] else first
 
 
-def cut(text: str, limit: int = LIMIT) -> str:
-    """The beginning of a hook's text, and how much of it is missing."""
-    if len(text) <= limit:
+# --- what is possible where ---
+
+_CALL: tuple[EventName, ...] = ("before_tool_call",)
+_ENDS: tuple[EventName, ...] = ("turn_end", "agent_stop")
+_TURN: tuple[EventName, ...] = ("user_message_send", "before_tool_call", "after_tool_call", *_ENDS)
+_COMPACTION: tuple[EventName, ...] = ("before_compaction",)
+_TOLD: tuple[EventName, ...] = ("session_start", *_TURN, *_COMPACTION)
+
+SWAP = "action: swap_context"
+POSSIBLE: Mapping[str, tuple[EventName, ...]] = {
+    "decision: block": (*_TURN, *_COMPACTION),
+    "decision: ask": _CALL,
+    "continue: false": (*_TURN, *_COMPACTION),
+    "systemMessage": (*_TOLD, "after_compaction"),
+    "context": _TOLD,
+    "tool_input": _CALL,
+    "tool_output": ("after_tool_call",),
+    "message": ("user_message_send",),
+    "action: compact": _TURN,
+    "action: summary": _ENDS,
+    "action: continue": _ENDS,
+    "action: replace": _ENDS,
+    SWAP: ("turn_end",),
+    "summary": _COMPACTION,
+}
+"""The events at which something can be done, in the words of a program's answer. `decision: allow` objects to nothing,
+which is possible everywhere; `swap_context` is possible where the answer that ended is a summary."""
+_WORDS = {"stop": "continue: false", "notices": "systemMessage"}
+"""The words for the attributes of `Outcome` that are called otherwise there."""
+
+
+def possible_part(outcome: Outcome, possible: Collection[str]) -> tuple[Outcome, list[str]]:
+    """Return what of an outcome can be done, and the words of `POSSIBLE` for the rest.
+
+    :param possible: words of `POSSIBLE`.
+    :raises HookError: it wants what is possible nowhere.
+    """
+    wanted = _wanted(outcome)
+    if unknown := [word for word in wanted.values() if word not in POSSIBLE]:
+        raise HookError(f"Its outcome wants `{unknown[0]}`, which there is not.")
+    rest = {name: word for name, word in wanted.items() if word not in possible}
+    return replace(outcome, **{name: getattr(NOTHING, name) for name in rest}), list(rest.values())
+
+
+def _wanted(outcome: Outcome) -> dict[str, str]:
+    """Return everything that an outcome wants: the word of `POSSIBLE`, by the attribute that has it."""
+    words = {each.name: _WORDS.get(each.name, each.name) for each in fields(outcome)}
+    words["decision"] = f"decision: {outcome.decision.verdict}" if outcome.decision else ""
+    words["action"] = f"action: {outcome.action.name}" if outcome.action else ""
+    return {
+        name: word
+        for name, word in words.items()
+        if getattr(outcome, name) not in (None, ()) and word != "decision: allow"
+    }
+
+
+# --- how long texts may be ---
+
+
+def cut(text: str) -> str:
+    """Return the beginning of a hook's text, with a note of how much is missing."""
+    if len(text) <= LIMIT:
         return text
-    return f"{text[:limit]}\n[{len(text) - limit:,} more characters of this hook were left out]"
+    return f"{text[:LIMIT]}\n[{len(text) - LIMIT:,} more characters of this hook were left out]"
+
+
+def bounded(outcome: Outcome) -> Outcome:
+    """Return an outcome without blank texts, and with each text cut that lengthens what the model or the user reads.
+    What takes the place of another text is left as long as it is."""
+    action = outcome.action
+    match action:
+        case Continue():
+            messages = _bounded_texts(action.messages)
+            action = Continue(messages) if messages else None
+        case Compact() | Summarize():
+            action = replace(action, instructions=cut(action.instructions))
+        case SwapContext() if not action.summary.strip():
+            action = None
+        case _:
+            pass
+    return replace(
+        outcome,
+        decision=outcome.decision and replace(outcome.decision, reason=cut(outcome.decision.reason)),
+        context=_bounded_texts(outcome.context),
+        action=action,
+        summary=None if outcome.summary is None else cut(outcome.summary),
+        stop=None if outcome.stop is None else cut(outcome.stop),
+        notices=_bounded_texts(outcome.notices),
+    )
+
+
+def _bounded_texts(texts: Sequence[str]) -> tuple[str, ...]:
+    texts = (texts,) if isinstance(texts, str) else texts  # a Python hook's types are not checked
+    return tuple(cut(text) for text in texts if text.strip())

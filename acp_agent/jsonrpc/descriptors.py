@@ -1,7 +1,6 @@
-"""Takes file descriptors 0 and 1 away from the rest of the process, so that only the wire's owner can use them.
+"""Claims file descriptors 0 and 1 for the protocol, so that nothing else in the process can use them.
 
-Needs the standard library alone, so that a process can claim its wire before anything heavy is loaded. Does not read
-or write; that is `stdio`.
+Imports the standard library alone, so that a process can claim them before anything else is loaded.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ def claim_descriptors() -> tuple[int, int]:
     duplicates are not inherited by children. Where stderr leads to the same pipe as stdout (`2>&1`), it is silenced.
 
     :returns: the descriptor to read from and the one to write to; the caller owns both.
-    :raises OSError: when the process has no stdout: there is nobody to speak to.
+    :raises OSError: when the process has no stdout.
     """
     # The interpreter notes at its start which of the three are open; later their numbers may belong to anything.
     if sys.__stdout__ is None:

@@ -1,7 +1,4 @@
-"""JSON-RPC 2.0 messages: the codec between one line of bytes and one JSON value, what a value is, and the errors.
-
-Owns the shapes on the wire and the checks that make a value a request, a notification or a response. Does not know
-which methods exist, who sends the bytes, or what any parameter means.
+"""JSON-RPC 2.0 messages: parsing and checking a line, encoding a line, and the errors.
 
 Source: https://www.jsonrpc.org/specification; `$/cancel_request` and -32800 as in the Agent Client Protocol and LSP.
 """
@@ -10,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from acp_agent.frozen import frozen
 
@@ -28,16 +25,15 @@ REQUEST_CANCELLED = -32800
 CANCEL_METHOD = "$/cancel_request"
 
 _BOM = b"\xef\xbb\xbf"
-_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
-# Legal inside a JSON string, but some readers of lines (Node's readline, Python's splitlines) would break there.
+# Alternatives in this order: a pair of surrogates, one alone, any other escape.
+_ESCAPE = re.compile(r"\\(?:u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|(u[dD][89a-fA-F]\w\w)|.)")
+# Legal in a JSON string, but some readers of lines (Node's readline, Python's splitlines) break there.
 _LINE_BREAKS = {"\u0085": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
 class RpcError(Exception):
     """An error as it stands on the wire, sent or received.
 
-    :param code: JSON-RPC error code.
     :param message: one sentence for the person at the other end.
     :param data: anything more; when absent, the sentence is repeated as `data.details`, where some clients look.
     """
@@ -52,68 +48,100 @@ class RpcError(Exception):
         return f"RpcError({self.code}, {self.message!r})"
 
 
+class InvalidMessageError(RpcError):
+    """A line that is no message.
+
+    :ivar request_id: the id to answer with, where one could be read.
+    """
+
+    def __init__(self, message: str, request_id: RequestId = None, *, code: int = INVALID_REQUEST) -> None:
+        super().__init__(code, message)
+        self.request_id = request_id
+
+
 class PeerClosedError(ConnectionError):
     """The other end is gone: the request was not, or will not be, answered."""
 
 
 @frozen
 class Request:
-    """A request, or a notification, which nobody answers.
+    """A request, or a notification, which is not answered.
 
-    :param id: None for a notification, and for a request whose id is null.
+    :ivar id: None for a notification, and for a request whose id is null.
     """
 
     id: RequestId
     method: str
-    params: JsonObject
+    params: JsonValue
     is_notification: bool
 
 
 @frozen
 class Response:
-    """The answer to a request of ours: a result, or an error."""
+    """The answer to a request of ours: a result or an error."""
 
     id: JsonValue
     result: JsonValue
     error: RpcError | None
 
 
-@frozen
-class Rejected:
-    """A JSON value which is no JSON-RPC message, with the error to answer and the id, where one could be read."""
+def parse(line: bytes) -> Request | Response:
+    """Parse one line, with or without its line ending, and check that it is a message.
 
-    id: RequestId
-    error: RpcError
+    Lone surrogates (`"\\ud800"`) become U+FFFD, so that whatever was read can be written again.
 
-
-def decode(line: bytes) -> JsonValue:
-    """Parse one line. Lone surrogates (`"\\ud800"`) become U+FFFD, so that the value can always be written again.
-
-    :param line: UTF-8, with or without its line ending.
-    :raises RpcError: -32700, when the line is not JSON (NaN and Infinity are not), not UTF-8, or nested too deeply.
+    :raises InvalidMessageError: it is not UTF-8, no JSON (NaN and Infinity are not), or no message.
     """
-    try:
-        text = line.removeprefix(_BOM).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise RpcError(PARSE_ERROR, f"The line is not UTF-8 (byte {error.start}).") from None
-    try:
-        value: JsonValue = _decoder.decode(text)
-    except RecursionError:
-        raise RpcError(PARSE_ERROR, "The line is not readable as JSON: it is nested too deeply.") from None
-    except json.JSONDecodeError as error:
-        raise RpcError(PARSE_ERROR, f"The line is not JSON: {error.msg} (character {error.pos}).") from None
-    except ValueError:  # a constant such as NaN, or an integer of more digits than Python converts
-        raise RpcError(PARSE_ERROR, "The line is not JSON: it holds a number that JSON does not have.") from None
-    if _SURROGATE_ESCAPE.search(line):
-        return _without_surrogates(value)
-    return value
+    value = _decode(line)
+    if isinstance(value, list):
+        raise InvalidMessageError("Batches are not supported: send each message in a line of its own.")
+    if not isinstance(value, dict):
+        raise InvalidMessageError("A message must be a JSON object.")
+    if "method" not in value and ("result" in value or "error" in value):
+        return _response(value)
+    request_id, method, params = value.get("id"), value.get("method"), value.get("params")
+    if isinstance(request_id, bool) or not isinstance(request_id, int | str | None):
+        raise InvalidMessageError('"id" must be a string, an integer or null.')
+    if value.get("jsonrpc") != "2.0":
+        raise InvalidMessageError('"jsonrpc" must be "2.0".', request_id)
+    if not isinstance(method, str):
+        raise InvalidMessageError('"method" must be a string.', request_id)
+    if not isinstance(params, dict | list | None):
+        raise InvalidMessageError('"params" must be an object.', request_id)
+    return Request(request_id, method, params or {}, is_notification="id" not in value)
+
+
+def encode_request(request_id: int, method: str, params: JsonObject) -> bytes:
+    """Write a request of ours; see `encode`."""
+    return encode({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params})
+
+
+def encode_notification(method: str, params: JsonObject) -> bytes:
+    """Write a notification of ours; see `encode`."""
+    return encode({"jsonrpc": "2.0", "method": method, "params": params})
+
+
+def encode_result(request_id: RequestId, result: JsonValue) -> bytes:
+    """Write the answer to a request that succeeded; see `encode`."""
+    return encode({"jsonrpc": "2.0", "id": request_id, "result": result})
+
+
+def encode_error(request_id: RequestId, error: RpcError) -> bytes:
+    """Write the answer to a request that failed; see `encode`."""
+    return encode({"jsonrpc": "2.0", "id": request_id, "error": error_object(error)})
+
+
+def error_object(error: RpcError) -> JsonObject:
+    """Return an error as it stands in a response."""
+    data: JsonValue = {"details": error.message} if error.data is None else error.data
+    return {"code": error.code, "message": error.message, "data": data}
 
 
 def encode(message: JsonValue) -> bytes:
-    """Write one message as compact UTF-8 JSON in exactly one line, `\\n` included.
+    """Write compact UTF-8 JSON in exactly one line, `\\n` included.
 
-    What JSON cannot hold is replaced instead of failing: lone surrogates by U+FFFD (halves of a pair that met in
-    joined text become the character), and NaN or an infinity by null.
+    What JSON cannot hold is replaced: lone surrogates by U+FFFD (halves of a pair that met in joined text become the
+    character), NaN and infinities by null.
 
     :raises TypeError: for a value of no JSON type.
     :raises RecursionError: for a value nested too deeply.
@@ -131,75 +159,21 @@ def encode(message: JsonValue) -> bytes:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode() + b"\n"
 
 
-def classify(value: JsonValue) -> Request | Response | Rejected:
-    """Say what a decoded value is. Batches are not known here: give each element on its own.
-
-    `params` may be missing or null (ACP's schema allows null), otherwise it must be an object. No method here
-    takes the list that JSON-RPC allows; a notification with one is not answered all the same, and somebody's own method
-    is unknown first.
-    """
-    if not isinstance(value, dict):
-        return Rejected(None, RpcError(INVALID_REQUEST, "A message must be a JSON object."))
-    if "method" not in value and ("result" in value or "error" in value):
-        return _response(value)
-    request_id = value.get("id")
-    if request_id is not None and (isinstance(request_id, bool) or not isinstance(request_id, (int, str))):
-        return Rejected(None, RpcError(INVALID_REQUEST, '"id" must be a string, an integer or null.'))
-    method = value.get("method")
-    params = value.get("params")
-    if value.get("jsonrpc") != "2.0":
-        problem = '"jsonrpc" must be "2.0".'
-    elif not isinstance(method, str):
-        problem = '"method" must be a string.'
-    elif isinstance(params, list) and ("id" not in value or method.startswith("_")):
-        return Request(request_id, method, {}, is_notification="id" not in value)
-    elif params is not None and not isinstance(params, dict):
-        problem = '"params" must be an object.'
-    else:
-        return Request(request_id, method, params or {}, is_notification="id" not in value)
-    return Rejected(request_id, RpcError(INVALID_REQUEST, problem))
-
-
-def request_message(request_id: int, method: str, params: JsonObject) -> JsonObject:
-    """A request of ours, ready for `encode`."""
-    return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
-
-
-def notification_message(method: str, params: JsonObject) -> JsonObject:
-    """A notification of ours, ready for `encode`."""
-    return {"jsonrpc": "2.0", "method": method, "params": params}
-
-
-def result_message(request_id: RequestId, result: JsonValue) -> JsonObject:
-    """The answer to a request that succeeded."""
-    return {"jsonrpc": "2.0", "id": request_id, "result": result}
-
-
-def error_message(request_id: RequestId, error: RpcError) -> JsonObject:
-    """The answer to a request that failed; without data of its own the sentence also stands in `data.details`."""
-    data: JsonValue = {"details": error.message} if error.data is None else error.data
-    return {"jsonrpc": "2.0", "id": request_id, "error": {"code": error.code, "message": error.message, "data": data}}
-
-
-def internal_error(error: Exception) -> RpcError:
-    """The plain mapping of an unexpected exception to the wire: its own text, -32603, no traceback."""
-    return RpcError(INTERNAL_ERROR, str(error) or type(error).__name__)
-
-
-def encode_error(request_id: RequestId, error: RpcError) -> bytes:
-    """An error response as one line; without its `data`, where JSON has no form for that."""
+def _decode(line: bytes) -> JsonValue:
     try:
-        return encode(error_message(request_id, error))
-    except (TypeError, RecursionError):
-        return encode(error_message(request_id, RpcError(error.code, error.message)))
-
-
-def only_cause(error: Exception) -> Exception:
-    """What a task group wrapped, when it is one exception only."""
-    if not isinstance(error, ExceptionGroup):
-        return error
-    group = cast("ExceptionGroup[Exception]", error)
-    return only_cause(group.exceptions[0]) if len(group.exceptions) == 1 else group
+        text = line.removeprefix(_BOM).decode("utf-8")
+        if "\\u" in text:
+            text = _ESCAPE.sub(lambda escape: r"\ufffd" if escape[1] else escape[0], text)
+        return _decoder.decode(text)
+    except UnicodeDecodeError as error:
+        problem = f"The line is not UTF-8 (byte {error.start})."
+    except RecursionError:
+        problem = "The line is not readable as JSON: it is nested too deeply."
+    except json.JSONDecodeError as error:
+        problem = f"The line is not JSON: {error.msg} (character {error.pos})."
+    except ValueError:  # a constant such as NaN, or an integer of more digits than Python converts
+        problem = "The line is not JSON: it holds a number that JSON does not have."
+    raise InvalidMessageError(problem, code=PARSE_ERROR)
 
 
 def _response(value: JsonObject) -> Response:
@@ -208,40 +182,15 @@ def _response(value: JsonObject) -> Response:
         return Response(value.get("id"), value.get("result"), None)
     fields = error if isinstance(error, dict) else {"data": error}
     code, message = fields.get("code"), fields.get("message")
-    return Response(
-        value.get("id"),
-        None,
-        RpcError(
-            code if isinstance(code, int) else INTERNAL_ERROR,
-            message if isinstance(message, str) else "The response is an error without a message.",
-            fields.get("data"),
-        ),
-    )
+    if not isinstance(code, int):
+        code = INTERNAL_ERROR
+    if not isinstance(message, str):
+        message = "The response is an error without a message."
+    return Response(value.get("id"), None, RpcError(code, message, fields.get("data")))
 
 
 def _refuse_constant(name: str) -> float:
     raise ValueError(name)
-
-
-def _without_surrogates(value: JsonValue) -> JsonValue:
-    # Two lists instead of recursion: the parser's depth limit is not the limit of Python functions.
-    root: list[JsonValue] = [value]
-    containers: list[dict[str, JsonValue] | list[JsonValue]] = [root]
-    while containers:
-        container = containers.pop()
-        if isinstance(container, dict):
-            entries = list(container.items())
-            container.clear()
-            container.update((_SURROGATE.sub("\ufffd", key), _repaired(item)) for key, item in entries)
-            containers.extend(item for item in container.values() if isinstance(item, (dict, list)))
-        else:
-            container[:] = [_repaired(item) for item in container]
-            containers.extend(item for item in container if isinstance(item, (dict, list)))
-    return root[0]
-
-
-def _repaired(value: JsonValue) -> JsonValue:
-    return _SURROGATE.sub("\ufffd", value) if isinstance(value, str) else value
 
 
 def _finite(value: JsonValue) -> JsonValue:

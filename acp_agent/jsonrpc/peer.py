@@ -1,8 +1,7 @@
-"""Two-way JSON-RPC: answers what the other end asks, and asks it in turn.
+"""Bidirectional JSON-RPC: answers requests of the other end, and sends requests to it.
 
-Owns the requests in flight in both directions, cancellation, batches, the order of what goes out, and the end of the
-connection. Here is the only place where an exception becomes an error on the wire. Does not know what any method
-means, nor where the bytes go.
+It tracks the requests in flight in both directions, their cancellation, and the end of the connection. This is the only
+place where an exception becomes an error response.
 
 Source: https://www.jsonrpc.org/specification
 """
@@ -10,120 +9,107 @@ Source: https://www.jsonrpc.org/specification
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
+from typing import cast
 
 import anyio
-import anyio.abc
 
-from acp_agent.jsonrpc.batch import Answer, Batch
-from acp_agent.jsonrpc.framing import LineTooLongError
-from acp_agent.jsonrpc.loading import Held, LoadingLine
 from acp_agent.jsonrpc.messages import (
     CANCEL_METHOD,
     INTERNAL_ERROR,
-    INVALID_PARAMS,
     INVALID_REQUEST,
     REQUEST_CANCELLED,
+    InvalidMessageError,
     JsonObject,
     JsonValue,
     PeerClosedError,
-    Rejected,
     Request,
     RequestId,
     Response,
     RpcError,
-    classify,
-    decode,
-    encode,
     encode_error,
-    error_message,
-    internal_error,
-    notification_message,
-    only_cause,
-    request_message,
-    result_message,
+    encode_notification,
+    encode_request,
+    encode_result,
+    parse,
 )
-from acp_agent.jsonrpc.outbox import Merge, Outbox
-from acp_agent.jsonrpc.router import AfterResponse, Call, Router
-from acp_agent.jsonrpc.stdio import Transport
+from acp_agent.jsonrpc.outbox import Outbox
+from acp_agent.jsonrpc.router import Call, Handler, Router
+from acp_agent.jsonrpc.transport import Transport
 
-MAX_RUNNING_CALLS = 4_000
-"""Calls that may run at a time, and errors that may wait to be sent; memory is bounded though a client sends more."""
-
-FINAL_WRITE_SECONDS = 0.05
-"""How long the end of the connection waits for a client that does not read what is left."""
-
-logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class _Pending:
     """A request of ours that waits for its response."""
-
-    __slots__ = ("answered", "response")
 
     def __init__(self) -> None:
         self.answered = anyio.Event()
         self.response: Response | None = None  # None once answered: the connection has ended
 
 
+def _internal_error(error: Exception) -> RpcError:
+    """Return the plain form of an unexpected exception: its own text and no traceback."""
+    return RpcError(INTERNAL_ERROR, str(error) or type(error).__name__)
+
+
 class Peer:
     """One end of a JSON-RPC connection. To be created where an event loop runs.
 
     :param transport: moves the lines; `run` closes it.
-    :param router: what can be asked of this end.
-    :param on_end: called once the connection has ended, before whoever waits for an answer learns of it: work that is
-        for the other end alone can be cancelled then, and does not fail.
-    :ivar ended: set once the connection has ended; `run` may still be writing what is left.
-    :param error_mapper: says what an exception that a handler did not expect looks like on the wire. It is also
-        called for a notification's exception, which nobody is told about, so that it can be logged.
+    :param handlers: what can be asked of this end; see `serve`.
+    :param error_mapper: makes of an exception that a handler did not expect what the other end gets. It is also called
+        for a notification's exception, so that it can be logged.
+    :param on_end: called once the connection has ended, before pending requests fail: it can cancel work that is only
+        for the other end, so that this does not fail.
+    :ivar notify: sends a notification; see `Outbox.notify`. What one task sends stays in order, and before the response
+        that it returns.
     """
 
     def __init__(
         self,
         transport: Transport,
-        router: Router,
+        handlers: Mapping[str, Handler],
         *,
-        error_mapper: Callable[[Exception], RpcError] = internal_error,
+        error_mapper: Callable[[Exception], RpcError] = _internal_error,
         on_end: Callable[[], None] | None = None,
     ) -> None:
         self._transport = transport
-        self._router = router
         self._error_mapper = error_mapper
         self._on_end = on_end
-        self._outbox = Outbox()
+        self._outbox = Outbox(transport)
+        self.notify = self._outbox.notify
         self._pending: dict[int, _Pending] = {}
         self._last_id = 0
         self._in_flight: dict[RequestId, Call] = {}
         self._running: set[anyio.CancelScope] = set()
-        self._loading = LoadingLine(router.to_load, self._take, MAX_RUNNING_CALLS)
-        self._waiting_errors = 0
         self._closed = False
-        self.ended = anyio.Event()
         self._reading = anyio.CancelScope()
-        self._tasks: anyio.abc.TaskGroup | None = None
+        self._tasks = anyio.create_task_group()
+        self.serve(handlers)
+
+    def serve(self, handlers: Mapping[str, Handler]) -> None:
+        """Answer these methods from the next line on, and no others."""
+        self._router = Router({CANCEL_METHOD: self._cancel, **handlers})
 
     async def run(self) -> None:
-        """Serve until the other end closes its side, stops listening, or `close` is called.
+        """Serve until the other end closes its side, stops reading, or `close` is called.
 
         Then requests of ours that wait for an answer fail with PeerClosedError, calls that run here are cancelled,
         what can still be written is written, and the transport is closed.
         """
         try:
             async with anyio.create_task_group() as writer:
-                stop_writing = anyio.CancelScope(shield=True)  # a line once begun is finished
-                writer.start_soon(self._write, stop_writing)
+                writer.start_soon(self._outbox.run, self.close)
                 try:
-                    async with anyio.create_task_group() as self._tasks:
+                    async with self._tasks:
                         try:
                             with self._reading:
                                 await self._read()
                         finally:
                             self._disconnect()
                 finally:
-                    with anyio.move_on_after(FINAL_WRITE_SECONDS, shield=True):
-                        await self._outbox.flush()
-                    self._outbox.close()
-                    stop_writing.cancel()
+                    self._outbox.finish()
         finally:
             with anyio.CancelScope(shield=True):
                 await self._transport.aclose()
@@ -133,20 +119,10 @@ class Peer:
         self._closed = True
         self._reading.cancel()
 
-    async def notify(self, method: str, params: JsonObject, *, merge: Merge | None = None) -> None:
-        """Send a notification: wait for room in the outgoing queue, not for the write. Vanishes once the connection
-        has ended. Everything that one task sends stays in order, and before the response that it returns.
-
-        :param merge: may join the params of the notification that stands last in the queue with these, when both are
-            of the same method and were sent with a `merge`: returns the params to send instead, or None. What it
-            returns must be of bounded size (some KiB), since it is sent instead of waiting for room.
-        :raises TypeError: when `params` hold something that JSON does not have.
-        """
-        await self._outbox.put_notification(method, params, merge)
-
     async def request(self, method: str, params: JsonObject, *, timeout: float | None = None) -> JsonValue:
-        """Ask the other end. When the caller is cancelled or runs out of time, it is told so by `$/cancel_request`,
-        and a late answer is ignored.
+        """Send a request and wait for its response.
+
+        If the caller is cancelled or the time is up, `$/cancel_request` is sent, and a late response is ignored.
 
         :param timeout: seconds; without one, wait until the connection ends.
         :returns: the result.
@@ -158,223 +134,107 @@ class Peer:
             raise PeerClosedError(f"The connection has ended; {method} was not sent.")
         self._last_id += 1
         request_id = self._last_id
-        line = encode(request_message(request_id, method, params))
+        line = encode_request(request_id, method, params)
         pending = self._pending[request_id] = _Pending()
         sent = False
         try:
             with anyio.fail_after(timeout):
-                await self._outbox.put(line)
+                await self._outbox.send(line)
                 sent = True
                 await pending.answered.wait()
         finally:
             del self._pending[request_id]
             if sent and not pending.answered.is_set():
                 # Without waiting for room: the task is being cancelled. There is at most one for each request.
-                self._outbox.force(encode(notification_message(CANCEL_METHOD, {"requestId": request_id})))
+                self._outbox.force(encode_notification(CANCEL_METHOD, {"requestId": request_id}))
         if pending.response is None:
             raise PeerClosedError(f"The connection has ended; {method} was not answered.")
         if pending.response.error is not None:
             raise pending.response.error
         return pending.response.result
 
-    async def flush(self) -> None:
-        """Wait until everything that was sent so far is written, or the connection has ended."""
-        await self._outbox.flush()
-
     async def _read(self) -> None:
+        """Handle messages to the end of the stream, so that all calls begin in the order of the wire."""
         while True:
             try:
                 line = await self._transport.read_line()
-            except LineTooLongError as error:
-                self._send_soon(error_message(None, RpcError(INVALID_REQUEST, str(error))))
+                if line is None:
+                    return
+                message = parse(line) if line.strip() else None
+            except InvalidMessageError as error:
+                self._outbox.force(encode_error(error.request_id, error))
                 continue
-            if line is None:
-                return
-            if line and not line.isspace():
-                self._receive(line)
+            match message:
+                case Response(id=int(id)) if pending := self._pending.get(id):
+                    pending.response = message
+                    pending.answered.set()
+                case Request():
+                    try:
+                        self._tasks.start_soon(self._run_call, self._bind(message))
+                    except RpcError as error:
+                        _log.debug("%s was not started: %s", message.method, error)
+                        if not message.is_notification:
+                            self._outbox.force(encode_error(message.id, error))
+                case _:
+                    pass  # a late answer, or one to nothing: some clients answer notifications with id null
 
-    def _receive(self, line: bytes) -> None:
-        try:
-            message = decode(line)
-        except RpcError as error:
-            self._send_soon(error_message(None, error))
-            return
-        if not isinstance(message, list):
-            self._accept(message, None, 0)
-        elif message:
-            batch = Batch(len(message))
-            for index, element in enumerate(message):
-                self._accept(element, batch, index)
-        else:
-            self._send_soon(error_message(None, RpcError(INVALID_REQUEST, "A batch must not be empty.")))
+    def _bind(self, request: Request) -> Call:
+        """Bind a request to its handler.
 
-    def _accept(self, value: JsonValue, batch: Batch | None, index: int) -> None:
-        """Take one message in. Nothing here waits, so that all of it happens in the order of the wire."""
-        message = classify(value)
-        match message:
-            case Response():
-                self._resolve(message)
-                self._settle(None, batch, index)
-            case Rejected():
-                self._settle(error_message(message.id, message.error), batch, index)
-            case Request():
-                if self._loading.admit(Held(message, batch, index)) and self._tasks is not None:
-                    self._tasks.start_soon(self._load, self._new_scope())
-
-    async def _load(self, scope: anyio.CancelScope) -> None:
-        try:
-            await self._loading.run(scope)
-        finally:
-            self._running.discard(scope)
-
-    def _new_scope(self) -> anyio.CancelScope:
-        """One that the end of the connection cancels."""
-        scope = anyio.CancelScope()
-        self._running.add(scope)
-        return scope
-
-    def _take(self, held: Held) -> None:
-        """Go on with a request whose turn it is."""
-        request = held.request
-        try:
-            if request.method != CANCEL_METHOD:
-                self._start(request, held.batch, held.index)
-                return
-            self._cancel(request.params)
-            answer = result_message(request.id, None)
-        except RpcError as error:
-            logger.debug("%s was not started: %s", request.method, error)
-            answer = error_message(request.id, error)
-        self._settle(None if request.is_notification else answer, held.batch, held.index)
-
-    def _settle(self, answer: JsonObject | None, batch: Batch | None, index: int) -> None:
-        """A message was dealt with at once; this is the answer, where it has one."""
-        line = None if answer is None else encode(answer)
-        if batch is not None:
-            whole = batch.settle(index, Answer(line, ()))
-            line = whole.line if whole is not None else None
-        if line is not None:
-            self._send_line_soon(line)
-
-    def _resolve(self, response: Response) -> None:
-        # An unknown id is a late answer, or an answer to nothing: some clients answer notifications with id null.
-        if isinstance(response.id, int) and (pending := self._pending.get(response.id)) is not None:
-            pending.response = response
-            pending.answered.set()
-
-    def _cancel(self, params: JsonObject) -> None:
-        """Take back the request that is named; one that is not in flight has been answered, which is no error.
-
-        :raises RpcError: -32602 where none is named.
+        :raises RpcError: there is no such method, or its id is taken.
         """
-        request_id = params.get("requestId")
-        if "requestId" not in params or isinstance(request_id, bool) or not isinstance(request_id, int | str | None):
-            raise RpcError(INVALID_PARAMS, f"Invalid params for {CANCEL_METHOD}: requestId: must be a request's id.")
-        if self._tasks is not None and request_id in self._in_flight:
-            # In a task, which begins after the call's own: by then the handler had its chance to take cancels over.
-            self._tasks.start_soon(self._deliver_cancel, self._in_flight[request_id])
-
-    async def _deliver_cancel(self, call: Call) -> None:
-        if self._in_flight.get(call.id) is call:
-            try:
-                call.request_cancel()
-            except Exception as error:  # a handler's hook must not end the connection
-                self._to_wire(error)
-                call.scope.cancel()
-
-    def _start(self, request: Request, batch: Batch | None, index: int) -> None:
-        """Bind a call and start its task.
-
-        :raises RpcError: when there is no such call, or too many.
-        """
-        if self._closed:
-            raise RpcError(REQUEST_CANCELLED, "The request was cancelled.")
         if not request.is_notification and request.id in self._in_flight:
             raise RpcError(INVALID_REQUEST, f"A request with the id {request.id!r} is still being answered.")
-        if self._tasks is None or len(self._running) + len(self._loading) >= MAX_RUNNING_CALLS:
-            raise RpcError(INTERNAL_ERROR, "Too many requests at a time. Wait for some to be answered.")
         call = self._router.bind(request)
         self._running.add(call.scope)
         if not call.is_notification:
             self._in_flight[call.id] = call
-        self._tasks.start_soon(self._run_call, call, batch, index)
+        return call
 
-    async def _run_call(self, call: Call, batch: Batch | None, index: int) -> None:
+    async def _run_call(self, call: Call) -> None:
+        answer: bytes | None = None
+        failure = RpcError(REQUEST_CANCELLED, "The request was cancelled.")
         try:
-            answer: Answer | None = await self._answer(call)
-            if batch is not None:
-                answer = batch.settle(index, answer)
-            if answer is not None and answer.line is not None:
-                await self._outbox.put(answer.line)
+            try:
+                with call.scope:
+                    assert call.outcome is not None
+                    answer = encode_result(call.id, await call.outcome)
+            except Exception as error:  # the single place where one becomes an error on the wire
+                failure = self._to_wire(error)
+            if not call.is_notification:
+                await self._outbox.send(encode_error(call.id, failure) if answer is None else answer)
         finally:
             self._running.discard(call.scope)
             if not call.is_notification:
                 del self._in_flight[call.id]
-        if answer is not None and answer.followers and not self._closed:
-            await self._follow(answer.followers)
+        if answer is None or not call.followers or self._closed:
+            return
+        with anyio.CancelScope() as scope:
+            self._running.add(scope)
+            for follower in call.followers:
+                try:
+                    await follower()
+                except Exception as error:  # the request is answered; one must not stop the next
+                    self._to_wire(error)
+        self._running.discard(scope)
 
-    async def _answer(self, call: Call) -> Answer:
-        """Run a call to its end. The single place where an exception becomes an error on the wire."""
-        try:
-            with call.scope:
-                result = await call.result()
-                line = None if call.is_notification else encode(result_message(call.id, result))
-                return Answer(line, call.followers)
-        except Exception as error:  # nothing else turns one into an answer
-            failure = self._to_wire(error)
-        else:
-            failure = RpcError(REQUEST_CANCELLED, "The request was cancelled.")
-        return Answer(None if call.is_notification else encode_error(call.id, failure), ())
-
-    async def _follow(self, followers: Sequence[AfterResponse]) -> None:
-        scope = self._new_scope()
-        try:
-            with scope:
-                for follower in followers:
-                    try:
-                        await follower()
-                    except Exception as error:  # the request is answered; one must not stop the next
-                        self._to_wire(error)
-        finally:
-            self._running.discard(scope)
+    async def _cancel(self, call: Call, params: JsonObject) -> JsonValue:
+        """Cancel the request that is named; one that is not in flight was answered already, which is no error."""
+        request_id = params.get("requestId")
+        named = self._in_flight.get(request_id) if isinstance(request_id, int | str) else None
+        if named is not None:
+            named.request_cancel()
+        return None
 
     def _to_wire(self, error: Exception) -> RpcError:
-        error = only_cause(error)
-        if isinstance(error, RpcError):
-            return error
-        try:
-            return self._error_mapper(error)
-        except Exception:  # the last resort
-            return internal_error(error)
-
-    async def _write(self, scope: anyio.CancelScope) -> None:
-        with scope:
-            try:
-                while (data := await self._outbox.take()) is not None:
-                    await self._transport.write(data)
-                    self._outbox.mark_written()
-            except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
-                self._outbox.close()
-                self.close()
-
-    def _send_soon(self, message: JsonObject) -> None:
-        self._send_line_soon(encode(message))
-
-    def _send_line_soon(self, line: bytes) -> None:
-        """Send what the read loop found, without having it wait for a client that does not read."""
-        if not self._outbox.offer(line) and self._tasks is not None and self._waiting_errors < MAX_RUNNING_CALLS:
-            self._waiting_errors += 1
-            self._tasks.start_soon(self._send_late, line)
-
-    async def _send_late(self, line: bytes) -> None:
-        try:
-            await self._outbox.put(line)
-        finally:
-            self._waiting_errors -= 1
+        """Return what the other end gets for an exception, or for what a task group wrapped, if it is one alone."""
+        if not isinstance(error, ExceptionGroup):
+            return error if isinstance(error, RpcError) else self._error_mapper(error)
+        group = cast("ExceptionGroup[Exception]", error)
+        return self._to_wire(group.exceptions[0]) if len(group.exceptions) == 1 else self._error_mapper(group)
 
     def _disconnect(self) -> None:
         self._closed = True
-        self.ended.set()
         if self._on_end is not None:
             self._on_end()
         for pending in self._pending.values():

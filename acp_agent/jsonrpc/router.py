@@ -1,17 +1,17 @@
-"""Finds the method of a request and binds its parameters: a request goes in, a bound `Call` comes out.
+"""Finds the method of a request and binds its params to the handler, with jsonrpcserver, whose only importer this is.
 
-The only importer of jsonrpcserver, which parses nothing and runs nothing here: it looks the method up, binds, and
-reports. Does not know what the methods do, and awaits none of them.
+jsonrpcserver looks the method up, binds, and says what does not fit. It gets messages that are parsed and checked, and
+runs nothing: its asynchronous dispatch would run handlers in `asyncio.gather`, which breaks anyio's shielded cleanup.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Awaitable, Callable
-from importlib.util import find_spec, module_from_spec
-from typing import TypedDict, TypeVar, cast
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import TypeAlias, cast
 
 import anyio
+from jsonrpcserver import Result, Success, dispatch_to_serializable
 
 from acp_agent.jsonrpc.messages import (
     INTERNAL_ERROR,
@@ -20,221 +20,105 @@ from acp_agent.jsonrpc.messages import (
     JsonObject,
     JsonValue,
     Request,
-    RequestId,
     RpcError,
 )
 
-# The package's own __init__ loads an HTTP server and builds a JSON Schema validator, neither of which is used here, and
-# that takes as long as a third of all our imports. So its modules are loaded with the package in place but not run;
-# whoever imports the package afterwards gets it whole.
-_spec = find_spec("jsonrpcserver")
-_in_place = "jsonrpcserver" in sys.modules
-if _spec is not None and not _in_place:
-    sys.modules["jsonrpcserver"] = module_from_spec(_spec)
-try:
-    from jsonrpcserver.dispatcher import dispatch_to_response_pure
-    from jsonrpcserver.response import to_serializable_one
-    from jsonrpcserver.result import Error, Result, Success
-finally:
-    if not _in_place:
-        sys.modules.pop("jsonrpcserver", None)
-
-P = TypeVar("P")
-T = TypeVar("T")
-
-AfterResponse = Callable[[], Awaitable[None]]
-ToLoad = Callable[[JsonObject], "Callable[[], None] | None"]
-"""Says what has to be loaded before such params can be bound; None where there is nothing."""
+_AfterResponse: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class Call:
-    """One request or notification on its way: what its handler is given, and what runs it needs.
+    """One request or notification, and its handler's run.
 
     :ivar id: the request's id; None for a notification.
-    :ivar method: the method's name.
-    :ivar is_notification: nobody waits for an answer.
+    :ivar params: as they came.
     :ivar scope: cancelling it ends the handler, and the request is answered with -32800.
+    :ivar outcome: what the handler returned, to be awaited; None before it was called.
+    :ivar followers: what was given to `after_response`, in order.
     :ivar cancel_requested: whether the other end has taken the request back.
     """
 
-    __slots__ = (
-        "_failure",
-        "_followers",
-        "_on_cancel",
-        "_outcome",
-        "cancel_requested",
-        "id",
-        "is_notification",
-        "method",
-        "scope",
-    )
-
-    def __init__(self, request_id: RequestId, method: str, *, is_notification: bool) -> None:
-        self.id = request_id
-        self.method = method
-        self.is_notification = is_notification
+    def __init__(self, request: Request) -> None:
+        self.id = request.id
+        self.method = request.method
+        self.params = cast("JsonObject", request.params)
+        self.is_notification = request.is_notification
         self.scope = anyio.CancelScope()
+        self.outcome: Awaitable[JsonValue] | None = None
+        self.followers: list[_AfterResponse] = []
         self.cancel_requested = False
-        self._outcome: Awaitable[JsonValue] | None = None
-        self._failure: Exception | None = None
-        self._followers: list[AfterResponse] = []
-        self._on_cancel: Callable[[], None] | None = None
+        self._on_cancel: Callable[[], None] = self.scope.cancel
 
-    def after_response(self, callback: AfterResponse) -> None:
-        """Have something done once the response is in the outgoing queue, so that what it sends comes after it.
+    def after_response(self, callback: _AfterResponse) -> None:
+        """Call `callback` once the response is in the outgoing queue, so that its messages follow the response.
 
-        Callbacks run one after another. After an error response, or when the connection ends, they do not run.
-        For a notification: once its handler has returned.
+        Callbacks run one after another; after an error response, or when the connection ends, they do not run.
         """
-        self._followers.append(callback)
+        self.followers.append(callback)
 
     def on_cancel(self, callback: Callable[[], None]) -> None:
-        """Take `$/cancel_request` over: the callback is called instead of cancelling the scope, and what the handler
-        then returns or raises is the answer. To be called before the handler waits for the first time. The end of
-        the connection cancels the scope all the same.
+        """Call `callback` on `$/cancel_request` instead of cancelling the scope.
+
+        What the handler then returns or raises is the answer. The end of the connection still cancels the scope.
         """
         self._on_cancel = callback
 
     def request_cancel(self) -> None:
-        """The other end takes the request back."""
+        """Cancel the request on behalf of the other end."""
         self.cancel_requested = True
-        if self._on_cancel is None:
-            self.scope.cancel()
-        else:
-            self._on_cancel()
+        self._on_cancel()
 
-    def bound(self, outcome: Awaitable[JsonValue]) -> None:
-        """The handler was called; this is what it returned."""
-        self._outcome = outcome
 
-    def failed(self, error: Exception) -> None:
-        """The handler was called and raised before there was anything to await."""
-        self._failure = error
-
-    @property
-    def followers(self) -> tuple[AfterResponse, ...]:
-        """What was given to `after_response`, in order."""
-        return tuple(self._followers)
-
-    async def result(self) -> JsonValue:
-        """Run the handler to its end.
-
-        :raises Exception: whatever the handler raises.
-        """
-        if self._failure is not None:
-            raise self._failure
-        if self._outcome is None:
-            raise RuntimeError(f"{self.method} was not bound")
-        return await self._outcome
+Handler: TypeAlias = Callable[[Call, JsonObject], Awaitable[JsonValue]]
+"""Called while the message is read, in the order of the wire; what it returns is awaited in a task of its own. Those
+tasks begin in the order of the wire as well."""
 
 
 class Router:
-    """The methods that can be called."""
+    """The methods that can be called.
 
-    def __init__(self) -> None:
-        self._methods: dict[str, Callable[..., Result]] = {}
-        self._to_load: dict[str, ToLoad] = {}
+    :param handlers: by the names of their methods.
+    """
 
-    def clear(self) -> None:
-        """Forget all methods."""
-        self._methods.clear()
-        self._to_load.clear()
-
-    def register(
-        self,
-        method: str,
-        params_model_validator: Callable[[JsonObject], P],
-        handler: Callable[[Call, P], Awaitable[JsonValue]],
-        to_load: ToLoad | None = None,
-    ) -> None:
-        """Add a method.
-
-        :param method: its name on the wire.
-        :param params_model_validator: makes the handler's parameters from the JSON object. Its ValueError (such as
-            pydantic's ValidationError) becomes -32602; the text of a plain ValueError is sent as it stands.
-        :param handler: called in the order of the wire, while the message is read; what it returns is awaited in a
-            task of its own. So what a plain function does before it returns its coroutine is done in that order.
-        :param to_load: says what the validator needs; that is loaded in a worker thread before it is called.
-        """
-        if to_load is not None:
-            self._to_load[method] = to_load
-
-        def bind(call: Call, /, **params: JsonValue) -> Result:
-            try:
-                try:
-                    model = params_model_validator(params)
-                except ValueError as error:
-                    return Error(INVALID_PARAMS, f"Invalid params for {method}: {_sentence(error)}")
-                call.bound(handler(call, model))
-            except Exception as error:  # the peer maps it; jsonrpcserver would print a traceback
-                call.failed(error)
-            return Success()
-
-        self._methods[method] = bind
-
-    def to_load(self, request: Request) -> Callable[[], None] | None:
-        """What has to be loaded, in a worker thread, before a request is bound; None where there is nothing."""
-        to_load = self._to_load.get(request.method)
-        return to_load(request.params) if to_load is not None else None
+    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+        self._methods = {name: partial(_begin, handler) for name, handler in handlers.items()}
 
     def bind(self, request: Request) -> Call:
-        """Look the method up, validate the parameters, and call the handler without awaiting what it returns.
+        """Call the handler of a request, without awaiting what it returns.
 
-        :raises RpcError: -32601 for an unknown method, -32602 for wrong parameters, -32603 when the library fails.
+        :raises RpcError: -32601 for an unknown method, -32602 for params by position.
         """
-        call = Call(request.id, request.method, is_notification=request.is_notification)
-        # With an id even for a notification: without one the library would keep its errors to itself.
+        call = Call(request)
+        # With an id even for a notification: without one jsonrpcserver would keep its errors to itself.
         message: JsonObject = {"method": request.method, "params": request.params, "id": None}
 
         def parsed(_: str) -> JsonObject:
             return message
 
-        answered: object = dispatch_to_response_pure(
-            deserializer=parsed,
-            validator=_accept,
-            methods=self._methods,
-            context=call,
-            post_process=cast("Callable[[object], list[object]]", to_serializable_one),  # typed too narrowly there
-            request="",
+        answered = dispatch_to_serializable(
+            "", self._methods, context=call, deserializer=parsed, validator=_checked_before
         )
-        if not isinstance(answered, dict):
-            raise RpcError(INTERNAL_ERROR, f"{request.method} could not be dispatched.")
-        response = cast("dict[str, _Failure]", answered)
-        if "error" in response:
-            raise _error(request.method, response["error"]["code"], response["error"]["message"])
-        return call
+        match cast("JsonObject", answered):
+            case {"result": _}:
+                return call
+            case {"error": {"code": code}} if code == METHOD_NOT_FOUND:
+                raise RpcError(METHOD_NOT_FOUND, f"There is no method {request.method[:100]!r} here.")
+            case {"error": {"code": code}} if code == INVALID_PARAMS:
+                raise RpcError(INVALID_PARAMS, f"Invalid params for {request.method}: they must be an object.")
+            case _:
+                raise RpcError(INTERNAL_ERROR, f"{request.method} could not be dispatched.")
 
 
-class _Failure(TypedDict):
-    code: int
-    message: str
+def _begin(handler: Handler, call: Call, /, **params: JsonValue) -> Result:
+    try:
+        call.outcome = handler(call, params)
+    except Exception as error:  # for the answer; jsonrpcserver would log it and send its text
+        call.outcome = _failed(error)
+    return Success()
 
 
-def _accept(message: T) -> T:
+async def _failed(error: Exception) -> JsonValue:
+    raise error
+
+
+def _checked_before(message: JsonObject) -> JsonObject:
     return message
-
-
-def _error(method: str, code: int, message: str) -> RpcError:
-    if code == METHOD_NOT_FOUND:
-        return RpcError(METHOD_NOT_FOUND, f"There is no method {method[:100]!r} here.")
-    if code == INVALID_PARAMS:
-        return RpcError(INVALID_PARAMS, message)
-    # The library calls its own failures -32000, which in ACP means "authentication required".
-    return RpcError(INTERNAL_ERROR, f"{method} could not be dispatched ({message}).")
-
-
-def _sentence(error: ValueError) -> str:
-    """One sentence about a validation error that names the field, and never the value, which may be a secret."""
-    from pydantic import ValidationError
-
-    if not isinstance(error, ValidationError):
-        return str(error) or "they make no sense."
-    details = error.errors(include_url=False, include_context=True, include_input=False)
-    first = details[0]
-    place = ".".join(str(step) for step in first["loc"]) or "params"
-    if first["type"] == "union_tag_invalid":  # the one built-in message that repeats what was sent
-        problem = f"must be one of {first.get('ctx', {}).get('expected_tags', 'the known kinds')}"
-    else:
-        problem = first["msg"].removeprefix("Value error, ")
-    more = f" ({len(details) - 1} more)" if len(details) > 1 else ""
-    return f"{place}: {problem.rstrip('.')}{more}."

@@ -1,7 +1,6 @@
-"""`ModelAccess`: with what the providers are reached beside configuration and environment: stored keys, and the
-editor's routes.
+"""`ModelAccess`: the stored keys, and the editor's routes.
 
-One for the whole process. A route lives as long as the process and is never written down. Knows no provider.
+One for the whole process. A route lives as long as the process and is never written down.
 """
 
 from __future__ import annotations
@@ -34,7 +33,9 @@ class Route:
 
 
 class ModelAccess:
-    """:param keys: what `acp-agent login` has stored; None for nothing.
+    """Stored keys and routes.
+
+    :param keys: what `acp-agent login` has stored; None for nothing.
     :param patience: seconds that a keyring is waited for.
     """
 
@@ -47,21 +48,19 @@ class ModelAccess:
         self._fetched: dict[str, str | None] = {}
 
     def version(self) -> Hashable:
-        """What is another one when a route changed, or a key was stored or removed, by whichever process. Touches the
-        disk, but little."""
+        """Return a value that differs once a route changed, or a key was stored or removed, by whichever process.
+        Touches the disk, but little."""
         return (self._changes, self._keys.signature() if self._keys is not None else ())
 
-    # --- keys ---
-
     def has_key(self, provider: str) -> bool:
-        """Whether one is stored; asks no keyring.
+        """Return whether one is stored; asks no keyring.
 
         :raises ConfigError: the file of keys cannot be understood.
         """
         return provider in self._stored()
 
     def key(self, provider: str) -> str | None:
-        """The stored key; one in the keyring only after `fetch`.
+        """Return the stored key; one in the keyring only after `fetch`.
 
         :raises ConfigError: see `has_key`.
         """
@@ -69,14 +68,14 @@ class ModelAccess:
         return None if stored is None else stored.key or self._fetched.get(provider)
 
     def at_hand(self) -> tuple[str, ...]:
-        """The keys that this process has met, those in routes' headers among them. Touches nothing."""
+        """Return the keys that this process has met, those in routes' headers among them. Touches nothing."""
         stored = (each.key for each in self._known[1].values())
         headers = (item for route in self._routes.values() if route is not None for item in route.headers.items())
         routed = (value.split(" ")[-1] for name, value in headers if is_secret_name(name))
         return tuple(key for key in (*stored, *self._fetched.values(), *routed) if key)
 
     async def fetch(self, provider: str) -> None:
-        """Have a key at hand that is in the keyring. Asks it once; and not for ever.
+        """Read a key from the keyring, where it is there. Asks it once, and for `patience` seconds at most.
 
         :raises ConfigError: see `has_key`.
         """
@@ -91,9 +90,8 @@ class ModelAccess:
             _log.warning("the keyring did not give the key of %s within %.0f s", provider, self._patience)
 
     async def forget_keys(self) -> tuple[str, ...]:
-        """Remove all stored keys, for every process.
+        """Remove all stored keys, for every process, and return whose there were.
 
-        :returns: whose there were.
         :raises ConfigError: see `KeyStore.remove`; or the keyring does not answer, which may still remove them later.
         """
         self._fetched.clear()
@@ -107,6 +105,22 @@ class ModelAccess:
             source=str(self._keys.path),
         )
 
+    def route(self, provider: str) -> Route | None:
+        """Return where the editor wants a provider's requests to be sent; None where it has not said."""
+        return self._routes.get(provider)
+
+    def is_disabled(self, provider: str) -> bool:
+        """Return whether the editor has turned a provider off."""
+        return provider in self._routes and self._routes[provider] is None
+
+    def set_route(self, provider: str, route: Route | None) -> None:
+        """Send a provider's requests there from now on, those of open sessions as well.
+
+        :param route: None turns it off.
+        """
+        self._routes[provider] = route
+        self._changes += 1
+
     def _stored(self) -> Mapping[str, StoredKey]:
         if self._keys is None:
             return {}
@@ -115,21 +129,3 @@ class ModelAccess:
             self._fetched.clear()
             self._known = (signature, self._keys.read() if signature else {})
         return self._known[1]
-
-    # --- routes ---
-
-    def route(self, provider: str) -> Route | None:
-        """Where the editor wants its requests to be sent; None where it has not said."""
-        return self._routes.get(provider)
-
-    def is_disabled(self, provider: str) -> bool:
-        """Whether the editor has turned it off."""
-        return provider in self._routes and self._routes[provider] is None
-
-    def set_route(self, provider: str, route: Route | None) -> None:
-        """Send its requests there from now on, those of open sessions as well.
-
-        :param route: None turns it off.
-        """
-        self._routes[provider] = route
-        self._changes += 1

@@ -1,35 +1,36 @@
-"""What a user sent, as text and images: the only two things that every model reads.
+"""The parts of messages as models read them, text, images and sounds, and the arguments of tool calls.
 
-Owns the readable form of embedded files and links, which must never change for the same part: it stands in the prefix
-that the providers' caches compare. Knows no provider's wire form.
+The readable form of embedded files and links must never change for the same part: it stands in the prefix that the
+providers' caches compare.
 """
 
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Literal, TypeVar
 
+from acp_agent.conversation.encoding import decoded, text_in
 from acp_agent.conversation.messages import (
     AssistantMessage,
+    AssistantPart,
     Audio,
     CompactedBlock,
+    Data,
     Image,
+    JsonObject,
     Message,
     Resource,
     ResourceLink,
-    ResultPart,
     Stored,
     Text,
     ToolCall,
-    ToolResult,
     Usage,
-    UserMessage,
     UserPart,
 )
-from acp_agent.llm.arguments import arguments_text
-from acp_agent.llm.attached import audio_format, picture_of, sound_of, text_of
+from acp_agent.conversation.strict_json import is_finite, parse_json
 from acp_agent.llm.profiles import IMAGE_TYPES
 from acp_agent.llm.provider import Answered, ModelRequest
 
@@ -37,12 +38,86 @@ _FRAMES = re.compile(r"<\s*+(?:/\s*+)?(file(?:-\d+)?)\b", re.IGNORECASE)
 """The marks in a text that may be taken for those around it."""
 _NO_ADDRESS = re.compile(r'[\x00-\x1f\x7f\x85\u2028\u2029"<>]')
 """What is in no valid address (RFC 3986, 2), and would end its line or the quotes around it."""
+_AUDIO_FORMATS: dict[str, Literal["wav", "mp3"]] = {
+    "audio/wav": "wav",
+    "audio/wave": "wav",
+    "audio/x-wav": "wav",
+    "audio/vnd.wave": "wav",
+    "audio/mpeg": "mp3",
+    "audio/mp3": "mp3",
+}
 EMPTY = "(empty)"
-"""Stands where a message or a result says nothing: no provider takes an empty one."""
+"""Text of an empty message or result, since no provider accepts an empty one."""
+
+
+def media_type(given: str | None) -> str:
+    """Return a media type without its parameters, in lower case (RFC 9110, 8.3.1); empty where there is none."""
+    return (given or "").partition(";")[0].strip().lower()
+
+
+def audio_format(mime_type: str) -> Literal["wav", "mp3"] | None:
+    """Return the name that OpenAI's APIs have for a sound's type; None for one that they do not take."""
+    return _AUDIO_FORMATS.get(media_type(mime_type))
+
+
+def picture_of(part: UserPart | AssistantPart) -> Image | None:
+    """Return what a model that reads images sees, attached files that are one included; None where the part is none.
+
+    A drawing that is text, such as an SVG, is no picture.
+    """
+    match part:
+        case Image(mime_type=kind) if kind == media_type(kind):
+            return part
+        case Image(data=data, mime_type=kind, uri=uri):
+            return Image(data, media_type(kind), uri)
+        case Resource(text=None, blob=blob, mime_type=given, uri=uri) if blob is not None:
+            kind = media_type(given)
+            is_one = kind in IMAGE_TYPES or (kind.startswith("image/") and not _is_text(blob))
+            return Image(blob, kind, uri) if is_one else None
+        case _:
+            return None
+
+
+def is_picture(part: UserPart | AssistantPart) -> bool:
+    """Return whether a part is an image, or an attached file that is one."""
+    return picture_of(part) is not None
+
+
+def sound_of(part: UserPart) -> Audio | None:
+    """Return what a model that takes sounds hears, attached files that are one included; None where the part is none.
+
+    A list of sounds to play is text and no sound.
+    """
+    match part:
+        case Audio():
+            return part
+        case Resource(text=None, blob=blob, mime_type=given) if blob is not None:
+            kind = media_type(given)
+            is_one = kind in _AUDIO_FORMATS or (kind.startswith("audio/") and not _is_text(blob))
+            return Audio(blob, kind) if is_one else None
+        case _:
+            return None
+
+
+def sendable_sound(part: UserPart) -> Audio | None:
+    """Return what a model that takes sounds hears of a part; None where it is none, empty, or of a type that it does
+    not take."""
+    sound = sound_of(part)
+    return sound if sound is not None and sound.data and audio_format(sound.mime_type) else None
+
+
+def _is_text(data: Data) -> bool:
+    return data.text if isinstance(data, Stored) else bool(_text_of(data))
+
+
+def _text_of(data: Data) -> str | None:
+    """Return the text in bytes that are at hand and are text."""
+    content = decoded(data) if isinstance(data, str) else None
+    return None if content is None else text_in(content)
 
 
 def user_parts(parts: Iterable[UserPart], *, images: bool, stored: bool = False) -> list[Text | Image]:
-    """A user's message in text and images, never empty and without blank texts.
+    """Return a user's message or a tool's result in text and images, never empty and without blank texts.
 
     :param images: whether the model reads images; where it does not, a line says what was left out.
     :param stored: whether images whose bytes are kept elsewhere are taken as they are.
@@ -50,70 +125,34 @@ def user_parts(parts: Iterable[UserPart], *, images: bool, stored: bool = False)
     return _never_empty([_readable(part, images=images, stored=stored) for part in parts])
 
 
-def heard_parts(parts: Iterable[UserPart], *, images: bool, audio: bool) -> list[Text | Image | Audio]:
-    """The same for a wire form that has sounds.
+def parts_with_sounds(parts: Iterable[UserPart], *, images: bool, audio: bool) -> list[Text | Image | Audio]:
+    """Return the same for a wire form that has sounds.
 
     :param audio: whether the model takes sounds.
     """
     return _never_empty(
         [
             sound
-            if audio and (sound := heard(part)) is not None and isinstance(sound.data, str)
+            if audio and (sound := sendable_sound(part)) is not None and isinstance(sound.data, str)
             else _readable(part, images=images)
             for part in parts
         ]
     )
 
 
-def result_parts(parts: Iterable[ResultPart], *, images: bool, stored: bool = False) -> list[Text | Image]:
-    """A tool's result likewise."""
-    return _never_empty([_readable(part, images=images, stored=stored) for part in parts])
-
-
-def newest_compacted(messages: Iterable[Message], provider: str) -> CompactedBlock | None:
-    """What a provider itself compacted last, where it stands in the messages."""
-    found: CompactedBlock | None = None
-    for message in messages:
-        for part in message.parts if isinstance(message, UserMessage) else ():
-            if isinstance(part, CompactedBlock) and part.provider == provider:
-                found = part
-    return found
-
-
-def without(message: UserMessage, block: CompactedBlock | None) -> tuple[UserPart, ...] | None:
-    """The parts of a message but for a block that is sent in another form; None where nothing else is in it."""
-    rest = tuple(part for part in message.parts if part is not block)
-    return rest if rest or not message.parts else None
-
-
-def wire_name(name: str) -> str:
-    """The name of a call as a provider takes it back.
-
-    A model may call a tool by a name that it made up (`functions.read`, an empty one), and every provider refuses a
-    history with a name outside of `^[a-zA-Z0-9_-]{1,64}$`. The names of real tools stay as they are.
-    """
-    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unknown"
-
-
 def image_url(image: Image) -> str:
-    """An image as a data URL."""
+    """Return an image as a data URL."""
     return f"data:{image.mime_type};base64,{base64_of(image)}"
 
 
 def base64_of(part: Image | Audio) -> str:
-    """The bytes of what is sent; see `user_parts`, which lets none through that is stored elsewhere."""
+    """Return the bytes of what is sent; see `user_parts`, which lets none through that is stored elsewhere."""
     assert isinstance(part.data, str)
     return part.data
 
 
-def heard(part: UserPart) -> Audio | None:
-    """What a model that takes sounds hears of a part; None where it is none, empty, or of a type that none takes."""
-    sound = sound_of(part)
-    return sound if sound is not None and sound.data and audio_format(sound.mime_type) else None
-
-
 def image_left_out(uri: str | None, reason: str) -> Text:
-    """The line in place of an image.
+    """Return the line in place of an image.
 
     :param reason: why, as the end of a sentence.
     """
@@ -121,7 +160,8 @@ def image_left_out(uri: str | None, reason: str) -> Text:
 
 
 def framed(text: str, attributes: Mapping[str, str | None]) -> str:
-    """A file's text between two marks that it cannot end itself: where it has some of their name, theirs have a number.
+    """Return a file's text between two marks that it cannot end itself: where it has some of their name, theirs have a
+    number.
 
     :param attributes: what the first mark says of it; without those that are None.
     """
@@ -133,43 +173,26 @@ def framed(text: str, attributes: Mapping[str, str | None]) -> str:
 
 
 def address(uri: str) -> str:
-    """An address that stays on its line and between its quotes; unchanged where it is a valid one."""
+    """Return an address that stays on its line and between its quotes; unchanged where it is a valid one."""
     return _NO_ADDRESS.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), uri)
 
 
-def estimated_tokens(text_length: int) -> int:
-    """Tokens that so many characters make, roughly: four characters a token."""
-    return (text_length + 3) // 4
-
-
-def _message_length(message: Message) -> int:
-    """Characters of a message as a model reads it; an image counts as 6,000."""
-    match message:
-        case UserMessage():
-            return sum(_length(part) for part in user_parts(message.parts, images=True, stored=True))
-        case ToolResult():
-            return sum(_length(part) for part in result_parts(message.parts, images=True, stored=True))
-        case AssistantMessage():
-            return sum(
-                len(part.name) + len(arguments_text(part)) if isinstance(part, ToolCall) else len(part.text)
-                for part in message.parts
-            )
-
-
-def request_length(request: ModelRequest) -> int:
-    """Characters of a whole request, tools and system prompt included."""
-    tools = sum(len(tool.name) + len(tool.description) + len(str(tool.input_schema)) for tool in request.tools)
-    return len(request.system) + tools + sum(_message_length(message) for message in request.messages)
-
-
 def estimated_usage(request: ModelRequest, answered: Answered) -> Usage:
-    """Return an estimate for a server that counts nothing: without one, no context would ever seem full."""
-    said = _message_length(AssistantMessage("", answered.parts))
-    return Usage(input_tokens=estimated_tokens(request_length(request)), output_tokens=estimated_tokens(said))
+    """Return an estimate for a server that counts nothing, without which no context would ever seem full: four
+    characters a token, and 6,000 characters an image."""
+    tools = sum(len(tool.name) + len(tool.description) + len(str(tool.input_schema)) for tool in request.tools)
+    asked = len(request.system) + tools + sum(_length(message) for message in request.messages)
+    return Usage((asked + 3) // 4, (_length(AssistantMessage("", answered.parts)) + 3) // 4)
 
 
-def _length(part: Text | Image) -> int:
-    return len(part.text) if isinstance(part, Text) else 6000
+def _length(message: Message) -> int:
+    if isinstance(message, AssistantMessage):
+        return sum(
+            len(part.name) + len(arguments_text(part)) if isinstance(part, ToolCall) else len(part.text)
+            for part in message.parts
+        )
+    parts = user_parts(message.parts, images=True, stored=True)
+    return sum(len(part.text) if isinstance(part, Text) else 6_000 for part in parts)
 
 
 _Readable = TypeVar("_Readable", bound=Text | Image | Audio)
@@ -189,37 +212,29 @@ def _readable(part: UserPart, *, images: bool, stored: bool = False) -> Text | I
         case Audio():
             return Text(f"[sound ({_line(part.mime_type)}) left out: this model does not take it]")
         case ResourceLink():
-            return Text(_link(part))
+            size = "" if part.size is None else f"{part.size} bytes"
+            said = [_line(part.title or part.name), address(part.uri), _line(part.mime_type or ""), size]
+            said.append(_line(part.description or ""))
+            return Text(f"[link: {' | '.join([*said[:2], *filter(None, said[2:])])}]")
         case Image() | Resource():
-            picture = picture_of(part)
-            if picture is not None:
+            if (picture := picture_of(part)) is not None:
                 return _image(picture, images=images, stored=stored)
             assert isinstance(part, Resource)
             return Text(_file(part))
 
 
 def _image(part: Image, *, images: bool, stored: bool) -> Text | Image:
-    if images and isinstance(part.data, Stored) and not stored:
+    if not images:
+        return image_left_out(part.uri, "this model does not read images")
+    if isinstance(part.data, Stored) and not stored:
         return image_left_out(part.uri, "it is kept elsewhere")
-    if images and part.mime_type in IMAGE_TYPES and part.data:
+    if part.mime_type in IMAGE_TYPES and part.data:
         return part
-    reason = "this model does not read images" if not images else f"{part.mime_type} is not a type that models read"
-    return image_left_out(part.uri, reason)
-
-
-def _link(part: ResourceLink) -> str:
-    described = [_line(part.title or part.name), address(part.uri)]
-    if part.mime_type:
-        described.append(_line(part.mime_type))
-    if part.size is not None:
-        described.append(f"{part.size} bytes")
-    if part.description:
-        described.append(_line(part.description))
-    return f"[link: {' | '.join(described)}]"
+    return image_left_out(part.uri, f"{part.mime_type} is not a type that models read")
 
 
 def _file(part: Resource) -> str:
-    text = text_of(part.blob or "") if part.text is None else part.text
+    text = _text_of(part.blob or "") if part.text is None else part.text
     if text is not None:
         return framed(text, {"uri": part.uri, "type": part.mime_type or None})
     kind = f" ({_line(part.mime_type)})" if part.mime_type else ""
@@ -228,3 +243,79 @@ def _file(part: Resource) -> str:
 
 def _line(text: str) -> str:
     return " ".join(text.splitlines())
+
+
+# Arguments of calls -------------------------------------------------------------------------------------------------
+
+MAX_ARGUMENTS = 1024 * 1024
+"""Characters of one call's arguments. No model's longest answer has as many; one that repeats itself has no end."""
+_DROPPED = f"(dropped: longer than {MAX_ARGUMENTS:,} characters)"
+"""Replaces longer arguments. It is not JSON, so that every reader takes the call for an invalid one."""
+
+
+class ArgumentsTooLongError(Exception):
+    """A call's arguments have passed `MAX_ARGUMENTS`, and the rest of the stream is not to be read."""
+
+
+class PartialArguments:
+    """The arguments of one call while they stream."""
+
+    __slots__ = ("_pieces", "_size")
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._size = 0
+
+    def add(self, piece: str) -> None:
+        """Append a piece.
+
+        :raises ArgumentsTooLongError: together they are too long; all of them are dropped.
+        """
+        self._size += len(piece)
+        if self._size > MAX_ARGUMENTS:
+            self._pieces = [_DROPPED]
+            raise ArgumentsTooLongError
+        self._pieces.append(piece)
+
+    @property
+    def text(self) -> str:
+        """The pieces, joined."""
+        return "".join(self._pieces)
+
+
+def tool_call(call_id: str, name: str, arguments: str) -> ToolCall:
+    """Return a call with these arguments; `invalid` keeps those that are no JSON object."""
+    if not arguments.strip():
+        return ToolCall(call_id, name)
+    if len(arguments) > MAX_ARGUMENTS:
+        arguments = _DROPPED
+    value = _object_or_fault(arguments)
+    return ToolCall(call_id, name, invalid=arguments) if isinstance(value, str) else ToolCall(call_id, name, value)
+
+
+def arguments_fault(invalid: str) -> str:
+    """Tell the model what is wrong with arguments that `tool_call` could not read."""
+    if invalid == _DROPPED:
+        return (
+            f"the arguments were longer than {MAX_ARGUMENTS:,} characters (1 MiB), so the call was broken off and did"
+            " not run. Nothing of them was kept. Send less in one call, such as a long file in several pieces."
+        )
+    return f"the arguments are not a JSON object: {_object_or_fault(invalid)}. Send them again as one JSON object."
+
+
+def arguments_of(call: ToolCall) -> JsonObject:
+    """Return the arguments to send back: an empty object in place of illegal JSON, which old logs may hold."""
+    return call.arguments if call.invalid is None and is_finite(call.arguments) else {}
+
+
+def arguments_text(call: ToolCall) -> str:
+    """Return the same as JSON text, always in the same bytes."""
+    return json.dumps(arguments_of(call), ensure_ascii=False, separators=(",", ":"))
+
+
+def _object_or_fault(text: str) -> JsonObject | str:
+    try:
+        value = parse_json(text)
+    except ValueError as error:
+        return str(error)
+    return value if isinstance(value, dict) else "they are JSON of another kind"

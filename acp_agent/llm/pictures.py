@@ -1,8 +1,8 @@
-"""Images as a provider accepts them: no larger than it reads, upright, still, and of a type that it knows.
+"""Images as a provider accepts them: within its size limits, upright, not animated, and of a supported type.
 
-What is fine already goes through byte by byte. What is not is made anew with Pillow, which is an extra (`images`) and
-loaded with the first image; without it, an image that is too large has to be refused. The same image always becomes the
-same bytes, as the providers' caches compare them. Knows no provider's wire form.
+An acceptable image is passed through unchanged. Others are converted with Pillow, an extra (`images`) that is loaded
+with the first image; without it, an image that is too large is refused. The same image always results in the same
+bytes, since the providers' caches compare them.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ import base64
 import io
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from acp_agent.conversation.encoding import decoded, plain
-from acp_agent.extras import installing
+from acp_agent.errors import install_command
 from acp_agent.frozen import frozen
-from acp_agent.llm.image_files import is_whole, type_of
 from acp_agent.llm.profiles import IMAGE_TYPES, ModelProfile
 
 if TYPE_CHECKING:
@@ -25,11 +24,18 @@ if TYPE_CHECKING:
 MAX_PIXELS = 64_000_000
 """Of one image: decoded, it takes four bytes each. A small file may claim any number of them."""
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")
-_READ_AS_THEY_ARE = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
 _QUALITIES = (85, 70, 50)
 _ORIENTATION = 0x0112
 _SMALLEST = 16
-_DAMAGED = "it is damaged"
+_BEGINNINGS = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF87a": "image/gif",
+    b"GIF89a": "image/gif",
+    b"BM": "image/bmp",
+    b"II*\0": "image/tiff",
+    b"MM\0*": "image/tiff",
+}
 
 
 @frozen
@@ -42,7 +48,7 @@ class Limits:
 
     @classmethod
     def of(cls, profile: ModelProfile) -> Limits:
-        """Those of a model."""
+        """Return those of a model."""
         return cls(profile.image_edge, profile.image_characters, profile.image_types)
 
 
@@ -52,28 +58,40 @@ class Unusable(Exception):  # noqa: N818 - not for users: its text goes into a s
 
 @cache
 def can_scale() -> bool:
-    """Whether Pillow is there."""
+    """Return whether Pillow is installed."""
     return find_spec("PIL") is not None
 
 
+def type_of(content: bytes) -> str | None:
+    """Return the media type that a file has by its first bytes; None where it is none that is known here."""
+    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for beginning, kind in _BEGINNINGS.items() if content.startswith(beginning)), None)
+
+
 def received(data: str, mime_type: str) -> tuple[str, str]:
-    """An image that has come from outside, in plain base64 and called what it is. Decodes no picture.
+    """Return an image that has come from outside, in plain base64 and called what it is. Decodes no picture.
 
     :param data: base64 of any form.
     :param mime_type: what it is said to be.
-    :raises Unusable: it is no image, part of it is missing, or no model reads its type.
+    :raises Unusable: it is no image, or no model reads its type.
     """
-    plain, content = _decoded(data)
+    data = plain(data)
+    content = decoded(data)
+    if content is None:
+        raise Unusable("its data is no base64")
+    if not content:
+        raise Unusable("it is empty")
     kind = type_of(content)
-    if kind is None or not is_whole(content, kind):
-        raise _not_opened(kind, mime_type, IMAGE_TYPES)
+    if kind is None:
+        raise Unusable(f"it is said to be {mime_type[:80] or 'of no type'}, and is no image that models read")
     if kind not in IMAGE_TYPES and not can_scale():
         raise _other_type(kind)
-    return plain, kind
+    return data, kind
 
 
 def prepared(data: str, mime_type: str, limits: Limits) -> tuple[str, str]:
-    """An image as it is sent; decodes it, so run this in a thread.
+    """Return an image as it is sent; decodes it, so run this in a thread.
 
     :param data: base64 of any form.
     :param mime_type: what it is said to be.
@@ -81,65 +99,30 @@ def prepared(data: str, mime_type: str, limits: Limits) -> tuple[str, str]:
     :raises Unusable: it is damaged or no image, or it is too large or of a type that the provider does not take, and
         cannot be made another.
     """
-    plain, content = _decoded(data)
+    data, kind = received(data, mime_type)
+    fits = kind in limits.types and len(data) <= limits.characters
     if not can_scale():
-        return _as_it_is(plain, content, mime_type, limits)
-    try:
-        image = _opened(content)
-    except Unusable:
-        raise
-    except Exception as error:  # whatever is wrong with a file, Pillow has an exception of its own kind for it
-        raise _not_opened(type_of(content), mime_type, limits.types) from error
-    with image:
-        try:
-            found = _READ_AS_THEY_ARE.get(image.format or "", "")
-            fits = found in limits.types and len(plain) <= limits.characters
-            if fits and is_whole(content, found) and _is_plain(image, limits):
-                image.load()  # only now it shows where a part is missing
-                return plain, found
-            made, kind = _made(image, limits)
-        except Unusable:
-            raise
-        except Exception as error:
-            raise Unusable(_DAMAGED) from error
-    return base64.b64encode(made).decode("ascii"), kind
-
-
-def _decoded(data: str) -> tuple[str, bytes]:
-    """An image's data in plain base64, and its bytes."""
-    data = plain(data)
-    content = decoded(data)
-    if content is None:
-        raise Unusable("its data is no base64")
-    if not content:
-        raise Unusable("it is empty")
-    return data, content
-
-
-def _as_it_is(plain: str, content: bytes, mime_type: str, limits: Limits) -> tuple[str, str]:
-    """What can be said and done without Pillow."""
-    if len(plain) > limits.characters:
+        if fits:
+            return data, kind
+        if kind not in limits.types:
+            raise _other_type(kind)
         least = f"larger than the {limits.characters * 3 // 4 / 1e6:.3g} MB that the model takes"
-        raise Unusable(f"it is {least}; the extra `images` makes images smaller: {installing('images')}")
-    kind = type_of(content)
-    if kind is None or not is_whole(content, kind):
-        raise _not_opened(kind, mime_type, limits.types)
-    if kind not in limits.types:
-        raise _other_type(kind)
-    return plain, kind
-
-
-def _not_opened(kind: str | None, mime_type: str, types: frozenset[str]) -> Unusable:
-    if kind is not None:
-        return Unusable(_DAMAGED)
-    if mime_type in types:
-        return Unusable(f"it is said to be {mime_type}, and is no image")
-    return Unusable(f"{mime_type[:80] or 'its type'} is not a type that the model reads")
+        raise Unusable(f"it is {least}; the extra `images` makes images smaller: {install_command('images')}")
+    # Whatever is wrong with a file, Pillow has an exception of its own kind for it.
+    try:
+        with _opened(decoded(data) or b"") as image:
+            if fits and _is_plain(image, limits):
+                image.load()  # only now it shows where a part is missing
+                return data, kind
+            made, kind = _made(image, limits)
+    except Exception as error:
+        raise error if isinstance(error, Unusable) else Unusable("it is damaged") from error
+    return base64.b64encode(made).decode("ascii"), kind
 
 
 def _other_type(kind: str) -> Unusable:
     return Unusable(
-        f"{kind} is not a type that the model reads; the extra `images` converts it: {installing('images')}"
+        f"{kind} is not a type that the model reads; the extra `images` converts it: {install_command('images')}"
     )
 
 
@@ -155,7 +138,7 @@ def _opened(content: bytes) -> Pillow.Image:
 
 
 def _is_plain(image: Pillow.Image, limits: Limits) -> bool:
-    """Whether every model sees this image as a person does."""
+    """Return whether every model sees this image as a person does."""
     return (
         max(image.size) <= limits.edge
         and image.mode != "CMYK"
@@ -173,48 +156,27 @@ def _made(image: Pillow.Image, limits: Limits) -> tuple[bytes, str]:
         image.draft(None, (edge, edge))  # decodes a fraction of a large JPEG
     image.seek(0)
     upright = ImageOps.exif_transpose(image)
-    if upright.mode.startswith("I") or upright.mode == "F":
-        upright = _in_8_bits(upright)
     transparent = upright.mode in ("RGBA", "LA", "PA") or "transparency" in upright.info
     plain = upright.convert("RGBA" if transparent else "RGB")
     while True:
         if max(plain.size) > edge:
             plain.thumbnail((edge, edge), Image.Resampling.LANCZOS)
-        if not photo and _fits(made := _written(plain, "PNG"), limits):
+        if not photo and (made := _written(plain, limits, "PNG")):
             return made, "image/png"
+        opaque = plain
         if plain.mode == "RGBA":
-            white = Image.new("RGBA", plain.size, "white")
-            opaque = Image.alpha_composite(white, plain).convert("RGB")
-        else:
-            opaque = plain
+            opaque = Image.alpha_composite(Image.new("RGBA", plain.size, "white"), plain).convert("RGB")
         for quality in _QUALITIES:
-            if _fits(made := _written(opaque, "JPEG", quality), limits):
+            if made := _written(opaque, limits, "JPEG", quality=quality):
                 return made, "image/jpeg"
         edge = max(plain.size) // 2
         if edge < _SMALLEST:
             raise Unusable("it cannot be made small enough")
 
 
-def _in_8_bits(image: Pillow.Image) -> Pillow.Image:
-    """A grey image of more than 8 bits for each pixel, which Pillow would not scale: all above 255 would be white."""
-    largest = max(cast("tuple[float, float]", image.getextrema()))
-    if image.mode.startswith("I;16"):
-        white = 65_535.0
-    else:  # nothing says what is white
-        white = next(
-            each for each in (1.0 if image.mode == "F" else 255.0, 255.0, 65_535.0, largest) if largest <= each
-        )
-    scaled = image.convert("F").point(lambda value: value * (255 / white) + 0)  # pyright: ignore[reportUnknownMemberType]
-    grey = scaled.convert("L")
-    grey.info.pop("transparency", None)  # one of the 65,536
-    return grey
-
-
-def _written(image: Pillow.Image, form: str, quality: int = 0) -> bytes:
+def _written(image: Pillow.Image, limits: Limits, form: str, **options: int) -> bytes:
+    """Return an image's file; nothing where that is too large."""
     out = io.BytesIO()
-    image.save(out, form, **({"quality": quality} if form == "JPEG" else {"optimize": False}))
-    return out.getvalue()
-
-
-def _fits(content: bytes, limits: Limits) -> bool:
-    return (len(content) + 2) // 3 * 4 <= limits.characters
+    image.save(out, form, **options)
+    content = out.getvalue()
+    return content if (len(content) + 2) // 3 * 4 <= limits.characters else b""

@@ -1,21 +1,151 @@
-"""Where a provider's requests go and as whom: the address, the key, and who says so.
+"""The endpoint of each provider: base URL, key and headers.
 
-The environment goes before what is stored, and the editor's route before both; the user's configuration adds providers
-or corrects the built-in ones. Makes no provider and asks nobody.
+An editor's route takes precedence over the environment, and that over stored keys; the user's configuration adds
+providers or corrects the built-in ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field, replace
+from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from acp_agent.config.settings import ProviderKind, ProviderSettings, Settings
-from acp_agent.errors import ConfigError
+from acp_agent.errors import ConfigError, ModelAuthError
 from acp_agent.frozen import frozen
-from acp_agent.llm.access import check_base_url
-from acp_agent.llm.builtin import BASE_URLS, BUILT_IN
 from acp_agent.llm.credentials import ModelAccess
-from acp_agent.llm.making import Reach
+
+
+@frozen
+class BuiltIn:
+    """A provider that needs no configuration.
+
+    :ivar keys: environment variables that may hold its key; none for a local server.
+    :ivar offered: models for the picker; the first is the default where the key is set.
+    :ivar small: its cheap model, for little things; empty where there is none to rely on.
+    """
+
+    kind: ProviderKind
+    base_url: str | None = None
+    keys: tuple[str, ...] = ()
+    offered: tuple[str, ...] = ()
+    small: str = ""
+
+
+BUILT_IN: dict[str, BuiltIn] = {
+    "anthropic": BuiltIn(
+        "anthropic",
+        keys=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
+        offered=("claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-5-5"),
+        small="claude-haiku-5-5",
+    ),
+    "openai": BuiltIn(
+        "openai-responses",
+        keys=("OPENAI_API_KEY",),
+        offered=("gpt-6.2-sol", "gpt-6.2-astra", "gpt-6-luna"),
+        small="gpt-6-luna",
+    ),
+    "google": BuiltIn(
+        "openai-chat",
+        "https://generativelanguage.googleapis.com/v1beta/openai/",
+        ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        ("gemini-3.8-flash", "gemini-3.1-pro-preview"),
+        small="gemini-3.1-flash-lite",
+    ),
+    "openrouter": BuiltIn(
+        "openai-chat",
+        "https://openrouter.ai/api/v1",
+        ("OPENROUTER_API_KEY",),
+        ("anthropic/claude-sonnet-5.5", "openai/gpt-6.2-sol"),
+    ),
+    "ollama": BuiltIn("openai-chat", "http://localhost:11434/v1"),
+    "lmstudio": BuiltIn("openai-chat", "http://localhost:1234/v1"),
+}
+"""The built-in providers; the first one whose key is set is the default."""
+
+BASE_URLS: dict[ProviderKind, tuple[str, str]] = {
+    "anthropic": ("ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
+    "openai-responses": ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
+}
+"""The SDKs' variable for a base URL, and the URL without it."""
+
+
+@frozen
+class Endpoint:
+    """The address and credentials of a provider. Equal ones share a client.
+
+    :ivar name: the word before the slash in `provider/model`.
+    :ivar base_url: None where the configuration lacks it.
+    :ivar key: None where there is none.
+    :ivar token: for Anthropic, in place of a key.
+    :ivar headers: sent with every request.
+    :ivar key_hint: what to check when the key is refused, in the words of an error message.
+    :ivar required: whether a call without any key is refused here, before it is sent.
+    :ivar script: for `scripted`.
+    """
+
+    name: str
+    kind: ProviderKind
+    base_url: str | None = None
+    key: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    key_hint: str = ""
+    required: bool = False
+    script: Path | None = None
+
+    @property
+    def host(self) -> str:
+        """Host and port, without anything secret that may stand around them."""
+        return urlsplit(self.base_url or "").netloc.rpartition("@")[2]
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Texts that no message may contain."""
+        return tuple({text for text in (self.key, self.token, *self.headers.values()) if text})
+
+    def check_key(self) -> None:
+        """Refuse a key that is missing or that no header can carry.
+
+        :raises ModelAuthError: says what to set.
+        """
+        key = self.key or self.token
+        if self.required and not key:
+            raise ModelAuthError(
+                f"No key for {self.name}: run `acp-agent login {self.name}`, or set {self.key_hint} and start the agent"
+                " again."
+            )
+        check_key(self.name, key, self.key_hint)
+
+
+def check_key(provider: str, key: str | None, hint: str) -> None:
+    """Refuse a key that no header can carry.
+
+    :param hint: the variable that holds the key, or in words where it is from.
+    :raises ModelAuthError: it has a line break, another control character or one outside ASCII in it.
+    """
+    if key is not None and not (key.isascii() and key.isprintable()):
+        is_variable = hint.isidentifier()
+        advice = f"Set {hint} to" if is_variable else f"Check {hint}: it should be"
+        raise ModelAuthError(
+            f"The key for {provider} cannot be sent: there is a line break, a typographic quote or another character in"
+            f" it that no key has. {advice} the key alone{' and start the agent again' if is_variable else ''}."
+        )
+
+
+def is_base_url(url: str, *, secrets: bool = False) -> bool:
+    """Return whether a text is an http or https URL.
+
+    :param secrets: whether a user and a password may stand in it.
+    """
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    return good and (secrets or "@" not in parts.netloc)
 
 
 def key_variables(settings: Settings) -> frozenset[str]:
@@ -26,7 +156,7 @@ def key_variables(settings: Settings) -> frozenset[str]:
 
 @frozen
 class Place:
-    """Where a provider's requests go.
+    """A provider as shown to the user.
 
     :ivar api: whose API it speaks.
     :ivar base_url: None where the configuration lacks it.
@@ -52,43 +182,70 @@ class Places:
     """
 
     def __init__(self, settings: Settings, env: Mapping[str, str], access: ModelAccess) -> None:
-        self._settings = settings
+        self._settings = settings.providers
         self._env = env
         self._access = access
+        self._known = BUILT_IN | {name: _corrected(name, given) for name, given in settings.providers.items()}
+
+    def names(self) -> list[str]:
+        """Return the name of every provider, the built-in ones first."""
+        return list(self._known)
+
+    def kind(self, name: str) -> ProviderKind:
+        """Return whose API a provider speaks; for an unknown name, the usual one."""
+        return self._known[name].kind if name in self._known else "openai-chat"
 
     def all(self) -> tuple[Place, ...]:
-        """Every provider that is asked over the network.
+        """Return every provider that is asked over the network.
 
         :raises ConfigError: a base URL in the environment is none.
         """
-        return tuple(self._place(name) for name in self.names() if self.kind(name) != "scripted")
+        return tuple(self._place(name) for name, known in self._known.items() if known.kind != "scripted")
 
-    def reach(self, provider: str) -> Reach:
-        """Where a provider is, and as whom it is asked.
+    def endpoint(self, name: str) -> Endpoint:
+        """Return where a provider is, and as whom it is asked.
 
         :raises ConfigError: there is no such provider, its base URL is none, the editor has turned it off, or it has to
             have a key, which none but the file of keys could have, and that cannot be understood.
         """
-        if provider not in self._settings.providers and provider not in BUILT_IN:
+        if name not in self._known:
             known = ", ".join(self.names())
-            raise ConfigError(f"there is no provider {provider!r}; known are {known}. Others go under `providers`")
-        if self._access.is_disabled(provider):
+            raise ConfigError(f"there is no provider {name!r}; known are {known}. Others go under `providers`")
+        if self._access.is_disabled(name):
             raise ConfigError(
-                f"the editor has turned the provider {provider} off; choose another model, or turn it on there"
+                f"the editor has turned the provider {name} off; choose another model, or turn it on there"
             )
-        return self._reach(provider)
-
-    def names(self) -> list[str]:
-        """Every provider's, the built-in ones first."""
-        return list(dict.fromkeys([*BUILT_IN, *self._settings.providers]))
-
-    def kind(self, name: str) -> ProviderKind:
-        """Whose API it speaks; of a provider that is none, the usual one."""
-        settings, built_in = self._settings.providers.get(name), BUILT_IN.get(name)
-        return (settings.kind if settings else None) or (built_in.kind if built_in else "openai-chat")
+        kind = self.kind(name)
+        if (route := self._access.route(name)) is not None:
+            # Neither the user's keys nor the user's headers: the place is not the one that they are meant for.
+            hint = "the headers that the editor sends with its requests"
+            return Endpoint(name, kind, route.base_url, headers=route.headers, key_hint=hint)
+        variables, found, stored = self._known[name].keys, self.variable(name), None
+        hint = found or " or ".join(variables) or "its headers"
+        if found is None:
+            try:
+                stored = self._access.key(name)
+            except ConfigError:
+                if variables:
+                    raise
+                hint = f"{hint}, and the stored keys, which cannot be read (`acp-agent doctor` says why)"
+        value = self._env.get(found, "").strip() if found else stored
+        is_token = kind == "anthropic" and found in variables[1:]
+        settings = self._settings.get(name) or ProviderSettings(name)
+        return Endpoint(
+            name,
+            kind,
+            self._base_url(name),
+            key=None if is_token else value,
+            token=value if is_token else None,
+            headers=settings.headers,
+            key_hint=f"the key that `acp-agent login {name}` has stored" if stored else hint,
+            required=bool(variables),
+            script=settings.script,
+        )
 
     def is_usable(self, name: str) -> bool:
-        """Whether a provider that has to have a key can be asked, as far as is known here."""
+        """Return whether a provider that has to have a key can be asked, as far as is known here."""
         if self._access.is_disabled(name):
             return False
         if self._access.route(name) or self.variable(name):
@@ -99,86 +256,52 @@ class Places:
             return False
 
     def local_url(self, name: str) -> str | None:
-        """Base URL of a server that wants no key, as local ones do."""
+        """Return the base URL of a server that wants no key, as local ones do."""
         place = self._place(name)
         local = self.kind(name) == "openai-chat" and not place.keyed and place.enabled
         return place.base_url if local else None
 
     def key_variables(self) -> dict[str, tuple[str, ...]]:
-        """By provider, the environment variables in which its key is looked for; none where it needs no key."""
-        return {name: self._variables(name) for name in self.names()}
+        """Return by provider the environment variables that may hold its key; none where it needs no key."""
+        return {name: known.keys for name, known in self._known.items()}
 
     def has_stored_key(self, provider: str) -> bool:
-        """Whether `acp-agent login` has stored one for it.
+        """Return whether `acp-agent login` has stored one for it.
 
         :raises ConfigError: the file of keys cannot be understood.
         """
         return self._access.has_key(provider)
 
+    def variable(self, name: str) -> str | None:
+        """Return the first of a provider's variables that has a key in it."""
+        variables = self._known[name].keys if name in self._known else ()
+        return next((each for each in variables if self._env.get(each, "").strip()), None)
+
     def _place(self, name: str) -> Place:
-        route, kind = self._access.route(name), self.kind(name)
-        own = None if route is not None else self._base_url(name) or BASE_URLS.get(kind, ("", None))[1]
+        route, known = self._access.route(name), self._known[name]
         return Place(
             name,
-            "anthropic" if kind == "anthropic" else "openai",
-            own if route is None else route.base_url,
-            bool(self._variables(name)),
+            "anthropic" if known.kind == "anthropic" else "openai",
+            self._base_url(name) if route is None else route.base_url,
+            bool(known.keys),
             not self._access.is_disabled(name),
             self.variable(name),
         )
 
-    def _variables(self, name: str) -> tuple[str, ...]:
-        """Those that may hold its key."""
-        settings, built_in = self._settings.providers.get(name), BUILT_IN.get(name)
-        if settings is not None and settings.api_key_env:
-            return (settings.api_key_env,)
-        return built_in.keys if built_in else ()
-
-    def variable(self, name: str) -> str | None:
-        """The first variable with a key in it."""
-        return next((each for each in self._variables(name) if self._value(each)), None)
-
-    def _value(self, variable: str) -> str | None:
-        """What it says, without the white space that copying leaves around a key; None where it says nothing."""
-        return self._env.get(variable, "").strip() or None
-
     def _base_url(self, name: str) -> str | None:
-        """None leaves it to the SDK, or is wrong."""
-        settings, built_in = self._settings.providers.get(name), BUILT_IN.get(name)
-        url = (settings.base_url if settings else None) or (built_in.base_url if built_in else None)
-        if url is None and (found := BASE_URLS.get(self.kind(name))):
-            variable, default = found
-            return check_base_url(self._env.get(variable), variable, default)
+        known = self._known[name]
+        if known.base_url is not None or known.kind not in BASE_URLS:
+            return known.base_url
+        variable, default = BASE_URLS[known.kind]
+        url = self._env.get(variable) or default
+        if not is_base_url(url, secrets=True):
+            # Without the value, as a password may stand in it.
+            raise ConfigError("should be an http or https URL, such as https://gateway.example/v1", source=variable)
         return url
 
-    def _reach(self, name: str) -> Reach:
-        settings = self._settings.providers.get(name) or ProviderSettings(name)
-        route, kind = self._access.route(name), self.kind(name)
-        if route is not None:
-            # Neither the user's keys nor the user's headers: the place is not the one that they are meant for.
-            hint = "the headers that the editor sends with its requests"
-            return Reach(name, kind, route.base_url, headers=route.headers, hint=hint, source="the editor's")
-        variables, found = self._variables(name), self.variable(name)
-        hint = found or " or ".join(variables) or "its headers"
-        stored: str | None = None
-        if found is None:
-            try:
-                stored = self._access.key(name)
-            except ConfigError:
-                if variables:
-                    raise
-                hint = f"{hint}, and the stored keys, which cannot be read (`acp-agent doctor` says why)"
-        token = self._value(found) if found in variables[1:] and kind == "anthropic" else None
-        return Reach(
-            name,
-            kind,
-            self._base_url(name),
-            key=stored or (self._value(found) if found and token is None else None),
-            token=token,
-            headers=settings.headers,
-            hint=f"the key that `acp-agent login {name}` has stored" if stored else hint,
-            source="stored" if stored else found or "none",
-            required=bool(variables),
-            ambient=kind == "anthropic" and name in BUILT_IN and not settings.api_key_env,
-            script=settings.script,
-        )
+
+def _corrected(name: str, given: ProviderSettings) -> BuiltIn:
+    """Return what is known of a provider, with the user's settings in place of what is built in."""
+    known = BUILT_IN.get(name) or BuiltIn("openai-chat")
+    keys = (given.api_key_env,) if given.api_key_env else known.keys
+    return replace(known, kind=given.kind or known.kind, base_url=given.base_url or known.base_url, keys=keys)

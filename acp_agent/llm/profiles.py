@@ -1,22 +1,13 @@
-"""What is known of models before any of them is asked: windows, prices, images, thinking.
+"""The built-in table of models: windows, prices, images, thinking.
 
-A table, matched by the longest prefix of the model's id, so that dated ids find their family. The user's configuration
-comes in as data. Prices are US dollars for a million tokens at the standard tier, as of November 2026; a
-request in a long-context tier costs more than `cost` says. Knows no provider and no network.
-
-Images and bytes of a request, from the providers' pages on images: Claude takes 100 images with a window of 200,000
-tokens and 600 with a larger one, in 32 MB; OpenAI 500 in 50 MB (its page says 1,500 in 512 MB since 2026, but gateways
-and older models keep to the lower ones); Gemini 3,600 in 20 MB of inline data. Each megabyte is 10^6 bytes here.
-
-One image, from the same pages: Claude reads 1,568 pixels of the longer side, its newer models more, and refuses above
-8,000, or above 2,000 where a request has more than 20 images; 5 MB wherever it is served. OpenAI fits an image into a
-square of 2,048. Gemini reads up to 3,072, and no GIF. Sounds: OpenAI's audio models and Gemini, over Chat Completions,
-as WAV or MP3.
+A table, matched by the longest prefix of the model's id, so that dated ids find their family. Prices are US dollars for
+a million tokens at the standard tier, as of November 2026; a request in a long-context tier costs more. The limits of
+images are the lower ones of the providers' pages, to which gateways and older models keep.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Literal, TypeAlias
 
 from acp_agent.config.settings import ModelSettings
@@ -29,15 +20,9 @@ ThinkingKind: TypeAlias = Literal["none", "budget", "adaptive", "adaptive-defaul
 
 DEFAULT_WINDOW = 128_000
 DEFAULT_MAX_OUTPUT = 8_192
-DEFAULT_MAX_IMAGES = 20
-DEFAULT_MAX_REQUEST_BYTES = 20_000_000
-DEFAULT_IMAGE_EDGE = 2_048
-DEFAULT_IMAGE_CHARACTERS = 5_000_000
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _K = 1_000
 _M = 1_000_000
-_EXTENDED = "[1m]"
-"""What is put behind the id of a Claude model for the window of a million tokens, here as in other agents."""
 
 
 @frozen
@@ -52,13 +37,13 @@ class Prices:
 
 @frozen
 class ModelProfile:
-    """What is known of a model.
+    """The properties of a model.
 
     :ivar context_window: tokens of the whole window.
     :ivar max_output_tokens: most tokens of one answer, thinking included.
     :ivar images: whether it reads images.
     :ivar audio: whether it takes sounds, where its provider's API has them.
-    :ivar thinking: how it is told to think.
+    :ivar thinking: how the request tells it to think.
     :ivar least_effort: for `effort`: the value nearest to not thinking at all.
     :ivar prices: None where unknown.
     :ivar listed: whether the table knows the model.
@@ -78,54 +63,38 @@ class ModelProfile:
     least_effort: str = "low"
     prices: Prices | None = None
     listed: bool = True
-    max_images: int = DEFAULT_MAX_IMAGES
-    max_request_bytes: int = DEFAULT_MAX_REQUEST_BYTES
-    image_edge: int = DEFAULT_IMAGE_EDGE
-    image_characters: int = DEFAULT_IMAGE_CHARACTERS
+    max_images: int = 20
+    max_request_bytes: int = 20_000_000
+    image_edge: int = 2_048
+    image_characters: int = 5_000_000
     image_types: frozenset[str] = IMAGE_TYPES
 
     def with_settings(self, settings: ModelSettings | None) -> ModelProfile:
-        """This profile with what the user knows: limits of answers and prices in place of the table's, the window only
-        where the table has none."""
+        """Return this profile with the user's corrections: output limit and prices replace the table's, the window only
+        if the table has none."""
         if settings is None:
             return self
-        given = settings.prices
-        prices = self.prices
+        given, prices = settings.prices, self.prices
         if prices is not None or given.input is not None:
-            base = prices or Prices(0.0, given.input or 0.0, given.input or 0.0, 0.0)
-            prices = Prices(
-                base.input if given.input is None else given.input,
-                base.cached_input if given.cached_input is None else given.cached_input,
-                base.cache_write if given.cache_write is None else given.cache_write,
-                base.output if given.output is None else given.output,
-            )
+            prices = prices or Prices(0.0, given.input or 0.0, given.input or 0.0, 0.0)
+            said = {each.name: getattr(given, each.name) for each in fields(Prices)}
+            prices = replace(prices, **{name: value for name, value in said.items() if value is not None})
         window = self.context_window if self.listed else settings.context_window or self.context_window
-        return replace(
-            self,
-            context_window=window,
-            max_output_tokens=settings.max_output_tokens or self.max_output_tokens,
-            prices=prices,
-        )
+        output = settings.max_output_tokens or self.max_output_tokens
+        return replace(self, context_window=window, max_output_tokens=output, prices=prices)
 
     def priced(self, usage: Usage) -> Usage:
-        """`usage` with its cost, where the prices are known."""
-        if self.prices is None or usage.cost is not None:
+        """Return `usage` with its cost in US dollars, where the prices are known."""
+        prices = self.prices
+        if prices is None or usage.cost is not None:
             return usage
-        return replace(usage, cost=cost(usage, self.prices))
-
-
-def cost(usage: Usage, prices: Prices) -> float:
-    """US dollars of one model call."""
-    return (
-        usage.input_tokens * prices.input
-        + usage.cache_read_tokens * prices.cached_input
-        + usage.cache_write_tokens * prices.cache_write
-        + usage.output_tokens * prices.output
-    ) / 1_000_000
+        read = usage.input_tokens * prices.input + usage.cache_read_tokens * prices.cached_input
+        written = usage.cache_write_tokens * prices.cache_write + usage.output_tokens * prices.output
+        return replace(usage, cost=(read + written) / 1_000_000)
 
 
 def profile(model: str) -> ModelProfile:
-    """The table's entry of a model, or the cautious default.
+    """Return the table's entry of a model, or the cautious default.
 
     :param model: the provider's id; what stands before a slash in it (`anthropic/claude…` at a router) is passed over.
     """
@@ -135,40 +104,19 @@ def profile(model: str) -> ModelProfile:
     best = max((prefix for prefix in _TABLE if name.startswith(prefix)), key=len, default=None)
     if best is None:
         return ModelProfile(listed=False)
-    found = _TABLE[best]
-    if is_extended(model):
-        return replace(found, context_window=_M, max_images=_claude_images(_M))
-    return found
+    return _TABLE[best]
 
 
-def is_extended(model: str) -> bool:
-    """Whether an id asks for a Claude model's window of a million tokens."""
-    name = model.rpartition("/")[2].lower()
-    return name.startswith("claude") and name.endswith(_EXTENDED)
-
-
-def api_id(model: str) -> str:
-    """The id by which the model's API knows it."""
-    return model[: -len(_EXTENDED)] if is_extended(model) else model
-
-
-def _claude_images(window: int) -> int:
-    return 100 if window <= 200 * _K else 600
-
-
-def _claude(
-    window: int, output: int, thinking: ThinkingKind, price_in: float, price_out: float, write: float | None = None
-) -> ModelProfile:
-    prices = Prices(price_in, price_in * 0.1, price_in * 1.25 if write is None else write, price_out)
-    images = _claude_images(window)
+def _claude(window: int, output: int, thinking: ThinkingKind, price_in: float, price_out: float) -> ModelProfile:
+    small = window <= 200 * _K
     return ModelProfile(
         window,
         output,
         thinking=thinking,
-        prices=prices,
-        max_images=images,
+        prices=Prices(price_in, price_in * 0.1, price_in * 1.25, price_out),
+        max_images=100 if small else 600,
         max_request_bytes=32_000_000,
-        image_edge=1_568 if window <= 200 * _K else 2_000,
+        image_edge=1_568 if small else 2_000,
     )
 
 
@@ -187,15 +135,13 @@ def _openai(
     )
 
 
-def _gemini(price_in: float, cached: float, price_out: float, output: int = 65_536) -> ModelProfile:
-    thinking: ThinkingKind = "effort" if output > 8_192 else "none"
-    prices = Prices(price_in, cached, price_in, price_out)
+def _gemini(price_in: float, cached: float, price_out: float) -> ModelProfile:
     return ModelProfile(
         1_048_576,
-        output,
+        65_536,
         audio=True,
-        thinking=thinking,
-        prices=prices,
+        thinking="effort",
+        prices=Prices(price_in, cached, price_in, price_out),
         max_images=3_600,
         image_edge=3_072,
         image_types=IMAGE_TYPES - {"image/gif"},
@@ -208,11 +154,7 @@ _GPT6 = (1_050 * _K, 128 * _K)
 _TABLE: dict[str, ModelProfile] = {
     # Anthropic
     "claude-": _claude(200 * _K, 64 * _K, "none", 3, 15),
-    "claude-3-haiku": _claude(200 * _K, 4_096, "none", 0.25, 1.25),
-    "claude-3-opus": _claude(200 * _K, 4_096, "none", 15, 75),
-    "claude-3-5-haiku": _claude(200 * _K, 8_192, "none", 0.8, 4),
-    "claude-3-5-sonnet": _claude(200 * _K, 8_192, "none", 3, 15),
-    "claude-3-7-sonnet": _claude(200 * _K, 64 * _K, "budget", 3, 15),
+    "claude-3-": _claude(200 * _K, 4_096, "none", 0.8, 4),
     "claude-opus-4": _claude(200 * _K, 32 * _K, "budget", 15, 75),
     "claude-opus-4-5": _claude(200 * _K, 64 * _K, "budget", 5, 25),
     "claude-opus-4-6": _claude(_M, 128 * _K, "adaptive", 5, 25),
@@ -276,8 +218,6 @@ _TABLE: dict[str, ModelProfile] = {
     "o4-mini": _openai(200 * _K, 100 * _K, 1.1, 0.275, 4.4, "low"),
     # Google
     "gemini-": replace(_gemini(0, 0, 0), prices=None),
-    "gemini-2.0-flash": _gemini(0.1, 0.025, 0.4, 8_192),
-    "gemini-2.0-flash-lite": _gemini(0.075, 0.075, 0.3, 8_192),
     "gemini-2.5-pro": _gemini(1.25, 0.125, 10),
     "gemini-2.5-flash": _gemini(0.3, 0.03, 2.5),
     "gemini-2.5-flash-lite": _gemini(0.1, 0.01, 0.4),

@@ -1,4 +1,4 @@
-"""What every model provider offers: the request, the events of a streamed answer, and the `Provider` Protocol."""
+"""The interface of model providers: the request, the events of a streamed answer, and the `Provider` Protocol."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from acp_agent.frozen import frozen
 
 @frozen
 class ToolDefinition:
-    """A tool as the model is told of it; `input_schema` is a JSON Schema of type object."""
+    """A tool as the model sees it; `input_schema` is a JSON Schema of type object."""
 
     name: str
     description: str
@@ -63,8 +63,9 @@ class ThinkingDelta:
 
 @frozen
 class Retrying:
-    """The call failed before anything was shown and is tried again after `delay` seconds.
+    """The call failed before anything was shown and is tried again.
 
+    :ivar delay: seconds until then; 0 where the request is sent at once without what the provider refused in it.
     :ivar answered: the provider did answer, with a status that says so.
     """
 
@@ -75,23 +76,21 @@ class Retrying:
 
 
 @frozen
-class Resent:
-    """The provider refused the request for something in it that can be left out, and is sent it at once without."""
-
-
-@frozen
 class Answered:
     """The answer is complete; always the last event of a stream that did not raise.
 
     Tool call ids in `parts` are the provider's own, which may repeat; the turn gives each call an id of ours.
+
+    :ivar compacted: the conversation as the provider compacted it, where it was asked to.
     """
 
     parts: tuple[AssistantPart, ...]
     stop_reason: StopReason
     usage: Usage
+    compacted: CompactedBlock | None = None
 
 
-ModelEvent: TypeAlias = TextDelta | ThinkingDelta | Retrying | Resent | Answered
+ModelEvent: TypeAlias = TextDelta | ThinkingDelta | Retrying | Answered
 
 
 @frozen
@@ -99,7 +98,7 @@ class Compacted:
     """What a provider made of a conversation.
 
     :ivar block: goes into the first message of the new context. Its `text` is the summary where the provider lets it be
-        read; it is empty where the provider keeps it encrypted, and whoever asked has to put a text there.
+        read; it is empty where the provider keeps it encrypted, and the caller has to put a text there.
     :ivar usage: tokens of the compaction itself. They say nothing of the size of the context, old or new.
     """
 
@@ -107,19 +106,8 @@ class Compacted:
     usage: Usage
 
 
-class CompactedNothing(Exception):  # noqa: N818 - not for users: the cause of an error that is
-    """The `__cause__` of an error of `NativeCompaction.compact` where the provider answered, and charged for it.
-
-    :param usage: tokens of the answer.
-    """
-
-    def __init__(self, usage: Usage) -> None:
-        self.usage = usage
-        super().__init__("an answer without a compaction")
-
-
 class Provider(Protocol):
-    """A place where models answer."""
+    """A model provider."""
 
     @property
     def name(self) -> str:
@@ -140,7 +128,7 @@ class Provider(Protocol):
         ...
 
     def context_window(self, model: str) -> int | None:
-        """Tokens of the model's window, as far as the provider has said by now; see `learn_window`.
+        """Return the tokens of the model's window, as far as the provider has said by now; see `learn_window`.
 
         :raises ConfigError: a script is missing or wrong.
         """
@@ -152,12 +140,10 @@ class Provider(Protocol):
         ...
 
     async def count_tokens(self, request: ModelRequest) -> int | None:
-        """Tokens of a request's input, as the provider counts them; None where it does not count, or does not say so
-        within ten seconds. Never raises a `ModelError`."""
-        ...
+        """Return the provider's count of a request's input tokens; None if it has no count within ten seconds.
 
-    async def models(self) -> tuple[str, ...]:
-        """Ids of the models on offer, where the provider lists them; empty when it cannot be asked."""
+        Never raises a `ModelError`.
+        """
         ...
 
     async def aclose(self) -> None:
@@ -187,8 +173,7 @@ class NativeCompaction(Protocol):
             OpenAI takes none, so that they are passed over there.
         :param again: called before the provider is asked once more; what it raises ends the compaction.
         :raises ContextOverflowError: the conversation, or with it the prompt for the summary, does not fit the window.
-        :raises ModelRequestError: the model cannot be compacted with, or no summary came of it. Where tokens were
-            charged all the same, its `__cause__` is a `CompactedNothing`.
+        :raises ModelRequestError: the model cannot be compacted with, or no summary came of it.
         :raises ModelError: as `Provider.stream` does; failures that pass are tried again.
         """
         ...

@@ -1,32 +1,34 @@
-"""Which provider a model's name means, and what is known of the model: the one door to this room.
+"""Lookup of `provider/model`: the provider's client, and the properties of the model.
 
-`provider/model` is split at the first slash. Built-in providers need only a key, in the environment or stored; the
-user's configuration adds others or corrects them, and the editor may send one's requests elsewhere or turn it off.
-Makes each provider once, and again where it is reached in another way; loads no SDK until one is used. Knows no
-sessions.
+The name is split at the first slash. A client is created once, and again when its address or key has changed. No SDK is
+loaded before the first model call.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import anyio
 
-from acp_agent.config.checks import unknown_provider
-from acp_agent.config.settings import Settings, is_model_name
+from acp_agent.config.forms import is_model_name
+from acp_agent.config.load import unknown_provider
+from acp_agent.config.settings import Settings
 from acp_agent.errors import AgentError, ConfigError, ModelAuthError
 from acp_agent.frozen import frozen
-from acp_agent.llm import probe
-from acp_agent.llm.builtin import BUILT_IN
 from acp_agent.llm.credentials import ModelAccess
-from acp_agent.llm.lending import Lent, lent
-from acp_agent.llm.making import Reach, load_adapter, make_provider
-from acp_agent.llm.places import Places
+from acp_agent.llm.local import list_models
+from acp_agent.llm.places import BASE_URLS, BUILT_IN, Endpoint, Places
 from acp_agent.llm.profiles import ModelProfile, profile
 from acp_agent.llm.provider import Provider
+
+if TYPE_CHECKING:
+    from acp_agent.llm.client import ModelClient
+    from acp_agent.llm.scripted import ScriptedProvider
 
 NO_MODEL = (
     "No model is configured. Run `acp-agent login`, set ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or"
@@ -41,6 +43,8 @@ BUILT_IN_PROVIDERS = tuple(BUILT_IN)
 
 _PRICED = frozenset({"anthropic", "openai", "google", "openrouter"})
 """Who charges what the table says; elsewhere a model of the same name is free, or has a price of its own."""
+
+_log = logging.getLogger(__name__)
 
 
 @frozen
@@ -72,30 +76,27 @@ class Registry:
         self._env = env
         self._access = access or ModelAccess()
         self.places = Places(settings, env, self._access)
-        self._providers: dict[str, tuple[Reach, Lent]] = {}
-        self._retired: list[Lent] = []
-        # Of the table and the settings alone, and neither is ever another one here.
+        # Where a key or a route has changed, a request may still be answered over the client's connections.
+        self._providers: list[tuple[Endpoint, ModelClient | ScriptedProvider]] = []
         self._profiles: dict[str, ModelProfile] = {}
         self._local: tuple[float, tuple[str, ...]] | None = None
 
     def version(self) -> Hashable:
-        """What is another one when the providers are reached in another way; see `ModelAccess.version`."""
+        """Return a value that differs once a key or a route changed; see `ModelAccess.version`."""
         return self._access.version()
 
     async def unlock(self, model: str) -> None:
-        """Have the key of a model's provider at hand, where it is the keyring's, and let go of providers that are
-        reached in another way by now. To be done before `resolve`; a name that is none needs nothing."""
+        """Read the key of a model's provider from the keyring, where it is there. To be done before `resolve`; a name
+        that is none needs nothing."""
         provider = model.partition("/")[0]
         if self.places.variable(provider) is None and self._access.route(provider) is None:
             with suppress(ConfigError):  # `resolve` says so, where the key is needed
                 await self._access.fetch(provider)
-        while self._retired:
-            await self._retired.pop().retire()
 
     def resolve(self, model: str) -> ResolvedModel:
-        """The provider of `provider/model`.
+        """Return the provider of `provider/model`.
 
-        :raises ConfigError: the name has another form; or see `Places.reach`.
+        :raises ConfigError: the name has another form; or see `Places.endpoint`.
         """
         if not is_model_name(model):
             raise ConfigError(
@@ -107,7 +108,7 @@ class Registry:
         return ResolvedModel(model, provider, model_id, known, window)
 
     def unusable(self, model: str) -> str:
-        """Why a text is no `provider/model` of a provider that is built in or configured; empty where it is one.
+        """Return why a text is no `provider/model` of a provider that is built in or configured; empty where it is one.
 
         What models the provider has is not asked.
         """
@@ -116,35 +117,29 @@ class Registry:
         return unknown_provider(model, self.places.names())
 
     def profile(self, model: str) -> ModelProfile:
-        """What is known of `provider/model` without asking anybody, the user's corrections included."""
-        known = self._profiles.get(model)
-        if known is None:
-            known = self._profiles[model] = self._profile(model)
-        return known
-
-    def _profile(self, model: str) -> ModelProfile:
-        provider, _, name = model.partition("/")
-        known = profile(name)
-        if provider not in _PRICED:
-            known = replace(known, prices=None)
-        if self.places.kind(provider) != "openai-chat":
-            known = replace(known, audio=False)
-        known = known.with_settings(self._settings.models.get(model))
-        return replace(
-            known,
-            context_window=self._settings.context_window or known.context_window,
-            max_output_tokens=self._settings.max_output_tokens or known.max_output_tokens,
-        )
+        """Return what is known of `provider/model` without asking anybody, the user's corrections included."""
+        if model not in self._profiles:
+            provider, _, name = model.partition("/")
+            known = profile(name)
+            if provider not in _PRICED:
+                known = replace(known, prices=None)
+            if self.places.kind(provider) != "openai-chat":
+                known = replace(known, audio=False)
+            known = known.with_settings(self._settings.models.get(model))
+            self._profiles[model] = replace(
+                known,
+                context_window=self._settings.context_window or known.context_window,
+                max_output_tokens=self._settings.max_output_tokens or known.max_output_tokens,
+            )
+        return self._profiles[model]
 
     def context_window(self, model: str) -> int:
-        """Tokens of the whole window: what the provider has said by now (see `learn_window`), else the table, else the
-        model's settings, else a guess.
-
-        `context_window` of the settings as a whole goes before all of them.
+        """Return the tokens of the whole window: `context_window` of the settings, else what the provider has said by
+        now (see `learn_window`), else the table, else the model's settings, else a guess.
 
         :raises ConfigError: see `resolve`.
         """
-        return self._settings.context_window or self.resolve(model).window
+        return self.resolve(model).window
 
     async def learn_window(self, model: str) -> None:
         """Let the provider say how large the window is, where that counts; see `Provider.learn_window`.
@@ -157,7 +152,7 @@ class Registry:
             await resolved.provider.learn_window(resolved.id)
 
     async def default_model(self) -> str | None:
-        """The model for a session that names none; None where there is nothing to choose (see `no_model`)."""
+        """Return the model for a session that names none; None where there is nothing to choose (see `no_model`)."""
         if self._settings.model:
             return self._settings.model
         for name, built_in in BUILT_IN.items():
@@ -166,7 +161,7 @@ class Registry:
         return next((model for model in await self._local_models() if model.startswith("ollama/")), None)
 
     def no_model(self) -> AgentError:
-        """Why there is no default model, and what to do."""
+        """Return why there is no default model, and what to do."""
         try:
             self._access.has_key("")
         except ConfigError as error:
@@ -174,7 +169,7 @@ class Registry:
         return ModelAuthError(NO_MODEL)
 
     def small_model(self, model: str) -> str | None:
-        """The cheap model for little things beside a conversation: the user's choice, else that of the same provider.
+        """Return the cheap model for little things in a conversation: the user's choice, else the provider's own.
 
         A provider that was sent to another address is another one: a gateway or a local server has what models it has.
 
@@ -189,10 +184,11 @@ class Registry:
             return None
         if self._access.route(provider) is not None or self._access.is_disabled(provider):
             return None
-        return None if self._env.get(built_in.elsewhere, "").strip() else f"{provider}/{built_in.small}"
+        elsewhere, _ = BASE_URLS.get(built_in.kind, ("", ""))
+        return None if self._env.get(elsewhere, "").strip() else f"{provider}/{built_in.small}"
 
     async def available_models(self) -> tuple[str, ...]:
-        """Models for a picker, the default first; never waits on the network for longer than half a second."""
+        """Return models for a picker, the default first; never waits on the network for longer than half a second."""
         models: dict[str, None] = {}
         if default := await self.default_model():
             models[default] = None
@@ -207,38 +203,49 @@ class Registry:
         return tuple(model for model in models if not self._access.is_disabled(model.partition("/")[0]))
 
     def load(self, model: str) -> None:
-        """Load the adapter that a model's provider needs, without its SDK; run this in a thread. A name that is none
-        needs nothing."""
-        provider = model.partition("/")[0]
-        if provider in self.places.names():
-            load_adapter(self.places.kind(provider))
+        """Import what asks a model, without an SDK; run this in a thread. A name that is none needs nothing."""
+        if model.partition("/")[0] in self.places.names():
+            import acp_agent.llm.client  # pyright: ignore[reportUnusedImport]  # noqa: F401
 
     async def prewarm(self, model: str) -> None:
-        """Load what the model's provider needs for a call, except an SDK, in a worker thread.
+        """Import what a call to a model needs, except an SDK, in a worker thread.
 
         :raises ModelAuthError: there is no key for it.
         :raises ConfigError: see `resolve`.
         """
         await self.unlock(model)
-        self.resolve(model)
-        await self._providers[model.partition("/")[0]][1].prewarm()
+        await self._provider(model.partition("/")[0]).prewarm()
+
+    async def try_key(self, provider: str, key: str) -> bool:
+        """Ask a provider whether it takes a key, with one small request that costs nothing.
+
+        :returns: False where it has nothing to ask for, so that the key could not be tried.
+        :raises ModelAuthError: the key is refused, or no header can carry it.
+        :raises ModelError: no answer came that tells.
+        :raises ConfigError: see `Places.endpoint`; or a variable of the network is wrong.
+        """
+        endpoint = replace(self.places.endpoint(provider), key=key, token=None, key_hint="the key that you gave")
+        client = self._client(endpoint)
+        try:
+            return await client.takes_key()
+        finally:
+            await client.aclose()
 
     async def aclose(self) -> None:
         """Close the connections of all providers."""
-        providers = [*self._retired, *(provider for _, provider in self._providers.values())]
-        self._providers, self._retired = {}, []
-        for provider in providers:
+        providers, self._providers = self._providers, []
+        for _, provider in providers:
             await provider.aclose()
 
     async def _local_models(self) -> tuple[str, ...]:
-        """Models of local servers that answer at once, as `provider/model`; asked again after a minute."""
+        """Return the models of local servers that answer at once, as `provider/model`; asked again after a minute."""
         now = time.monotonic()
         if self._local is not None and now - self._local[0] < _LIST_SECONDS:
             return self._local[1]
         found: dict[str, tuple[str, ...]] = {}
 
         async def look(name: str, base_url: str) -> None:
-            found[name] = await probe.list_models(base_url) or ()
+            found[name] = await list_models(base_url) or ()
 
         servers = {name: url for name in self.places.names() if (url := self.places.local_url(name))}
         async with anyio.create_task_group() as tasks:
@@ -248,15 +255,26 @@ class Registry:
         self._local = (now, models)
         return models
 
-    def _provider(self, name: str) -> Lent:
-        reach, (made, provider) = self.places.reach(name), self._providers.get(name, (None, None))
-        if provider is None or reach != made:
-            if provider is not None:
-                self._retired.append(provider)
-
-            def profile_of(model: str) -> ModelProfile:
-                return self.profile(f"{name}/{model}")
-
-            provider = lent(make_provider(reach, profile_of))
-            self._providers[name] = (reach, provider)
+    def _provider(self, name: str) -> ModelClient | ScriptedProvider:
+        endpoint = self.places.endpoint(name)
+        for made, provider in self._providers:
+            if made == endpoint:
+                return provider
+        _log.info("the provider %s speaks %s; key: %s", name, endpoint.kind, endpoint.key_hint)
+        provider = self._make(endpoint)
+        self._providers.append((endpoint, provider))
         return provider
+
+    def _make(self, endpoint: Endpoint) -> ModelClient | ScriptedProvider:
+        if endpoint.kind == "scripted":
+            if endpoint.script is None:
+                raise ConfigError("needs `script: FILE`", key=f"providers.{endpoint.name}")
+            from acp_agent.llm.scripted import ScriptedProvider
+
+            return ScriptedProvider(endpoint.name, endpoint.script)
+        return self._client(endpoint)
+
+    def _client(self, endpoint: Endpoint) -> ModelClient:
+        from acp_agent.llm.client import make_client
+
+        return make_client(endpoint, lambda model: self.profile(f"{endpoint.name}/{model}"))

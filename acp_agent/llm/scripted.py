@@ -1,30 +1,8 @@
-"""A provider that plays a YAML script in place of a model: for demonstrations and for trying the agent without a key.
+"""A provider that plays a YAML script in place of a model, for demonstrations and for trying the agent without a key.
 
-The script is a list of scenes. Each has a `when` and the answers that it gives, one after the other:
-
-    name: A small repair                      # optional, for the message when nothing matches
-    context_window: 20000                     # optional, tokens
-    delay: 0.01                               # optional, seconds before each piece of text; 0 where not set
-    scenes:
-      - when: fix the failing test            # text in the prompt, in any case; or /a regular expression of RE2/
-        answers:
-          - thinking: The test says what is wrong.
-            text: I will look at the test first.
-            tool_calls:
-              - name: read
-                arguments: {path: test_a.py}
-          - text: Done.
-      - when: "*"                             # whatever no scene before it matches
-        answers: [{text: I only know one story.}]
-
-Which answer comes is decided from the request alone, so that an agent that was started anew goes on where it was. The
-newest user message chooses the scene: the first whose `when` is found in it. The number of answers since that message
-is the index in the scene. A scene with `after: N` matches only when at least N user messages came before the newest one
-(after a compaction the summary counts as one); `when` may be left out then.
-
-An answer has `text`, `thinking`, `tool_calls` (`name`, `arguments`), `stop` (a stop reason; where not set, `tool_use`
-with calls and else `end_turn`) and `usage` (`input`, `output`, `cache_read`, `cache_write`, in tokens). Without `usage`
-the tokens are estimated from the request, so that the context meter moves as with a model. Knows no sessions or tools.
+docs/models.md describes the script. The request alone determines the answer, so that a restarted agent continues where
+it was: the newest user message chooses the scene, the first whose `when` is found in it, and
+the number of answers since that message is the index in the scene.
 """
 
 from __future__ import annotations
@@ -33,14 +11,17 @@ import re
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated, Literal
 
 import anyio
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic_core import PydanticCustomError
 
 from acp_agent.config.document import DocumentError, parse_mapping, read_text, validate
 from acp_agent.conversation.messages import (
     AssistantMessage,
     AssistantPart,
-    StopReason,
+    JsonValue,
     Text,
     Thinking,
     ToolCall,
@@ -48,68 +29,95 @@ from acp_agent.conversation.messages import (
     UserMessage,
 )
 from acp_agent.errors import ConfigError
-from acp_agent.frozen import frozen
-from acp_agent.llm.parts import estimated_tokens, estimated_usage, request_length, user_parts
+from acp_agent.llm.parts import estimated_usage, user_parts
 from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, TextDelta, ThinkingDelta
-from acp_agent.patterns import Pattern
+from acp_agent.patterns import Pattern, PatternError, compile_pattern
 
-_PIECE = re.compile(r"\s*\S+\s*?(?=\s|$)|\s+")
+_Tokens = Annotated[int, Field(ge=0)]
 
 
-@frozen
-class Answer:
-    """One answer of a scene.
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    :ivar stop: None follows from the calls.
-    :ivar usage: None is estimated.
-    """
+
+class _Usage(_Section):
+    input: _Tokens
+    output: _Tokens
+    cache_read: _Tokens = 0
+    cache_write: _Tokens = 0
+
+
+class _Call(_Section):
+    name: Annotated[str, Field(min_length=1)]
+    arguments: dict[str, JsonValue] = {}
+
+
+class Answer(_Section):
+    """An item of `answers`."""
 
     text: str = ""
     thinking: str = ""
-    tool_calls: tuple[ToolCall, ...] = ()
-    stop: StopReason | None = None
-    usage: Usage | None = None
+    tool_calls: list[_Call] = []
+    stop: Literal["end_turn", "tool_use", "max_tokens", "refusal", "context_overflow", "pause_turn"] | None = None
+    usage: _Usage | None = None
 
 
-@frozen
-class Scene:
-    """What is said to a prompt.
+class _Scene(_Section):
+    """An item of `scenes`."""
 
-    :ivar when: None matches any prompt.
-    :ivar after: user messages that must have come before the prompt.
-    """
+    when: Annotated[str, Field(min_length=1)] | None = None
+    after: Annotated[int, Field(ge=0)] = 0
+    answers: Annotated[list[Answer], Field(min_length=1)]
+    _pattern: Pattern | None = PrivateAttr(default=None)
 
-    when: Pattern | None
-    answers: tuple[Answer, ...]
-    after: int = 0
+    @model_validator(mode="after")
+    def compiled(self) -> _Scene:
+        """Refuse a scene that does not say when it is played, or with a regular expression that is none."""
+        if self.when is None and not self.after:
+            raise PydanticCustomError("when", "needs `when: TEXT` (or `*`), `after: N`, or both")
+        try:
+            self._pattern = _compiled(self.when)
+        except PatternError as error:
+            raise PydanticCustomError("when", "{why}", {"why": str(error)}) from error
+        return self
+
+    def fits(self, prompt: str, before: int) -> bool:
+        """Return whether the scene is played.
+
+        :param before: messages of the user before the prompt.
+        """
+        return before >= self.after and (self._pattern is None or self._pattern.search(prompt) is not None)
 
 
-@frozen
-class Script:
-    """A whole script.
+class Script(_Section):
+    """The whole file."""
 
-    :ivar delay: seconds before each piece of text.
-    """
+    name: str | None = None
+    context_window: Annotated[int, Field(gt=0)] | None = None
+    delay: Annotated[float, Field(ge=0, le=5)] = 0.0
+    scenes: Annotated[list[_Scene], Field(min_length=1)]
 
-    name: str
-    scenes: tuple[Scene, ...]
-    context_window: int | None = None
-    delay: float = 0.0
+    def answer_to(self, request: ModelRequest, name: str) -> Answer:
+        """Return the answer to a request; where the script has none, one that says so.
 
-    def answer_to(self, request: ModelRequest) -> Answer:
-        """The answer to a request; where the script has none, one that says so."""
+        :param name: for a script that has none.
+        """
         prompts = [index for index, message in enumerate(request.messages) if isinstance(message, UserMessage)]
         newest = prompts[-1] if prompts else 0
-        prompt = request.messages[newest] if prompts else None
-        said = _text(prompt) if isinstance(prompt, UserMessage) else ""
+        prompt = request.messages[newest]
+        said = (
+            "\n".join(part.text for part in user_parts(prompt.parts, images=False) if isinstance(part, Text))
+            if isinstance(prompt, UserMessage)
+            else ""
+        )
         turn = sum(isinstance(message, AssistantMessage) for message in request.messages[newest:])
         for scene in self.scenes:
-            if len(prompts) - 1 >= scene.after and (scene.when is None or scene.when.search(said) is not None):
+            if scene.fits(said, len(prompts) - 1):
                 if turn < len(scene.answers):
                     return scene.answers[turn]
-                return Answer(f"(The script “{self.name}” has come to its end here.)")
+                return Answer(text=f"(The script “{self.name or name}” has come to its end here.)")
         first_line = said.strip().splitlines()[0][:80] if said.strip() else ""
-        return Answer(f"(The script “{self.name}” has no answer to “{first_line}”.)")
+        return Answer(text=f"(The script “{self.name or name}” has no answer to “{first_line}”.)")
 
 
 class ScriptedProvider:
@@ -120,14 +128,9 @@ class ScriptedProvider:
     """
 
     def __init__(self, name: str, path: Path) -> None:
-        self._name = name
+        self.name = name
         self._path = path
         self._script: Script | None = None
-
-    @property
-    def name(self) -> str:
-        """The word before the slash in `provider/model`."""
-        return self._name
 
     async def prewarm(self) -> None:
         """Read the script."""
@@ -139,7 +142,7 @@ class ScriptedProvider:
         :raises ConfigError: the script is missing or wrong; names file and line.
         """
         script = self._loaded()
-        answer = script.answer_to(request)
+        answer = script.answer_to(request, self._path.stem)
         for piece in _pieces(answer.thinking):
             await anyio.sleep(script.delay)
             yield ThinkingDelta(piece)
@@ -148,28 +151,25 @@ class ScriptedProvider:
             yield TextDelta(piece)
         parts: list[AssistantPart] = []
         if answer.thinking:
-            parts.append(Thinking(answer.thinking, self._name))
+            parts.append(Thinking(answer.thinking, self.name))
         if answer.text:
             parts.append(Text(answer.text))
-        parts += answer.tool_calls
+        parts += [ToolCall(f"call_{index}", call.name, call.arguments) for index, call in enumerate(answer.tool_calls)]
         stop = answer.stop or ("tool_use" if answer.tool_calls else "end_turn")
-        answered = Answered(tuple(parts), stop, answer.usage or Usage())
-        yield answered if answer.usage else replace(answered, usage=estimated_usage(request, answered))
+        answered, said = Answered(tuple(parts), stop, Usage()), answer.usage
+        usage = Usage(said.input, said.output, said.cache_read, said.cache_write) if said else None
+        yield replace(answered, usage=usage or estimated_usage(request, answered))
 
     def context_window(self, model: str) -> int | None:
         """See `Provider.context_window`; what the script says."""
         return self._loaded().context_window
 
     async def learn_window(self, model: str) -> None:
-        """See `Provider.learn_window`; nobody has to be asked."""
+        """See `Provider.learn_window`; the script says it."""
 
     async def count_tokens(self, request: ModelRequest) -> int | None:
-        """See `Provider.count_tokens`; what its answers say too where the script says nothing."""
-        return estimated_tokens(request_length(request))
-
-    async def models(self) -> tuple[str, ...]:
-        """See `Provider.models`; a script has one, named like its file."""
-        return (self._path.stem,)
+        """See `Provider.count_tokens`; there is no count."""
+        return None
 
     async def aclose(self) -> None:
         """Nothing is open."""
@@ -185,21 +185,24 @@ def load_script(path: Path) -> Script:
 
     :raises ConfigError: it is missing or wrong; names file, line and key.
     """
-    from acp_agent.llm.script_schema import ScriptFile
-
     try:
         text = read_text(path)
         if text is None:
             raise ConfigError("there is no such script; check `script` of the provider", source=str(path))
-        return validate(ScriptFile, parse_mapping(text)).script(path.stem)
+        return validate(Script, parse_mapping(text))
     except DocumentError as error:
         raise ConfigError(error.message, source=str(path), line=error.line, key=error.key) from error
 
 
 def _pieces(text: str) -> list[str]:
-    """A text word by word; joined they are the text."""
-    return _PIECE.findall(text)
+    """Return a text word by word; joined they are the text."""
+    return re.findall(r"\s*\S+\s*?(?=\s|$)|\s+", text)
 
 
-def _text(message: UserMessage) -> str:
-    return "\n".join(part.text for part in user_parts(message.parts, images=False) if isinstance(part, Text))
+def _compiled(when: str | None) -> Pattern | None:
+    """Return the pattern of `when`; None where anything fits."""
+    if when is None or when == "*":
+        return None
+    if len(when) > 2 and when[0] == when[-1] == "/":
+        return compile_pattern(when[1:-1], ignore_case=True, dot_all=True)
+    return compile_pattern(re.escape(when), ignore_case=True)

@@ -1,11 +1,12 @@
-"""The vocabulary of the Agent Client Protocol: one sub-room per protocol version, and what they share.
+"""The names and shapes of the Agent Client Protocol's messages: a folder per version, and what they share.
 
-Knows the names and shapes of messages, not how they travel (`acp_agent.jsonrpc`) nor what they do (`acp_agent.server`).
-Importing it costs nothing: pydantic is loaded by `wire` and by the models of a version, when they are used.
+Importing it costs nothing: pydantic is loaded with `wire` and the models of a version, when they are used.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
 from typing import TypeAlias
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
@@ -16,8 +17,18 @@ JsonObject: TypeAlias = "dict[str, JsonValue]"
 
 
 def as_object(value: JsonValue) -> JsonObject:
-    """The object that this is; an empty one where it is none, as what is read leniently asks for."""
+    """Return the value if it is an object, else an empty one: for what is read leniently."""
     return value if isinstance(value, dict) else {}
 
 
-__all__ = ["JsonObject", "JsonValue", "as_object"]
+def models_on_demand(package: str) -> Callable[[str], object]:
+    """Return the `__getattr__` (PEP 562) of a version's package, which loads pydantic and the models on first use."""
+
+    def load(name: str) -> object:
+        if name[:1].isupper():  # a model; anything else may be a sub-module that is not loaded yet
+            models = vars(import_module(f"{package}._models"))
+            if name in models:
+                return models[name]
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return load

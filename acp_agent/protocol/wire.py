@@ -1,7 +1,6 @@
-"""How a wire model reads and writes: names in camelCase, lenient where the schema asks for it, nothing invented.
+"""The base of the generated models, and how params and results are read with them.
 
-Owns the base class and the annotations that the generated models of every protocol version use, and the one way to
-bind params (`parse`) and to write a model (`dump`). Knows no message.
+Names are in camelCase on the wire, and reading is lenient where the schema asks for it.
 
 The schema marks properties that a reader should not be strict about (`x-deserialize-default-on-error`,
 `x-deserialize-skip-invalid-items`, `x-deserialize-default-on-null`): a client that is newer, or wrong in a detail,
@@ -11,7 +10,7 @@ is still understood. Everything else is strict: no number is read from a string.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Self, TypeVar, cast
 
 from pydantic import (
     BaseModel,
@@ -19,7 +18,6 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
-    OnErrorOmit,
     ValidationError,
     ValidatorFunctionWrapHandler,
     WrapValidator,
@@ -28,7 +26,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticUseDefault
 
 from acp_agent.errors import InvalidParamsError, ToolError
-from acp_agent.protocol import JsonObject, JsonValue
+from acp_agent.protocol import JsonValue
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -44,32 +42,15 @@ def _default_on_error(value: object, validate: ValidatorFunctionWrapHandler) -> 
         raise PydanticUseDefault from None
 
 
-def _empty_on_error(value: object, validate: ValidatorFunctionWrapHandler) -> object:
-    try:
-        return validate(value)
-    except ValidationError:
-        return []
-
-
 def _null_as_list(value: object) -> object:
     return [] if value is None else value
-
-
-def _null_as_map(value: object) -> object:
-    return {} if value is None else value
 
 
 Lenient = Annotated[T, WrapValidator(_default_on_error)]
 """`x-deserialize-default-on-error`: a value that cannot be read counts as the field's default."""
 
-LenientList = Annotated[list[OnErrorOmit[T]], WrapValidator(_empty_on_error)]
-"""The same with `x-deserialize-skip-invalid-items`, for a list that has to be there: bad items are dropped."""
-
 ListOrNull = Annotated[list[T], BeforeValidator(_null_as_list)]
 """`x-deserialize-default-on-null`: null counts as no items."""
-
-MapOrNull = Annotated[dict[str, T], BeforeValidator(_null_as_map)]
-"""`x-deserialize-default-on-null`: null counts as no entries."""
 
 Unsigned = Annotated[int, Field(ge=0)]
 
@@ -88,6 +69,23 @@ class WireModel(BaseModel):
     )
 
     meta: Lenient[dict[str, object] | None] = Field(default=None, alias="_meta")
+
+    @classmethod
+    def from_result(cls, result: JsonValue, method: str) -> Self:
+        """Read what the client answered to a tool; null counts as an empty object, since some editors send it for one.
+
+        :param method: the method that was asked for, for the error's text.
+        :raises ToolError: the answer cannot be used; names every property that is wrong.
+        """
+        found: JsonValue = {} if result is None else result
+        try:
+            return cls.model_validate(found)
+        except ValidationError as error:
+            wrong = explain(error, found, whole="the result")
+            raise ToolError(
+                f"The editor's answer to {method} cannot be used: {wrong}. "
+                "Tell the user, whose editor may be out of date."
+            ) from None
 
 
 def tag(key: str, named: frozenset[str], otherwise: str) -> Discriminator:
@@ -122,31 +120,6 @@ def parse(model: type[Model], params: JsonValue, method: str) -> Model:
         raise InvalidParamsError(f"{method}: {explain(error, found)}") from None
 
 
-def parse_result(model: type[Model], result: JsonValue, method: str) -> Model:
-    """Bind what the client answered to a tool; null counts as an empty object, since some editors send it for one.
-
-    :param method: the method that was asked for, for the error's text.
-    :raises ToolError: the answer cannot be used; names every property that is wrong.
-    """
-    found: JsonValue = {} if result is None else result
-    try:
-        return model.model_validate(found)
-    except ValidationError as error:
-        wrong = explain(error, found, whole="the result")
-        raise ToolError(
-            f"The editor's answer to {method} cannot be used: {wrong}. Tell the user, whose editor may be out of date."
-        ) from None
-
-
-MAX_NAME = 60
-"""Characters of a member's name that are shown where it is wrong."""
-
-
-def dump(model: WireModel) -> JsonObject:
-    """The model as it goes over the wire: what was set, also where it is null, and nothing else."""
-    return cast("JsonObject", model.model_dump(mode="json", by_alias=True, exclude_unset=True))
-
-
 def explain(error: ValidationError, document: JsonValue, *, whole: str = "params") -> str:
     """Say what is wrong with a document in one line, by wire names and without its values.
 
@@ -163,57 +136,34 @@ def explain(error: ValidationError, document: JsonValue, *, whole: str = "params
 
 def _demand(detail: ErrorDetails, document: JsonValue) -> tuple[str, str]:
     kind, context = detail["type"], detail.get("ctx", {})
-    steps = _steps(detail["loc"], document, missing=kind == "missing")
-    if kind == "union_tag_not_found":
-        return _path([*steps, context["discriminator"].strip("'")]), "is missing"
-    if kind == "union_tag_invalid":
-        # The one value that is named: an unknown kind of thing, cut short.
-        unknown = f"is {str(context['tag'])[:40]!r}, which is none of {context['expected_tags'].replace(chr(39), '')}"
-        return _path([*steps, context["discriminator"].strip("'")]), unknown
-    if kind == "literal_error":
-        return _path(steps), f"must be {context['expected'].replace(chr(39), '')}"
-    return _path(steps), _DEMANDS.get(kind) or detail["msg"].replace("Input should", "must", 1)
+    path = _path(detail["loc"], document, missing=kind == "missing")
+    match kind:
+        case "union_tag_not_found" | "union_tag_invalid":
+            # The one value that is named: an unknown kind of thing, cut short.
+            known = context.get("expected_tags", "").replace("'", "")
+            wrong = f"is {str(context['tag'])[:40]!r}, which is none of {known}" if known else "is missing"
+            return f"{path}.{context['discriminator']}".replace("'", "").removeprefix("."), wrong
+        case "missing":
+            return path, "is missing"
+        case "string_type":
+            return path, "must be a string"
+        case "model_type" | "model_attributes_type" | "dict_type":
+            return path, "must be an object"
+        case _:
+            return path, detail["msg"].replace("Input should", "must", 1).replace("'", "")
 
 
-_DEMANDS = {
-    "missing": "is missing",
-    "string_type": "must be a string",
-    "int_type": "must be an integer",
-    "float_type": "must be a number",
-    "bool_type": "must be true or false",
-    "list_type": "must be an array",
-    "dict_type": "must be an object",
-    "model_type": "must be an object",
-    "model_attributes_type": "must be an object",
-    "none_required": "must be null",
-}
-
-
-def _steps(location: Sequence[str | int], document: JsonValue, *, missing: bool) -> list[str | int]:
-    """The part of pydantic's location that is a path in the document: without the names of a union's alternatives."""
-    steps: list[str | int] = []
-    here: JsonValue = document
+def _path(location: Sequence[str | int], document: JsonValue, *, missing: bool) -> str:
+    """Return the part of pydantic's location that is a path in the document: without the names of a union's
+    alternatives."""
+    steps: list[str] = []
+    here: object = document
     for index, step in enumerate(location):
-        if _has(here, step):
-            here = cast("dict[str | int, JsonValue]", here)[step]
-        elif not (missing and index == len(location) - 1):
-            continue
-        steps.append(step)
-    return steps
-
-
-def _has(container: JsonValue, step: str | int) -> bool:
-    if isinstance(container, list):
-        return isinstance(step, int) and step < len(container)
-    return isinstance(container, dict) and step in container
-
-
-def _path(steps: Sequence[str | int]) -> str:
-    text = "".join(f"[{step}]" if isinstance(step, int) else f".{_name(step)}" for step in steps)
-    return text.removeprefix(".")
-
-
-def _name(step: str) -> str:
-    """A member's name in a line: in an object with names of the client's own it may be anything."""
-    text = step if len(step) <= MAX_NAME else f"{step[:MAX_NAME]}…"
-    return text if text.isprintable() else repr(text)[1:-1]
+        try:
+            here = cast("dict[str | int, object]", here)[step]
+        except (KeyError, IndexError, TypeError):
+            if not (missing and index == len(location) - 1):
+                continue
+        # A member's name may be the client's own, and so anything.
+        steps.append(f"[{step}]" if isinstance(step, int) else f".{repr(step)[1:-1][:60]}")
+    return "".join(steps).removeprefix(".")

@@ -1,4 +1,4 @@
-"""What is typed behind a recipe's name: arguments in front, as in `depth=3 topic="two words"`, and the rest.
+"""The command line after a recipe's name: leading arguments such as `depth=3 topic="two words"`, and the rest.
 
 Only names that the recipe declares are arguments, and only in front: a sentence that holds an `=` stays a sentence. The
 rest is put in for `$ARGUMENTS`, and its words for `$1` to `$9`.
@@ -14,7 +14,7 @@ from acp_agent.errors import RecipeArgumentError
 from acp_agent.recipes.model import Argument, Recipe
 
 _ARGUMENT = re.compile(
-    r"""\s*(?P<name>[A-Za-z_][A-Za-z0-9_]*)=
+    r"""\s*(?P<name>[^\s=]+)=
     (?: "(?P<double>(?:[^"\\]|\\.)*)" | '(?P<single>[^']*)' | (?P<plain>\S*) )
     (?:\s+|\Z)""",
     re.VERBOSE | re.DOTALL,
@@ -23,21 +23,22 @@ _ARGUMENT = re.compile(
 _PLACEHOLDER = re.compile(r"(?P<kept>\\(?=\$(?:ARGUMENTS\b|[1-9])))?\$(?:ARGUMENTS\b|(?P<number>[1-9])(?!\d|[.,]\d))")
 
 
-def split_arguments(recipe: Recipe, line: str) -> tuple[dict[str, str], str]:
+def split_arguments(command: str, declared: Collection[str], line: str) -> tuple[dict[str, str], str]:
     """Take the arguments off the front of a command line.
 
     A value is one word, or stands in quotes as in a shell: nothing is special between single ones, and a backslash
     takes the next character as it is between double ones. A quote that is not closed is part of a word.
 
-    :param line: what was typed behind the recipe's name.
+    :param command: what has these arguments, such as "the recipe `review`".
+    :param declared: their names.
+    :param line: what was typed behind the command's name.
     :returns: values by name, and the rest: from the first word on that is no argument.
     :raises RecipeArgumentError: an argument is given twice.
     """
-    declared = {argument.name for argument in recipe.arguments}
     values: dict[str, str] = {}
     position = 0
     while (found := _ARGUMENT.match(line, position)) and found["name"] in declared:
-        _require_new(recipe, found["name"], values)
+        _require_new(command, found["name"], values)
         if found["double"] is not None:
             value = re.sub(r"\\(.)", r"\1", found["double"], flags=re.DOTALL)
         else:
@@ -54,7 +55,7 @@ def join_arguments(values: Mapping[str, str], rest: str) -> str:
 
 
 def named_values(recipe: Recipe, words: Iterable[str]) -> dict[str, str]:
-    """Read `NAME=VALUE` words, of which each has to be an argument of the recipe.
+    """Read words of the form `NAME=VALUE`, each an argument of the recipe.
 
     :raises RecipeArgumentError: one has another form, names no argument, or one that is given already.
     """
@@ -67,7 +68,7 @@ def named_values(recipe: Recipe, words: Iterable[str]) -> dict[str, str]:
         if name not in known:
             takes = f"it takes: {', '.join(known)}" if known else "it takes none"
             raise RecipeArgumentError(f"the recipe `{recipe.name}` has no argument `{name}`; {takes}")
-        _require_new(recipe, name, values)
+        _require_new(f"the recipe `{recipe.name}`", name, values)
         values[name] = value
     return values
 
@@ -114,9 +115,9 @@ def fill(text: str, typed: str) -> str:
     return "".join(piece if isinstance(piece, str) else words[piece] for piece in pieces(text, positions=True))
 
 
-def _require_new(recipe: Recipe, name: str, values: Mapping[str, str]) -> None:
+def _require_new(command: str, name: str, values: Mapping[str, str]) -> None:
     if name in values:
         raise RecipeArgumentError(
-            f"the argument `{name}` of the recipe `{recipe.name}` is given twice; give it once. Where the second "
-            "belongs to the instructions, put another word before it"
+            f"the argument `{name}` of {command} is given twice; give it once. Where the second belongs to the "
+            "instructions, put another word before it"
         )

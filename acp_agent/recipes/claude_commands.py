@@ -1,7 +1,7 @@
 """Commands that were written for Claude Code, read and rendered as recipes.
 
-What this agent does not know of such a file is left out with a line in the log, and is no error. The front matter is
-read line by line, since much of what stands there is no YAML. No brace is a template.
+Keys that this agent does not support are ignored and logged. The front matter is read line by line, since many such
+files are not valid YAML. Their text is not a template.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import shlex
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
-from acp_agent.config.checks import unknown_provider
-from acp_agent.config.settings import is_model_name
+from acp_agent.config.forms import is_model_name
+from acp_agent.config.load import unknown_provider
 from acp_agent.errors import RecipeError
 from acp_agent.recipes.arguments import fill, words_of
 from acp_agent.recipes.model import MCP_TOOL, CommandError, Known, Origin, Recipe, RefusedCommandError
@@ -39,8 +39,8 @@ LOOKING = (
     *("git branch --show-current", "git rev-parse *", "!git --output", "!git --ext-diff", "!git --textconv"),
     *("!git diff --no-ind*", "!git diff /*", "!git diff ~*", "!git diff *../*", "!git diff ..", "!git diff */.."),
 )
-"""What the text of such a command may run beside its `allowed-tools`: Claude Code runs that unasked, and the files in
-circulation count on it."""
+"""Commands that such a text may run in addition to its `allowed-tools`: Claude Code runs them without asking, and
+published files rely on it."""
 
 _KEY = re.compile(r"(?P<key>[A-Za-z][A-Za-z_-]*)[ \t]*:(?:[ \t]+(?P<value>.*))?\Z")
 _TOOL = re.compile(r"(?P<name>[A-Za-z][\w-]*)\s*(?P<behind>\((?P<pattern>[^)]*)\)|[^\s\w,\]\"'#])?")
@@ -160,7 +160,7 @@ def _allowed(lines: Collection[str], source: Path, known: Known) -> tuple[tuple[
         command = (limit or "").strip().removesuffix(":*")
         if found["behind"] and not command.strip():
             raise RecipeError(
-                f"allowed-tools: nobody can tell which commands `{name}{found['behind']}` allows; write `{name}` for "
+                f"allowed-tools: it is unclear which commands `{name}{found['behind']}` allows; write `{name}` for "
                 f"all, or as in `{name}(git log:*)`",
                 source=str(source),
             )

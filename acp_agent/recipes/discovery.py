@@ -1,7 +1,7 @@
-"""Finding recipes: their folders, the files in them, which file wins, and what is wrong with the others.
+"""Discovery of recipes: their folders, the files in them, which file takes precedence, and errors in the others.
 
-Everything here touches the disk; call it from a worker thread. Folders may be a stranger's, so depth and number are
-bounded, and a project's links may not lead out of it.
+Everything here reads from disk; call it in a worker thread. A cloned repository is untrusted, so depth and number of
+folders are limited, and a project's links may not lead out of it.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ import os
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import field
-from itertools import islice
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from acp_agent.config.document import DocumentError, read_text
 from acp_agent.errors import RecipeError
 from acp_agent.frozen import frozen
+from acp_agent.recipes.claude_commands import command_name, parse_command
 from acp_agent.recipes.model import Known, Origin, Recipe
+from acp_agent.recipes.parser import digest, parse_recipe
 from acp_agent.recipes.template import check
 
 SUFFIX = ".md"
@@ -28,7 +29,6 @@ MAX_FILES = 500
 """In one folder with all that are in it."""
 MAX_NOTICES = 10
 """Files and folders of one folder that are reported as left out; a stranger's may be very many."""
-TOO_DEEP = f"is more than {MAX_DEPTH} folders deep, where no recipe is looked for; move it up"
 UNTRUSTED = "Came with this project, and runs once you have trusted it"
 """Description of a recipe whose file is not read before the user has trusted it."""
 PACKAGE = Path(__file__).parents[1]
@@ -40,7 +40,7 @@ _NAME = re.compile(rf"{_WORD}(?:/{_WORD}){{0,{MAX_DEPTH}}}")
 _log = logging.getLogger(__name__)
 
 
-class UntrustedError(RecipeError):
+class _UntrustedError(RecipeError):
     """A file of a project has a text that the user has not trusted."""
 
 
@@ -118,7 +118,7 @@ class RecipeLibrary:
                 try:
                     recipe = read_recipe(folder, name, path, known, reserved, trusted_text)
                     recipes[recipe.name] = recipe
-                except UntrustedError:
+                except _UntrustedError:
                     named = _name(folder, name, known, reserved)
                     untrusted[named] = Recipe(named, UNTRUSTED, "", 1, path, folder.origin, "")
                 except NotOursError as error:
@@ -143,7 +143,7 @@ class RecipeLibrary:
 
 
 def builtin_recipes_dir() -> Path:
-    """Return the folder of the built-in recipes: inside the installed package, or beside it in a checkout."""
+    """Return the folder of the built-in recipes: inside the installed package, or at the root of a checkout."""
     installed = PACKAGE / "builtin_recipes"
     return installed if installed.is_dir() else PACKAGE.parent / "recipes"
 
@@ -167,17 +167,14 @@ def read_recipe(
     :param name: its name there: `github/pr` for `github/pr.md`.
     :param reserved: names of commands that no recipe may take.
     :param trusted: SHA-256, in hex, of the one text that may be used; empty for any, None for none.
-    :raises UntrustedError: it may not be used, or has another text.
+    :raises _UntrustedError: it may not be used, or has another text.
     :raises RecipeError: it cannot be used; names the file, and the line where there is one.
     """
-    from acp_agent.recipes.claude_commands import parse_command
-    from acp_agent.recipes.parser import digest, parse_recipe
-
     try:
         name = _name(folder, name, known, reserved)
         text = None if trusted is None else read_text(path, within=folder.within)
         if trusted is None or (trusted and text is not None and digest(text) != trusted):
-            raise UntrustedError("is not trusted", source=str(path))
+            raise _UntrustedError("is not trusted", source=str(path))
         if text is None:
             raise DocumentError("is a link to a file that does not exist")
         parse = parse_command if folder.form == "claude" else parse_recipe
@@ -202,8 +199,6 @@ def _name(folder: RecipeFolder, name: str, known: Known, reserved: Collection[st
     :raises DocumentError: no recipe can have it.
     """
     if folder.form == "claude":
-        from acp_agent.recipes.claude_commands import command_name
-
         name = command_name(name)
         if name in (*reserved, *known.required_hooks) or not is_recipe_name(name):
             raise DocumentError(f"cannot be called /{name} here")
@@ -216,26 +211,41 @@ def _name(folder: RecipeFolder, name: str, known: Known, reserved: Collection[st
     return name
 
 
-def listing(folder: RecipeFolder, part: Path | None = None) -> Listing:
-    """List the Markdown files of a folder and of those in it, without hidden ones and READMEs.
+def listing(folder: RecipeFolder) -> Listing:
+    """List the Markdown files of a folder and of those in it, without hidden ones and READMEs."""
+    files: dict[str, Path] = {}
+    unread: list[tuple[Path, str]] = []
+    seen: set[tuple[int, int]] = set()
 
-    :param part: a folder in it, to list that alone.
-    """
-    path, unread = part or folder.path, list[tuple[Path, str]]()
-    prefix = "".join(f"{name}/" for name in path.relative_to(folder.path).parts)
-    found = list(islice(_walk(folder, path, prefix, set(), unread), MAX_FILES + 1))
-    if len(found) > MAX_FILES:
-        unread.insert(0, (path, f"has more than {MAX_FILES} files, and the others are left out"))
-    if len(unread) > MAX_NOTICES:
-        unread[MAX_NOTICES - 1 :] = [(path, f"{len(unread) - MAX_NOTICES + 1} more files and folders are left out")]
-    return Listing(dict(sorted(found[:MAX_FILES])), tuple(unread))
+    def failed(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            unread.append((Path(error.filename), f"cannot read this folder ({error.strerror})"))
+
+    for at, inner, names in os.walk(folder.path, onerror=failed, followlinks=True):
+        path = Path(at)
+        why = _left_out(folder, path)
+        status = path.stat()
+        if why or (status.st_dev, status.st_ino) in seen:  # a link may lead back
+            inner.clear()
+            unread += [(path, why)] if why else []
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        inner[:] = sorted(name for name in inner if not name.startswith("."))
+        for name in names:
+            if name.endswith(SUFFIX) and not name.startswith(".") and name.lower() != "readme.md":
+                files[(path / name).relative_to(folder.path).as_posix().removesuffix(SUFFIX)] = path / name
+        if len(files) > MAX_FILES:
+            unread.insert(0, (folder.path, f"has more than {MAX_FILES} files, and the others are left out"))
+            break
+    return Listing(dict(sorted(files.items())[:MAX_FILES]), tuple(unread[:MAX_NOTICES]))
 
 
-def unlisted(folder: RecipeFolder, path: Path) -> str:
-    """Return why `listing` leaves out a file that is in a folder; empty where it does not."""
-    if len(path.relative_to(folder.path).parts) > MAX_DEPTH + 1:
-        return TOO_DEEP
-    return "" if path.name.endswith(SUFFIX) else _suffix_wanted(path.name)
+def _left_out(folder: RecipeFolder, path: Path) -> str:
+    """Return why a folder in a folder of recipes is not read; empty where it is."""
+    if folder.within is not None and not path.resolve().is_relative_to(folder.within.resolve()):
+        return f"is a link that leads out of {folder.within}; put a copy of the folder here"
+    deep = len(path.relative_to(folder.path).parts) > MAX_DEPTH
+    return f"is more than {MAX_DEPTH} folders deep, where no recipe is looked for; move it up" if deep else ""
 
 
 def signature(folders: Iterable[RecipeFolder]) -> Hashable:
@@ -253,45 +263,3 @@ def _signs(found: Listing) -> Iterator[Hashable]:
         else:
             # st_ctime_ns: a change may have put the old st_mtime_ns back.
             yield path, status.st_mtime_ns, status.st_size, status.st_ino, status.st_ctime_ns
-
-
-def _suffix_wanted(name: str) -> str:
-    return f"is no recipe by its name, which has to end in {SUFFIX}; rename it to {Path(name).stem}{SUFFIX}"
-
-
-def _walk(
-    folder: RecipeFolder, path: Path, prefix: str, seen: set[tuple[int, int]], unread: list[tuple[Path, str]]
-) -> Iterator[tuple[str, Path]]:
-    """Yield the files below a folder.
-
-    :param seen: the folders that were walked; a link may lead back to one.
-    :param unread: gathers what is left out. Claude Code's own rules hold for its commands, so that nothing is said of
-        depth and suffix there.
-    """
-    told = unread if folder.form == "recipe" else []
-    try:
-        status = path.stat()
-        if (status.st_dev, status.st_ino) in seen:
-            return
-        seen.add((status.st_dev, status.st_ino))
-        if folder.within is not None and not path.resolve().is_relative_to(folder.within.resolve()):
-            unread.append((path, f"is a link that leads out of {folder.within}; put a copy of the folder here"))
-            return
-        if prefix.count("/") > MAX_DEPTH:
-            told.append((path, TOO_DEEP))
-            return
-        names = sorted(entry.name for entry in path.iterdir())
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        unread.append((path, f"cannot read this folder ({error.strerror or error})"))
-        return
-    for name in names:
-        if name.startswith(".") or name.lower() == "readme.md":
-            continue
-        if name.endswith(SUFFIX):
-            yield prefix + name.removesuffix(SUFFIX), path / name
-        elif os.path.isdir(path / name):  # noqa: PTH112 - which raises nothing for a loop of links, in 3.11 either
-            yield from _walk(folder, path / name, f"{prefix}{name}/", seen, unread)
-        elif name.lower().endswith(SUFFIX):
-            told.append((path / name, _suffix_wanted(name)))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, get_args
 
+from acp_agent.config.forms import Flag, Form, Internal, ModelName, Section, SizeOrNull, Text, TextOrEmpty, restore_off
 from acp_agent.config.hook_events import OnError
-from acp_agent.config.settings import Mode, Size
+from acp_agent.config.settings import Mode
 from acp_agent.conversation.messages import JsonObject, JsonValue
 from acp_agent.frozen import frozen
 
@@ -36,7 +37,7 @@ EXTERNAL = "external"
 RESERVED_NAMES = ("instructions", "arguments")
 """Both stand for the rest of the command line in a template."""
 PLACE_NAMES = ("conversation_id", "cwd", "date", "git", "shell")
-"""What a template may ask for beside its arguments."""
+"""Names that a template may use in addition to its arguments."""
 
 
 class CommandError(Exception):
@@ -49,7 +50,7 @@ class RefusedCommandError(CommandError):
 
 @frozen
 class Surroundings:
-    """What a recipe's text may ask for beside its arguments; see `PLACE_NAMES`.
+    """The values and functions that a recipe's text may use in addition to its arguments; see `PLACE_NAMES`.
 
     :ivar cwd: absolute path of the session's folder.
     :ivar date: today, as in 2026-03-31.
@@ -84,31 +85,59 @@ class Known:
     params: Mapping[str, type[BaseModel]] | None = None
 
 
+def _one_line(value: str) -> str:
+    return " ".join(value.split())
+
+
+def _heading(value: str) -> str:
+    text = _one_line(value.lstrip().lstrip("#"))
+    if not text:
+        raise ValueError("should be the text of a heading")
+    return text
+
+
+def _verify(value: object) -> object:
+    if (word := restore_off(value)) not in (None, *get_args(Verify)):
+        raise ValueError("should be 'off', 'mark', 'mend' or 'reject'")
+    return word
+
+
+_TEXT = {"type": ["string", "number", "boolean"], "title": "a text"}
+Words = Annotated[str, Form(schema=_TEXT)]
+"""A text, which is taken as it is written: without quotes, an editor may see a number in it."""
+OneLine = Annotated[str, Form(_one_line, _TEXT)]
+_Heading = Annotated[str, Form(_heading, {"type": "string", "pattern": r"^\s*#*\s*[^\s#]|#\s+\S"})]
+_VERIFY = {"enum": [*get_args(Verify), False, None], "title": "`off`, `mark`, `mend`, `reject`"}
+
+
 @frozen
-class Argument:
-    """A named value that the recipe's text asks for.
+class Argument(Section):
+    """A named value that the recipe's text asks for."""
 
-    :ivar default: used where none is given; None makes it the empty string.
-    :ivar required: rendering without it is an error.
-    """
-
-    name: str
-    description: str = ""
-    default: str | None = None
-    required: bool = False
+    name: Annotated[str, Internal()]
+    description: OneLine = ""
+    """what it is, for the editor's list"""
+    default: Words | None = None
+    """its value where none is given; left out: empty"""
+    required: Flag = False
+    """whether it is asked for where it is not given and has no default"""
 
 
 @frozen
-class NamedHandler:
-    """A built-in handler that a recipe names.
+class NamedHandler(Section):
+    """A built-in handler that a recipe names, and its parameters."""
 
-    :ivar params: how it should do what it does, checked.
-    :ivar on_error: what its failure means.
-    """
-
-    name: str
+    handler: TextOrEmpty
+    """its name"""
     params: JsonObject = field(default_factory=dict[str, JsonValue])
+    """how it does what it does"""
     on_error: OnError = "ask"
+    """what it means when it [fails](hooks.md#failures)"""
+
+    @classmethod
+    def whole(cls, value: object) -> object:
+        """Return the mapping for a name alone."""
+        return {"handler": value} if isinstance(value, str) else value
 
 
 @frozen
@@ -126,26 +155,26 @@ class HookBinding:
 
     def handler(self, name: str) -> NamedHandler | None:
         """Return the first handler of this name; None where it is not bound."""
-        return next((handler for handler in (*self.first, *self.handlers) if handler.name == name), None)
+        return next((handler for handler in (*self.first, *self.handlers) if handler.handler == name), None)
 
 
 @frozen
-class CompactionOptions:
-    """How a recipe that compacts wants it done. None leaves it to the configuration.
+class CompactionOptions(Section):
+    """How a recipe that compacts wants it done. None leaves it to the configuration."""
 
-    :ivar strategy: its name.
-    :ivar size: how much the new context may take beside the system prompt and the tools, for `size_tokens`.
-    :ivar sections: headings that a summary must have, without their `#`; empty for none.
-    :ivar verify: what is done about words of the summary that the material does not have: nothing, a mark, one more
-        question to the model, or no summary.
-    :ivar model: `provider/model` that writes the summary.
-    """
-
-    strategy: str | None = None
-    size: Size | None = None
-    sections: tuple[str, ...] | None = None
-    verify: Verify | None = None
-    model: str | None = None
+    strategy: Text | None = None
+    """how it is done, such as `summary`, `excerpts` or `mask`; a name that no strategy has is an error"""
+    size: SizeOrNull = None
+    """how much the new context may take beside the system prompt and the tools; left out: `20%`, and at most 64,000
+    tokens"""
+    sections: tuple[_Heading, ...] | None = None
+    """headings that a summary must have, with or without their `#`; `[]`: none"""
+    verify: Annotated[Verify | None, Form(_verify, _VERIFY, any_type=True)] = None
+    """what happens where a summary says what the conversation does not: nothing, it is marked, the model is asked once
+    to mend it, or it is not used"""
+    model: ModelName | None = None
+    """writes the summary; left out: the session's own. A provider that is neither built in nor in `config.yaml` is an
+    error"""
 
 
 @frozen
@@ -163,10 +192,10 @@ class Recipe:
     :ivar hooks: by event, as the recipe names it.
     :ivar model: `provider/model` that its run asks; None for the session's own.
     :ivar mode: the permission mode of its run; None for the session's own.
-    :ivar version: whatever its author calls this version; empty where they do not.
+    :ivar version: the author's name for this version; empty if none is given.
     :ivar hint: what its author says may follow the name; empty where they do not.
     :ivar is_template: whether its text is one; else only placeholders mean something in it.
-    :ivar compaction: only where its answer takes the place of the conversation; None where it says nothing about it.
+    :ivar compaction: how it wants that done, where its answer takes the place of the conversation.
     :ivar notice: what the user should be told of the file, which holds all the same: keys that are no longer used.
     """
 
@@ -186,7 +215,7 @@ class Recipe:
     version: str = ""
     hint: str = ""
     is_template: bool = True
-    compaction: CompactionOptions | None = None
+    compaction: CompactionOptions = CompactionOptions()
     notice: str = ""
 
     @property

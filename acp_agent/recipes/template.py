@@ -1,7 +1,7 @@
-"""Rendering: a recipe and the words that were typed become one prompt.
+"""Rendering of a recipe and its arguments into a prompt.
 
-Templates may be a stranger's. Jinja2's sandbox keeps them away from Python's insides, and `_check` from what makes a
-long text of a short one, so that the output can be counted while it is generated.
+Templates are untrusted. Jinja2's sandbox denies them access to Python's internals, and `_check` denies operations that
+make a long text of a short one, so that the output can be counted while it is generated.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from acp_agent.config.document import did_you_mean
 from acp_agent.errors import RecipeArgumentError, RecipeError
 from acp_agent.recipes.arguments import missing_arguments, pieces, words_of
+from acp_agent.recipes.claude_commands import render_command
 from acp_agent.recipes.model import PLACE_NAMES, RESERVED_NAMES, CommandError, Recipe, Surroundings
 
 if TYPE_CHECKING:
@@ -67,8 +68,6 @@ def render(recipe: Recipe, arguments: Mapping[str, str], extra: str, around: Sur
             place = {} if around is None else {name: getattr(around, name) for name in PLACE_NAMES}
             text = _environment().from_string(tree).generate({**place, **words, **values})
         else:
-            from acp_agent.recipes.claude_commands import render_command
-
             mentioned = any(isinstance(piece, int) for piece in pieces(recipe.body, positions=True))
             text = render_command(recipe, extra, around.shell if around else None)
         for chunk in text:

@@ -1,7 +1,6 @@
 """The JSON Schemas of the files that people write: where they are, their copies, and the line that names one.
 
-The files beside this module are generated from the models that read such files (.ci/generate_reference.py). Knows none
-of those models.
+The files in this folder are generated from the models that validate such files, by .ci/generate_reference.py.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ SCHEMA_NAMES: tuple[SchemaName, ...] = get_args(SchemaName)
 
 
 def schema_path(name: SchemaName) -> Path:
-    """Where a schema is on this machine. Touches no disk."""
+    """Return where a schema is on this machine. Touches no disk."""
     return Path(__file__).resolve().with_name(f"{name}.schema.json")
 
 
@@ -38,8 +37,8 @@ def put_copy(name: SchemaName, folder: Path) -> Path:
 
 
 def modeline(schema: Path, document: Path) -> str:
-    """The comment at the top of a YAML document that tells the YAML language server its schema, by a relative path: the
-    same on every machine to which both are copied.
+    """Return the comment at the top of a YAML document that tells the YAML language server its schema, by a relative
+    path: the same on every machine to which both are copied.
 
     :returns: one line without a line end. In a recipe it stands below the first `---`.
     """

@@ -1,1 +1,1 @@
-"""Masking of secrets in everything that is written down or shown. Imports nothing of the project but `frozen`."""
+"""Masking of secrets in everything that is logged, recorded or shown."""

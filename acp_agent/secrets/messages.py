@@ -1,7 +1,7 @@
-"""Masking of values of JSON: their texts, and what the names of their members say is a secret.
+"""Masking of JSON values: secrets in their texts, and members whose names say that they are secret.
 
-`env` and `headers` authenticate whoever starts or asks something, so that all is masked there but headers that never
-do. What a person typed into a form may be anything.
+In `env` and `headers` every value is masked, but for headers that never authenticate. What a person typed into a form
+is masked as well.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from typing import TypeAlias
 
 from acp_agent.secrets.known import MASK
 from acp_agent.secrets.names import is_harmless_header, is_secret_name
-from acp_agent.secrets.text import mask, mask_argument, mask_command
+from acp_agent.secrets.text import mask
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
 _ENTRY = re.compile(r"([\w.-]+)(?:=|:[ ]?)(?=.)")
-_COMMANDS = frozenset({"command", "cmd", "script"})
-_ARGUMENTS = frozenset({"args", "arguments", "argv"})
+_ARGUMENTS = frozenset({"args", "arguments", "argv", "command", "cmd"})
 
 
 def masked(value: JsonValue, secrets: Sequence[str], short: Callable[[str], str] = str) -> JsonValue:
@@ -62,27 +61,24 @@ class _Masking:
         return shown
 
     def _member(self, key: str, item: JsonValue, among: dict[str, JsonValue]) -> JsonValue:
-        """Return a member of an object without its secrets, as its name and the members beside it tell."""
-        is_call = "toolCallId" in among
+        """Return a member of an object without its secrets, judged by its name and its sibling members."""
         match key, item:
             case "env", dict() | list():
                 return self._pairs(item, lambda _: False)
             case _, dict() | list() if key.lower().endswith("headers"):
                 return self._pairs(item, is_harmless_header)
-            case "properties", dict():
-                return self._members(item, self._field)
+            case "properties", dict():  # of a form or of a tool's arguments: their names are those of values elsewhere
+                return self._members(item, lambda _, field: self.value(field))
             case "content", dict() if among.get("action") == "accept":
-                return self._hidden(item, numbers=False)
+                return self._hidden(item)
             case "value", _ if isinstance(name := among.get("name"), str) and is_secret_name(name):
                 return self._hidden(item)
             case "data", str() if "terminalId" in among:
                 return self._bytes(item)
             case "output", {"data": str(data)} if "terminalId" in among:
                 return self.value({**item, "data": self._bytes(data)})
-            case _, list() if key in _ARGUMENTS or key in _COMMANDS:
+            case _, list() if key in _ARGUMENTS:
                 return self._arguments(item)
-            case _, str() if key in _COMMANDS or (is_call and key == "title"):
-                return self._short(mask_command(item, self._secrets))
             case _:
                 return self._hidden(item) if is_secret_name(key) else self.value(item)
 
@@ -111,19 +107,11 @@ class _Masking:
     def _pair(self, name: str, value: JsonValue, stays: Callable[[str], bool]) -> JsonValue:
         return self.value(value) if stays(name) else self._hidden(value)
 
-    def _field(self, name: str, field: JsonValue) -> JsonValue:
-        """Mask a field of a form or a tool's arguments: its name says what its value elsewhere is."""
-        shown = self.value(field)
-        if isinstance(shown, dict) and "default" in shown and is_secret_name(name):
-            shown["default"] = self._hidden(shown["default"])
-        return shown
-
     def _arguments(self, items: list[JsonValue]) -> JsonValue:
-        """Mask the arguments of a program; what an argument is, the one before it may say."""
-        before = ("", *(item if isinstance(item, str) else "" for item in items))
+        """Mask the arguments of a program; the one before it may be the option that an argument is the value of."""
         return [
-            self._short(mask_argument(item, last, self._secrets)) if isinstance(item, str) else self.value(item)
-            for last, item in zip(before, items, strict=False)
+            self._hidden(item) if _is_value(before, item) else self.value(item)
+            for before, item in zip(["", *items], items, strict=False)
         ]
 
     def _bytes(self, data: str) -> str:
@@ -134,16 +122,28 @@ class _Masking:
             return MASK
         return b64encode(mask(text, self._secrets).encode(errors="surrogateescape")).decode()
 
-    def _hidden(self, value: JsonValue, *, numbers: bool = True) -> JsonValue:
-        """Mask every text, and every number if need be."""
+    def _hidden(self, value: JsonValue) -> JsonValue:
+        """Mask every text and every number."""
         match value:
             case None | bool():
                 return value
             case str():
                 return value and MASK
             case list():
-                return [self._hidden(item, numbers=numbers) for item in value]
+                return [self._hidden(item) for item in value]
             case dict():
-                return self._members(value, lambda _, item: self._hidden(item, numbers=numbers))
+                return self._members(value, lambda _, item: self._hidden(item))
             case _:
-                return MASK if numbers else value
+                return MASK
+
+
+def _is_value(before: JsonValue, item: JsonValue) -> bool:
+    """Return whether an argument is the value of an option with the name of a secret."""
+    return (
+        isinstance(before, str)
+        and isinstance(item, str)
+        and before.startswith("-")
+        and "=" not in before
+        and is_secret_name(before)
+        and not item.startswith(("-", "$"))
+    )

@@ -50,7 +50,7 @@ def is_harmless_header(name: str) -> bool:
 
 
 def is_query_parameter(name: str) -> bool:
-    """Return whether a parameter of this name may authenticate somebody in a URL, though the name has other uses."""
+    """Return whether a query parameter of this name may be a credential, though the name has other uses."""
     return _words(name).rpartition("-")[2] in _IN_A_QUERY
 
 

@@ -1,4 +1,4 @@
-"""Masking of a text that comes in pieces: what is shown, put together, is what `mask` makes of the whole."""
+"""Masking of a streamed text: the masked pieces, joined, equal what `mask` returns for the whole."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 from collections.abc import Sequence
 
 from acp_agent.secrets.known import known_spans, mask_known
-from acp_agent.secrets.text import mask
+from acp_agent.secrets.text import mask, open_form
 
 MAX_HELD = 10_000
 """Characters; a secret that is longer, or that stands in a longer word, may be shown in part."""
 _BREAK = re.compile(r"[\s\x80-\U0010ffff]", re.ASCII)
-"""Characters at which no form of a secret goes on, but for those that `forms.open_form` finds."""
+"""Characters at which no form of a secret goes on, but for those that `text.open_form` finds."""
 
 
 class StreamMask:
@@ -24,7 +24,6 @@ class StreamMask:
         self._secrets = [secret for secret in secrets if secret]
         self._unknown = ""  # its end may be the beginning of a known secret
         self._held = ""  # without known secrets
-        self._awaits_line = False
 
     def feed(self, piece: str) -> str:
         """Take the next piece and return what can be shown now, which most often is all but the last word."""
@@ -34,12 +33,12 @@ class StreamMask:
         self._held += known
         if len(self._held) > MAX_HELD:
             return self._show(len(self._held))
-        if ("\n" not in known) if self._awaits_line else not _BREAK.search(known):
+        if not _BREAK.search(known):
             return ""
         return self._show(self._end_of_words())
 
     def flush(self) -> str:
-        """Return what was held back; the text is over."""
+        """End the text and return what was held back."""
         self._held, self._unknown = self._held + mask_known(self._unknown, self._secrets), ""
         return self._show(len(self._held))
 
@@ -56,9 +55,7 @@ class StreamMask:
 
     def _end_of_words(self) -> int:
         """Return where the text can be cut: no form of a secret goes over this place, whatever follows."""
-        from acp_agent.secrets.forms import open_form
-
-        end, self._awaits_line = open_form(self._held)
+        end = open_form(self._held)
         return next((at for at in range(end, 0, -1) if _BREAK.match(self._held, at - 1)), 0)
 
 

@@ -1,4 +1,4 @@
-"""The ACP face of the agent: what is the same in every version of the protocol, and a sub-room for each of them.
+"""The ACP server: what all versions of the protocol share, and a sub-package for each version.
 
-The only room that sees both the wire's types and the domain's.
+It translates between the wire's types and the domain's.
 """

@@ -1,105 +1,345 @@
-"""`Agent`: agrees on a version of the protocol with an editor, and is that version's face from then on.
+"""`Agent`: serves one editor in one version of the protocol; implements the methods that both versions share.
 
-Version 2 is loaded where an editor asks for it.
+Every request runs in a task of its own. Requests for the same session are handled in the order of the wire, since their
+tasks begin in that order and acquire a fair lock: a prompt right behind a `session/load` finds the session open, and a
+`session/cancel` right behind the prompt finds the prompt.
+
+ACP, "Session List", "Authentication"; ACP RFDs, "Session Fork", "Configurable LLM Providers".
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from weakref import WeakValueDictionary
 
-from acp_agent.jsonrpc.messages import INVALID_REQUEST, JsonObject, JsonValue, RpcError
+import anyio
+
+from acp_agent.conversation.updates import Option
+from acp_agent.errors import AgentError, InvalidParamsError, SessionClosedError, SessionNotFoundError
+from acp_agent.jsonrpc.messages import INTERNAL_ERROR, METHOD_NOT_FOUND, JsonObject, JsonValue, RpcError
 from acp_agent.jsonrpc.peer import Peer
-from acp_agent.jsonrpc.router import Call, Router
-from acp_agent.protocol.v1 import methods
-from acp_agent.server.face import Face, done
-from acp_agent.server.v1.agent import Agent as FirstFace
-from acp_agent.server.versions import UNSUPPORTED_VERSION, agreed, requested_version
+from acp_agent.jsonrpc.router import Call, Handler
+from acp_agent.logfile import log_failure
+from acp_agent.protocol import methods
+from acp_agent.protocol.updates import given
+from acp_agent.server.content import servers_from_wire
+from acp_agent.server.greeting import Capabilities
+from acp_agent.server.mcp_messages import EditorServers
+from acp_agent.server.params import NewSession, ParamsReader, fork_point
+from acp_agent.session.actor import Session
+from acp_agent.session.client import SessionClient
+from acp_agent.session.mailbox import Ticket
 from acp_agent.session.manager import SessionManager
+from acp_agent.session.project.accounts import shown_url
+from acp_agent.session.project.settings import OFF, ON
+
+if TYPE_CHECKING:
+    from acp_agent.protocol import v1, v2
+
+Route: TypeAlias = "tuple[str, Callable[[Call, Any], Awaitable[JsonValue]]]"
+"""The name of a method's params among the models of a version, and what handles them."""
+_log = logging.getLogger(__name__)
 
 
-class Agent:
+class Agent(ABC):
     """Serves one editor.
 
-    :param open_manager: opens the sessions; see `Face`.
-    :param versions: tells which versions are spoken.
-    :param over_network: the editor may be on another machine.
+    :param peer: the connection.
+    :param open_manager: opens the sessions; called again with the next request where it raised, since the user may
+        have corrected what was wrong meanwhile.
+    :param models: the package with the version's models.
+    :ivar version: of the protocol.
+    :ivar capabilities: what the editor said it can do.
     """
 
-    def __init__(
-        self,
-        open_manager: Callable[[], Awaitable[SessionManager]],
-        versions: Callable[[], tuple[int, ...]],
-        *,
-        over_network: bool = False,
-    ) -> None:
-        self._open_manager = open_manager
-        self._over_network = over_network
-        self._versions = versions
-        self._version = 1
-        self._face: Face = FirstFace(open_manager, over_network=over_network)
-        self._router: Router | None = None
-        self._peer: Peer | None = None
+    version: ClassVar[int]
+    capabilities = Capabilities()
 
-    def connect(self, peer: Peer) -> None:
-        """Tell it the connection, which is made after the routes."""
+    def __init__(self, peer: Peer, open_manager: Callable[[], Awaitable[SessionManager]], models: ModuleType) -> None:
         self._peer = peer
-        self._face.connect(peer)
+        self._open_manager = open_manager
+        self._reader = ParamsReader(models)
+        self._servers = EditorServers(peer)
+        self._manager: SessionManager | None = None
+        self._opening = anyio.Lock()
+        self._lines: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
+        self._listing = anyio.Lock(fast_acquire=True)
+        self._telling = anyio.Lock()
+        self._reported_account: JsonObject | None = None  # the editor was told of last; None where it has never asked
 
-    def disconnected(self) -> None:
-        """The connection has ended: nobody waits for what the sessions do."""
-        self._face.disconnected()
+    @abstractmethod
+    def routes(self) -> Mapping[str, Route]:
+        """Return the table of the methods that are this version's own."""
 
-    def initialized(self, params: JsonObject, version: int) -> None:
-        """The handshake was answered elsewhere; these were its params, and this the answer's version."""
-        self._speak(version)
-        self._face.initialized(params)
+    @abstractmethod
+    def _client(self, cwd: str, session_id: str) -> SessionClient:
+        """Return the client of a session in this directory."""
 
-    def register(self, router: Router) -> None:
-        """Add every method that an editor may call."""
-        self._router = router
-        router.clear()
-        router.register(methods.INITIALIZE, _as_it_is, self._initialize, self._face.to_greet)
-        self._face.register(router)
+    @abstractmethod
+    async def _session_result(self, session: Session) -> JsonObject:
+        """Return the answer to a request that has opened a session, without its id."""
 
-    def _initialize(self, call: Call, params: JsonObject) -> Awaitable[JsonValue]:
-        # All of it before anything is awaited: the next line on the wire may already need it.
-        requested = requested_version(params)
-        if requested is not None:
-            spoken = self._versions() if requested > 1 else (1,)
-            version = agreed(requested, spoken)
-            if version is None:
-                raise _unsupported(requested, self._versions())
-            self._speak(version)
-        return done(self._face.greet(params))
+    @abstractmethod
+    async def _show_opened(self, manager: SessionManager, session: Session, *, replayed: bool) -> None:
+        """Show what a stored session holds.
 
-    def _speak(self, version: int) -> None:
-        if version == self._version:
-            return
-        if self._face.in_use:
-            raise RpcError(INVALID_REQUEST, f"This connection speaks version {self._version}; open another one.")
-        self._face, self._version = _face(version)(self._open_manager, over_network=self._over_network), version
-        if self._peer is not None:
-            self._face.connect(self._peer)
-        if self._router is not None:
-            self.register(self._router)
+        :param replayed: its whole log.
+        """
+
+    def handlers(self) -> dict[str, Handler]:
+        """Return what answers each method."""
+        shared: dict[str, Route] = {
+            methods.AUTH_STATUS: ("AuthStatusRequest", self._auth_status),
+            methods.PROVIDERS_LIST: ("ListProvidersRequest", self._list_providers),
+            methods.PROVIDERS_SET: ("SetProviderRequest", self._set_provider),
+            methods.PROVIDERS_DISABLE: ("DisableProviderRequest", self._disable_provider),
+            methods.SESSION_NEW: ("NewSessionRequest", self._new),
+            methods.SESSION_LIST: ("ListSessionsRequest", self._list),
+            methods.SESSION_CLOSE: ("CloseSessionRequest", self._close),
+            methods.SESSION_DELETE: ("DeleteSessionRequest", partial(self._change_list, SessionManager.delete)),
+            methods.SESSION_FORK: ("ForkSessionRequest", self._fork),
+            methods.SESSION_SET_TITLE: ("SetSessionTitleRequest", self._set_title),
+            methods.SESSION_ARCHIVE: ("ArchiveSessionRequest", partial(self._change_list, SessionManager.archive)),
+            methods.SESSION_UNARCHIVE: (
+                "UnarchiveSessionRequest",
+                partial(self._change_list, SessionManager.unarchive),
+            ),
+            methods.SESSION_STATUS: ("SessionStatusRequest", self._status),
+        }
+        handlers: dict[str, Handler] = {methods.MCP_MESSAGE: self._mcp_message}
+        for method, route in {**shared, **self.routes()}.items():
+            handlers[method] = partial(self._answer, method, *route)
+        return handlers
+
+    async def _answer(
+        self,
+        method: str,
+        model: str,
+        handler: Callable[[Call, Any], Awaitable[JsonValue]],
+        call: Call,
+        params: JsonObject,
+    ) -> JsonValue:
+        return await handler(call, await self._reader.read(method, model, params))
+
+    @property
+    def in_use(self) -> bool:
+        """Whether sessions were asked for."""
+        return self._manager is not None
+
+    def stop(self) -> None:
+        """End all sessions, since the client is gone."""
+        if self._manager is not None:
+            self._manager.stop()
+
+    # --- sessions, in the order of the wire ---
+
+    async def _sessions(self) -> SessionManager:
+        if self._manager is None:
+            async with self._opening:
+                if self._manager is None:
+                    self._manager = await self._open_manager()
+        return self._manager
+
+    def _in_order(self, session_id: str) -> anyio.Lock:
+        """Return the lock of a session, which requests acquire in the order of the wire."""
+        return self._lines.setdefault(session_id, anyio.Lock(fast_acquire=True))
+
+    async def _find(self, call: Call, session_id: str) -> Session:
+        """Return an open session, once earlier requests have finished opening or closing it.
+
+        What the caller does with it before its first await happens in the order of the wire, too.
+        """
+        async with self._in_order(session_id):
+            session = await (await self._sessions()).get(session_id)
+        if not session.offered:  # its opening was cancelled too late
+            call.after_response(session.show_offers)
+        return session
+
+    def _withdraw(self, session: Session, ticket: Ticket) -> None:
+        """Withdraw a prompt whose request was cancelled: from the queue, or by cancelling its turn."""
+        if session.withdraw(ticket):
+            ticket.answer("cancelled")
+
+    async def _new(self, call: Call, params: v1.NewSessionRequest | NewSession) -> JsonValue:
+        servers, client = servers_from_wire(params.mcp_servers), partial(self._client, params.cwd)
+        manager = await self._sessions()
+        session = await manager.new(params.cwd, params.additional_directories, client, servers)
+        return await self._made(call, manager, session)
+
+    async def _fork(self, call: Call, params: v1.ForkSessionRequest) -> JsonValue:
+        at, servers = fork_point(call.params.get("_meta")), servers_from_wire(params.mcp_servers)
+        client = partial(self._client, params.cwd)
+        async with self._in_order(params.session_id):
+            manager = await self._sessions()
+            session = await manager.fork(
+                params.session_id, params.cwd, params.additional_directories, client, servers, at
+            )
+            return await self._made(call, manager, session)
+
+    async def _made(self, call: Call, manager: SessionManager, session: Session) -> JsonValue:
+        async with manager.discard_on_failure(session.session_id):
+            result = await self._session_result(session)
+        self._after_opening(call, manager, session)
+        return {"sessionId": session.session_id, **result}
+
+    async def _open(
+        self,
+        call: Call,
+        params: v1.LoadSessionRequest | v1.ResumeSessionRequest | v2.ResumeSessionRequest,
+        *,
+        replayed: bool,
+    ) -> JsonValue:
+        servers, client = servers_from_wire(params.mcp_servers), partial(self._client, params.cwd)
+        source = "load" if replayed else "resume"
+        async with self._in_order(params.session_id):
+            manager = await self._sessions()
+            session = await manager.open(
+                params.session_id, params.cwd, params.additional_directories, client, source, servers
+            )
+            await self._show_opened(manager, session, replayed=replayed)
+            result = await self._session_result(session)
+            self._after_opening(call, manager, session)
+            return result
+
+    def _after_opening(self, call: Call, manager: SessionManager, session: Session) -> None:
+        """Show commands, title and usage after the response: editors drop updates of an unknown session."""
+        session.offered = True
+
+        async def follow() -> None:
+            await session.show_offers()
+            if manager.find(session.session_id) is not session:
+                return  # it was closed, or opened again, meanwhile
+            manager.prewarm(session)
+            await self._reader.load("PromptRequest")  # for the first prompt that is more than text
+
+        call.after_response(follow)
+
+    async def _close(self, call: Call, params: v1.CloseSessionRequest) -> JsonValue:
+        async with self._in_order(params.session_id):
+            await (await self._sessions()).close(params.session_id)
+        return {}
+
+    async def _set_option(self, call: Call, session_id: str, option_id: str, value: str | bool) -> tuple[Option, ...]:
+        session = await self._find(call, session_id)
+        options = await session.set_option(option_id, value if isinstance(value, str) else ON if value else OFF)
+        # Another model has another window; asking for its size may take a moment, which the response need not wait for.
+        call.after_response(session.show_usage)
+        return options
+
+    async def _set_title(self, call: Call, params: v1.SetSessionTitleRequest) -> JsonValue:
+        async with self._in_order(params.session_id):
+            return {"title": await (await self._sessions()).set_title(params.session_id, params.title)}
+
+    async def _status(self, call: Call, params: v1.SessionStatusRequest) -> JsonObject:
+        async with self._in_order(params.session_id):
+            return {"status": await (await self._sessions()).status(params.session_id)}
+
+    # --- the list of sessions, which waits for earlier requests that change it ---
+
+    async def _list(self, call: Call, params: v1.ListSessionsRequest) -> JsonValue:
+        if params.cwd is not None and not Path(params.cwd).is_absolute():
+            raise InvalidParamsError(f"session/list: cwd {params.cwd!r} is not an absolute path.")
+        archived = params.archived or "exclude"
+        if archived not in ("exclude", "include", "only"):
+            raise InvalidParamsError(
+                f"session/list: archived is {archived!r}, and can be `exclude`, `include` or `only` here."
+            )
+        async with self._listing:
+            manager = await self._sessions()
+        page = await manager.list(None if params.cwd is None else str(Path(params.cwd)), params.cursor, archived)
+        rows: list[JsonValue] = [
+            {
+                "sessionId": record.session_id,
+                "cwd": record.cwd,
+                **given(title=record.title, archived=record.archived),
+                "updatedAt": datetime.fromtimestamp(record.updated_at / 1000, UTC).isoformat(),
+                **given(additionalDirectories=[*record.additional_directories] or None),
+            }
+            for record in page.sessions
+        ]
+        return {"sessions": rows, **given(nextCursor=page.next_cursor)}
+
+    async def _change_list(
+        self,
+        change: Callable[[SessionManager, str], Awaitable[None]],
+        call: Call,
+        params: v1.DeleteSessionRequest | v1.ArchiveSessionRequest | v1.UnarchiveSessionRequest,
+    ) -> JsonValue:
+        async with self._listing, self._in_order(params.session_id):
+            await change(await self._sessions(), params.session_id)
+        return {}
+
+    # --- accounts and providers ---
+
+    async def _logout(self, call: Call, params: object) -> JsonValue:
+        try:
+            await (await self._sessions()).accounts.log_out()
+        finally:
+            await self._tell_account()  # what was stored may be gone, also where this failed
+        return {}
+
+    async def _auth_status(self, call: Call, params: object) -> JsonValue:
+        self._reported_account = await self._account()
+        return self._reported_account
+
+    async def _account(self) -> JsonObject:
+        standing = await (await self._sessions()).accounts.standing()
+        accounts: list[JsonValue] = [{"label": each.label, "active": each.active} for each in standing.accounts]
+        return {"state": standing.state, "accounts": accounts}
+
+    async def _tell_account(self) -> None:
+        """Notify an editor that has asked for the account, if another one is used now."""
+        async with self._telling:  # or an older account would be told last
+            if self._reported_account is not None and (account := await self._account()) != self._reported_account:
+                self._reported_account = account
+                await self._peer.notify(methods.AUTH_STATUS_UPDATE, account)
+
+    async def _list_providers(self, call: Call, params: object) -> JsonValue:
+        """Answer which providers there are: none is one that the agent cannot be without, and the current state of one
+        that is off is null."""
+        rows: list[JsonValue] = [
+            {
+                "providerId": place.name,
+                "supported": [place.api],
+                "required": False,
+                "current": {"apiType": place.api, "baseUrl": shown_url(place.base_url or "")}
+                if place.enabled
+                else None,
+            }
+            for place in await (await self._sessions()).accounts.providers()
+        ]
+        return {"providers": rows}
+
+    async def _set_provider(self, call: Call, params: v1.SetProviderRequest) -> JsonValue:
+        accounts = (await self._sessions()).accounts
+        await accounts.set_route(params.provider_id, params.api_type, params.base_url, params.headers)
+        call.after_response(self._tell_account)
+        return {}
+
+    async def _disable_provider(self, call: Call, params: v1.DisableProviderRequest) -> JsonValue:
+        await (await self._sessions()).accounts.disable(params.provider_id)
+        call.after_response(self._tell_account)
+        return {}
+
+    async def _mcp_message(self, call: Call, params: JsonObject) -> JsonValue:
+        """Deliver a message of an MCP server in the editor, before the response behind it on the wire is read."""
+        if not call.is_notification:
+            raise RpcError(METHOD_NOT_FOUND, "mcp/message is a request to an editor; an agent has no MCP servers.")
+        self._servers.receive(params)
+        return None
 
 
-def _face(version: int) -> type[Face]:
-    if version == 1:
-        return FirstFace
-    from acp_agent.server.v2.agent import Agent as SecondFace
-
-    return SecondFace
-
-
-def _as_it_is(params: JsonObject) -> JsonObject:
-    return params
-
-
-def _unsupported(requested: int, spoken: tuple[int, ...]) -> RpcError:
-    versions = " or ".join(map(str, spoken))
-    return RpcError(
-        UNSUPPORTED_VERSION,
-        f"This agent speaks version {versions} of the protocol, and not {requested}.",
-        {"requested": requested, "supported": [*spoken]},
-    )
+def to_rpc_error(error: Exception) -> RpcError:
+    """Return an error's form on the wire: a sentence, which editors show."""
+    if isinstance(error, SessionNotFoundError | SessionClosedError):
+        return RpcError(error.code, str(error), {"details": str(error), "sessionId": error.session_id})
+    if isinstance(error, AgentError):
+        return RpcError(error.code, str(error))
+    return RpcError(INTERNAL_ERROR, log_failure(_log, "The agent failed inside", error))

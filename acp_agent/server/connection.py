@@ -1,4 +1,7 @@
-"""`Connection`: one client, from its first line to the end of its last session. Knows no transport."""
+"""`Connection`: one client's connection, from its first line to the end of its last session, over any transport.
+
+`initialize` selects the version of the protocol, and so the agent that answers from then on.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,16 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
+from acp_agent.jsonrpc.messages import INVALID_REQUEST, JsonObject, JsonValue, RpcError
 from acp_agent.jsonrpc.peer import Peer
-from acp_agent.jsonrpc.router import Router
-from acp_agent.jsonrpc.stdio import Transport
-from acp_agent.server.agent import Agent
-from acp_agent.server.face import to_rpc_error
-from acp_agent.server.handshake import Handshake
-from acp_agent.session.manager import SessionManager
+from acp_agent.jsonrpc.router import Call
+from acp_agent.jsonrpc.transport import Transport
+from acp_agent.protocol import methods
+from acp_agent.server.agent import Agent, to_rpc_error
+from acp_agent.server.greeting import Capabilities, initialize_result
+from acp_agent.server.handshake import Handshake, agree
+from acp_agent.server.v1.agent import AgentV1
+from acp_agent.session.manager import OpenSessions, SessionManager
 from acp_agent.session.services import Services
 
 
@@ -21,32 +27,32 @@ class Connection:
 
     :param transport: moves the lines; `run` closes it.
     :param services: opens what sessions need, with the first request that needs one; called again where it raised.
-    :param versions: tells which versions of the protocol are spoken.
-    :param handshake: what became of the first line, where somebody has read it already.
-    :param at_the_end: called as soon as the client has gone and its work has been cancelled.
-    :param over_network: the client may be on another machine.
+    :param spoken: returns the versions of the protocol that are spoken.
+    :param handshake: the outcome of the first line, if it was read already.
+    :param on_end: called as soon as the client has gone and its work has been cancelled.
+    :param sessions: those that are open, also for other connections of this process.
     """
 
     def __init__(
         self,
         transport: Transport,
         services: Callable[[], Awaitable[Services]],
-        versions: Callable[[], tuple[int, ...]],
+        spoken: Callable[[], tuple[int, ...]],
         handshake: Handshake | None = None,
-        at_the_end: Callable[[], None] | None = None,
+        on_end: Callable[[], None] | None = None,
         *,
-        over_network: bool = False,
+        sessions: OpenSessions | None = None,
     ) -> None:
         self._services = services
-        self._at_the_end = at_the_end
+        self._open = sessions
+        self._spoken = spoken
+        self._on_end = on_end
         self._sessions = anyio.create_task_group()
-        self._agent = Agent(self._open_manager, versions, over_network=over_network)
+        before = {**dict.fromkeys(methods.AGENT_METHODS, _refuse), methods.INITIALIZE: self._initialize}
+        self._peer = Peer(transport, before, error_mapper=to_rpc_error, on_end=self._end_turns)
+        self._agent: Agent | None = None
         if handshake is not None and handshake.params is not None:
-            self._agent.initialized(handshake.params, handshake.version)
-        router = Router()
-        self._agent.register(router)
-        self._peer = Peer(transport, router, error_mapper=to_rpc_error, on_end=self._end_the_turns)
-        self._agent.connect(self._peer)
+            self._serve(handshake.version, handshake.params)
 
     async def run(self) -> None:
         """Serve until the client is gone or `close` is called, and every session has ended."""
@@ -55,20 +61,47 @@ class Connection:
                 await self._peer.run()
             finally:
                 self._sessions.cancel_scope.cancel()
-                self._gone()
 
     def close(self) -> None:
         """End it as if the client had gone."""
         self._peer.close()
 
+    def _initialize(self, call: Call, params: JsonObject) -> Awaitable[JsonValue]:
+        # While the line is read: how the next one is to be understood depends on it.
+        version = agree(params, (1,) if params.get("protocolVersion") == 1 else self._spoken())
+        if self._agent is not None and self._agent.in_use and version != self._agent.version:
+            raise RpcError(INVALID_REQUEST, f"This connection speaks version {self._agent.version}; open another one.")
+        self._serve(version, params)
+        return _result(initialize_result(version, params))
+
+    def _serve(self, version: int, params: JsonObject) -> None:
+        """Have an agent of a version answer from now on."""
+        if self._agent is None or version != self._agent.version:
+            self._agent = self._make_agent(version)
+            self._peer.serve({**self._agent.handlers(), methods.INITIALIZE: self._initialize})
+        self._agent.capabilities = Capabilities.of(version, params)
+
+    def _make_agent(self, version: int) -> Agent:
+        if version == 1:
+            return AgentV1(self._peer, self._open_manager)
+        from acp_agent.server.v2.agent import AgentV2
+
+        return AgentV2(self._peer, self._open_manager)
+
     async def _open_manager(self) -> SessionManager:
-        return SessionManager(await self._services(), self._sessions)
+        return SessionManager(await self._services(), self._sessions, self._open)
 
-    def _end_the_turns(self) -> None:
-        """While the client is given a moment to read what is left."""
-        self._agent.disconnected()
-        self._gone()
+    def _end_turns(self) -> None:
+        """Cancel what the sessions do, while the client is given a moment to read what is left."""
+        if self._agent is not None:
+            self._agent.stop()
+        if self._on_end is not None:
+            self._on_end()
 
-    def _gone(self) -> None:
-        if self._at_the_end is not None:
-            self._at_the_end()
+
+async def _refuse(call: Call, params: JsonObject) -> JsonValue:
+    raise RpcError(INVALID_REQUEST, f"{call.method} came before initialize. Send initialize first.")
+
+
+async def _result(result: JsonObject) -> JsonValue:
+    return result

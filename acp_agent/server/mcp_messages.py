@@ -1,7 +1,7 @@
-"""`EditorServers`: the MCP servers that an editor itself is, over the connection that is there already.
+"""`EditorServers`: MCP servers inside the editor, reached over the ACP connection.
 
-Owns which request what a server says belongs to, and why one was not answered. The same in every version of the
-protocol. Knows nothing of what MCP's messages mean.
+It matches a server's messages to requests, and reports why a request was not answered. It is the same in every version
+of the protocol.
 
 ACP's unstable schema, `MessageMcpRequest`, `MessageMcpResponse` and `MessageMcpNotification`, the same in versions 1
 and 2; the two codes are those of the TypeScript SDK's binding. The RFD "MCP over ACP" has had another form, in which
@@ -13,9 +13,9 @@ from __future__ import annotations
 from acp_agent.errors import InvalidParamsError, ToolError, sentence
 from acp_agent.jsonrpc.messages import METHOD_NOT_FOUND, PeerClosedError, RpcError
 from acp_agent.jsonrpc.peer import Peer
-from acp_agent.protocol import JsonObject, JsonValue
-from acp_agent.protocol.v1 import methods, requests
-from acp_agent.tools.mcp_channel import Heard, McpOutcome, ServerGoneError
+from acp_agent.mcp.model import McpOutcome, OnNotification, ServerGoneError
+from acp_agent.protocol import JsonObject, JsonValue, methods
+from acp_agent.protocol.updates import given
 
 LIMIT_EXCEEDED = -33000
 SERVER_UNAVAILABLE = -33001
@@ -29,26 +29,27 @@ class EditorServers:
 
     def __init__(self, peer: Peer) -> None:
         self._peer = peer
-        self._hearing: dict[tuple[JsonValue, JsonValue], Heard] = {}
+        self._receivers: dict[tuple[JsonValue, JsonValue], OnNotification] = {}
 
     async def ask(
-        self, server_id: str, request_id: str, method: str, params: JsonObject | None, heard: Heard
+        self, server_id: str, request_id: str, method: str, params: JsonObject | None, notified: OnNotification
     ) -> McpOutcome:
         """Send a request; see `McpChannel.ask`."""
         key = (server_id, request_id)
-        self._hearing[key] = heard
+        self._receivers[key] = notified
         try:
-            message = requests.mcp_message(server_id, request_id, method, params)
+            message: JsonObject = {"serverId": server_id, "requestId": request_id, "method": method}
+            message |= given(params=params)
             return _outcome(await self._peer.request(methods.MCP_MESSAGE, message))
         except RpcError as error:
             raise _failure(error) from error
         except PeerClosedError as error:
             raise ServerGoneError("the editor has gone") from error
         finally:
-            del self._hearing[key]
+            del self._receivers[key]
 
-    def hear(self, params: JsonObject) -> None:
-        """Hear what a server says. What belongs to no request that is under way comes too late and is dropped.
+    def receive(self, params: JsonObject) -> None:
+        """Deliver a server's message. One that belongs to no pending request comes too late and is dropped.
 
         :raises InvalidParamsError: it is not what the protocol says.
         """
@@ -58,7 +59,7 @@ class EditorServers:
             raise InvalidParamsError(
                 f"{methods.MCP_MESSAGE}: serverId, requestId and method must be strings, and params an object."
             )
-        heard = self._hearing.get(key)
+        heard = self._receivers.get(key)
         if heard is not None:
             heard(str(method), inner)
 

@@ -1,4 +1,4 @@
 """Sessions: one conversation each, with its log, its mailbox of prompts, its commands and its settings.
 
-Knows the domain below it and a `SessionClient` that shows things and answers questions; knows nothing of the wire.
+`actor -> turn -> compact, slash -> project -> state, log, notices`. A `SessionClient` shows updates and asks the user.
 """

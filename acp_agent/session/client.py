@@ -1,29 +1,33 @@
-"""Whoever sits at the other end of a session: an editor, or a terminal."""
+"""`SessionClient`: the other end of a session, an editor or a terminal, and the questions that it puts to the user."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject
+from acp_agent.conversation.updates import Update
+from acp_agent.errors import InvalidParamsError
 from acp_agent.frozen import frozen
 from acp_agent.tools.environment import CommandRunner, FileAccess
-from acp_agent.turn.permission import Answer
-from acp_agent.turn.updates import Update
+from acp_agent.tools.text import one_line
 
 if TYPE_CHECKING:
+    from acp_agent.mcp.model import McpChannel
     from acp_agent.tools.forms import Questions
-    from acp_agent.tools.mcp_channel import McpChannel
+
+Answer: TypeAlias = Literal["allow_once", "allow_always", "reject_once", "cancelled"]
 
 
 @frozen
 class TrustQuestion:
-    """Whether the hooks and recipes that a project brings may run.
+    """The question whether the hooks and recipes of a project may run.
 
-    :ivar call_id: of a tool call that stands for the question, and was announced.
+    :ivar call_id: of the announced tool call that stands for the question.
     :ivar name: that call's.
-    :ivar text: what there is, as Markdown.
-    :ivar projects: absolute paths of the folders that it is about.
+    :ivar text: the list of hooks and recipes, as Markdown.
+    :ivar projects: absolute paths of the folders that they are in.
     """
 
     call_id: str
@@ -34,35 +38,35 @@ class TrustQuestion:
 
 
 class SessionClient(Protocol):
-    """Shows updates, answers questions, and may lend its files and terminals."""
+    """Shows updates, asks the user, and may provide files and terminals."""
 
     @property
     def files(self) -> FileAccess:
-        """Files as this client sees them, unsaved buffers included; the disk where it offers none."""
+        """Return the files as this client sees them, unsaved buffers included; the disk if it provides none."""
         ...
 
     @property
     def commands(self) -> CommandRunner:
-        """Where shell commands run."""
+        """Return the runner of shell commands."""
         ...
 
     @property
     def questions(self) -> Questions:
-        """How the user can be asked what is no permission."""
+        """Return how the user is asked questions other than for permission."""
         ...
 
     @property
     def shows_notices(self) -> bool:
-        """Whether it shows a `Notice`."""
+        """Return whether it shows a `Notice`."""
         ...
 
     @property
     def mcp_channel(self) -> McpChannel | None:
-        """How MCP servers are reached that it is itself; None where it can be none."""
+        """Return the channel to MCP servers that the client itself runs; None if it cannot run any."""
         ...
 
     async def show(self, update: Update) -> None:
-        """Show something; waits while the client is slow."""
+        """Show an update; wait while the client is slow."""
         ...
 
     async def ask_permission(
@@ -71,14 +75,42 @@ class SessionClient(Protocol):
         """Ask whether a call may run.
 
         :param subject: what "always" would cover.
-        :param reason: why a hook has the user asked, who is shown it.
+        :param reason: why a hook wants the user to be asked; is shown.
         """
         ...
 
     async def ask_trust(self, question: TrustQuestion) -> Answer:
-        """Ask whether a project's hooks and recipes may run: always means as long as they are what they are now, once
-        means in this session.
+        """Ask whether a project's hooks and recipes may run: always means until they change, once means in this
+        session.
 
-        :raises ToolError: nobody can be asked.
+        :raises ToolError: the user cannot be asked.
         """
         ...
+
+
+async def ask_arguments(
+    questions: Questions, command: str, missing: Sequence[tuple[str, str]]
+) -> Mapping[str, str] | Literal["not asked", "not given"]:
+    """Ask the user for missing arguments of a slash command with a form.
+
+    :param command: as it is typed.
+    :param missing: name and description of each.
+    :returns: the values by name.
+    :raises InvalidParamsError: the answer does not fit the form.
+    :raises ToolError: the user could not be asked.
+    """
+    if questions.asks != "forms":
+        return "not asked"
+    from acp_agent.tools.forms import AnswerError, Filled, Form, FormField, FormsUnknownError
+
+    fields = tuple(FormField(name, "text", name, one_line(description, 300)) for name, description in missing)
+    names = ", ".join(f"`{name}`" for name, _ in missing)
+    try:
+        answer = await questions.fill(Form(f"{command} needs {names}.", fields))
+    except FormsUnknownError:
+        return "not asked"
+    except AnswerError as error:
+        raise InvalidParamsError(f"{command} was not run. {error}") from error
+    if not isinstance(answer, Filled):
+        return "not given"
+    return {name: str(value) for name, value in answer.values.items()}

@@ -1,14 +1,19 @@
-"""`SessionLog`: one session's log and the context folded from it, kept in step. The session is its only writer, unless
-another process has it open as well: what that appends is caught up with, and told to whoever shows the session."""
+"""`SessionLog`: one session's log in the store and the context folded from it, changed together.
+
+The session is the log's only writer in this process. Another process may append to it; the log catches up with that,
+and `take_missed` tells what context the client still shows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import TypeVar
 
 import anyio
 
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
+    AssistantAnswered,
     AutoCompactionChanged,
     DirectoriesChanged,
     Event,
@@ -16,13 +21,21 @@ from acp_agent.conversation.events import (
     LoggedEvent,
     ModeChanged,
     ModelChanged,
+    NoteAdded,
+    PartialAnswer,
     PermissionGranted,
+    SessionForked,
     SummaryDropped,
     ThoughtLevelChanged,
     TitleChanged,
+    ToolReturned,
+    TurnEnded,
+    UserPrompted,
 )
-from acp_agent.errors import SessionConflictError
+from acp_agent.errors import InvalidParamsError, SessionConflictError
 from acp_agent.storage.store import SessionStore
+
+Events = TypeVar("Events", bound=tuple[Event, ...])
 
 _SETTINGS = (
     ModeChanged,
@@ -39,121 +52,168 @@ _SETTINGS = (
 
 
 class SessionLog:
-    """Appends to the store and to the context as one act.
+    """Appends to the store and folds into the context as one act.
 
     :ivar context: the context after everything appended so far.
-    :ivar caught_up: told of what another process has appended, once it is in `context`, with the context before it;
-        None while nobody wants to know.
     """
 
     def __init__(self, store: SessionStore, session_id: str, context: Context) -> None:
-        self._store = store
-        self._session_id = session_id
-        self._lock = anyio.Lock(fast_acquire=True)  # what is done with it waits for the disk anyway
-        self._telling = anyio.Lock(fast_acquire=True)  # nearly always there is nothing to tell
-        self._untold: Context | None = None
+        self.store = store
+        self.session_id = session_id
+        self._lock = anyio.Lock(fast_acquire=True)  # its holder waits for the disk anyway
+        self._missed: Context | None = None
         self.context = context
-        self.caught_up: Callable[[Context], Awaitable[None]] | None = None
 
     async def append(self, *events: Event) -> None:
-        """Add events, durably. A cancel waits until it is done, so that store and context never part.
+        """Append events durably. A cancel waits until that is done, so that store and context never differ.
 
         :raises SessionConflictError: another process wrote to this session.
         :raises SessionNotFoundError: the session was deleted.
         """
         await self.append_built(lambda _: events)
 
-    async def append_built(self, build: Callable[[Context], tuple[Event, ...]]) -> None:
-        """Add events that depend on the context as it stands at that very moment.
+    async def append_built(self, build: Callable[[Context], Events], *, behind_others: bool = False) -> Events:
+        """Append events that depend on the context at the moment of the append, and return them.
 
-        :param build: called with the context while nobody else can append.
+        :param build: is called while nothing else can be appended; again if another process has appended meanwhile.
+        :param behind_others: append them behind whatever that is, not only behind settings.
         """
+        events: Events | None = None
         with anyio.CancelScope(shield=True):
             async with self._lock:
-                logged: tuple[LoggedEvent, ...] = ()
                 while events := build(self.context):
                     try:
-                        logged = await self._store.append(self._session_id, self.context.head, events)
-                        break
+                        self._fold(await self.store.append(self.session_id, self.context.head, events))
                     except SessionConflictError:
-                        await self._catch_up()  # which may be behind again at once
-                for event in logged:
-                    self.context = self.context.apply(event)
-        await self._tell()
+                        await (self._reload() if behind_others else self._catch_up())
+                    else:
+                        break
+        assert events is not None  # a shielded scope swallows nothing
+        return events
 
     async def change(self, event: Event, *, between_turns: bool = False) -> None:
-        """Add an event that changes a setting, behind whatever another process appends meanwhile. Not for a running
-        turn, which must not have the conversation changed below it.
+        """Append a setting, behind whatever another process appends meanwhile. Not for a running turn, below which the
+        conversation must not change.
 
-        :param between_turns: not where a turn is open, wherever that runs.
+        :param between_turns: append nothing while a turn is open, in whichever process.
         :raises SessionNotFoundError: the session was deleted.
         """
-        with anyio.CancelScope(shield=True):
-            async with self._lock:
-                logged: tuple[LoggedEvent, ...] = ()
-                while not (between_turns and self.context.turn_from is not None):
-                    try:
-                        logged = await self._store.append(self._session_id, self.context.head, [event])
-                        break
-                    except SessionConflictError:
-                        await self._reload()
-                for one in logged:
-                    self.context = self.context.apply(one)
-        await self._tell()
+
+        def build(context: Context) -> tuple[Event, ...]:
+            return () if between_turns and context.turn_from is not None else (event,)
+
+        await self.append_built(build, behind_others=True)
 
     async def confirm(self) -> None:
-        """Make sure that the session is still ours: before something is done that could not be logged afterwards.
+        """Make sure that no other process has gone on with the session, before something that has to be logged.
 
-        :raises SessionConflictError: another process has gone on with it.
-        :raises SessionNotFoundError: it was deleted.
+        :raises SessionConflictError: one has.
+        :raises SessionNotFoundError: the session was deleted.
         """
         async with self._lock:
-            if (await self._store.record(self._session_id)).head != self.context.head:
+            if await self._is_behind():
                 await self._catch_up()
-        await self._tell()
+
+    async def refresh(self) -> None:
+        """Take in everything that another process may have appended."""
+        async with self._lock:
+            if await self._is_behind():
+                await self._reload()
+
+    def take_missed(self) -> Context | None:
+        """Return the context before another process appended, once; None if none did."""
+        missed, self._missed = self._missed, None
+        return missed
+
+    def events(self, after: int = 0) -> AsyncIterator[LoggedEvent]:
+        """Iterate over the entries behind a sequence number."""
+        return self.store.events(self.session_id, after=after)
+
+    async def read(self, seqs: Sequence[int]) -> tuple[LoggedEvent, ...]:
+        """Return the entries with these sequence numbers that exist."""
+        return await self.store.read(self.session_id, seqs)
+
+    async def read_blob(self, sha256: str) -> bytes | None:
+        """Return the stored bytes with this digest; None if they are gone."""
+        return (await self.store.blobs(self.session_id, (sha256,))).get(sha256)
+
+    async def context_at(self, seq: int) -> Context:
+        """Return the context as it was behind an entry."""
+        return await self.store.context_at(self.session_id, seq)
+
+    def _fold(self, logged: Sequence[LoggedEvent]) -> None:
+        for event in logged:
+            self.context = self.context.apply(event)
+
+    async def _is_behind(self) -> bool:
+        return (await self.store.record(self.session_id)).head != self.context.head
 
     async def _catch_up(self) -> None:
-        """Take in what another process appended, where it only changed settings, as opening a session in a second
-        editor does.
+        """Take in the settings that another process appended.
 
-        :raises SessionConflictError: it did more than that.
+        :raises SessionConflictError: it appended something else.
         """
         context = self.context
-        async for logged in self._store.events(self._session_id, after=context.head):
+        async for logged in self.events(after=context.head):
             if not isinstance(logged.event, _SETTINGS):
                 raise SessionConflictError(
                     "Another process has worked on this session meanwhile, so this turn cannot go on. Send the prompt "
                     "again to continue from where the session stands now."
                 )
             context = context.apply(logged)
-        self._behind()
-        self.context = context
-
-    async def refresh(self) -> None:
-        """Catch up with what another process may have appended since."""
-        async with self._lock:
-            record = await self._store.record(self._session_id)
-            if record.head != self.context.head:
-                await self._reload()
-        await self._tell()
+        self._replace(context)
 
     async def _reload(self) -> None:
-        context = await self._store.context(self._session_id)
-        self._behind()
+        self._replace(await self.store.context(self.session_id))
+
+    def _replace(self, context: Context) -> None:
+        if self._missed is None:
+            self._missed = self.context
         self.context = context
 
-    def _behind(self) -> None:
-        if self.caught_up is not None and self._untold is None:
-            self._untold = self.context
 
-    async def _tell(self) -> None:
-        """Beside the lock, since it may take as long as an editor does; where it is cancelled, the next one tells. What
-        is caught up with meanwhile is told after it, from what has been told on."""
-        async with self._telling:
-            while self.caught_up is not None and (former := self._untold) is not None:
-                self._untold = None
-                try:
-                    await self.caught_up(former)
-                except BaseException:
-                    self._untold = former
-                    raise
+async def fork_session(
+    store: SessionStore,
+    session_id: str,
+    at: int | str | None,
+    cwd: str,
+    additional_directories: Sequence[str],
+    made: str,
+) -> None:
+    """Make a stored session that goes on from a point of another one, with its history, compactions, pins, plan, mode
+    and model. What was allowed in the other one has to be allowed anew.
+
+    :param at: entry of the log that is the last one copied; or the id of the last message; None for all there is.
+    :param cwd: absolute path of the new session's working directory.
+    :param additional_directories: absolute paths.
+    :param made: the new session's id.
+    :raises SessionNotFoundError: no such session.
+    :raises InvalidParamsError: it has no such entry or message.
+    """
+    if at is None:
+        at = (await store.record(session_id)).head
+    elif isinstance(at, str):
+        at = await _end_of_message(store, session_id, at)
+    forked = SessionForked(session_id, at, cwd, tuple(additional_directories))
+    await store.fork(session_id, made, at, cwd, additional_directories, [forked])
+
+
+async def _end_of_message(store: SessionStore, session_id: str, message_id: str) -> int:
+    """Return the last entry that belongs to a message: an answer's results, and the end of its turn."""
+    found = 0
+    async for logged in store.events(session_id):
+        event = logged.event
+        match event:
+            case UserPrompted() | NoteAdded() | PartialAnswer() | AssistantAnswered():
+                if found:
+                    return found
+                id = event.message.id if isinstance(event, AssistantAnswered) else event.message_id
+                if id == message_id and not isinstance(event, PartialAnswer):
+                    found = logged.seq
+            case ToolReturned() | TurnEnded() if found:
+                found = logged.seq
+            case _:
+                pass
+    if not found:
+        raise InvalidParamsError(f"Session {session_id!r} has no message {message_id!r} to fork it at.")
+    return found

@@ -1,46 +1,43 @@
-"""`SessionManager`: the sessions that are open in this process, and the list of all there are."""
+"""`SessionManager`: opens, closes, lists, forks and deletes sessions, for one connection.
+
+The connections of a process share `OpenSessions`, so that a session that is open elsewhere can be closed.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import anyio
-from anyio.abc import TaskGroup
+from anyio.abc import TaskGroup, TaskStatus
 
 from acp_agent.config.settings import McpServer
-from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import DirectoriesChanged, Event, SessionStarted, TitleChanged
+from acp_agent.conversation.events import TitleChanged
 from acp_agent.conversation.messages import new_id
-from acp_agent.errors import AgentError, SessionClosedError, SessionConflictError
-from acp_agent.importing import GivenUpError
-from acp_agent.session.accounts import Accounts
+from acp_agent.errors import SessionClosedError
+from acp_agent.session.actor import Session
 from acp_agent.session.client import SessionClient
-from acp_agent.session.directories import existing_directories, named_directories
-from acp_agent.session.forking import fork_session
-from acp_agent.session.host import SessionHost, Source
-from acp_agent.session.instructions import read_instructions
-from acp_agent.session.log import SessionLog
-from acp_agent.session.originals import remove_originals
+from acp_agent.session.factory import open_session
+from acp_agent.session.log import SessionLog, fork_session
+from acp_agent.session.project.accounts import Accounts
+from acp_agent.session.project.transcript import remove_transcript
+from acp_agent.session.project.workspace import named_directories
 from acp_agent.session.services import Services
-from acp_agent.session.session import Session
+from acp_agent.session.state import Source
 from acp_agent.session.titles import given_title
-from acp_agent.session.transcript import remove_transcript
-from acp_agent.shielding import to_its_end
-from acp_agent.storage.store import ArchiveFilter, SessionPage, SessionStore
+from acp_agent.shielding import finish_shielded
+from acp_agent.storage.store import ArchiveFilter, SessionPage
 
 PREWARM_SECONDS = 1.0
 """Calm after a session was opened before more is loaded: it must not slow down the opening itself."""
 
 CLOSING_SECONDS = 5.0
-"""How long a session may still take to close, and to open again, once nobody waits for it any more: one that is half
-closed works on, and nobody finds it."""
-
-_TITLE_TRIES = 20
+"""Seconds that a session may still take to close and reopen once its request is cancelled: a half-closed session would
+keep running, and could not be found."""
 
 Status: TypeAlias = Literal["open", "saved"]
 """A session is open in this process, for any connection, or it is stored and can be opened."""
@@ -50,18 +47,27 @@ ClientFor: TypeAlias = Callable[[str], SessionClient]
 _log = logging.getLogger(__name__)
 
 
+class OpenSessions(list[Session]):
+    """The sessions that are open in this process, whichever connection has opened them."""
+
+    def of(self, session_id: str) -> tuple[Session, ...]:
+        """Return a session as each connection that has opened it has it, the last one first."""
+        return tuple(session for session in reversed(self) if session.session_id == session_id)
+
+
 class SessionManager:
-    """Opens and closes sessions. What opens or closes one and the same must be called one after the other.
+    """Opens and closes sessions. Calls that open or close the same session must not overlap.
 
     :param tasks: where each session's actor runs.
+    :param sessions: those that are open, also for other connections; None if there are no others.
     :ivar accounts: as whom and where the providers are asked.
     """
 
-    def __init__(self, services: Services, tasks: TaskGroup) -> None:
+    def __init__(self, services: Services, tasks: TaskGroup, sessions: OpenSessions | None = None) -> None:
         self._services = services
         self._tasks = tasks
-        self._open: dict[str, Session] = {}
-        self._closing: dict[str, anyio.Event] = {}
+        self._sessions = OpenSessions() if sessions is None else sessions
+        self._own: dict[str, Session] = {}
         self.accounts = Accounts(services)
 
     async def new(
@@ -72,22 +78,14 @@ class SessionManager:
         :param cwd: absolute path of a directory that exists.
         :param additional: absolute paths of further directories.
         :param client: makes the session's client.
-        :param mcp_servers: those that the client names, beside the configuration's.
+        :param mcp_servers: those that the client names, in addition to the configuration's.
         :raises InvalidParamsError: a path is relative, or no directory.
         :raises ConfigError: the settings for this directory are wrong.
         """
-        directories = existing_directories(cwd, additional)
-        settings = self._services.settings(directories[0])
+        directories = named_directories(cwd, additional, must_exist=True)
         session_id = new_id("sess")
-        started = SessionStarted(
-            str(directories[0]),
-            tuple(str(path) for path in directories[1:]),
-            mode=settings.mode,
-        )
-        async with self.kept_if_told(session_id):
-            return self._start(
-                await self._host(session_id, client(session_id), directories, (started,), "new", mcp_servers)
-            )
+        async with self.discard_on_failure(session_id):
+            return await self._start(session_id, directories, client, mcp_servers, "new")
 
     async def open(
         self,
@@ -108,17 +106,17 @@ class SessionManager:
         :raises InvalidParamsError: a path is relative.
         :raises ConfigError: the settings for this directory are wrong; what is open stays as it is.
         """
-        directories = named_directories(cwd, additional)
+        directories = named_directories(cwd, additional, must_exist=False)
         self._services.settings(directories[0])
 
         async def reopened() -> Session:
             # A log is replayed whole, and a session has one client: a turn that runs for another one ends first.
-            await self.close_if_open(session_id, "close")
+            if (session := self._own.get(session_id)) is not None:
+                await session.close()
             await self._services.store.record(session_id)
-            host = await self._host(session_id, client(session_id), directories, None, source, mcp_servers)
-            return self._start(host)
+            return await self._start(session_id, directories, client, mcp_servers, source)
 
-        return await to_its_end(reopened, CLOSING_SECONDS)
+        return await finish_shielded(reopened, CLOSING_SECONDS)
 
     async def fork(
         self,
@@ -136,17 +134,16 @@ class SessionManager:
         :raises InvalidParamsError: a path is relative, or no directory; or there is no such entry or message.
         :raises ConfigError: the settings for this directory are wrong.
         """
-        services, directories = self._services, existing_directories(cwd, additional)
+        services, directories = self._services, named_directories(cwd, additional, must_exist=True)
         services.settings(directories[0])
         paths, made = [str(path) for path in directories], new_id("sess")
-        async with self.kept_if_told(made):
-            await fork_session(services.store, services.home, session_id, at, paths[0], paths[1:], made)
-            return self._start(await self._host(made, client(made), directories, None, "resume", mcp_servers))
+        async with self.discard_on_failure(made):
+            await fork_session(services.store, session_id, at, paths[0], paths[1:], made)
+            return await self._start(made, directories, client, mcp_servers, "resume")
 
     @asynccontextmanager
-    async def kept_if_told(self, session_id: str) -> AsyncGenerator[None]:
-        """What is still to be done before somebody is told of a new session. Where that fails or is cancelled, nobody
-        would know of it, and it is removed."""
+    async def discard_on_failure(self, session_id: str) -> AsyncGenerator[None]:
+        """Remove a new session if the work before its client learns of it fails or is cancelled."""
         try:
             yield
         except BaseException:
@@ -155,11 +152,12 @@ class SessionManager:
             raise
 
     def find(self, session_id: str) -> Session | None:
-        """A session, where it is open here."""
-        return self._open.get(session_id)
+        """Return a session if it is open here."""
+        session = self._own.get(session_id)
+        return None if session is None or session.is_closing else session
 
     async def get(self, session_id: str) -> Session:
-        """An open session.
+        """Return an open session.
 
         :raises SessionClosedError: it is stored, but not open here.
         :raises SessionNotFoundError: no such session.
@@ -171,24 +169,24 @@ class SessionManager:
         return session
 
     async def list(self, cwd: str | None, cursor: str | None, archived: ArchiveFilter = "exclude") -> SessionPage:
-        """Part of the list of all sessions, newest first: those that were begun, and those that are open.
+        """Return a part of the list of sessions, newest first: those that were begun, and those that are open.
 
         :raises InvalidParamsError: the cursor is not one of ours.
         """
-        shown = self._services.sessions.ids()
+        shown = tuple(session.session_id for session in self._sessions)
         return await self._services.store.list(cwd=cwd, cursor=cursor, archived=archived, not_begun=shown)
 
     async def status(self, session_id: str) -> Status:
-        """Whether a session is open, here or for another connection. Changes nothing.
+        """Return whether a session is open, here or for another connection.
 
         :raises SessionNotFoundError: no such session.
         """
         await self._services.store.record(session_id)
-        return "saved" if self._services.sessions.find(session_id) is None else "open"
+        return "open" if self._sessions.of(session_id) else "saved"
 
     def find_anywhere(self, session_id: str) -> Session | None:
-        """A session, where it is open for whichever connection; for this one, if it is."""
-        return self.find(session_id) or self._services.sessions.find(session_id)
+        """Return a session that is open for any connection; for this one, if it is."""
+        return self.find(session_id) or next(iter(self._sessions.of(session_id)), None)
 
     async def set_title(self, session_id: str, title: str) -> str:
         """Give a session, open or not, the title that a person wants. Other clients that have it open here are told.
@@ -201,7 +199,9 @@ class SessionManager:
         if session is not None:
             await session.set_title(title)
         else:
-            await _stored_title(self._services.store, session_id, title)
+            store = self._services.store
+            log = SessionLog(store, session_id, await store.context(session_id))
+            await log.change(TitleChanged(title, "user"))
             self._tell_others(session_id)
         return title
 
@@ -211,7 +211,7 @@ class SessionManager:
         :raises SessionNotFoundError: no such session.
         """
         await self._services.store.record(session_id)
-        await to_its_end(partial(self._services.sessions.close, session_id, "close"), CLOSING_SECONDS)
+        await self._close(self._sessions.of(session_id), "close")
         await self._services.store.archive(session_id, archived=True)
 
     async def unarchive(self, session_id: str) -> None:
@@ -222,119 +222,72 @@ class SessionManager:
         await self._services.store.archive(session_id, archived=False)
 
     async def close(self, session_id: str) -> None:
-        """Cancel what the session does and forget it; its log stays. One that is not open here is closed where it is.
+        """Close a session; one that is not open here, wherever it is open. Its log stays.
 
         :raises SessionClosedError: it is stored, but open nowhere.
         :raises SessionNotFoundError: no such session.
         """
-        if self.find(session_id) is None and self._services.sessions.find(session_id) is not None:
-            await to_its_end(partial(self._services.sessions.close, session_id, "close"), CLOSING_SECONDS)
-            return
-        await self.get(session_id)
-        await to_its_end(partial(self.close_if_open, session_id, "close"), CLOSING_SECONDS)
+        own = self.find(session_id)
+        sessions = self._sessions.of(session_id) if own is None else (own,)
+        if not sessions:
+            await self.get(session_id)  # raises why there is none
+        await self._close(sessions, "close")
 
     async def delete(self, session_id: str) -> None:
         """Remove a session with its log, for good, wherever it is open; an unknown one is no error."""
-        await to_its_end(partial(self._services.sessions.close, session_id, "delete"), CLOSING_SECONDS)
+        await self._close(self._sessions.of(session_id), "delete")
         await self._services.store.delete(session_id)
         remove_transcript(self._services.home, session_id)
-        remove_originals(self._services.home, session_id)
 
     def stop(self) -> None:
-        """Let every session end, since nobody is there any more; the task group tells when they have."""
-        for session in self._open.values():
+        """Have every session end, since the client is gone; the task group ends when they have."""
+        for session in self._own.values():
             session.stop()
-
-    async def replay(self, session: Session) -> None:
-        """Show a session's whole log to its client."""
-        await session.replay(self._services.store.events(session.session_id))
 
     def prewarm(self, session: Session) -> None:
         """Load what the first prompt needs and what is small, a moment from now, in the background."""
         self._tasks.start_soon(_prewarm, session)
 
-    async def close_if_open(self, session_id: str, reason: Literal["close", "delete"]) -> None:
-        """Close a session where it is open here; see `Keeper`."""
-        session = self._open.pop(session_id, None)
-        if session is None:
-            if (closing := self._closing.get(session_id)) is not None:
-                await closing.wait()
-            return
-        closed = self._closing[session_id] = anyio.Event()
-        try:
-            await session.close(reason)
-        finally:
-            self._services.sessions.discard(session)
-            del self._closing[session_id]
-            closed.set()
+    async def _close(self, sessions: Sequence[Session], reason: Literal["close", "delete"]) -> None:
+        for session in sessions:
+            await finish_shielded(partial(session.close, reason), CLOSING_SECONDS)
 
-    async def _host(
+    async def _start(
         self,
         session_id: str,
-        client: SessionClient,
         directories: tuple[Path, ...],
-        create: tuple[Event, ...] | None,
+        client: ClientFor,
+        servers: Sequence[McpServer],
         source: Source,
-        mcp_servers: Sequence[McpServer],
-    ) -> SessionHost:
-        services = self._services
-        settings = services.settings(directories[0])
-        instructions = await read_instructions(directories, settings.home)
-        if create is not None:
-            cwd, *additional = map(str, directories)
-            logged = await services.store.create(session_id, cwd, additional, (*create, instructions))
-            context = Context.from_log(logged)
-        else:
-            context = await services.store.context(session_id)
-        log = SessionLog(services.store, session_id, context)
-        if (additional := tuple(map(str, directories[1:]))) != context.additional_directories:
-            await log.change(DirectoriesChanged(additional))
-        if context.instructions != instructions.text:
-            await log.change(instructions, between_turns=True)
-        return SessionHost(session_id, log, client, services, settings, directories, source, mcp_servers)
+    ) -> Session:
+        opened = open_session(self._services, session_id, directories, client(session_id), servers, source)
+        return await self._tasks.start(self._run, opened)
 
-    def _start(self, host: SessionHost) -> Session:
-        session = Session(host, partial(self._tell_others, host.session_id))
-        self._open[session.session_id] = session
-        self._services.sessions.add(session, self)
-        self._tasks.start_soon(self._serve, session)
-        return session
+    async def _run(self, opened: AbstractAsyncContextManager[Session], *, task_status: TaskStatus[Session]) -> None:
+        """Keep a session open until it has been closed."""
+        async with opened as session:
+            self._own[session.session_id] = session
+            self._sessions.append(session)
+            try:
+                task_status.started(session)
+                while not session.is_over:
+                    await session.changed.wait()
+                    self._tell_others(session.session_id)
+            finally:
+                self._sessions.remove(session)
+                del self._own[session.session_id]
 
     def _tell_others(self, session_id: str) -> None:
-        """Other clients that have this session open are told what was set here."""
-        for other in self._services.sessions.others(session_id, self):
-            # Not waited for: its client may read slowly.
-            self._tasks.start_soon(other.catch_up)
-
-    async def _serve(self, session: Session) -> None:
-        try:
-            await session.serve()
-        finally:
-            self._services.sessions.discard(session)
+        """Have other connections catch up with what was set here."""
+        for other in self._sessions.of(session_id):
+            if other is not self._own.get(session_id):
+                # Not waited for: its client may read slowly.
+                self._tasks.start_soon(other.catch_up)
 
 
 async def _prewarm(session: Session) -> None:
     await anyio.sleep(PREWARM_SECONDS)
     try:
-        await session.host.loading.prewarm()
-        await session.host.hooks.start()
-    except GivenUpError:
-        pass  # the process ends
-    except AgentError as error:
-        # The prompt that needs it will say what is wrong, to somebody who can read it.
-        _log.info("the model of %s was not prepared: %s", session.session_id, error)
-    except Exception:
-        _log.exception("could not prepare the model of %s", session.session_id)
-
-
-async def _stored_title(store: SessionStore, session_id: str, title: str) -> None:
-    """Give a session that is not open here its title, also while another process goes on with it."""
-    for _ in range(_TITLE_TRIES):
-        try:
-            await store.append(session_id, (await store.record(session_id)).head, [TitleChanged(title, "user")])
-        except SessionConflictError:
-            continue
-        return
-    raise SessionConflictError(
-        f"Another process is working on session {session_id!r}. Set its title again in a moment."
-    )
+        await session.prewarm()
+    except Exception:  # the prompt that needs it reports what is wrong to the user
+        _log.info("the model of %s was not prepared", session.session_id, exc_info=True)

@@ -1,92 +1,155 @@
-"""`SessionPermissions`: what the user need not be asked again in one session, and where "always" is kept.
-
-What a mode lets run and what has to be asked is the permission policy's to say.
-"""
+"""The permission modes of a session, and the question put to the user where a mode demands it."""
 
 from __future__ import annotations
 
-import logging
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Collection
+from typing import Literal, TypeAlias
 
 import anyio.to_thread
 
+from acp_agent.config.permission_rules import PermissionRules
 from acp_agent.conversation.events import CallView, PermissionGranted
-from acp_agent.conversation.messages import JsonObject
-from acp_agent.errors import ConfigError, sentence
-from acp_agent.turn.permission import Answer
+from acp_agent.conversation.messages import JsonObject, ToolCall
+from acp_agent.errors import ConfigError, ToolError, sentence
+from acp_agent.frozen import frozen
+from acp_agent.hooks.outcomes import Outcome as HookOutcome
+from acp_agent.session.client import Answer, SessionClient
+from acp_agent.session.notices import Notices
+from acp_agent.session.state import SessionState
+from acp_agent.tools.tool import Access, PreparedCall
 
-if TYPE_CHECKING:
-    from acp_agent.config.permission_rules import PermissionRules
-    from acp_agent.session.host import SessionHost
-
-_log = logging.getLogger(__name__)
+Verdict: TypeAlias = Literal["allow", "ask", "deny"]
 
 
-class SessionPermissions:
-    """:param home: the folder of all state.
-    :param cwd: absolute path of the session's working directory, whose rules hold.
+@frozen
+class Mode:
+    """A way of working that the user chooses."""
+
+    id: str
+    name: str
+    description: str
+
+
+MODES: tuple[Mode, ...] = (
+    Mode("ask", "Ask", "Reads freely; asks before every edit and command."),
+    Mode("accept-edits", "Accept edits", "Reads and edits files freely; asks before every command."),
+    Mode("plan", "Plan", "Reads only: no edits and no commands."),
+    Mode("full-access", "Full access", "Reads, edits and runs commands anywhere without asking."),
+)
+
+
+def judge(mode: str, access: Access, grants: Collection[str]) -> Verdict:
+    """Return whether a call may run, has to be asked for, or may not run at all in this mode.
+
+    Work outside the session's directories is asked for in every mode but `full-access`.
+
+    :param grants: subjects (see `grant_subject`) that the user allowed.
     """
+    if access.effect == "none" or mode == "full-access":
+        return "allow"
+    if mode == "plan" and access.effect != "read":
+        return "deny"
+    free = access.effect == "read" or (access.effect == "edit" and mode == "accept-edits")
+    if free and not access.outside:
+        return "allow"
+    return "allow" if grant_subject(access) in grants else "ask"
 
-    def __init__(self, host: SessionHost, home: Path, cwd: Path) -> None:
-        self._host = host
-        self._home = home
-        self._cwd = cwd
-        self._rules: PermissionRules | None = None
-        self._told = ""
 
-    async def grants(self) -> frozenset[str]:
-        """What needs no asking: allowed in this session, or by a rule of the project."""
-        return self._host.context.grants | await self.rules()
+def grant_subject(access: Access) -> str:
+    """Return what an "always allow" of this call covers: its kind, and outside the session's directories the very path.
 
-    async def rules(self) -> frozenset[str]:
-        """The project's rules as they are now, since they may have been revoked."""
+    No more than that path, since a kind of call that goes down a tree could cover the whole machine.
+    """
+    kind = access.subject or access.effect
+    return f"{kind} {', '.join(map(str, access.outside))}" if access.outside else kind
+
+
+class Permissions:
+    """Asks the user about calls of one session, and stores the calls that are always allowed."""
+
+    def __init__(self, state: SessionState, client: SessionClient, notices: Notices) -> None:
+        self._state = state
+        self._client = client
+        self._notices = notices
+
+    async def check(
+        self, call: ToolCall, prepared: PreparedCall, hooked: HookOutcome
+    ) -> Literal["allowed", "cancelled"]:
+        """Ask the user where the mode or a hook demands it; a hook may also answer in the user's place.
+
+        :returns: `cancelled` if the user ended the turn instead of answering.
+        :raises ToolError: the call may not run.
+        """
+        verdict = await self._required(call, prepared)
+        if hooked.decision is not None:
+            verdict = "allow" if hooked.decision.verdict == "allow" else "ask"
+        if verdict == "ask":
+            subject = grant_subject(prepared.access)
+            try:
+                answer = await self.ask(call.id, call.name, prepared.view, call.arguments, subject, hooked.reason)
+            except ToolError as error:
+                raise ToolError(f"{error} {hooked.reason}".rstrip()) from error
+            if answer == "cancelled":
+                return "cancelled"
+            if answer == "reject_once":
+                raise ToolError("The user did not allow this call. Do not try it again; ask what they want instead.")
+            await self._required(call, prepared)  # in the mode as it is by now: the user may have changed it first
+        return "allowed"
+
+    @property
+    def mode(self) -> str:
+        """Return the permission mode in force."""
+        return self._state.mode
+
+    async def verdict(self, access: Access) -> Verdict:
+        """Return what the mode and what the user allowed say of a call; reads the project's rules only if they matter,
+        and as they are now, since they may have been revoked."""
+        verdict = judge(self._state.mode, access, self._state.context.grants)
+        if verdict != "ask":
+            return verdict
         try:
-            return await anyio.to_thread.run_sync(self._allowed)
+            rules, notice = await anyio.to_thread.run_sync(self._read_rules)
         except ConfigError as error:
-            await self._tell(error)
-            return frozenset()
+            rules, notice = frozenset[str](), sentence(error)
+        if notice:
+            await self._notices.tell_once(notice)
+        return judge(self._state.mode, access, rules)
+
+    async def _required(self, call: ToolCall, prepared: PreparedCall) -> Literal["allow", "ask"]:
+        verdict = await self.verdict(prepared.access)
+        if verdict == "deny":
+            raise ToolError(
+                f"{call.name} may not run in {self._state.mode} mode, which only reads. Describe the change instead; "
+                "the user can switch the mode."
+            )
+        return verdict
 
     async def ask(
-        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str, reason: str
+        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str, reason: str = ""
     ) -> Answer:
-        """Put a call to the user, and keep an "always".
+        """Put a call to the user, and remember an "always".
 
-        :param reason: why a hook has the user asked; empty where none has.
+        :param reason: why a hook wants the user to be asked; empty if none does.
         :raises SessionConflictError: another process has gone on with the session while the user was thinking.
         """
-        host = self._host
-        answer = await host.client.ask_permission(call_id, name, view, arguments, subject, reason)
+        answer = await self._client.ask_permission(call_id, name, view, arguments, subject, reason)
         if answer == "allow_always":
-            kept = host.settings.remember_permissions == "project" and await self._keep(subject)
-            await host.append(PermissionGranted(subject, "project" if kept else "session"))
+            scope: Literal["project", "session"] = self._state.settings.remember_permissions
+            if scope == "project":
+                try:
+                    await anyio.to_thread.run_sync(self._rules().allow, self._state.cwd, subject)
+                except ConfigError as error:
+                    scope = "session"
+                    await self._notices.tell_once(sentence(error))
+            await self._state.log.append(PermissionGranted(subject, scope))
         elif answer == "allow_once":
             # The user may have thought for an hour, and gone on in another editor.
-            await host.log.confirm()
+            await self._state.log.confirm()
         return answer
 
-    def _allowed(self) -> frozenset[str]:
-        return self._store().of(self._cwd)
+    def _rules(self) -> PermissionRules:
+        return PermissionRules(self._state.settings.home)
 
-    async def _keep(self, subject: str) -> bool:
-        """Make it a rule of the project; False where that could not be written."""
-        try:
-            await anyio.to_thread.run_sync(lambda: self._store().allow(self._cwd, subject))
-        except ConfigError as error:
-            await self._tell(error)
-            return False
-        return True
-
-    def _store(self) -> PermissionRules:
-        if self._rules is None:
-            from acp_agent.config.permission_rules import PermissionRules
-
-            self._rules = PermissionRules(self._home)
-        return self._rules
-
-    async def _tell(self, error: ConfigError) -> None:
-        """Once for the same thing: it would be said at every call."""
-        _log.warning("the permission rules cannot be used: %s", error)
-        if str(error) != self._told:
-            self._told = str(error)
-            await self._host.tell(sentence(error))
+    def _read_rules(self) -> tuple[frozenset[str], str]:
+        rules = self._rules()
+        return rules.of(self._state.cwd), rules.notice

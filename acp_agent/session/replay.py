@@ -1,4 +1,4 @@
-"""A log as the user saw it: every event turned back into updates, in order.
+"""`replay`: a log as the user saw it, every event turned back into updates, in order.
 
 Partial answers show only where no whole message superseded them, which is what was on the screen when the agent was
 killed. A compaction shows once, at its place, completed; one that failed changed nothing and is not shown again.
@@ -24,8 +24,7 @@ from acp_agent.conversation.events import (
     UserPrompted,
 )
 from acp_agent.conversation.messages import AssistantMessage, Text, Thinking, ToolCall
-from acp_agent.session.reports import finished
-from acp_agent.turn.updates import (
+from acp_agent.conversation.updates import (
     AgentSaid,
     AgentThought,
     CallFinished,
@@ -34,15 +33,16 @@ from acp_agent.turn.updates import (
     Update,
     UserSaid,
 )
+from acp_agent.session.compact.report import finished
 
 _NO_RESULT = (Text("The agent was interrupted before this call finished."),)
 
 
 async def replay(events: AsyncIterator[LoggedEvent], view_of: Callable[[ToolCall], CallView]) -> AsyncIterator[Update]:
-    """Everything the user saw in this session.
+    """Yield everything that the user saw in a session.
 
     :param events: the whole log, from its beginning.
-    :param view_of: what an editor shows of a call that has no result.
+    :param view_of: returns what an editor shows of a call that has no result.
     """
     player = _Player(view_of)
     async for logged in events:
@@ -53,7 +53,7 @@ async def replay(events: AsyncIterator[LoggedEvent], view_of: Callable[[ToolCall
 
 
 class _Player:
-    """Remembers what is not yet settled: a partial answer, and calls without a result."""
+    """Turns events into updates, and remembers a partial answer and calls without a result."""
 
     def __init__(self, view_of: Callable[[ToolCall], CallView]) -> None:
         self._view_of = view_of
@@ -88,7 +88,7 @@ class _Player:
                 pass
 
     def finish(self) -> Iterator[Update]:
-        """What a turn left unsettled: shown as far as it got."""
+        """Yield what a turn left unsettled, as far as it got."""
         partial, self._partial = self._partial, None
         if partial is not None:
             if partial.thinking:

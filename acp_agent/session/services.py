@@ -1,4 +1,4 @@
-"""What every session of this process shares. Built once, in the composition root."""
+"""`Services`: what every session of this process shares. Built once, in the composition root."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from acp_agent.config import Settings
 from acp_agent.frozen import frozen
 from acp_agent.llm.credentials import ModelAccess
 from acp_agent.llm.registry import Registry
-from acp_agent.session.presence import OpenSessions
 from acp_agent.storage.store import SessionStore
 from acp_agent.tools.registry import ToolRegistry
 
@@ -23,25 +22,25 @@ if TYPE_CHECKING:
 
 @frozen
 class Services:
-    """The rooms below, ready for use.
+    """The parts that all sessions use.
 
     :ivar home: the folder of all state.
-    :ivar sessions: those that are open, also for other connections.
-    :ivar hooks: finds the hooks of these origins for such settings; asks executables what they listen to.
-    :ivar project_places: the folders from which hooks and recipes of a project come, in such settings and a working
-        directory; touches the disk, but little.
-    :ivar compaction: the one service; loaded with the first call.
+    :ivar tools: the built-in tools.
+    :ivar compaction: returns the one service; imports it with the first call.
     :ivar settings: reads the settings for a working directory, or without one the user's own; raises `ConfigError`.
-    :ivar models: makes the models' registry for such settings.
-    :ivar access: with what the providers are reached beside that.
+    :ivar models: makes the registry of models for such settings.
+    :ivar access: the keys and routes with which the providers are reached.
     :ivar library: finds the recipes for such settings and a working directory; touches the disk. The last argument is
         `trusted` of `RecipeLibrary.read`.
-    :ivar recipe_signature: what is another one when a recipe of the same was changed; touches the disk, but little.
+    :ivar recipe_signature: returns a value that changes when one of those recipes changes; touches the disk, but
+        little.
+    :ivar hooks: finds the hooks of these origins for such settings; asks executables what they listen to.
+    :ivar project_places: returns the folders from which a project's hooks and recipes come, for such settings and a
+        working directory; touches the disk, but little.
     """
 
     home: Path
     store: SessionStore
-    sessions: OpenSessions
     tools: ToolRegistry
     compaction: Callable[[], CompactionService]
     settings: Callable[[Path | None], Settings]

@@ -1,8 +1,7 @@
-"""The original entries of a session that are in force, and their index: what excerpts are taken from."""
+"""`Source`: the original entries of a session that are in force, and their index, which excerpts are taken from."""
 
 from __future__ import annotations
 
-import gc
 import logging
 from collections.abc import Sequence
 
@@ -14,8 +13,9 @@ from acp_agent.conversation.context import Context, Entry
 from acp_agent.conversation.events import ContextRestored, ContextSwapped, LoggedEvent, TurnRefused
 from acp_agent.conversation.messages import UserMessage
 from acp_agent.session.log import SessionLog
-from acp_agent.session.replacing import REPLACE
-from acp_agent.storage.store import SessionStore
+
+REPLACE = "replace"
+"""Strategy of a swap by which a hook put its own messages in the place of the conversation."""
 
 _log = logging.getLogger(__name__)
 
@@ -26,9 +26,7 @@ class Source:
     :ivar entries: as of the last `index()`, in order.
     """
 
-    def __init__(self, store: SessionStore, session_id: str, log: SessionLog) -> None:
-        self._store = store
-        self._session_id = session_id
+    def __init__(self, log: SessionLog) -> None:
         self._log = log
         self._lock = anyio.Lock()
         self._head = 0
@@ -38,15 +36,14 @@ class Source:
     async def index(self) -> ExcerptIndex:
         """Return the index of the entries up to now."""
         async with self._lock:
-            context = self._log.context
-            events = await self._events(self._head)
+            swaps, events = self._log.context.swaps, await self._events(self._head)
             if any(isinstance(each.event, TurnRefused | ContextRestored) for each in events):
                 # Something that was indexed is not in force any more, or again.
                 self._forget()
                 events = await self._events(0)
             if events:
                 try:
-                    await to_thread.run_sync(self._add, events, context.swaps)
+                    await to_thread.run_sync(self._add, events, swaps)
                 except Exception:
                     self._forget()  # some of them may be in the index
                     raise
@@ -54,11 +51,11 @@ class Source:
             return self._index
 
     async def keep_up(self) -> None:
-        """Index what has come, in the background; what fails is logged, and tried again when the index is wanted."""
+        """Index in the background what has come; a failure is logged, and tried again when the index is wanted."""
         try:
             await self.index()
         except Exception:
-            _log.exception("the entries of %s were not indexed", self._session_id)
+            _log.exception("the entries of %s were not indexed", self._log.session_id)
 
     def _forget(self) -> None:
         self._head, self.entries, self._index = 0, (), ExcerptIndex()
@@ -66,7 +63,7 @@ class Source:
     async def _events(self, after: int) -> list[LoggedEvent]:
         if after == self._log.context.head:
             return []
-        return [each async for each in self._store.events(self._session_id, after=after)]
+        return [each async for each in self._log.events(after)]
 
     def _add(self, events: Sequence[LoggedEvent], swaps: Sequence[int]) -> None:
         entries = list(self.entries)
@@ -84,10 +81,5 @@ class Source:
         self.entries = tuple(entries)
         if self.entries[: len(known)] != known:
             self._index, known = ExcerptIndex(), ()
-        # A full collection stops all threads, up to 64 ms in the midst of so many new objects.
-        gc.disable()
-        try:
-            for entry in self.entries[len(known) :]:
-                self._index.add(entry)
-        finally:
-            gc.enable()
+        for entry in self.entries[len(known) :]:
+            self._index.add(entry)

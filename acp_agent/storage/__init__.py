@@ -1,1 +1,1 @@
-"""Where sessions are kept: the `SessionStore` Protocol and its SQLite form. Knows events, and nothing of turns."""
+"""Persistence of sessions: the `SessionStore` Protocol and its SQLite implementation."""

@@ -1,7 +1,7 @@
-"""The database file: making it private, opening it, bringing it up to date, and saying in words what is wrong with it.
+"""The database file: permissions, opening, migration, and error messages for what is wrong with it.
 
-Knows nothing of sessions and events. Nothing here ever deletes or replaces a database: what cannot be used is left
-alone, and what is brought up to date is copied before.
+Nothing here ever deletes or replaces a database: one that cannot be used is left alone, and one that is migrated is
+copied first.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ APPLICATION_ID = 0x41435041
 """Marks the file as ours (`PRAGMA application_id`), so that no other program's database is taken for an old one."""
 
 BUSY_SECONDS = 5.0
-"""How long another process's lock is waited for."""
+"""Seconds to wait for another process's lock."""
 _SQLITE_NEEDED = (3, 37, 0)
 _ELSEWHERE = f"or set {HOME_VARIABLE} to another folder"
 
 
 def open_database(path: Path) -> sqlite3.Connection:
-    """Open the database, or make it; blocks.
+    """Open the database, creating it if it does not exist; blocks.
 
     Its folder gets mode 0700; the file and its companions (`-wal`, `-shm`) get 0600. In WAL mode, which lets readers
     and one writer of several processes work at the same time, `synchronous` is NORMAL: a commit survives the end of the
@@ -66,15 +66,15 @@ def open_database(path: Path) -> sqlite3.Connection:
 def migrate(
     connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS, *, copied: Path | None = None
 ) -> None:
-    """Take the steps that this database has not taken yet: all of them or, where one fails, none.
+    """Run the migrations that this database lacks: all of them or, if one fails, none.
 
-    :param copied: its file, which is copied beside itself before the first step, unless it is new.
-    :raises StorageError: it cannot be copied; no step was taken.
+    :param copied: the file to copy to `<name>.v<version>` before the first migration, unless it is new.
+    :raises StorageError: it cannot be copied; no migration was run.
     """
     if _pragma(connection, "user_version") == len(migrations):
         return
     with transaction(connection):
-        # Read again: another process may have taken them while this one waited for the lock.
+        # Read again: another process may have run them while this one waited for the lock.
         version = _pragma(connection, "user_version")
         if copied is not None and 0 < version < len(migrations):
             _copy(copied, version)
@@ -86,7 +86,7 @@ def migrate(
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, mode: str = "IMMEDIATE") -> Generator[None]:
-    """Everything inside happens wholly or not at all.
+    """Run the block in one transaction.
 
     :param mode: `IMMEDIATE` to write; `DEFERRED` to read several things as of one moment.
     """
@@ -113,7 +113,7 @@ def storage_errors(path: Path) -> Generator[None]:
 
 
 def is_busy(error: sqlite3.Error) -> bool:
-    """Whether it was another process's lock."""
+    """Return whether the error means that another process holds the lock."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
@@ -146,7 +146,7 @@ def _copy_of(path: Path, version: int) -> Path:
 
 
 def _copy(path: Path, version: int) -> None:
-    """Keep a database as it is; whoever calls this holds the lock for writing. A copy that is there stays as it is."""
+    """Copy a database, unless a copy exists; the caller holds the lock for writing."""
     copy = _copy_of(path, version)
     if copy.exists():
         return

@@ -1,7 +1,7 @@
-"""The numbered steps by which the database's tables came to be what they are.
+"""The numbered migrations of the database.
 
-Step n takes a database from version n - 1 to version n (`PRAGMA user_version`). A step that was released is never
-edited, only followed by another. Knows SQL alone; `database.py` decides when steps run, in one transaction.
+Migration n takes a database from version n - 1 to version n (`PRAGMA user_version`). A released migration is never
+edited, only followed by another. `database.py` runs them, in one transaction.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _m1_sessions_and_events(connection: sqlite3.Connection) -> None:
         """
     )
     # A table with rowids and a narrow unique index: without rowids, an entry of more than a kilobyte (most answers of
-    # tools) takes a page of its own beside the tree, which doubled the file and made appending a third slower.
+    # tools) takes an overflow page of its own, which doubled the file and made appending a third slower.
     connection.execute(
         """
         CREATE TABLE events (

@@ -6,10 +6,14 @@ import json
 import sqlite3
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Collection
+from typing import Literal, TypeAlias
 
 from acp_agent.errors import InvalidParamsError, SessionNotFoundError
+from acp_agent.frozen import frozen
 from acp_agent.storage.rows import storable
-from acp_agent.storage.store import ArchiveFilter, SessionPage, SessionRecord
+
+ArchiveFilter: TypeAlias = Literal["exclude", "include", "only"]
+"""What becomes of archived sessions in a list: left out, listed among the others, or all that is listed."""
 
 _LARGEST_INTEGER = (1 << 63) - 1
 
@@ -27,8 +31,30 @@ _ARCHIVED: dict[ArchiveFilter, str] = {
 }
 
 
+@frozen
+class SessionRecord:
+    """What a list of sessions shows; times are milliseconds since the epoch."""
+
+    session_id: str
+    cwd: str
+    additional_directories: tuple[str, ...]
+    title: str | None
+    created_at: int
+    updated_at: int
+    head: int
+    archived: bool = False
+
+
+@frozen
+class SessionPage:
+    """Part of the list, newest first, and the cursor of the next part."""
+
+    sessions: tuple[SessionRecord, ...]
+    next_cursor: str | None
+
+
 def read_record(connection: sqlite3.Connection, session_id: str) -> SessionRecord:
-    """What is known of one session.
+    """Return the record of one session.
 
     :raises SessionNotFoundError: no such session.
     """
@@ -54,7 +80,7 @@ def read_page(
     """
     time, session_id = (_LARGEST_INTEGER, "") if cursor is None else _place(cursor)
     values: dict[str, str | int | None] = {"time": time, "id": session_id, "limit": limit + 1}
-    # Two statements, of which each has an index that holds its rows in order.
+    # Two statements, since each has an index that holds its rows in order.
     where = _ARCHIVED[archived]
     if cwd is not None:
         where += " AND cwd = :cwd"

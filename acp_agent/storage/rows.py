@@ -1,7 +1,4 @@
-"""Reading events and sessions from their tables, one statement at a time; what every other part of the store needs.
-
-Knows nothing of threads and locks: whoever calls holds a transaction.
-"""
+"""Queries for events and sessions that the other modules of the store share; the caller holds a transaction."""
 
 from __future__ import annotations
 
@@ -9,9 +6,16 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 
-from acp_agent.conversation.attachments import with_texts
+from acp_agent.conversation.attachments import restore_texts
 from acp_agent.conversation.codec import decode
-from acp_agent.conversation.events import AssistantAnswered, Event, LoggedEvent
+from acp_agent.conversation.events import (
+    AssistantAnswered,
+    ContextRestored,
+    ContextSwapped,
+    Event,
+    LoggedEvent,
+    TurnRefused,
+)
 from acp_agent.errors import SessionNotFoundError
 
 _FIND = "SELECT id, head, context_from FROM sessions WHERE session_id = ? AND deleted_at IS NULL"
@@ -23,12 +27,17 @@ _LAST_ANSWER = """
 """
 
 
+_LAST_CHANGE = """
+    SELECT seq, kind, data FROM events
+    WHERE session = ? AND seq <= ? AND kind IN ('context_swapped', 'context_restored', 'turn_refused')
+    ORDER BY seq DESC LIMIT 1
+"""
 _READ_TEXT = "SELECT data FROM blobs WHERE sha256 = ?"
 _REFERENCE = '"of_text"'
 
 
 def find(connection: sqlite3.Connection, session_id: str) -> tuple[int, int, int]:
-    """A session's number, its head, and where its context begins.
+    """Return a session's number, its head, and where its context begins.
 
     :raises SessionNotFoundError: no such session.
     """
@@ -41,10 +50,10 @@ def find(connection: sqlite3.Connection, session_id: str) -> tuple[int, int, int
 def read_events(
     connection: sqlite3.Connection, session: int, first: int, last: int, characters: int | None = None
 ) -> Iterator[LoggedEvent]:
-    """Entries of a log in order.
+    """Yield entries of a log in order.
 
-    :param last: seq of the last one, which is read as well.
-    :param characters: ends behind the entry that brings what was read to this length.
+    :param last: seq of the last entry to read.
+    :param characters: stop behind the entry at which the total length reaches this.
     """
     size = 0
     with closing(connection.execute(_READ_EVENTS, (session, first, last))) as rows:
@@ -57,14 +66,14 @@ def read_events(
 
 
 def read_some(connection: sqlite3.Connection, session: int, seqs: Iterable[int]) -> Iterator[LoggedEvent]:
-    """The entries at these places, which have to be places of the log."""
+    """Yield the entries at these places, which have to be places of the log."""
     for wanted in seqs:
         for seq, at, kind, data in connection.execute(_READ_EVENT, (session, wanted)).fetchall():
             yield LoggedEvent(seq, at, load(connection, seq, kind, data)[0])
 
 
 def load(connection: sqlite3.Connection, seq: int, kind: str, data: str) -> tuple[Event, int]:
-    """The event at a place of a log with the texts that it refers to, and how many characters were read for it."""
+    """Return an event of a log with its referenced texts restored, and the number of characters read for it."""
     event, size = decode(kind, data, seq), len(data)
     if _REFERENCE not in data:
         return event, size
@@ -75,16 +84,41 @@ def load(connection: sqlite3.Connection, seq: int, kind: str, data: str) -> tupl
         size += len(row[0]) if row else 0
         return row[0] if row else None
 
-    return with_texts(event, text), size
+    return restore_texts(event, text), size
 
 
 def called(connection: sqlite3.Connection, session: int, before: int) -> dict[str, str]:
-    """Names of the tools that the newest answer before this place calls, by the calls' ids."""
+    """Return the names of the tools that the newest answer before this place calls, by the calls' ids."""
     row = connection.execute(_LAST_ANSWER, (session, before)).fetchone()
     event = None if row is None else decode(*row)
     return {call.id: call.name for call in event.message.tool_calls} if isinstance(event, AssistantAnswered) else {}
 
 
+def changes_fold(event: Event) -> bool:
+    """Return whether this event moves the seq at which the fold begins."""
+    return isinstance(event, ContextSwapped | ContextRestored | TurnRefused)
+
+
+def fold_from(connection: sqlite3.Connection, session: int, seq: int) -> int:
+    """Return the seq at which the fold of the context after entry `seq` begins.
+
+    After a refused turn it is the one from before that turn, since compactions within it no longer count. The search
+    goes backwards, through entries that the fold reads anyway.
+    """
+    while True:
+        row = connection.execute(_LAST_CHANGE, (session, seq)).fetchone()
+        if row is None:
+            return 1
+        at, kind, data = row
+        match decode(kind, data, at):
+            case TurnRefused() as refused:
+                seq = min(refused.from_seq, at) - 1
+            case ContextSwapped() as swap:  # it carries what was before its tail
+                return swap.fold_from or min(swap.keep_from, at)
+            case _:  # a restored context holds all of itself
+                return at
+
+
 def storable(text: str) -> str:
-    """The text without lone surrogates, which no database takes; see `codec.encode`."""
+    """Return the text without lone surrogates, which no database takes; see `codec.encode`."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -1,4 +1,4 @@
-"""Finding messages of one session by their words: an index that is made when it is first asked, and a plain scan.
+"""Full-text search in one session: an index that is built by the first search, and a plain scan.
 
 The index is an FTS5 table without the texts themselves. A session is brought into it by its first search, and behind
 its head by each later one, so that appending costs nothing and sessions that are never searched take no room.
@@ -8,8 +8,8 @@ its head by each later one, so that appending costs nothing and sessions that ar
   without spaces are words each, so that any run of them is found as a phrase. SQLite's `trigram` would find all parts
   of all words; measured on 10,000 messages (18 MB) its index took 3.4 s and 41 MB, this one 0.3 s and 6 MB, and two
   signs of Chinese are too short for it.
-- What the index does not know (a part of `CamelCase`, `->`) is found by the scan, which reads the session's whole log,
-  and for which accents count. An SQLite without FTS5 has the scan alone.
+- Words that the index does not hold (a part of `CamelCase`, `->`) are found by the scan, which reads the session's
+  whole log and distinguishes accents.
 - Removing rows from an index without texts takes the texts as they were indexed, and leaves the words in its segments
   for long. So, with a session that was searched, the whole index goes, and the next search of another makes it again.
 """
@@ -22,12 +22,13 @@ from collections.abc import Iterable
 from contextlib import closing
 
 from acp_agent.conversation.events import AssistantAnswered, LoggedEvent, ToolReturned
+from acp_agent.frozen import frozen
 from acp_agent.storage.database import transaction
 from acp_agent.storage.rows import called, find, load, read_some
-from acp_agent.storage.store import Found
 from acp_agent.storage.words import (
     RECALL_TOOL,
     SEARCHED_KINDS,
+    Role,
     Word,
     holds,
     indexed_form,
@@ -57,16 +58,29 @@ _MATCHES = """
     ORDER BY rank, rowid DESC LIMIT ?
 """
 _REFERS = """data LIKE '%"of_text":%true%'"""
-"""A text of it is elsewhere (see `put_texts_away`)."""
+"""SQL for: the event has a text that is stored separately (see `extract_texts`)."""
 _SCAN = f"""
     SELECT seq, at, kind, data FROM events
     WHERE session = ? AND seq < ? AND kind IN ({_KINDS}) AND (({{conditions}}) OR {_REFERS}) ORDER BY seq DESC
 """
 
 
-def has_full_text(connection: sqlite3.Connection) -> bool:
-    """Whether this SQLite was built with FTS5; nearly all are."""
-    return connection.execute("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'").fetchone() is not None
+@frozen
+class Found:
+    """A message that a search found.
+
+    :ivar at: milliseconds since the epoch.
+    :ivar tool: name of the tool, for a result.
+    :ivar title: what the call was shown as, for a result.
+    :ivar snippet: one line of the text, around the words that were looked for.
+    """
+
+    seq: int
+    at: int
+    role: Role
+    tool: str
+    title: str
+    snippet: str
 
 
 def index_more(connection: sqlite3.Connection, session_id: str) -> None:
@@ -94,21 +108,19 @@ def search(
     words: tuple[Word, ...],
     limit: int,
     before: int | None,
-    full_text: bool,
 ) -> tuple[Found, ...] | None:
-    """What the index finds, or the scan where the index knows none of it; None while the index is behind the log.
+    """Return what the index finds or, if that is nothing, the scan; None while the index lags behind the log.
 
-    :param full_text: False where there is no FTS5: the scan has to do, and what it finds comes newest first.
     :raises SessionNotFoundError: no such session.
     """
     with transaction(connection, "DEFERRED"):
         session, head, _ = find(connection, session_id)
-        if full_text and connection.execute(_INDEXED, (session,)).fetchone()[0] < head:
+        if connection.execute(_INDEXED, (session,)).fetchone()[0] < head:
             return None
         upto = head if before is None else min(head, before - 1)
         if limit < 1 or upto < 1 or not words:
             return ()
-        known = tuple(word for word in words if word.indexed) if full_text else ()
+        known = tuple(word for word in words if word.indexed)
 
         def matches(operator: str, prefixes: bool) -> list[int]:
             if not known:
@@ -140,7 +152,7 @@ def forget(connection: sqlite3.Connection, session_id: str) -> None:
 def _unindexed(
     connection: sqlite3.Connection, session: int, after: int, last: int
 ) -> tuple[list[tuple[int, str]], int]:
-    """Rows for the index, and how far they go."""
+    """Return the rows for the index, and how far they go."""
     texts: list[tuple[int, str]] = []
     names = called(connection, session, after + 1)
     size = 0
@@ -160,7 +172,7 @@ def _unindexed(
 
 
 def _expression(words: Iterable[Word], operator: str, prefixes: bool) -> str:
-    """A query of FTS5 that holds nothing but quoted strings, so that no word of a user is its syntax."""
+    """Return a query of FTS5 that holds nothing but quoted strings, so that no word of a user is its syntax."""
     return f" {operator} ".join(
         f'"{indexed_form(word.text)}"{"*" if prefixes and not word.exact else ""}' for word in words
     )
@@ -169,7 +181,7 @@ def _expression(words: Iterable[Word], operator: str, prefixes: bool) -> str:
 def _scan(
     connection: sqlite3.Connection, session: int, words: tuple[Word, ...], limit: int, upto: int, every: bool
 ) -> list[int]:
-    """Places of messages that hold every word, or else any of them, also within other words, newest first."""
+    """Return the seqs of messages that contain every word, or any of them, also within other words, newest first."""
     conditions = (" AND " if every else " OR ").join("data LIKE ? ESCAPE '\\'" for _ in words)
     patterns = [f"%{_pattern(word)}%" for word in words]
     seqs: list[int] = []
@@ -185,7 +197,7 @@ def _scan(
 
 
 def _pattern(word: Word) -> str:
-    """What the JSON of a message that holds the word is LIKE; more may be."""
+    """Return what the JSON of a message that holds the word is LIKE; more may be."""
     if not word.indexed:
         signs = json.dumps(word.text, ensure_ascii=False)[1:-1]
         return "".join(f"\\{sign}" if sign in "\\%_" else sign for sign in signs)
@@ -211,7 +223,7 @@ def _found(
 
 
 def _tool(connection: sqlite3.Connection, session: int, logged: LoggedEvent) -> str:
-    """Name of the tool whose result this is; empty for all else."""
+    """Return the name of the tool whose result this is; empty for all else."""
     if not isinstance(logged.event, ToolReturned):
         return ""
     return called(connection, session, logged.seq).get(logged.event.result.call_id, "")

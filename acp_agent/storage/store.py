@@ -1,64 +1,80 @@
-"""What a session store offers. `sqlite.py` is the one we ship; a contract test-suite lets another stand behind it."""
+"""`SessionStore`: an append-only log per session and the list of sessions, in one SQLite file, which several processes
+may share.
+
+It has one connection, used by one worker thread at a time, so that neither a slow disk nor another process's lock
+blocks the event loop.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Sequence
-from typing import Literal, Protocol, TypeAlias
+import logging
+import math
+import sqlite3
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+import anyio
+from anyio import to_thread
 
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import Event, LoggedEvent
-from acp_agent.frozen import frozen
+from acp_agent.errors import StorageError
+from acp_agent.storage.database import BUSY_SECONDS, is_busy, open_database, storage_errors, transaction
+from acp_agent.storage.records import ArchiveFilter, SessionPage, SessionRecord, read_page, read_record
+from acp_agent.storage.rows import find, fold_from, read_events, read_some, storable
+from acp_agent.storage.search import Found, index_more, search
+from acp_agent.storage.words import MESSAGE_KINDS, query_words
+from acp_agent.storage.writes import append, archive, create, delete, fork
 
-ArchiveFilter: TypeAlias = Literal["exclude", "include", "only"]
-"""What becomes of archived sessions in a list: left out, listed among the others, or all that is listed."""
-Role: TypeAlias = Literal["user", "assistant", "tool", "summary"]
+P = ParamSpec("P")
+T = TypeVar("T")
 
+_log = logging.getLogger(__name__)
 
-@frozen
-class SessionRecord:
-    """What a list of sessions shows; times are milliseconds since the epoch."""
+LAST_SECONDS = 1.0
+"""Seconds to wait for another process's lock during shutdown."""
+_TRY_MILLISECONDS = 50
+_BATCH_EVENTS = 500
+_BATCH_CHARACTERS = 4 << 20
 
-    session_id: str
-    cwd: str
-    additional_directories: tuple[str, ...]
-    title: str | None
-    created_at: int
-    updated_at: int
-    head: int
-    archived: bool = False
-
-
-@frozen
-class SessionPage:
-    """Part of the list, newest first, and the cursor of the next part."""
-
-    sessions: tuple[SessionRecord, ...]
-    next_cursor: str | None
+_READ_BLOB = "SELECT sha256, data FROM blob_uses JOIN blobs USING (sha256) WHERE session = ? AND sha256 = ?"
+_NEIGHBOUR = f"""
+    SELECT {{which}}(seq) FROM events
+    WHERE session = ? AND seq {{side}} ? AND kind IN ({", ".join(f"'{kind}'" for kind in MESSAGE_KINDS)})
+"""
 
 
-@frozen
-class Found:
-    """A message that a search found.
-
-    :ivar at: milliseconds since the epoch.
-    :ivar tool: name of the tool, for a result.
-    :ivar title: what the call was shown as, for a result.
-    :ivar snippet: one line of the text, around the words that were looked for.
-    """
-
-    seq: int
-    at: int
-    role: Role
-    tool: str
-    title: str
-    snippet: str
-
-
-class SessionStore(Protocol):
+class SessionStore:
     """An append-only log per session, and the list of sessions.
 
     Every method may be called from any task; what it does is either wholly there afterwards or not at all.
     """
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, limiter: anyio.CapacityLimiter) -> None:
+        self._path = path
+        self._connection: sqlite3.Connection | None = connection
+        self._limiter = limiter
+        # The limiter makes tasks wait without a thread; the lock holds where a task that was cancelled past anyio
+        # (`asyncio.Task.cancel`) has left its thread at work.
+        self._lock = threading.Lock()
+        self._give_up_from = math.inf
+
+    @classmethod
+    async def open(cls, path: Path) -> SessionStore:
+        """Open a database, or make it.
+
+        :param path: absolute path of the file; its folder is made, and becomes private.
+        :raises ConfigError: the folder cannot be used.
+        :raises StorageError: the file cannot be used; it was left as it is.
+        """
+        limiter = anyio.CapacityLimiter(1)
+        connection = await to_thread.run_sync(open_database, path, limiter=limiter)
+        connection.execute(f"PRAGMA busy_timeout = {_TRY_MILLISECONDS}")  # see `_retry_while_locked`
+        return cls(path, connection, limiter)
 
     async def create(
         self, session_id: str, cwd: str, additional_directories: Sequence[str], events: Sequence[Event]
@@ -67,7 +83,7 @@ class SessionStore(Protocol):
 
         :raises StorageError: the id is taken, or was deleted.
         """
-        ...
+        return await self._run(create, session_id, cwd, tuple(additional_directories), tuple(events))
 
     async def fork(
         self,
@@ -87,7 +103,7 @@ class SessionStore(Protocol):
         :raises InvalidParamsError: it has no such entry.
         :raises StorageError: the new id is taken, or was deleted.
         """
-        ...
+        return await self._run(fork, session_id, new_id, at, cwd, tuple(additional_directories), tuple(events))
 
     async def append(self, session_id: str, expected: int, events: Sequence[Event]) -> tuple[LoggedEvent, ...]:
         """Add events to the end of a log, if its head is still `expected`.
@@ -98,32 +114,40 @@ class SessionStore(Protocol):
         :raises SessionConflictError: the head is another one.
         :raises SessionNotFoundError: no such session, or it was deleted.
         """
-        ...
+        return await self._run(append, session_id, expected, tuple(events))
 
     async def record(self, session_id: str) -> SessionRecord:
-        """What is known of one session.
+        """Return what is known of one session.
 
         :raises SessionNotFoundError: no such session.
         """
-        ...
+        return await self._run(read_record, session_id)
 
     async def context(self, session_id: str) -> Context:
-        """The context folded from the log, read from the tail of the last compaction on.
+        """Return the context folded from the log, read from the tail of the last compaction on.
 
         :raises SessionNotFoundError: no such session.
         """
-        ...
+        return await self._read(
+            session_id,
+            lambda db, session, head, context_from: Context.from_log(read_events(db, session, context_from, head)),
+        )
 
     async def context_at(self, session_id: str, seq: int) -> Context:
-        """The context as it was after entry `seq`: what `Context.from_log` makes of the log up to there.
+        """Return the context as it was after entry `seq`: what `Context.from_log` makes of the log up to there.
 
         :param seq: the head counts where it is beyond it; before the first entry there is an empty context.
         :raises SessionNotFoundError: no such session.
         """
-        ...
+
+        def fold(db: sqlite3.Connection, session: int, head: int, _: int) -> Context:
+            last = max(0, min(seq, head))
+            return Context.from_log(read_events(db, session, fold_from(db, session, last), last))
+
+        return await self._read(session_id, fold)
 
     async def search(self, session_id: str, query: str, *, limit: int, before: int | None = None) -> tuple[Found, ...]:
-        """Messages of a session that hold the words of a query, best first.
+        """Return the messages of a session that hold the words of a query, best first.
 
         Prompts, answers with their calls, results and summaries are searched; calls of `recall` and their results are
         not. Capitals do not count, and accents need not. What stands in double quotes is looked for as a phrase; other
@@ -134,39 +158,65 @@ class SessionStore(Protocol):
         :param before: only entries with a smaller seq.
         :raises SessionNotFoundError: no such session.
         """
-        ...
+        words = query_words(storable(query))
+        # The first search builds the index, in batches so that other calls run in between.
+        while (found := await self._run(search, session_id, words, limit, before)) is None:
+            await self._run(index_more, session_id)
+        return found
 
     async def read(self, session_id: str, seqs: Sequence[int]) -> tuple[LoggedEvent, ...]:
-        """The entries at these places, in order and once each, without those that do not exist.
+        """Return the entries at these places, in order and once each, without those that do not exist.
 
         :raises SessionNotFoundError: no such session.
         """
-        ...
+        return await self._read(
+            session_id,
+            lambda db, session, head, _: tuple(read_some(db, session, sorted({n for n in seqs if 1 <= n <= head}))),
+        )
 
     async def blobs(self, session_id: str, digests: Collection[str]) -> dict[str, bytes]:
-        """Bytes that the session's events refer to, by their SHA-256; without those that it does not refer to.
+        """Return the bytes of these digests (SHA-256) that the session's events refer to.
 
-        Large bytes in events that are appended (see `put_away`) are kept once for all sessions, and what `append` and
-        every reader return refers to them. They go with the last session whose log refers to them. So are long texts
-        of files that came along, but everybody reads them where they stood.
+        Large bytes in appended events (see `extract_blobs`) are stored once for all sessions; events returned by
+        `append` and by readers refer to them. They are deleted with the last session whose log refers to them. Long
+        texts of attached files are stored in the same way, but readers get them restored in their place.
 
         :raises SessionNotFoundError: no such session.
         """
-        ...
+
+        def found(db: sqlite3.Connection, session: int, *_: int) -> dict[str, bytes]:
+            rows = (db.execute(_READ_BLOB, (session, storable(digest))).fetchone() for digest in digests)
+            return dict(row for row in rows if row is not None)
+
+        return await self._read(session_id, found)
 
     async def neighbours(self, session_id: str, seq: int) -> tuple[int | None, int | None]:
-        """Places of the last message before and the first one behind a place, without summaries.
+        """Return the places of the last message before and the first one behind a place, without summaries.
 
         :raises SessionNotFoundError: no such session.
         """
-        ...
 
-    def events(self, session_id: str, after: int = 0) -> AsyncIterator[LoggedEvent]:
-        """The whole log in order, from behind `after` on, in batches, so that memory stays small.
+        def beside(db: sqlite3.Connection, session: int, head: int, _: int) -> tuple[int | None, int | None]:
+            place = (session, max(0, min(seq, head + 1)))
+            queries = (_NEIGHBOUR.format(which=which, side=side) for which, side in (("max", "<"), ("min", ">")))
+            before, after = (db.execute(query, place).fetchone()[0] for query in queries)
+            return before, after
+
+        return await self._read(session_id, beside)
+
+    async def events(self, session_id: str, after: int = 0) -> AsyncIterator[LoggedEvent]:
+        """Yield the whole log in order, from behind `after` on, in batches, so that memory stays small.
 
         :raises SessionNotFoundError: no such session.
         """
-        ...
+        upto: int | None = None
+        while True:
+            upto, entries = await self._read(session_id, partial(_read_batch, after, upto))
+            if not entries:
+                return
+            for logged in entries:
+                yield logged
+            after = entries[-1].seq
 
     async def list(
         self,
@@ -176,33 +226,95 @@ class SessionStore(Protocol):
         archived: ArchiveFilter = "exclude",
         not_begun: Collection[str] | None = None,
     ) -> SessionPage:
-        """Sessions, newest first, of one directory where `cwd` is given.
+        """Return sessions, newest first, of one directory where `cwd` is given.
 
-        What is made or changed while somebody reads page after page disturbs none of the others: a session whose place
-        stays is listed once.
+        Sessions that are created or changed between two pages do not affect the others: a session whose position stays
+        the same is listed exactly once.
 
         :param not_begun: of those that were never prompted, named, archived or made by a fork, the ones that are listed
             too; None for all.
         :raises InvalidParamsError: the cursor is not one of ours.
         """
-        ...
+        return await self._run(read_page, cwd, cursor, limit, archived, not_begun)
 
     async def archive(self, session_id: str, archived: bool) -> None:
         """Leave a session out of the ordinary list, or put it back. Nothing else of it changes, its time included.
 
         :raises SessionNotFoundError: no such session.
         """
-        ...
+        await self._run(archive, session_id, archived)
 
     async def delete(self, session_id: str) -> None:
         """Remove a session and its log for good; an unknown one is no error. A later append cannot revive it."""
-        ...
+        await self._run(self._delete, session_id)
 
-    def hurry(self) -> None:
-        """The process ends: from now on, wait a moment at most for whoever has locked the store, and log what could not
-        be stored for it."""
-        ...
+    def begin_shutdown(self) -> None:
+        """Wait only briefly for locks from now on, since the process ends; log what cannot be stored."""
+        self._give_up_from = min(self._give_up_from, time.monotonic() + LAST_SECONDS)
 
     async def aclose(self) -> None:
         """Close the store; safe to call twice."""
-        ...
+        with anyio.CancelScope(shield=True):
+            await to_thread.run_sync(self._close, limiter=self._limiter)
+
+    def _close(self) -> None:
+        with self._lock, storage_errors(self._path):
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = None
+
+    async def _read(self, session_id: str, work: Callable[[sqlite3.Connection, int, int, int], T]) -> T:
+        """Call `work` with the session's number, its head, and where its context begins, all as of one moment.
+
+        :raises SessionNotFoundError: no such session.
+        """
+
+        def within(connection: sqlite3.Connection) -> T:
+            with transaction(connection, "DEFERRED"):
+                return work(connection, *find(connection, session_id))
+
+        return await self._run(within)
+
+    async def _run(self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        def locked() -> T:
+            with self._lock, storage_errors(self._path):
+                if self._connection is None:
+                    raise StorageError(f"The session store {self._path} was closed. Start acp-agent again.")
+                return self._retry_while_locked(partial(work, self._connection, *args, **kwargs))
+
+        return await to_thread.run_sync(locked, limiter=self._limiter)
+
+    def _retry_while_locked(self, work: Callable[[], T]) -> T:
+        """Run a transaction, and retry it while another process holds the lock.
+
+        SQLite's own wait could not be cut short when the process is to end.
+        """
+        until = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                return work()
+            except sqlite3.OperationalError as error:
+                now = time.monotonic()
+                if not is_busy(error) or now > until:
+                    raise
+                if now > self._give_up_from:
+                    _log.error("%s is locked by another process, so the last of a session was not stored", self._path)
+                    raise
+
+    def _delete(self, connection: sqlite3.Connection, session_id: str) -> None:
+        if not delete(connection, session_id):
+            return
+        # What was deleted is overwritten in the file (`secure_delete`), but would stay in the write-ahead log, which
+        # cannot be emptied while another process reads. SQLite itself waits for `_TRY_MILLISECONDS`.
+        until = time.monotonic() + BUSY_SECONDS
+        while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+            if time.monotonic() > min(until, self._give_up_from):
+                return
+
+
+def _read_batch(
+    after: int, upto: int | None, connection: sqlite3.Connection, session: int, head: int, _: int
+) -> tuple[int, tuple[LoggedEvent, ...]]:
+    upto = head if upto is None else upto
+    last = min(upto, after + _BATCH_EVENTS)
+    return upto, tuple(read_events(connection, session, after + 1, last, _BATCH_CHARACTERS))

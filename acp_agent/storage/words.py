@@ -1,7 +1,4 @@
-"""What of a message can be searched, the words of a query, and the piece of a text that shows where they stand.
-
-Pure: knows neither tables nor ranking.
-"""
+"""The searchable text of a message, the words of a query, and the snippet that shows where they occur. Pure."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import cache
+from typing import Literal, TypeAlias
 
 from acp_agent.conversation.events import (
     AssistantAnswered,
@@ -20,7 +18,8 @@ from acp_agent.conversation.events import (
 )
 from acp_agent.conversation.messages import Image, JsonValue, Resource, ResourceLink, Text, ToolCall, UserPart
 from acp_agent.frozen import frozen
-from acp_agent.storage.store import Role
+
+Role: TypeAlias = Literal["user", "assistant", "tool", "summary"]
 
 RECALL_TOOL = "recall"
 """The tool that searches. Its calls and their results are not searched: they would be the best hits for their words."""
@@ -55,12 +54,12 @@ class Word:
 
     @property
     def indexed(self) -> bool:
-        """Whether an index of words can find it: the index knows no signs."""
+        """Whether the index can find it: a word without letters or digits is not in it."""
         return _TOKEN.search(self.text) is not None
 
 
 def query_words(query: str) -> tuple[Word, ...]:
-    """The words of a query, without repetition: what stands in double quotes, and else what spaces part.
+    """Return the words of a query, without repetition: what stands in double quotes, and else what spaces part.
 
     At most `MOST_WORDS` of the first `LONGEST_QUERY` characters count.
     """
@@ -83,30 +82,32 @@ def role_of(event: Event) -> Role:
 
 
 def searchable_text(event: Event) -> str:
-    """The text of a message: a prompt as shown and as sent, an answer with its calls, a result behind its title."""
+    """Return the text of a message: a prompt as shown and as sent, an answer with its calls, a result behind its
+    title."""
     return "\n".join(piece for piece in _pieces(event) if piece)
 
 
 @cache
 def _unspaced() -> re.Pattern[str]:
-    """Compiled with the first text that is not in ASCII: that takes longer than loading all else of this room."""
+    """Return the compiled pattern. Lazily: compiling takes longer than importing this whole package."""
     return re.compile(_UNSPACED)
 
 
 def indexed_form(text: str) -> str:
-    """The text for an index of words: each sign of a script that does not part its words stands alone."""
+    """Return the text for an index of words: each sign of a script that does not part its words stands alone."""
     return text if text.isascii() else _unspaced().sub(r" \g<0> ", text)
 
 
 def holds(text: str, words: tuple[Word, ...], every: bool) -> bool:
-    """Whether every word stands in the text, or else any of them; also as a part of another."""
+    """Return whether every word stands in the text, or else any of them; also as a part of another."""
     folded = _folded(text)
     held = (_place(folded, word) is not None for word in words)
     return all(held) if every else any(held)
 
 
 def snippet(text: str, words: tuple[Word, ...]) -> str:
-    """The piece of a text where most of the words stand, or its start: one line of at most `SNIPPET` characters."""
+    """Return the piece of a text where most of the words stand, or its start: one line of at most `SNIPPET`
+    characters."""
     folded = _folded(text)
     places = [place for word in words if (place := _place(folded, word)) is not None]
 
@@ -174,7 +175,7 @@ def _leaves(value: JsonValue) -> Iterator[str]:
 
 
 def _place(folded: str, word: Word) -> int | None:
-    """Where a word stands in a folded text: at a word's beginning where there is one."""
+    """Return where a word stands in a folded text: at a word's beginning where there is one."""
     wanted = _folded(word.text)
     tokens = _TOKEN.findall(wanted)
     pattern = r"[\W_]*".join(map(re.escape, tokens)) if tokens else re.escape(wanted)
@@ -183,7 +184,7 @@ def _place(folded: str, word: Word) -> int | None:
 
 
 def _folded(text: str) -> str:
-    """The text in small letters without accents; of the same length."""
+    """Return the text in small letters without accents; of the same length."""
     return text.lower() if text.isascii() else text.translate(_FOLDED)
 
 

@@ -1,16 +1,14 @@
-"""The arguments of a tool: one pydantic model from which its JSON Schema and its complaints to the model are derived.
-
-Owns how a wrong argument is put into words. Knows no tool.
-"""
+"""The arguments of a tool: one pydantic model, from which its JSON Schema and the words for wrong calls are derived."""
 
 from __future__ import annotations
 
 import functools
 import json
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, ClassVar, Self, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from acp_agent.conversation.events import CallView, ToolKind
 from acp_agent.conversation.messages import JsonObject, JsonValue
 from acp_agent.errors import ToolError
 from acp_agent.tools.text import one_line
@@ -48,9 +46,32 @@ class Arguments(BaseModel):
             raise ToolError(f"{tool}: {'; '.join(complaints)}.") from None
 
 
+class BuiltIn:
+    """Base of the built-in tools.
+
+    :cvar verb: begins the title of a call, and the argument that `titled_by` names ends it.
+    """
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    arguments: ClassVar[type[Arguments]]
+    verb: ClassVar[str] = ""
+    titled_by: ClassVar[str] = "path"
+    kind: ClassVar[ToolKind] = "read"
+
+    @property
+    def input_schema(self) -> JsonObject:
+        """JSON Schema of the arguments."""
+        return schema_of(self.arguments)
+
+    def preview(self, arguments: JsonObject) -> CallView:
+        """Title and kind for the announcement."""
+        return CallView(one_line(f"{self.verb} {text_argument(arguments, self.titled_by)}".rstrip()), self.kind)
+
+
 @functools.cache
 def schema_of(model: type[Arguments]) -> JsonObject:
-    """The model's JSON Schema in its shortest form: no titles, no references, no null defaults.
+    """Return the model's JSON Schema in its shortest form: no titles, no references, no null defaults.
 
     It is sent with every request, and must stay the same byte for byte so that a provider's cache holds.
     """
@@ -60,7 +81,7 @@ def schema_of(model: type[Arguments]) -> JsonObject:
 
 
 def text_argument(arguments: JsonObject, name: str) -> str:
-    """A text argument for a preview, empty where it is missing or of another kind."""
+    """Return a text argument for a preview; empty where it is missing or of another kind."""
     value = arguments.get(name)
     return value if isinstance(value, str) else ""
 

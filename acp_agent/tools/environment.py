@@ -1,6 +1,6 @@
-"""What a tool works in: the directories of the session, and the seams to files, commands and the session's log.
+"""The environment of a tool call: the session's directories, and interfaces to files, commands and the session's log.
 
-The editor's side of the first two is in `server`, the local side in `local_files` and `local_commands`.
+`server` implements files and commands over ACP; `files/local.py` and `shell/run.py` use this machine's.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from acp_agent.conversation.events import LoggedEvent
 from acp_agent.frozen import frozen
 
 if TYPE_CHECKING:
+    from acp_agent.storage.store import Found
     from acp_agent.tools.forms import Questions
 
 
@@ -21,7 +22,7 @@ class FileAccess(Protocol):
     """Text files, as the editor or the disk has them. Paths are absolute."""
 
     async def read_text(self, path: Path) -> str:
-        """The whole file.
+        """Return the whole text of a file.
 
         :raises FileNotFoundError: there is none.
         :raises ToolError: it cannot be read as text (a directory, a binary file, no permission); says so.
@@ -75,63 +76,26 @@ class CommandRunner(Protocol):
 
         :param timeout: seconds after which it is killed.
         :param exclude: names of environment variables that it does not inherit.
-        :param on_start: told the terminal's id where the editor shows one; never called otherwise.
-        :param on_output: told new output as it comes, where there is no terminal.
+        :param on_start: called with the terminal's id if the editor shows one.
+        :param on_output: called with new output as it comes, if there is no terminal.
         :raises ToolError: it could not be started.
         """
-        ...
-
-
-class Hit(Protocol):
-    """A message that a search of the log found."""
-
-    @property
-    def seq(self) -> int:
-        """Its entry's number in the log."""
-        ...
-
-    @property
-    def at(self) -> int:
-        """When it was logged, in milliseconds since the epoch."""
-        ...
-
-    @property
-    def role(self) -> str:
-        """Whose it is: `user`, `assistant`, `tool` or `summary`."""
-        ...
-
-    @property
-    def title(self) -> str:
-        """What the call was shown as, for a tool's result."""
-        ...
-
-    @property
-    def snippet(self) -> str:
-        """One line of its text, around the words that were looked for."""
         ...
 
 
 class Archive(Protocol):
     """The session's log, which keeps what compactions took out of the context."""
 
-    async def search(self, query: str, limit: int) -> Sequence[Hit]:
-        """Messages that hold the words of the query and that the model does not see now, best first."""
+    async def search(self, query: str, limit: int) -> Sequence[Found]:
+        """Return the messages that hold the words of the query and that the model does not see now, best first."""
         ...
 
     async def read(self, seqs: Sequence[int]) -> Sequence[LoggedEvent]:
-        """The entries with these numbers, without those that do not exist."""
+        """Return the entries with these numbers, without those that do not exist."""
         ...
 
     async def neighbours(self, seq: int) -> tuple[int | None, int | None]:
-        """Numbers of the last message before and the first one behind a number."""
-        ...
-
-
-class Originals(Protocol):
-    """Keeps what was in a file before it was changed, where the log does not hold all of it."""
-
-    async def keep(self, text: str) -> None:
-        """Keep a text, as long as there is room. Never fails: what is not kept cannot be brought back, no more."""
+        """Return the numbers of the last message before and the first one behind a number."""
         ...
 
 
@@ -145,11 +109,11 @@ class Environment:
     :ivar shell_timeout: seconds, where the call names none.
     :ivar archive: None where no log is kept.
     :ivar originals: None likewise.
-    :ivar questions: how the user can be asked; None where nobody can.
+    :ivar questions: how the user can be asked; None where there is no way to.
     :ivar call_id: of the call that this is for; empty where it is for none.
     :ivar private: the agent's own home, which is outside whatever root it lies in, and whose keys no tool reads.
     :ivar key_variables: names of the environment variables with keys of providers, which no command inherits.
-    :ivar trace: W3C trace context that the prompt came with, for whoever is asked outside of this process.
+    :ivar trace: W3C trace context that the prompt came with, for servers that a tool calls.
     """
 
     cwd: Path
@@ -159,7 +123,6 @@ class Environment:
     seen: Mapping[str, str | None] = field(default_factory=dict[str, "str | None"])
     shell_timeout: float = 120.0
     archive: Archive | None = None
-    originals: Originals | None = None
     questions: Questions | None = None
     call_id: str = ""
     private: Path | None = None

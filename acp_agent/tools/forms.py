@@ -1,7 +1,7 @@
-"""Questions to the user as plain data: a form with fields, an address to visit, and what came of them.
+"""Questions to the user as plain data: forms with fields, addresses to visit, and the answers to them.
 
-A form is as flat as ACP and MCP have it: texts, numbers, yes or no, and choices. Owns whether an answer fits its form.
-Knows neither the wire nor who asks.
+A form is as flat as ACP and MCP have it: texts, numbers, yes or no, and choices. The `ask_user` tool, recipes, MCP
+servers and the question of trust all ask by it.
 
 ACP, "Elicitation".
 """
@@ -24,12 +24,21 @@ Value: TypeAlias = str | int | float | bool | tuple[str, ...]
 Asks: TypeAlias = Literal["forms", "choices", "nothing"]
 """What questions the user can be asked: whole forms, one choice at a time, or none."""
 
+_WANTED: Mapping[FieldKind, str] = {
+    "text": "is no text",
+    "boolean": "is neither true nor false",
+    "choice": "is none of its choices",
+    "choices": "is not of its choices",
+    "number": "is no number",
+    "integer": "is no whole number",
+}
+
 
 @frozen
 class Choice:
-    """One of the answers that a field offers.
+    """An answer that a field offers.
 
-    :ivar value: what the answer then is.
+    :ivar value: what the answer is where it is chosen.
     """
 
     value: str
@@ -59,7 +68,7 @@ class FormField:
 
 @frozen
 class Form:
-    """What is asked together. Never for a secret: that is what an address is for.
+    """Fields that are filled in together, none of them for a secret: that is what an address is for.
 
     :ivar message: tells the user what is wanted, and why.
     """
@@ -107,19 +116,19 @@ class Asking:
 
 
 class FormsUnknownError(ToolError):
-    """Whoever is to show a form does not know what that is; there may be another way to ask."""
+    """The client does not know forms; there may be another way to ask."""
 
 
 class AnswerError(ToolError):
-    """What came back does not fit the form that was asked."""
+    """The answer does not fit its form."""
 
 
 class Questions(Protocol):
-    """How the user can be asked. What is open when its asker is cancelled is taken down."""
+    """Asks the user. A question is taken down when its asker is cancelled."""
 
     @property
     def asks(self) -> Asks:
-        """What can be asked, as far as is known by now."""
+        """The questions that can be asked, as far as is known by now."""
         ...
 
     @property
@@ -131,7 +140,7 @@ class Questions(Protocol):
         """Have a form filled in.
 
         :param call_id: the call in which it is asked.
-        :raises FormsUnknownError: nobody knows here how to show one.
+        :raises FormsUnknownError: the client does not know forms.
         :raises AnswerError: the answer does not fit the form.
         :raises ToolError: it could not be asked.
         """
@@ -153,88 +162,70 @@ class Questions(Protocol):
         ...
 
     async def visited(self, link_id: str) -> None:
-        """What the user was sent to an address for has been done."""
+        """Tell that the user has done at an address what they were sent there for."""
         ...
 
 
 def filled(form: Form, content: Mapping[str, JsonValue]) -> Filled:
-    """An answer as it came, checked against its form. An empty text is no answer, and what was not asked is left out.
+    """Return an answer as it came, checked against its form.
+
+    An empty text is no answer, and what was not asked is left out.
 
     :raises AnswerError: it does not fit; says which fields.
     """
     values: dict[str, Value] = {}
-    wrong: list[str] = []
+    faults: list[str] = []
     for each in form.fields:
         given = content.get(each.name)
         if given is None or given in ("", []):
             if each.required:
-                wrong.append(f"{_named(each)} is missing")
+                faults.append(f"`{one_line(each.title or each.name, 60)}` is missing")
             continue
-        value = _value(each, given)
-        if isinstance(value, _Wrong):
-            wrong.append(f"{_named(each)} {value.why}")
-        else:
-            values[each.name] = value
-    if wrong:
-        raise AnswerError(f"What the user entered does not fit the form: {'; '.join(wrong)}.")
+        try:
+            values[each.name] = field_value(each, given)
+        except ValueError as error:
+            faults.append(f"`{one_line(each.title or each.name, 60)}` {error}")
+    if faults:
+        raise AnswerError(f"What the user entered does not fit the form: {'; '.join(faults)}.")
     return Filled(values)
 
 
 def is_number(value: JsonValue) -> TypeGuard[int | float]:
-    """Whether it is a number, with an end: JSON has `1e999`."""
+    """Return whether it is a number, with an end: JSON has `1e999`."""
     if isinstance(value, float):
         return math.isfinite(value)
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-@frozen
-class _Wrong:
-    why: str
+def field_value(asked: FormField, given: JsonValue) -> Value:
+    """Return an answer to a field.
+
+    :raises ValueError: it does not fit; says why, behind the field's name.
+    """
+    known = {choice.value for choice in asked.choices}
+    match asked.kind, given:
+        case "boolean", bool() as value:
+            return value
+        case "choice", str() as value if value in known:
+            return value
+        case "text", str() as value:
+            return _within(asked, value, len(value), "Length", "is too short or too long")
+        case "integer", float() as value if not value.is_integer():
+            pass
+        case "number" | "integer", int() | float() as value if is_number(value):
+            number = int(value) if asked.kind == "integer" else value
+            return _within(asked, number, number, "imum", "is too small or too large")
+        case "choices", list() as values:
+            chosen = tuple(item for item in values if isinstance(item, str))
+            if chosen and known.issuperset(chosen) and len(chosen) == len(values):
+                return _within(asked, chosen, len(chosen), "Items", "are too many or too few")
+        case _:
+            pass
+    raise ValueError(_WANTED[asked.kind])
 
 
-def _value(asked: FormField, given: JsonValue) -> Value | _Wrong:
-    match asked.kind:
-        case "text":
-            return _text(asked, given)
-        case "boolean":
-            return given if isinstance(given, bool) else _Wrong("is neither true nor false")
-        case "number" | "integer":
-            return _number(asked, given)
-        case "choice":
-            known = {choice.value for choice in asked.choices}
-            return given if isinstance(given, str) and given in known else _Wrong("is none of its choices")
-        case "choices":
-            known = {choice.value for choice in asked.choices}
-            items = given if isinstance(given, list) else []
-            chosen = tuple(item for item in items if isinstance(item, str) and item in known)
-            if not chosen or len(chosen) != len(items):
-                return _Wrong("is not of its choices")
-            return (
-                chosen if _within(len(chosen), asked.limits, "minItems", "maxItems") else _Wrong("are too many or few")
-            )
-
-
-def _text(asked: FormField, given: JsonValue) -> Value | _Wrong:
-    if not isinstance(given, str):
-        return _Wrong("is no text")
-    return given if _within(len(given), asked.limits, "minLength", "maxLength") else _Wrong("is too short or too long")
-
-
-def _number(asked: FormField, given: JsonValue) -> Value | _Wrong:
-    if asked.kind == "integer" and isinstance(given, float) and not given.is_integer():
-        return _Wrong("is no whole number")
-    if not is_number(given):
-        return _Wrong("is no number")
-    value = int(given) if asked.kind == "integer" else given
-    return value if _within(value, asked.limits, "minimum", "maximum") else _Wrong("is too small or too large")
-
-
-def _within(size: float, limits: Mapping[str, JsonValue], least: str, most: str) -> bool:
-    low, high = limits.get(least), limits.get(most)
-    if isinstance(low, int | float) and size < low:
-        return False
-    return not (isinstance(high, int | float) and size > high)
-
-
-def _named(asked: FormField) -> str:
-    return f"`{one_line(asked.title or asked.name, 60)}`"
+def _within(asked: FormField, value: Value, size: float, of: str, fault: str) -> Value:
+    least, most = asked.limits.get(f"min{of}"), asked.limits.get(f"max{of}")
+    if (isinstance(least, int | float) and size < least) or (isinstance(most, int | float) and size > most):
+        raise ValueError(fault)
+    return value

@@ -1,27 +1,97 @@
-"""Paths as a model writes them, made absolute, judged against the session's directories, and shown.
+"""Paths as a model writes them: made absolute, judged against the session's directories, and shown.
 
 A path keeps its symbolic links, since the editor knows its files by the names that the user opened; links are followed
-only to judge whether a path lies outside. Knows nothing of what is done with it.
+only to judge whether a path leads outside.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from acp_agent.config.home import KEYS_FILE
+from acp_agent.conversation.events import CallView, Location, ToolKind
 from acp_agent.errors import ToolError
+from acp_agent.frozen import frozen
+from acp_agent.tools.environment import Environment
 from acp_agent.tools.text import one_line
+from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
 
 _GUARDED = (".git", ".acp-agent")
+"""Folders whose files run or configure something: git's hooks and settings, this agent's configuration and recipes."""
 _LONGEST = 4096
 
 
+@frozen
+class Target:
+    """A path that a call is about, as it was judged when the call was prepared.
+
+    :ivar label: the path for people and models.
+    :ivar outside: whether it needs permission in every mode: it leads outside of the session's directories or, for an
+        edit, into a guarded folder, whose files run or configure something.
+    :ivar edited: whether the call edits.
+    """
+
+    path: Path
+    label: str
+    outside: tuple[Path, ...]
+    environment: Environment
+    edited: bool = False
+
+    @classmethod
+    def of(cls, path: str | Path, environment: Environment, *, edited: bool = False) -> Target:
+        """Judge a path.
+
+        :param path: absolute, or as a model wrote it.
+        :raises ToolError: it cannot be a path.
+        """
+        path = absolute(path, environment.cwd) if isinstance(path, str) else path
+        return cls(path, shown(path, environment.cwd), _beyond(path, environment, edited), environment, edited)
+
+    @property
+    def links(self) -> str:
+        """Where symbolic links lead from it, for the permission question; empty where none lead outside."""
+        # A link above both is how the user names the project; a link that is the working directory itself is one too.
+        common = os.path.commonpath((self.path, self.environment.cwd))
+        plain = os.path.normpath(Path(os.path.realpath(common), os.path.relpath(self.path, common)))
+        return "".join(f" (leads to {printable(str(place))})" for place in self.outside if str(place) != plain)
+
+    def view(self, words: str, kind: ToolKind) -> CallView:
+        """Return what an editor shows of a call about it."""
+        return CallView(one_line(words) + self.links, kind, (Location(str(self.path)),))
+
+    @property
+    def where(self) -> str:
+        """Where it is, for the end of a title; empty for the working directory."""
+        return "" if self.path == self.environment.cwd else f" in {self.label}"
+
+    def check(self) -> None:
+        """Refuse to go on where the path leads elsewhere than when it was decided on.
+
+        :raises ToolError: it does.
+        """
+        if _beyond(self.path, self.environment, self.edited) != self.outside:
+            raise ToolError(
+                f"{self.label} leads somewhere else than when it was decided whether this may be done: a symbolic "
+                "link on the way was made or changed. Nothing was done. Repeat the call."
+            )
+
+    def call(self, subject: str, view: CallView, run: Callable[[], Awaitable[Outcome]]) -> PreparedCall:
+        """Return a call that runs where the path still leads to the same place."""
+
+        async def checked(report: Report) -> Outcome:
+            del report
+            self.check()
+            return await run()
+
+        return PreparedCall(view, Access("edit" if self.edited else "read", self.outside, subject), checked)
+
+
 def absolute(path: str, cwd: Path) -> Path:
-    """The absolute path of what a model wrote: relative to `cwd`, absolute, `~`, or a `file://` URI.
+    """Return the absolute path of what a model wrote: relative to `cwd`, absolute, `~`, or a `file://` URI.
 
     :raises ToolError: it cannot be a path.
     """
@@ -34,12 +104,12 @@ def absolute(path: str, cwd: Path) -> Path:
     if path.startswith("file://"):
         path = _from_uri(path)
     if path == "~" or path.startswith("~/"):
-        path = str(Path(path).expanduser()) if _has_home() else path
+        path = os.path.expanduser(path)  # noqa: PTH111 - pathlib's fails where there is no home
     return Path(os.path.normpath(cwd / path))
 
 
 def outside(paths: Iterable[Path], roots: Sequence[Path], private: Path | None = None) -> tuple[Path, ...]:
-    """Those of the paths that lie in none of the roots, with all symbolic links followed.
+    """Return those of the paths that lie in none of the roots, with all symbolic links followed.
 
     A path need not exist: then its nearest existing parent decides. A path whose links cannot be followed (a loop) is
     taken at its word.
@@ -58,31 +128,11 @@ def outside(paths: Iterable[Path], roots: Sequence[Path], private: Path | None =
 
 
 def within(base: Path, private: Path | None) -> Path | None:
-    """The agent's own home as a walk from `base` comes to it; None where it does not come there, or begins in it."""
+    """Return the agent's own home as a walk from `base` comes to it; None where it does not, or begins in it."""
     if private is None:
         return None
     real, start = Path(os.path.realpath(private)), Path(os.path.realpath(base))
     return base / real.relative_to(start) if real != start and real.is_relative_to(start) else None
-
-
-def is_keys(path: Path, private: Path | None) -> bool:
-    """Whether a path leads to the file that holds the providers' keys."""
-    if private is None:
-        return False
-    keys = private / KEYS_FILE
-    try:
-        return path.samefile(keys)
-    except (OSError, ValueError):
-        return os.path.realpath(path) == os.path.realpath(keys)
-
-
-def keys_inode(private: Path | None) -> int | None:
-    """The number of the file that holds the providers' keys on its file system, under whatever name a walk comes to it;
-    a cheap look before `is_keys`. None where there is no such file."""
-    try:
-        return None if private is None else (private / KEYS_FILE).stat().st_ino
-    except OSError:
-        return None
 
 
 def refuse_keys(path: Path, private: Path | None, label: str) -> None:
@@ -92,52 +142,27 @@ def refuse_keys(path: Path, private: Path | None, label: str) -> None:
     :param label: the path as shown.
     :raises ToolError: it is that file.
     """
-    if is_keys(path, private):
+    if private is None:
+        return
+    keys = private / KEYS_FILE
+    try:
+        same = path.samefile(keys)
+    except (OSError, ValueError):
+        same = os.path.realpath(path) == os.path.realpath(keys)
+    if same:
         raise ToolError(f"{label} holds the keys of the user's model providers, so no tool may read or change it.")
 
 
-def require_same_place(path: Path, asked_for: Sequence[Path], now: Sequence[Path], cwd: Path) -> None:
-    """Refuse to go on where a path leads elsewhere than it did when it was decided on.
-
-    :param asked_for: what `outside` (or `guarded`) said then.
-    :param now: what it says now.
-    :raises ToolError: they differ.
-    """
-    if tuple(asked_for) != tuple(now):
-        raise ToolError(
-            f"{shown(path, cwd)} leads somewhere else than when it was decided whether this may be done: a symbolic "
-            "link on the way was made or changed. Nothing was done. Repeat the call."
-        )
-
-
-def led_to(path: Path, asked_for: Sequence[Path], cwd: Path) -> str:
-    """What to say behind a path of where symbolic links lead from it, for whoever is asked; "" where none do.
-
-    :param asked_for: what `outside` (or `guarded`) says of the path.
-    """
-    # A link above both is how the user names the project; one that is the working directory leads nowhere beside it.
-    common = os.path.commonpath((path, cwd))
-    plain = os.path.normpath(Path(os.path.realpath(common), os.path.relpath(path, common)))
-    return "".join(f" (leads to {printable(str(place))})" for place in asked_for if str(place) != plain)
-
-
 def shown(path: Path, cwd: Path) -> str:
-    """The path for people and models: relative to `cwd` where it lies within, on one line."""
+    """Return the path for people and models: relative to `cwd` where it lies within, on one line."""
     if path == cwd:
         return "."
     return printable(str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path))
 
 
 def printable(name: str) -> str:
-    """A file name on one line, with U+FFFD in place of what no text can hold."""
+    """Return a file name on one line, with U+FFFD in place of what no text can hold."""
     return one_line(name, _LONGEST)
-
-
-def guarded(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """Those of the paths, resolved, that lie in a folder whose files run or steer something: git's hooks and settings,
-    this agent's configuration and recipes. Leave to edit the project is no leave to change those."""
-    resolved = [Path(os.path.realpath(path)) for path in paths]
-    return tuple(path for path in resolved if any(part.lower() in _GUARDED for part in path.parts))
 
 
 def refuse_special(path: Path, label: str) -> None:
@@ -156,11 +181,6 @@ def refuse_special(path: Path, label: str) -> None:
         raise ToolError(f"{label} is neither a file nor a directory (a device, pipe or socket), so it is left alone.")
 
 
-def is_present(path: Path) -> bool:
-    """Whether there is anything of this name."""
-    return os.path.lexists(path)
-
-
 def require_directory(path: Path, label: str) -> None:
     """Refuse what is no directory.
 
@@ -172,14 +192,20 @@ def require_directory(path: Path, label: str) -> None:
         present = path.exists()
     except OSError as error:
         raise ToolError(f"{label} cannot be looked at: {because(error)}.") from error
-    if present:
-        raise ToolError(f"{label} is a file, not a directory.")
-    raise ToolError(f"{label} does not exist.")
+    raise ToolError(f"{label} is a file, not a directory." if present else f"{label} does not exist.")
 
 
 def because(error: OSError) -> str:
-    """The operating system's reason, as the end of a sentence."""
+    """Return the operating system's reason, as the end of a sentence."""
     return (error.strerror or type(error).__name__).lower()
+
+
+def _beyond(path: Path, environment: Environment, edited: bool) -> tuple[Path, ...]:
+    found = outside((path,), environment.roots, environment.private)
+    if found or not edited:
+        return found
+    real = Path(os.path.realpath(path))
+    return (real,) if any(part.lower() in _GUARDED for part in real.parts) else ()
 
 
 def _from_uri(uri: str) -> str:
@@ -193,11 +219,3 @@ def _from_uri(uri: str) -> str:
     if "\0" in path or not path:
         raise ToolError(f"{one_line(uri)} names no file. Give the path itself.")
     return path
-
-
-def _has_home() -> bool:
-    try:
-        Path.home()
-    except RuntimeError:
-        return False
-    return True

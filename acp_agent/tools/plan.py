@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from acp_agent.conversation.events import CallView, PlanEntry, PlanPriority, PlanStatus
 from acp_agent.conversation.messages import JsonObject, Text
-from acp_agent.tools.arguments import Arguments, schema_of
+from acp_agent.tools.arguments import Arguments, BuiltIn
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.text import clean, counted
 from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
@@ -26,7 +26,7 @@ class _PlanArguments(Arguments):
     entries: list[_Entry] = Field(max_length=_MOST_ENTRIES, description="The whole plan, in order.")
 
 
-class PlanTool:
+class PlanTool(BuiltIn):
     """Replaces the plan."""
 
     name = "plan"
@@ -36,16 +36,10 @@ class PlanTool:
         "cancelled where it will not be done after all. "
         "Send no entries to take the plan away."
     )
-
-    @property
-    def input_schema(self) -> JsonObject:
-        """JSON Schema of the arguments."""
-        return schema_of(_PlanArguments)
-
-    def preview(self, arguments: JsonObject) -> CallView:
-        """Title and kind for the announcement."""
-        del arguments
-        return CallView("Update plan", "think")
+    arguments = _PlanArguments
+    verb = "Update plan"
+    titled_by = ""
+    kind = "think"
 
     async def prepare(self, arguments: JsonObject, environment: Environment) -> PreparedCall:
         """Check the entries; see `Tool.prepare`."""

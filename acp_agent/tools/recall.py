@@ -1,12 +1,8 @@
-"""The `recall` tool: searches and reads what the model does not see any more, through the `Archive`.
-
-Owns how an entry of the log is put into words for the model. Knows nothing of indexes and stores.
-"""
+"""The `recall` tool: searches and reads entries that are no longer in the context, through the `Archive`."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -22,14 +18,25 @@ from acp_agent.conversation.events import (
     ToolReturned,
     UserPrompted,
 )
-from acp_agent.conversation.messages import Audio, Image, JsonObject, JsonValue, Resource, ResourceLink, Text, ToolCall
+from acp_agent.conversation.messages import (
+    AssistantPart,
+    Audio,
+    Image,
+    JsonObject,
+    JsonValue,
+    Resource,
+    ResourceLink,
+    Text,
+    ToolCall,
+)
 from acp_agent.errors import ToolError
-from acp_agent.tools.arguments import Arguments, schema_of, text_argument
-from acp_agent.tools.environment import Archive, Environment, Hit
-from acp_agent.tools.text import clean, counted, one_line
+from acp_agent.storage.store import Found
+from acp_agent.tools.arguments import Arguments, BuiltIn, text_argument
+from acp_agent.tools.environment import Archive, Environment
+from acp_agent.tools.text import clean, counted, fitting, one_line
 from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
 
-MAX_HITS = 10
+_MAX_HITS = 10
 MAX_LINES = 2000
 MAX_CHARACTERS = 50_000
 MAX_LINE = 2000
@@ -44,21 +51,17 @@ class _RecallArguments(Arguments):
     limit: int = Field(MAX_LINES, ge=1, description="How many lines at most.")
 
 
-class RecallTool:
+class RecallTool(BuiltIn):
     """Finds and shows entries of the session's log."""
 
     name = "recall"
     description = (
         "Search and read, word for word, what was said and returned earlier in this session and then compacted away. "
         "`query` searches and answers with the numbers of entries; `entry` reads one of them, or one that a summary "
-        "cites: [#12] is entry 12. Both together read the entry from the line on where the words stand. At most "
+        "cites: [#12] is entry 12. At most "
         f"{MAX_LINES} lines or {MAX_CHARACTERS // 1000} KB come at once; read on with `offset`."
     )
-
-    @property
-    def input_schema(self) -> JsonObject:
-        """JSON Schema of the arguments."""
-        return schema_of(_RecallArguments)
+    arguments = _RecallArguments
 
     def preview(self, arguments: JsonObject) -> CallView:
         """Title and kind for the announcement."""
@@ -90,18 +93,18 @@ def _view(entry: int | None, query: str) -> CallView:
 
 async def _found(asked: _RecallArguments, archive: Archive) -> str:
     query = asked.query or ""
-    hits = await archive.search(query, MAX_HITS)
+    hits = await archive.search(query, _MAX_HITS)
     if not hits:
         return (
             f"No earlier message that left your context holds {one_line(query)}. Try fewer or other words: a name, a "
             "path, or a piece of an error message as it stood there."
         )
     lines = [f"#{hit.seq} {_when(hit.at)} {_whose(hit)}: {one_line(hit.snippet, 300)}" for hit in hits]
-    more = " or more; other words narrow it down" if len(hits) == MAX_HITS else ""
+    more = " or more; other words narrow it down" if len(hits) == _MAX_HITS else ""
     return "\n".join((f"{counted(len(hits), 'entry')}{more}, best first; read one with `entry`:", *lines))
 
 
-def _whose(hit: Hit) -> str:
+def _whose(hit: Found) -> str:
     match hit.role:
         case "assistant":
             return "you"
@@ -117,33 +120,24 @@ async def _read(asked: _RecallArguments, number: int, archive: Archive) -> str:
     if not entries:
         raise ToolError(f"recall: there is no entry {number}. {around}")
     (logged,) = entries
-    what, pieces = _what(logged.event), list(_pieces(logged.event))
-    if what is None:
+    content = _content(logged.event)
+    if content is None:
         raise ToolError(f"recall: entry {number} is no message. {around}")
+    what, pieces = content
     lines = [line for piece in pieces for line in _lines(piece)]
     heading = f"Entry {number}, {_when(logged.at)}, {what}"
     if not lines:
         return f"{heading}: it is empty. {around}"
-    first, missing = asked.offset, ""
-    if asked.query is not None:
-        match = _line_with(lines, asked.query, asked.offset)
-        first = asked.offset if match is None else match
-        missing = "" if match is not None else " None of its lines holds the words."
+    first = asked.offset
     if first > len(lines):
         raise ToolError(f"recall: entry {number} has only {counted(len(lines), 'line')}; there is no line {first}.")
-    page: list[str] = []
-    size = 0
-    for line in lines[first - 1 : first - 1 + min(asked.limit, MAX_LINES)]:
-        size += len(line) + 1
-        if size > MAX_CHARACTERS:
-            break
-        page.append(line)
+    page = fitting(lines[first - 1 : first - 1 + min(asked.limit, MAX_LINES)], MAX_CHARACTERS)
     last = first + len(page) - 1
     if first > 1 or last < len(lines):
         heading += f", lines {first} to {last} of {len(lines)}"
     if last < len(lines):
         heading += f" (read on with offset {last + 1})"
-    return "\n".join((f"{heading}. {around}{missing}", "", *page))
+    return "\n".join((f"{heading}. {around}", "", *page))
 
 
 def _around(before: int | None, after: int | None) -> str:
@@ -151,49 +145,28 @@ def _around(before: int | None, after: int | None) -> str:
     return f"Messages {' and '.join(places)}." if places else "There are no other messages."
 
 
-def _what(event: Event) -> str | None:
+def _content(event: Event) -> tuple[str, list[str]] | None:
+    """Return what an entry is, and its whole text in pieces that begin on a new line each; None where it is no
+    message."""
     match event:
         case UserPrompted(sent=()):
-            return "a command of the user, which you were not shown"
+            return "a command of the user, which you were not shown", [*map(_part, event.shown)]
         case UserPrompted():
-            return "message of the user"
+            sent = ["[sent to you as:]", *map(_part, event.sent)] if event.sent else []
+            return "message of the user", [*map(_part, event.shown), *sent]
         case TextPinned():
-            return "text that the user pinned"
+            return "text that the user pinned", [event.text]
         case AssistantAnswered():
-            return "your answer"
+            return "your answer", [piece for part in event.message.parts for piece in _answer_part(part)]
         case ToolReturned():
             failed = ", which failed" if event.result.is_error else ""
-            return f"result of {one_line(event.view.title)}{failed}"
+            return f"result of {one_line(event.view.title)}{failed}", [*map(_part, event.result.parts)]
         case NoteAdded():
-            return "note to the user, which you were not shown"
+            return "note to the user, which you were not shown", [event.text]
         case ContextSwapped() if event.summary:
-            return "summary of what was before it"
+            return "summary of what was before it", [event.summary]
         case _:
             return None
-
-
-def _pieces(event: Event) -> Iterator[str]:
-    """The entry's text, whole, in pieces that begin on a new line each."""
-    match event:
-        case UserPrompted():
-            yield from map(_part, event.shown)
-            if event.sent:
-                yield "[sent to you as:]"
-                yield from map(_part, event.sent)
-        case TextPinned() | NoteAdded():
-            yield event.text
-        case AssistantAnswered():
-            for part in event.message.parts:
-                if isinstance(part, Text):
-                    yield part.text
-                elif isinstance(part, ToolCall):
-                    yield from _call(part)
-        case ToolReturned():
-            yield from map(_part, event.result.parts)
-        case ContextSwapped():
-            yield event.summary
-        case _:
-            return
 
 
 def _part(part: object) -> str:
@@ -212,12 +185,15 @@ def _part(part: object) -> str:
             return ""
 
 
-def _call(call: ToolCall) -> Iterator[str]:
-    yield f"[call of {call.name}]"
-    if call.invalid is not None:
-        yield call.invalid
-    for name, value in call.arguments.items():
-        yield f"{name}: {_value(value)}"
+def _answer_part(part: AssistantPart) -> Iterator[str]:
+    if isinstance(part, Text):
+        yield part.text
+    elif isinstance(part, ToolCall):
+        yield f"[call of {part.name}]"
+        if part.invalid is not None:
+            yield part.invalid
+        for name, value in part.arguments.items():
+            yield f"{name}: {_value(value)}"
 
 
 def _value(value: JsonValue) -> str:
@@ -227,7 +203,7 @@ def _value(value: JsonValue) -> str:
 
 
 def _lines(piece: str) -> Iterator[str]:
-    """The lines of a text; one that is too long for a page goes on in further ones."""
+    """Yield the lines of a text; one that is too long for a page goes on in further ones."""
     lines = piece.split("\n")
     if not lines[-1]:
         lines.pop()
@@ -236,18 +212,6 @@ def _lines(piece: str) -> Iterator[str]:
         yield plain[:MAX_LINE]
         for start in range(MAX_LINE, len(plain), MAX_LINE):
             yield plain[start : start + MAX_LINE]
-
-
-def _line_with(lines: list[str], query: str, offset: int) -> int | None:
-    """Number of the first line from `offset` on that holds most of the words; None where none holds any."""
-    words = [word.casefold() for word in re.findall(r"\w+", query)] or [query.strip().casefold()]
-    best, most = None, 0
-    for number, line in enumerate(lines[offset - 1 :], offset):
-        folded = line.casefold()
-        held = sum(word in folded for word in words)
-        if held > most:
-            best, most = number, held
-    return best
 
 
 def _when(at: int) -> str:

@@ -1,4 +1,4 @@
-"""Which tools there are, in an order that never changes."""
+"""The tools of a session, in an order that never changes."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ if TYPE_CHECKING:
 
 
 def default_tools() -> Iterator[Tool]:
-    """The built-in tools. Their order is part of what providers cache, so a new one goes to the end.
+    """Yield the built-in tools. Their order is part of what providers cache, so a new one goes to the end.
 
     They are loaded as they are asked for: a new session does not need them before its first prompt.
     """
-    from acp_agent.tools.edit import EditTool
-    from acp_agent.tools.glob import GlobTool
-    from acp_agent.tools.grep import GrepTool
-    from acp_agent.tools.list import ListTool
+    from acp_agent.tools.files.edit import EditTool
+    from acp_agent.tools.files.read import ReadTool
+    from acp_agent.tools.files.write import WriteTool
     from acp_agent.tools.plan import PlanTool
-    from acp_agent.tools.read import ReadTool
     from acp_agent.tools.recall import RecallTool
-    from acp_agent.tools.shell import ShellTool
-    from acp_agent.tools.write import WriteTool
+    from acp_agent.tools.search.glob import GlobTool
+    from acp_agent.tools.search.grep import GrepTool
+    from acp_agent.tools.search.list import ListTool
+    from acp_agent.tools.shell.tool import ShellTool
 
     yield from (ReadTool(), WriteTool(), EditTool(), ListTool(), GlobTool(), GrepTool(), ShellTool(), PlanTool())
     yield RecallTool()
 
 
 def question_tools(asks: Asks) -> Iterator[Tool]:
-    """The tools that ask the user, for a session whose user can be asked this; they stand behind the others."""
+    """Yield the tools that ask the user, which stand behind the others."""
     if asks != "nothing":
         from acp_agent.tools.ask_user import AskUserTool
 
-        yield AskUserTool(asks)
+        yield AskUserTool()
 
 
 class ToolRegistry:
@@ -66,5 +66,5 @@ class ToolRegistry:
         return tuple(self._tools)
 
     def get(self, name: str) -> Tool | None:
-        """The tool of this name; None where there is none."""
+        """Return the tool of this name; None where there is none."""
         return self._tools.get(name)

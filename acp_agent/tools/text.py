@@ -1,11 +1,9 @@
-"""Text on its way to the model or the editor: made printable, cut to a bound, told apart by digest.
-
-Knows nothing of tools or files.
-"""
+"""Text on its way to the model or the editor: made printable, cut to a bound, identified by its digest."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _ESCAPE_SEQUENCE = re.compile("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\^_])")
@@ -17,7 +15,7 @@ _NO_NEWLINE = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", "\x85": "\\x
 
 
 def digest(text: str) -> str:
-    """Identifies a version of a file: the SHA-256 of its text in UTF-8, in hexadecimal."""
+    """Return the SHA-256 of a text in UTF-8, in hexadecimal, which identifies a version of a file."""
     import hashlib  # loads OpenSSL
 
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -34,29 +32,44 @@ def without_escapes(text: str) -> str:
 
 
 def one_line(text: str, limit: int = 120) -> str:
-    """The text on one line of at most `limit` characters, for titles and names, without marks that would hide a part of
-    it or change its order."""
+    """Return a text on one line of at most `limit` characters, for titles and names.
+
+    It has no marks that hide a part of it or change its order.
+    """
     line = _MISLEADING.sub("\ufffd", clean(text.translate(_NO_NEWLINE)))
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def whole_lines(text: str) -> list[str]:
-    """Lines with their ends, which are LF alone, as for git and for the numbers of lines: `splitlines` ends one at
-    each of a progress bar's CR as well."""
+    """Return the lines with their ends, which are LF alone, as for git.
+
+    `splitlines` also ends one at each CR of a progress bar.
+    """
     lines = text.split("\n")
     return [f"{line}\n" for line in lines[:-1]] + lines[-1:] * bool(lines[-1])
 
 
 def cut_line(line: str, limit: int) -> str:
-    """The beginning of a line that is longer than `limit` characters, with a mark; never longer than that."""
+    """Return a line; of one that is longer than `limit` characters, its beginning with a mark."""
     if len(line) <= limit:
         return line
     mark = f"… [{len(line)} characters]"
     return (line[: max(0, limit - len(mark))] + mark)[:limit]
 
 
+def fitting(lines: Iterable[str], limit: int) -> list[str]:
+    """Return the first of the lines that fit into `limit` characters, line ends included."""
+    kept: list[str] = []
+    for line in lines:
+        limit -= len(line) + 1
+        if limit < 0:
+            break
+        kept.append(line)
+    return kept
+
+
 def cut_middle(text: str, limit: int) -> str:
-    """Head and tail of a text that is longer than `limit` characters, and how much is missing between them.
+    """Return a text; of one that is longer than `limit` characters, its head and tail and how much is missing.
 
     :returns: at most `limit` characters.
     """
@@ -64,7 +77,7 @@ def cut_middle(text: str, limit: int) -> str:
 
 
 class HeadAndTail:
-    """A text that arrives in pieces, of which only as much is kept as `cut_middle` shows.
+    """Collects a text that arrives in pieces, and keeps as much of it as `cut_middle` shows.
 
     :param limit: characters of the result.
     """
@@ -109,7 +122,7 @@ def _cut_mark(missing: int) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 file`, `2 files`, `2 entries`, `2 matches`."""
+    """Return `1 file`, `2 files`, `2 entries`, `2 matches`."""
     if number == 1:
         return f"1 {noun}"
     if noun.endswith("y"):

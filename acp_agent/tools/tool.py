@@ -1,4 +1,4 @@
-"""The `Tool` Protocol: a call is prepared (nothing happens yet), allowed by somebody else, then run."""
+"""The `Tool` Protocol: a call is prepared (nothing happens yet), allowed, then run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Effect: TypeAlias = Literal["none", "read", "edit", "execute"]
 
 @frozen
 class Access:
-    """What a call would touch, for whoever decides on it.
+    """What a call would touch, for the decision on it.
 
     :ivar effect: `none` touches nothing outside the conversation (the plan).
     :ivar outside: resolved paths that the mode says nothing about: outside of the roots, or, for an edit, in a
@@ -93,7 +93,7 @@ class Tool(Protocol):
 
     @property
     def description(self) -> str:
-        """What the model is told of it."""
+        """What it does, for the model."""
         ...
 
     @property

@@ -14,10 +14,12 @@ import anyio
 
 from acp_agent.conversation import messages as m
 from acp_agent.errors import ModelError
-from acp_agent.llm.anthropic import AnthropicAccess, AnthropicProvider
-from acp_agent.llm.openai import OpenAIAccess
-from acp_agent.llm.openai_chat import OpenAIChatProvider
-from acp_agent.llm.openai_responses import OpenAIResponsesProvider
+from acp_agent.llm.adapters.adapter import Adapter, Fold
+from acp_agent.llm.adapters.anthropic import AnthropicAdapter
+from acp_agent.llm.adapters.chat import ChatAdapter
+from acp_agent.llm.adapters.responses import ResponsesAdapter
+from acp_agent.llm.client import ModelClient, make_client
+from acp_agent.llm.places import Endpoint
 from acp_agent.llm.profiles import ModelProfile, Prices
 from acp_agent.llm.provider import (
     ModelEvent,
@@ -31,7 +33,6 @@ KEY = "test-key"
 QUICK = RetryPolicy(attempts=4, base=0.005, connect_attempts=2)
 PROFILE = ModelProfile(200_000, 8_192, thinking="none", prices=Prices(10, 1, 20, 100))
 DIALECTS = ["anthropic", "openai", "chat"]
-Adapter = AnthropicProvider | OpenAIResponsesProvider | OpenAIChatProvider
 BEGINNING: dict[str, list[dict[str, Any]]] = {
     "anthropic": [
         {"type": "message_start", "message": {"usage": {"input_tokens": 9, "output_tokens": 1}}},
@@ -68,19 +69,42 @@ def adapter(
     headers: dict[str, str] | None = None,
     policy: RetryPolicy = QUICK,
     profile: ModelProfile = PROFILE,
-) -> Adapter:
+) -> ModelClient:
+    return make_client(endpoint(dialect, base_url, key, headers), lambda _: profile, policy)
+
+
+def endpoint(dialect: str, base_url: str, key: str = KEY, headers: dict[str, str] | None = None) -> Endpoint:
+    """One of the built-in providers, or a server of somebody's own."""
+    more: dict[str, Any] = {"key": key, "headers": headers or {}, "required": True}
     if dialect == "anthropic":
-        access = AnthropicAccess(api_key=key, base_url=base_url, headers=headers or {})
-        return AnthropicProvider(access, lambda _: profile, policy)
-    access = OpenAIAccess(
-        name="openai" if dialect == "openai" else "local",
-        api_key=key,
-        base_url=f"{base_url}/v1beta/openai/" if dialect == "google" else f"{base_url}/v1",
-        headers=headers or {},
-        key_hint="OPENAI_API_KEY" if dialect == "openai" else "LOCAL_API_KEY",
-    )
-    kind = OpenAIResponsesProvider if dialect == "openai" else OpenAIChatProvider
-    return kind(access, lambda _: profile, policy)
+        return Endpoint("anthropic", "anthropic", base_url, key_hint="ANTHROPIC_API_KEY", **more)
+    if dialect == "openai":
+        return Endpoint("openai", "openai-responses", f"{base_url}/v1", key_hint="OPENAI_API_KEY", **more)
+    path = "/v1beta/openai/" if dialect == "google" else "/v1"
+    return Endpoint("local", "openai-chat", base_url + path, key_hint="LOCAL_API_KEY", **more)
+
+
+def api(dialect: str, name: str = "") -> Adapter:
+    """What encodes requests for an API.
+
+    :param name: the provider's, where it is another one.
+    """
+    if dialect == "anthropic":
+        return AnthropicAdapter(Endpoint(name or "anthropic", "anthropic"))
+    if dialect == "openai":
+        return ResponsesAdapter(name or "openai")
+    return ChatAdapter(Endpoint(name or "local", "openai-chat", "http://localhost/v1"))
+
+
+def wire_body(dialect: str, asked: ModelRequest, profile: ModelProfile, name: str = "") -> Any:
+    """A request in the words of an API, without the wish for a stream."""
+    body = api(dialect, name).call(asked, profile).body
+    return {key: body[key] for key in body if key != "stream"}
+
+
+def fold_of(dialect: str) -> Fold:
+    """What folds an answer of an API."""
+    return api(dialect).call(request(), PROFILE).fold
 
 
 def request(*messages: m.Message, model: str = "claude-test", **more: object) -> ModelRequest:
@@ -88,13 +112,13 @@ def request(*messages: m.Message, model: str = "claude-test", **more: object) ->
     return ModelRequest(model, "Be brief.", said, conversation_id="sess_1", **more)  # pyright: ignore[reportArgumentType]
 
 
-async def collect(provider: Adapter, asked: ModelRequest) -> list[ModelEvent]:
+async def collect(provider: ModelClient, asked: ModelRequest) -> list[ModelEvent]:
     with anyio.fail_after(20):
         async with aclosing(provider.stream(asked)) as events:
             return [event async for event in events]
 
 
-async def outcome(provider: Adapter, asked: ModelRequest) -> tuple[list[ModelEvent], ModelError | None]:
+async def outcome(provider: ModelClient, asked: ModelRequest) -> tuple[list[ModelEvent], ModelError | None]:
     """What came of a call, and the error that it ended with, if it did. Closes the adapter."""
     seen: list[ModelEvent] = []
     try:
@@ -117,7 +141,7 @@ def encoded(events: list[dict[str, Any]]) -> bytes:
 @asynccontextmanager
 async def playing(
     dialect: str, *replies: Reply, profile: ModelProfile = PROFILE, policy: RetryPolicy = QUICK
-) -> AsyncIterator[tuple[Adapter, ModelServer]]:
+) -> AsyncIterator[tuple[ModelClient, ModelServer]]:
     async with model_server(replies) as server:
         provider = adapter(dialect, server.base_url, profile=profile, policy=policy)
         try:

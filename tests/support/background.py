@@ -26,6 +26,7 @@ from support.client import AgentProcess, connected_agent
 from support.compactions import is_summary_request, messages
 from support.editors import ZED_BETA, Editor
 from support.models import ModelServer, Reply, Usage, model_server
+from support.stage import Connect
 
 WINDOW = {"ACP_AGENT_CONTEXT_WINDOW": "20000"}
 LONG = "The cart adds prices. " * 900
@@ -102,19 +103,21 @@ async def desk(
     env: Mapping[str, str] = WINDOW,
     config: Mapping[str, Any] | None = None,
     script: Callable[[Mapping[str, Any]], Reply] | None = None,
+    connect: Connect = connected_agent,
 ) -> AsyncGenerator[Desk]:
     """Open a session.
 
     :param env: added to what sends the agent to the model, and to the other provider, Anthropic's.
     :param config: keys of `config.yaml`.
     :param script: answers all requests, in place of `answers` and `summaries`.
+    :param connect: starts the agent: a process, or as `support.memory` does.
     """
     it = Desk(tmp_path, summaries=list(summaries))
     async with model_server(script or it.answer, "openai") as it.server:
         if config is not None:
             it.server.write_config(tmp_path, config)
         it.env = it.server.env("anthropic") | it.server.env() | {**env}
-        async with connected_agent(home=tmp_path, env=it.env, capabilities=editor) as it.agent:
+        async with connect(home=tmp_path, env=it.env, capabilities=editor) as it.agent:
             it.session = await it.agent.new_session(tmp_path)
             yield it
 

@@ -21,8 +21,8 @@ from prompt_toolkit.data_structures import Size
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output.vt100 import Vt100_Output
 
-from acp_agent.commands.chat.completion import PromptCompleter, PromptHistory
-from acp_agent.commands.chat.screen import Input, Screen
+from acp_agent.cli.chat.completion import PromptCompleter, PromptHistory
+from acp_agent.cli.chat.screen import Input, Screen
 
 SECONDS = 10
 ROWS = 30

@@ -153,7 +153,11 @@ class AgentProcess(Conversation):
         self.desk.permission_hold = hold
 
     def children(self) -> set[Process]:
-        """The processes that the agent has started and that still run, also those it no longer is the parent of."""
+        """The processes that the agent has started and that still run, whoever is their parent now; without the shell
+        that ends them if it is killed, and that ends with it."""
+        return {process for process in self._family() if "acp-agent-keeper" not in process.command}
+
+    def _family(self) -> set[Process]:
         found = descendants(self.pid) | marked(self._mark)
         return {process for process in found if process.pid != self.pid}
 
@@ -226,7 +230,7 @@ class AgentProcess(Conversation):
     async def finish(self) -> None:
         """Leave as an editor does that quits: close stdin, wait, look for what was left behind."""
         self.go_on_reading()
-        started = self.children()
+        started = self._family()
         if not self.exited:
             await self.close_stdin()
             try:
@@ -238,7 +242,7 @@ class AgentProcess(Conversation):
                 self.kill()
                 await self.wait_exit()
         own = {terminal.process.pid for terminal in self.desk.terminals.values()}
-        started = {process for process in started | self.children() if process.pid not in own}
+        started = {process for process in started | self._family() if process.pid not in own}
         for process in await outlive(started, seconds=2):
             self.problems.append(f"left behind: process {process.pid}: {process.command}")
             os.kill(process.pid, 9)
@@ -280,14 +284,14 @@ async def start_agent(
     """
     mark = uuid4().hex
     home.mkdir(parents=True, exist_ok=True)
-    environment = _environment(home, mark, env or {}, own=argv is None)
+    its = environment(home, mark, env or {}, own=argv is None)
     process = (
-        forked.start("acp_agent", cwd=cwd or home, env=environment)
+        forked.start("acp_agent", cwd=cwd or home, env=its)
         if argv is None
         else subprocess.Popen(
             list(argv),
             cwd=cwd or home,
-            env=environment,
+            env=its,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -296,12 +300,23 @@ async def start_agent(
     )
     tasks = anyio.create_task_group()
     agent = AgentProcess(process, editor=capabilities, mark=mark, validate=validate, laws=laws, tasks=tasks)
+    async with served(agent, tasks):
+        yield agent
+
+
+@asynccontextmanager
+async def served(agent: AgentProcess, tasks: anyio.abc.TaskGroup) -> AsyncGenerator[None, None]:
+    """Around the conversation with an agent: its lines are read and answered, and at the end it leaves.
+
+    :param tasks: not entered yet.
+    :raises AssertionError: as `start_agent`.
+    """
     failure: BaseException | None = None
     try:
         async with tasks:
             agent.run(tasks)
             try:
-                yield agent
+                yield
             except anyio.get_cancelled_exc_class():
                 raise
             except BaseException as error:  # pytest's own outcomes too; a task group would wrap it
@@ -334,7 +349,11 @@ def _chunk_form(line: Line) -> str:
     return json.dumps({**line.message, "params": {**line.params, "update": update}})
 
 
-def _environment(home: Path, mark: str, env: Mapping[str, str | None], *, own: bool) -> dict[str, str]:
+def environment(home: Path, mark: str, env: Mapping[str, str | None], *, own: bool) -> dict[str, str]:
+    """All environment variables of an agent.
+
+    :param own: it is a process that has to find this checkout.
+    """
     python = str(Path(sys.executable).parent)
     base: dict[str, str | None] = {
         "PATH": os.pathsep.join([python, os.environ.get("PATH", os.defpath)]),

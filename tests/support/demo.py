@@ -13,7 +13,7 @@ from uuid import uuid4
 from support.checkout import REPOSITORY
 from support.processes import marked
 
-SECONDS = 50
+SECONDS = 150
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,5 +97,4 @@ TOAD = Editor(
         {"config_option_update", "session_info_update", "compaction_update", "compaction_summary_chunk", "notice"}
     ),
 )
-VSCODE = Editor(info={"name": "vscode-acp-client", "version": "0.2.0"}, files=True, terminal=True)
 BARE = Editor(says_capabilities=False)

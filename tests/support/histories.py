@@ -34,7 +34,9 @@ from acp_agent.conversation.messages import (
     UserMessage,
     UserPart,
 )
-from acp_agent.llm import anthropic_wire, openai_chat_wire, openai_responses_wire
+from acp_agent.llm.adapters.anthropic import wire_messages as anthropic_messages
+from acp_agent.llm.adapters.chat import wire_messages as chat_messages
+from acp_agent.llm.adapters.responses import wire_messages as wire_items
 
 SUMMARY = UserMessage("summary", (Text("What happened before."),))
 LINES = "".join(f"{number}\tA line of some file, Grüße.\n" for number in range(120))
@@ -188,15 +190,15 @@ def behind_summary(messages: Iterable[Message]) -> tuple[Message, ...]:
 
 
 def anthropic(messages: Iterable[Message]) -> list[Any]:
-    return anthropic_wire.wire_messages(messages, "anthropic")
+    return anthropic_messages(messages, "anthropic")
 
 
 def responses(messages: Iterable[Message]) -> list[Any]:
-    return openai_responses_wire.wire_items(messages, "openai")
+    return wire_items(messages, "openai")
 
 
 def chat(messages: Iterable[Message]) -> list[Any]:
-    return openai_chat_wire.wire_messages(messages, "local")
+    return chat_messages(messages, "local")
 
 
 def faults(messages: Iterable[Message]) -> set[str]:

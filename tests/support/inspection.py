@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from acp_agent.cli.inspect.story import Story
 from acp_agent.conversation.events import LoggedEvent
-from acp_agent.inspection.story import Story
-from acp_agent.inspection.views import Inspection
 
 
-def inspected(events: Iterable[LoggedEvent]) -> Inspection:
-    """The view of a log, from its first entry on."""
+def inspected(events: Iterable[LoggedEvent]) -> Story:
+    """The story of a log, from its first entry on."""
     story = Story()
     for logged in events:
         story.feed(logged)
-    return story.view()
+    return story

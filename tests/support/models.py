@@ -135,11 +135,6 @@ class ModelServer:
         await self._until(lambda: len(self.calls) >= count, timeout, f"{count} model calls")
         return self.calls[count - 1]
 
-    async def wait_requests(self, count: int, timeout: float = 5) -> Request:
-        """Wait until so many requests of any kind have arrived, and return the last of these."""
-        await self._until(lambda: len(self.requests) >= count, timeout, f"{count} requests")
-        return self.requests[count - 1]
-
     async def wait_held(self, count: int = 1, timeout: float = 5) -> None:
         """Wait until so many replies have reached their `hold` or `hang`, counted from the server's start."""
         await self._until(lambda: self._held >= count, timeout, f"{count} held replies")

@@ -10,13 +10,11 @@ from typing import Any
 import anyio
 
 from acp_agent.conversation import messages as m
-from acp_agent.llm.anthropic import AnthropicAccess, AnthropicProvider
-from acp_agent.llm.openai import OpenAIAccess
-from acp_agent.llm.openai_chat import OpenAIChatProvider
-from acp_agent.llm.openai_responses import OpenAIResponsesProvider
+from acp_agent.llm.client import ModelClient, NativeClient, make_client
 from acp_agent.llm.profiles import ModelProfile, Prices
 from acp_agent.llm.provider import Answered, Compacted, ModelEvent, ModelRequest, ToolDefinition
 from acp_agent.llm.retry import RetryPolicy
+from support.adapters import endpoint
 from support.models import ModelServer, Reply, model_server
 
 BETA = "compact-2026-09-04"
@@ -30,29 +28,25 @@ OLD: tuple[m.Message, ...] = (
     m.AssistantMessage("a2", (m.Text("Done."),)),
 )
 ASK = ModelRequest("the-model", "Be brief.", OLD, TOOLS, conversation_id="sess_1")
-Native = AnthropicProvider | OpenAIResponsesProvider
 NATIVE = ["anthropic", "openai"]
 
 
-def native(dialect: str, base_url: str, headers: dict[str, str] | None = None) -> Native:
+def native(dialect: str, base_url: str, headers: dict[str, str] | None = None) -> NativeClient:
     """A provider that compacts itself."""
-    if dialect == "anthropic":
-        access = AnthropicAccess(api_key="test-key", base_url=base_url, headers=headers or {})
-        return AnthropicProvider(access, lambda _: PROFILE, QUICK)
-    return OpenAIResponsesProvider(
-        OpenAIAccess(api_key="test-key", base_url=f"{base_url}/v1", headers=headers or {}), lambda _: PROFILE, QUICK
-    )
+    made = make_client(endpoint(dialect, base_url, headers=headers), lambda _: PROFILE, QUICK)
+    assert isinstance(made, NativeClient)
+    return made
 
 
-def chat(base_url: str) -> OpenAIChatProvider:
+def chat(base_url: str) -> ModelClient:
     """One that does not."""
-    return OpenAIChatProvider(OpenAIAccess("local", "test-key", f"{base_url}/v1"), lambda _: PROFILE, QUICK)
+    return make_client(endpoint("chat", base_url), lambda _: PROFILE, QUICK)
 
 
 @asynccontextmanager
 async def playing(
     dialect: str, *replies: Reply, headers: dict[str, str] | None = None, max_prompt_tokens: int | None = None
-) -> AsyncIterator[tuple[Native, ModelServer]]:
+) -> AsyncIterator[tuple[NativeClient, ModelServer]]:
     """A provider that compacts itself, and the server that plays these replies to it."""
     async with model_server(replies, max_prompt_tokens=max_prompt_tokens) as server:
         provider = native(dialect, server.base_url, headers)
@@ -63,7 +57,7 @@ async def playing(
             await provider.aclose()
 
 
-async def answer(provider: Native | OpenAIChatProvider, request: ModelRequest) -> Answered:
+async def answer(provider: ModelClient, request: ModelRequest) -> Answered:
     """The end of its answer."""
     events: list[ModelEvent] = []
     async with aclosing(provider.stream(request)) as stream:
@@ -84,6 +78,6 @@ def going_on(block: m.CompactedBlock, **changed: Any) -> ModelRequest:
     return replace(ASK, messages=(first, *tail), **changed)
 
 
-async def compacted(provider: Native, instructions: str = "Keep all names.") -> Compacted:
+async def compacted(provider: NativeClient, instructions: str = "Keep all names.") -> Compacted:
     """What it makes of `OLD`."""
     return await provider.compact(ASK, instructions)

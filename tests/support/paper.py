@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from acp_agent.commands.view import Line
+from acp_agent.cli.chat.view import Line
 
 
 class Paper:

@@ -71,14 +71,6 @@ def validate_result(method: str, result: object, *, version: int = 1) -> None:
     _check(f"{method}: result", _definition(method, "Response", version), result, version)
 
 
-def validate_definition(name: str, value: object, *, version: int = 1) -> None:
-    """Check a value against one of the schema's `$defs`, such as `ContentBlock`.
-
-    :raises SchemaViolationError: says where and what.
-    """
-    _check(name, name, value, version)
-
-
 def official_errors(name: str, value: object, *, version: int = 1) -> list[str]:
     """What the official schema alone, without our strictness, has against a value; empty where it is valid."""
     validator = Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": official_schema(version)["$defs"]})

@@ -12,8 +12,8 @@ rules that the schema cannot say. Owns no process and no wire: those are `suppor
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -125,17 +125,19 @@ class SecondEditor:
 async def second_agent(
     *,
     home: Path,
-    env: Mapping[str, str | None] | None = None,
-    argv: Sequence[str] | None = None,
     capabilities: Mapping[str, Any] | None = None,
+    start: Callable[..., AbstractAsyncContextManager[AgentProcess]] = start_agent,
+    **options: Any,
 ) -> AsyncGenerator[SecondEditor]:
     """Run an agent, and initialize it in version 2.
 
-    :param home: see `start_agent`, also for `env` and `argv`.
+    :param home: see `start_agent`.
     :param capabilities: what stands in `initialize` under that name; left out where it is None.
+    :param start: starts the agent: a process, or as `support.memory` does.
+    :param options: of `start_agent`.
     :raises AssertionError: at the end, naming every problem.
     """
-    async with start_agent(home=home, env=env, argv=argv, validate=False, laws=False) as agent:
+    async with start(home=home, validate=False, laws=False, **options) as agent:
         editor = SecondEditor(agent)
         await editor.initialize(**({} if capabilities is None else {"capabilities": capabilities}))
         yield editor

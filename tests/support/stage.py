@@ -14,8 +14,8 @@ Owns the wiring of `support.client` and `support.models`, and reading what a req
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from support.trust import trust
 
 PATIENCE = 30.0
 """Seconds; the first turn of a process loads an SDK, which takes long on a machine that is busy otherwise."""
+Connect = Callable[..., AbstractAsyncContextManager[AgentProcess]]
 FILES = {"a.txt": "one\ntwo\nthree\n"}
 
 
@@ -65,6 +66,7 @@ class Stage:
     folder: Path
     session: str
     options: Mapping[str, Any]
+    connect: Connect
 
     async def prompt(self, prompt: str | list[dict[str, Any]] = "Go on", timeout: float = PATIENCE) -> dict[str, Any]:
         """Prompt the session, and wait for the answer."""
@@ -100,7 +102,7 @@ class Stage:
     async def restarted(self, **over: Any) -> AsyncGenerator[Stage, None]:
         """Another agent with the same state and the same session's id, which is not opened."""
         options = {**self.options, **over}
-        async with connected_agent(home=self.home, **options) as agent:
+        async with self.connect(home=self.home, **options) as agent:
             yield replace(self, agent=agent, options=options)
 
 
@@ -117,6 +119,7 @@ async def stage(
     env: Mapping[str, str | None] | None = None,
     trusted: bool = False,
     mcp: Sequence[Mapping[str, Any]] = (),
+    connect: Connect = connected_agent,
     **options: Any,
 ) -> AsyncGenerator[Stage, None]:
     """Open a session in a folder with some files.
@@ -130,6 +133,7 @@ async def stage(
     :param env: added to what sends the agent to the model; None removes a variable.
     :param trusted: the hooks and recipes among the files may run without a question.
     :param mcp: the session's MCP servers.
+    :param connect: starts the agent: a process, or as `support.memory` does.
     :param options: of `start_agent`.
     """
     folder, home = tmp_path / "project", tmp_path / "home"
@@ -144,12 +148,12 @@ async def stage(
         if trusted:
             trust(home, folder)
         options = {"env": {**server.env(), **(env or {})}, "capabilities": editor, **options}
-        async with connected_agent(home=home, **options) as agent:
+        async with connect(home=home, **options) as agent:
             session = await agent.new_session(folder, **({"mcpServers": list(mcp)} if mcp else {}))
             await agent.wait_update("available_commands_update")
             if mode is not None:
                 await agent.set_mode(session, mode)
-            yield Stage(agent, server, home, folder, session, options)
+            yield Stage(agent, server, home, folder, session, options, connect)
 
 
 def results(request: Mapping[str, Any]) -> list[Result]:

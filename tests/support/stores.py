@@ -1,24 +1,16 @@
-"""Session stores for the tests of storage: each there is, opened afresh, written to and read whole.
-
-Another store joins by its name and a way to open it in `STORES`. Knows no test.
-"""
+"""Session stores for the tests of storage: opened afresh, written to, searched, and read whole."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TypeAlias
 
-from acp_agent.conversation.events import Event, LoggedEvent, NoteAdded, SessionStarted
-from acp_agent.storage.sqlite import SqliteStore
+from acp_agent.conversation.events import Event, LoggedEvent, NoteAdded, SessionStarted, UserPrompted
+from acp_agent.conversation.messages import Text
 from acp_agent.storage.store import SessionStore
 
 Open: TypeAlias = Callable[[], Awaitable[SessionStore]]
-STORES: dict[str, Callable[[Path], Awaitable[SessionStore]]] = {
-    "sqlite": lambda folder: SqliteStore.open(folder / "sessions.db"),
-    "sqlite without FTS5": lambda folder: SqliteStore.open(folder / "sessions.db", full_text=False),
-}
 START = SessionStarted("/shop")
 
 
@@ -37,6 +29,16 @@ async def read(store: SessionStore, session_id: str, after: int = 0) -> list[Log
     return [entry async for entry in store.events(session_id, after)]
 
 
+async def seqs(store: SessionStore, query: str, session_id: str = "s1", **bounds: int) -> list[int]:
+    """The places of the messages that a search finds."""
+    return [found.seq for found in await store.search(session_id, query, limit=bounds.pop("limit", 50), **bounds)]
+
+
 def notes(*texts: str) -> list[Event]:
     """Events that say these texts."""
     return [NoteAdded("msg_1", text) for text in texts]
+
+
+def said(text: str) -> Event:
+    """A prompt."""
+    return UserPrompted("msg", (Text(text),))

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from support.client import ROOT
+from support.memory import agent_in_memory, stage
 from support.models import MODELS, Reply, ToolCall
-from support.stage import Stage, stage
+from support.stage import Connect, Stage
 
 MODEL = f"anthropic/{MODELS['anthropic']}"
 WINDOW = 20_000
@@ -109,13 +110,22 @@ def put(tmp_path: Path, recipe: str) -> Path:
 
 @asynccontextmanager
 async def compacted(
-    tmp_path: Path, settings: Mapping[str, Any], *more: Reply, recipe: str = "", env: Mapping[str, str | None] = {}
+    tmp_path: Path,
+    settings: Mapping[str, Any],
+    *more: Reply,
+    recipe: str = "",
+    env: Mapping[str, str | None] = {},
+    connect: Connect = agent_in_memory,
 ) -> AsyncIterator[Stage]:
-    """A session that has read two files and was then compacted by hand."""
+    """Open a session that has read two files and was then compacted by hand.
+
+    :param connect: starts the agent; where a package is installed for it, that has to be a process.
+    """
     if recipe:
         put(tmp_path, recipe)
     window = {"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW), **env}
-    async with stage(tmp_path, *HISTORY, *more, files=FILES, config=settings, env=window, dialect="anthropic") as it:
+    options: dict[str, Any] = {"config": settings, "env": window, "dialect": "anthropic", "connect": connect}
+    async with stage(tmp_path, *HISTORY, *more, files=FILES, **options) as it:
         await it.prompt("Read the old file")
         await it.prompt("Read the new file")
         await it.prompt("/compact")

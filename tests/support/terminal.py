@@ -16,7 +16,6 @@ from __future__ import annotations
 import os
 import pty
 import shlex
-import shutil
 import subprocess
 import sys
 import termios
@@ -27,7 +26,6 @@ from pathlib import Path
 
 import anyio
 import anyio.to_thread
-import pytest
 
 from support import forked
 from support.checkout import REPOSITORY
@@ -74,16 +72,6 @@ async def in_a_shell(home: Path, line: str, env: Mapping[str, str]) -> Ran:
     env = {**_environment(home), **env}
     done = await anyio.run_process(["/bin/sh", "-c", line], cwd=home, env=env, check=False)
     return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
-
-
-async def without_powers(home: Path, *words: str, env: Mapping[str, str]) -> Ran:
-    """Run it as `run_command` does, for somebody whom closed files hold up; skips the test where root is held up by
-    none, and cannot be."""
-    root = os.geteuid() == 0
-    if root and shutil.which("setpriv") is None:
-        pytest.skip("nothing is closed to root")
-    prefix = "setpriv --inh-caps=-all --bounding-set=-all -- " if root else ""
-    return await in_a_shell(home, f"{prefix}{AGENT} {shlex.join(words)}", {"PATH": "/usr/bin:/bin", **env})
 
 
 class Typist:

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from acp_agent.conversation.messages import JsonValue, Text
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.local_commands import LocalCommands
-from acp_agent.tools.local_files import LocalFiles
+from acp_agent.tools.files.local import LocalFiles
 from acp_agent.tools.registry import ToolRegistry, default_tools
+from acp_agent.tools.shell.run import LocalCommands
 from acp_agent.tools.tool import Outcome, PreparedCall, Progress
 
 

@@ -1,4 +1,4 @@
-"""Facts in messages, as `docs/compact-eval.md` defines them; not found by the code that is measured."""
+"""Facts in messages, as `docs/compact-eval.md` defines them; found by patterns of their own."""
 
 import re
 import shlex
@@ -104,7 +104,7 @@ def errors(text: str) -> Iterator[Found]:
 
 
 def numbers(text: str) -> Iterator[Found]:
-    """Yield numbers of two digits or more, versions and hashes. A short whole number counts with a word beside it."""
+    """Yield numbers of two or more digits, versions and hashes; a short integer together with an adjacent word."""
     for match in _NUMBER.finditer(text):
         number, start, end = match[0], match.start(), match.end()
         if not number.isdecimal() and number.isalnum() and (number.isalpha() or len(number) < 7):

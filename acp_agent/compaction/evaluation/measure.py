@@ -62,7 +62,7 @@ def policy_method(
 
 
 def newest(share: float = 0.4) -> Method:
-    """Return the yardstick: the newest messages word for word, of this share of the tokens, and nothing else."""
+    """Return the baseline: only the newest messages word for word, up to this share of the tokens."""
 
     async def compact(state: ConversationState) -> tuple[Sequence[Message], int] | None:
         cut = plan_cut(state.entries, None, int(state.budget.messages * share))
@@ -74,7 +74,7 @@ def newest(share: float = 0.4) -> Method:
 
 @frozen
 class Tally:
-    """How many of so many."""
+    """A count out of a total."""
 
     kept: int = 0
     needed: int = 0
@@ -88,7 +88,7 @@ class Measurement:
     """One method at one point.
 
     :ivar point: name of the recording, and the number of the messages before the point.
-    :ivar failure: why it came to nothing; nothing else is known then.
+    :ivar failure: why it failed; the other fields are empty then.
     :ivar tallies: of each of `KINDS`.
     """
 
@@ -139,7 +139,7 @@ def tally(needs: Iterable[Need], messages: Iterable[Message]) -> dict[str, Tally
 
 
 def figures_of(measurements: Iterable[Measurement]) -> dict[str, float | None]:
-    """Return the columns of the table over all points; None where nothing was needed, or nothing came to a result."""
+    """Return the columns of the table over all points; None where nothing was needed or every measurement failed."""
     done = [each for each in measurements if not each.failure]
     before, after = sum(each.tokens_before for each in done), sum(each.tokens_after for each in done)
     tallies = {kind: sum((each.tallies[kind] for each in done), Tally()) for kind in KINDS}

@@ -25,9 +25,9 @@ from acp_agent.conversation.messages import (
     ToolResult,
     UserMessage,
 )
+from acp_agent.conversation.strict_json import get_object, get_objects, get_text, parse_object
 from acp_agent.errors import AgentError, located
 from acp_agent.frozen import frozen
-from acp_agent.llm.json_access import get_object, get_objects, get_text, parse_object
 
 SHARES = (0.4, 0.6, 0.8)
 FILLED = 0.8
@@ -222,7 +222,7 @@ def _build(messages: Iterable[JsonObject]) -> tuple[tuple[Entry, ...], str]:
 
 
 def _blocks_of(message: JsonObject) -> list[JsonObject]:
-    """Return the blocks of a message, with the calls and the result that Chat Completions has beside its content."""
+    """Return the blocks of a message; Chat Completions keeps calls and results outside of `content`."""
     if message["role"] == "tool":
         failed = get_object(message, "extra").get("returncode") not in (0, None)
         return [{**message, "type": "tool_result", "tool_use_id": message.get("tool_call_id"), "is_error": failed}]

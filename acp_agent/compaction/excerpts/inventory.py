@@ -1,6 +1,6 @@
-"""The short list of a conversation: files with their state, commands with their last result, branch and commit.
+"""The inventory of a conversation: files with their state, commands with their last result, branch and commit.
 
-A call is told by the names of its arguments, which agents have in common, and not by the name of its tool.
+Calls are recognised by the names of their arguments, which agents share, and not by the name of the tool.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ Change: TypeAlias = Literal["read", "created", "edited", "deleted"]
 
 LONGEST_COMMAND = 160
 LONGEST_RESULT = 100
-LENGTH_OF_A_RUN = 40
-"""Characters that a command line may be longer for one more run of it: long ones are seldom run again."""
 
 _COMMAND = ("command", "cmd", "script")
 _PATH = ("path", "file_path", "filePath", "filename", "notebook_path")
@@ -57,12 +55,10 @@ class Run:
     line: str
     seq: int
     result: str  # the last line of counts; of a failed command its exit status, or a line that tells of an error
-    times: int
-    at: float  # share of all calls that stood before it
 
 
 @frozen
-class Inventory:
+class _Inventory:
     """Files and commands, each in the order in which they came up last."""
 
     files: tuple[FileState, ...]
@@ -75,17 +71,16 @@ class Inventory:
 
 def inventory(
     entries: Iterable[Entry], workspace: Workspace | None = None, seen: Mapping[str, str | None] | None = None
-) -> Inventory:
+) -> _Inventory:
     """Read the calls and results of a conversation.
 
     :param seen: digests of the file versions that the model has seen, by path.
     """
     workspace, seen = workspace or Workspace(), seen or {}
-    calls = list(_calls(entries))
     files: dict[str, FileState] = {}
     runs: dict[str, Run] = {}
     failures: dict[str, tuple[int, str]] = {}
-    for number, (seq, call, result) in enumerate(calls):
+    for seq, call, result in _calls(entries):
         path = next((said for key in _PATH if isinstance(said := call.arguments.get(key), str) and said), "")
         text, failed = result.text, result.is_error
         if path:
@@ -98,20 +93,19 @@ def inventory(
                 files[path] = FileState(path, change, seq)
         elif line := command_line(call):
             subject = " ".join(word for word in line.split() if not word.startswith("-"))
-            before = runs.pop(subject, None)
-            times = before.times + 1 if before else 1
-            runs[subject] = Run(line, seq, _outcome(text, failed), times, number / len(calls))
+            runs.pop(subject, None)
+            runs[subject] = Run(line, seq, _outcome(text, failed))
     marked = (_on_disk(each, workspace, seen) for each in files.values())
-    return Inventory(tuple(marked), tuple(runs.values()), tuple(failures.values()), workspace.branch, workspace.head)
+    return _Inventory(tuple(marked), tuple(runs.values()), tuple(failures.values()), workspace.branch, workspace.head)
 
 
-def render(found: Inventory, room: int, *, beside: Iterable[int] = ()) -> str:
-    """Return the list as the model reads it, the commands that are likeliest to be run again first to stay.
+def render(found: _Inventory, room: int, *, kept: Iterable[int] = ()) -> str:
+    """Return the list as the model reads it; where room is short, commands likely to be run again are preferred.
 
     :param room: tokens, estimated.
-    :param beside: entries that stand in the new context anyway; their commands are not listed.
+    :param kept: entries that stay in the new context; their commands are not listed.
     """
-    there = set(beside)
+    there = set(kept)
     left = room * CHARACTERS_PER_TOKEN
     sections: dict[str, list[tuple[int, str]]] = {}
     for heading, seq, line in _lines(found, there):
@@ -144,7 +138,7 @@ def command_line(call: ToolCall) -> str:
     return _brief("; ".join(lines), LONGEST_COMMAND)
 
 
-def _lines(found: Inventory, there: set[int]) -> Iterator[tuple[str, int, str]]:
+def _lines(found: _Inventory, there: set[int]) -> Iterator[tuple[str, int, str]]:
     """Yield heading, seq and text of each line, the most useful first."""
     if found.branch or found.head:
         yield "Repository", 0, f"branch {found.branch or '(none)'} at {found.head or '(no commit)'}"
@@ -152,17 +146,12 @@ def _lines(found: Inventory, there: set[int]) -> Iterator[tuple[str, int, str]]:
         if each.change != "read" or each.stale:
             stale = ", changed on disk since" if each.stale and each.change != "deleted" else ""
             yield "Files", each.seq, f"[#{each.seq}] {each.change} {_brief(each.path, LONGEST_COMMAND)}{stale}"
-    for run in sorted(found.runs, key=_usefulness, reverse=True):
+    for run in sorted(found.runs, key=lambda run: (bool(_PIPED.search(run.line)), len(run.line))):
         if run.seq not in there:
             result = f" → {run.result}" if run.result else ""
             yield "Commands, last run", run.seq, f"[#{run.seq}] {run.line}{result}"
     for seq, text in found.failures:
         yield "Calls that failed", seq, f"[#{seq}] {text}"
-
-
-def _usefulness(run: Run) -> float:
-    """Return how likely a command is run again: often run, late, short, and a run rather than a look through a pipe."""
-    return run.times + 2 * run.at - len(run.line) / LENGTH_OF_A_RUN - 2 * bool(_PIPED.search(run.line))
 
 
 def _calls(entries: Iterable[Entry]) -> Iterator[tuple[int, ToolCall, ToolResult]]:
@@ -197,7 +186,7 @@ def _on_disk(file: FileState, workspace: Workspace, seen: Mapping[str, str | Non
 
 
 def _outcome(text: str, is_error: bool) -> str:
-    """Return what a command came to, in one line; empty where there is nothing to tell."""
+    """Return the outcome of a command in one line; empty if its output shows none."""
     found = _STATUS.search(f"{text[:_STATUS_WITHIN]}\n{text[-_STATUS_WITHIN:]}")
     failed = is_error or bool(found and int(found[1]))
     said = [f"exit {found[1]}" if found else "failed"] if failed else []

@@ -34,7 +34,6 @@ _REQUESTS = (
     "What the user asked for, oldest first. This is history and no new order: the messages that follow say what is "
     "wanted now."
 )
-_MODE = "As they were when this was written; the user may have changed them since, and a call that is refused says so."
 
 
 def add_pin(memory: Memory, text: str, max_tokens: int) -> Memory:
@@ -128,13 +127,7 @@ def requests_of(entries: Iterable[Entry], room: int, *, recall: bool) -> tuple[Q
 
 
 def render_quotes(
-    pins: Sequence[Pin],
-    rules: Sequence[Quote],
-    requests: Sequence[Quote],
-    *,
-    mode: str,
-    grants: Sequence[str],
-    plan: Sequence[PlanEntry],
+    pins: Sequence[Pin], rules: Sequence[Quote], requests: Sequence[Quote], plan: Sequence[PlanEntry], mode: str
 ) -> str:
     """Return the quotations as the model reads them; empty where there is nothing to quote."""
     parts: list[str] = []
@@ -148,11 +141,8 @@ def render_quotes(
     if requests:
         quoted = (f"[#{quote.seq}]\n{fenced(quote.text)}" for quote in requests)
         parts.append("\n\n".join(("## Earlier requests of the user", _REQUESTS, *quoted)))
-    if mode or grants:
-        lines = "\n".join(
-            (*([f"mode: {mode}"] if mode else []), *(f"allowed without asking: {each}" for each in grants))
-        )
-        parts.append(f"## Mode and permissions\n\n{_MODE}\n{fenced(lines)}")
+    if mode:
+        parts.append(f"## Mode\n\nAs it was when this was written; the user may have changed it since.\n{fenced(mode)}")
     if plan:
         steps = "\n".join(f"[{entry.status}] {entry.content}" for entry in plan)
         parts.append(f"## Plan\n\nAs you left it.\n{fenced(steps)}")

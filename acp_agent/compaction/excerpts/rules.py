@@ -1,15 +1,13 @@
-"""The sentences of a message that state a rule, found by a table of cues ("never", "always", "only", ...).
+"""The sentences of a message that state a rule, found by a generous table of cues ("never", "always", "only", ...).
 
-The table is generous, since a sentence too many costs a few tokens. Fences and lines quoted with `>` state none, nor do
-runs of lines of more than `MAX_TYPED` characters, unless all of them are items.
+Fences, lines quoted with `>` and more than `MAX_TYPED` characters of text in a row that does not look typed state none.
 """
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 
-MAX_RULE_LENGTH = 500
-MAX_RULES = 40
-MAX_TYPED = 2_000
+MAX_RULE_LENGTH, MAX_RULES, MAX_TYPED = 500, 40, 2_000
 _WORD = re.compile(r"[\u3040-\u9fff가-힣]|[^\W\u3040-\u9fff가-힣]+'?|,")
 _MARKS = str.maketrans("’;:(–—¡", "',,,,,,")
 
@@ -81,32 +79,35 @@ def stated_rules(text: str) -> list[str]:
         listing = bool(listing and piece and (_ITEM.match(piece) or not piece.strip() or found[-1][-1] != "\n"))
         if listing and len(found[-1] + piece) <= MAX_RULE_LENGTH:
             found[-1] += piece
-        elif listing:
+            continue
+        has_cue, leads = _has_cue(piece), piece.strip().endswith(":") or piece.lstrip().startswith("#")
+        listing = listing or (leads and (has_cue or _holds(f" {_line(piece)} ", _LISTS)))
+        if listing or (has_cue and not (piece.isascii() and len(piece.split()) == 1)):
             found.append(piece)
-        else:
-            has_cue = _has_cue(piece)
-            leads = piece.strip().endswith(":") or piece.lstrip().startswith("#")
-            listing = leads and (has_cue or _holds(f" {_line(piece)} ", _LISTS))
-            if listing or (has_cue and not (piece.isascii() and len(piece.split()) == 1)):
-                found.append(piece)
     rules = [_ITEM.sub("", rule).strip() for rule in found]
-    return [*{same_rule_key(rule): rule for rule in rules if 0 < len(rule) <= MAX_RULE_LENGTH}.values()][:MAX_RULES]
+    return [*{same_rule_key(rule): rule for rule in rules if 0 < len(rule) <= MAX_RULE_LENGTH}.values()][-MAX_RULES:]
 
 
 def prose(text: str) -> Iterator[str]:
     """Yield the sentences and lines that the user typed, and an empty one where something was pasted."""
-    for part in _PASTED.split(text)[::2]:
-        for run in re.split(r"(?<=\n)(?=[ \t\r]*\n)", part):
-            lines = run.strip().split("\n")[1:]
-            typed = len(run) <= MAX_TYPED or (lines and all(map(_ITEM.match, lines)))
-            for piece in _BREAK.split(run) if typed else [""]:
-                yield from [piece] if len(piece) <= MAX_RULE_LENGTH else piece.splitlines(keepends=True)
-        yield ""
+    runs = (run for part in _PASTED.split(text)[::2] for run in (*re.split(r"(?<=\n)(?=[ \t\r]*\n)", part), ""))
+    for typed, group in groupby(runs, lambda run: _looks_typed(run.strip())):
+        kept = list(group)
+        shown = kept if typed or sum(map(len, kept)) <= MAX_TYPED else [""]
+        for piece in (piece for run in shown for piece in _BREAK.split(run)):
+            yield from [piece] if len(piece) <= MAX_RULE_LENGTH else piece.splitlines(keepends=True)
+
+
+def _looks_typed(paragraph: str) -> bool:
+    """Return whether this is one line that ends like a sentence, or a list; pasted text has several lines, or signs."""
+    first, *rest = paragraph.split("\n")
+    ends = len(first) <= MAX_TYPED and first.endswith((*".!?…:)*`\"'”»。！？",))
+    return all(map(_ITEM.match, rest)) if rest else ends
 
 
 def _has_cue(sentence: str) -> bool:
     line = f" , {_line(sentence)} , "
-    if not sentence.strip() or (sentence.rstrip().endswith(("?", "？")) and not _holds(line, _ASKING)):
+    if sentence.rstrip().endswith(("?", "？")) and not _holds(line, _ASKING):
         return False
     for word in _JOINING:
         line = line.replace(word, " , ")

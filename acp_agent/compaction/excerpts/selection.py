@@ -8,7 +8,6 @@ up; values are recomputed lazily (Minoux 1978).
 from __future__ import annotations
 
 import heapq
-import math
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,24 +19,19 @@ from acp_agent.compaction.facts import RUNS, Voice, facts_of_run, passages, unit
 from acp_agent.conversation.entries import Entry
 from acp_agent.frozen import frozen
 
-UNIT_OVERHEAD = 20
+UNIT_OVERHEAD = 30
 """Characters that a line counts as longer than it is: many short ones say less than a few long ones."""
-WORD = 0.4
-"""Weight of a plain word that the user or the model said."""
+WORD = 0.3
+"""Weight of a plain word that the user or the model said, where a fact weighs 1."""
 SHOWN = 0.1
 """Weight of a fact or word that stands in results and files alone. One in fifty such facts is written again by the
 model, of those that the user or the model wrote once one in five."""
-SAID_AGAIN = 3.0
-"""A fact that the user or the model said n times weighs log(1 + 3n): of those said once a fifth is written again, of
-those said five times three fifths."""
 HALVED_AFTER = 30
 """Messages after which a fact that is not mentioned again weighs half."""
 REPEATED = (1.0, 0.3, 0.3)
 """Share of its weight that the first, second and third line with a fact is worth: each has other words around it."""
-BESIDE = 1.3
-"""What a line is worth more where the one before or behind it is taken."""
-FILLER = 0.004
-"""Worth of each character of a line, whatever it says."""
+NEIGHBOUR_BONUS = 1.5
+"""Factor on the value of a line whose neighbour is already chosen."""
 
 _WORD = re.compile(r"[^\W\d_]{5,30}")
 
@@ -59,7 +53,6 @@ class _Unit:
     passage: int  # what one speaker says in one entry
     voice: Voice
     text: str
-    joined: bool  # goes on in the line of the unit before it
     keys: tuple[int, ...]
 
 
@@ -69,14 +62,13 @@ class _Mentions:
 
     is_fact: bool
     last: int = 0  # number of the last entry that holds it, from 1
-    spoken: int = 0  # how many texts of the user and the model hold it
+    spoken: bool = False  # whether the user or the model said it
 
     def weight(self, entries: int) -> float:
         """Return what a line is worth for it among so many entries."""
         if not self.is_fact:
             return WORD if self.spoken else SHOWN
-        recency = 1 / (1 + (entries - self.last) / HALVED_AFTER)
-        return recency * (math.log1p(SAID_AGAIN * self.spoken) if self.spoken else SHOWN)
+        return (1.0 if self.spoken else SHOWN) / (1 + (entries - self.last) / HALVED_AFTER)
 
 
 class ExcerptIndex:
@@ -113,13 +105,13 @@ class ExcerptIndex:
         for voice, text in passages(entry):
             self._passages += 1
             said: set[int] = set()
-            for piece, joined in units(text):
+            for piece in units(text):
                 keys = self._keys(piece)
                 said.update(keys)
-                self.units.append(_Unit(entry.seq, self._passages, voice, piece, joined, keys))
+                self.units.append(_Unit(entry.seq, self._passages, voice, piece, keys))
             for key in said:
                 mentions = self.mentions[key]
-                mentions.spoken += voice.speaks
+                mentions.spoken |= voice.speaks
                 mentions.last = self.entries
 
     def keys_of(self, texts: Iterable[str]) -> set[int]:
@@ -163,18 +155,16 @@ def choose(
 
     :param room: tokens, estimated.
     :param seqs: entries to choose from; all where not given.
-    :param covered: texts of the conversation that stand beside the excerpts: what they say is not worth saying again.
-    :param named: other texts beside them; a fact in these still lacks the words that stood around it.
+    :param covered: texts that stay in the new context anyway; their contents earn nothing.
+    :param named: other texts of the new context; a fact named there still lacks its surrounding words.
     """
-    covered = tuple(covered)
     with index.lock:
-        known = {line.strip() for text in covered for line in text.splitlines()}
-        choice = _Choice(index, room * CHARACTERS_PER_TOKEN, seqs, known)
+        choice = _Choice(index, room * CHARACTERS_PER_TOKEN)
         for key in index.keys_of(named):
             choice.seen[key] = 1
         for key in index.keys_of(covered):
             choice.seen[key] = len(REPEATED)
-        choice.fill()
+        choice.fill(seqs)
         return tuple(choice.excerpts())
 
 
@@ -196,21 +186,20 @@ def render(excerpts: Sequence[Excerpt]) -> str:
 class _Choice:
     """Lines chosen so far, and what is left of the room in characters."""
 
-    def __init__(self, index: ExcerptIndex, room: int, seqs: Container[int] | None, known: set[str]) -> None:
-        self.index, self.room, self.seqs, self.known = index, room, seqs, known
+    def __init__(self, index: ExcerptIndex, room: int) -> None:
+        self.index, self.room = index, room
         self.seen = [0] * len(index.mentions)
         self.taken = bytearray(len(index.units) + 2)  # 0 behind the last: no neighbour is taken there
         self.weights = [each.weight(index.entries) for each in index.mentions]
         self.entries: set[int] = set()
         self.passages: set[int] = set()
 
-    def fill(self) -> None:
-        """Take the line with the best value for its length, until none fits."""
-        heap = [(-self._value(number), number) for number in self._candidates()]
+    def fill(self, seqs: Container[int] | None) -> None:
+        """Take the line with the best value for its length, until none that fits adds anything."""
+        units = self.index.units
+        left = bytearray(seqs is None or unit.seq in seqs for unit in units) + bytes(2)
+        heap = [(-self._value(number), number) for number in range(len(units)) if left[number]]
         heapq.heapify(heap)
-        left = bytearray(len(self.index.units) + 2)
-        for _, number in heap:
-            left[number] = 1
         while heap:
             before, number = heapq.heappop(heap)
             if not left[number]:
@@ -220,78 +209,46 @@ class _Choice:
                 heapq.heappush(heap, (value, number))
                 continue
             left[number] = 0
-            if self._cost(number) > self.room:
+            if not value or self._cost(number) > self.room:
                 continue
-            for other in self._take(number):
+            self._take(number)
+            for other in (number - 1, number + 1):
                 if left[other]:
                     heapq.heappush(heap, (-self._value(other), other))
 
     def excerpts(self) -> Iterator[Excerpt]:
         """Yield what was chosen, in the order of the conversation."""
-        units = self.index.units
-        taken = (number for number in range(len(units)) if self.taken[number])
-        for _, group in groupby(taken, key=lambda number: units[number].passage):
-            lines: list[str] = []
-            unit = units[0]
-            for number in group:
-                unit = units[number]
-                if lines and unit.joined and self.taken[number - 1]:
-                    lines[-1] += unit.text
-                else:
-                    lines.append(unit.text)
-            yield Excerpt(unit.seq, unit.voice.label, tuple(line.strip() for line in lines))
-
-    def _candidates(self) -> Iterator[int]:
-        """Yield the lines to choose from: none that stands beside them, and of equal ones the newest."""
-        known = self.known
-        for number in range(len(self.index.units) - 1, -1, -1):
-            unit = self.index.units[number]
-            text = unit.text.strip()
-            if text not in known and (self.seqs is None or unit.seq in self.seqs):
-                known.add(text)
-                yield number
+        chosen = (unit for unit, taken in zip(self.index.units, self.taken, strict=False) if taken)
+        for _, group in groupby(chosen, key=lambda unit: unit.passage):
+            lines = list(group)
+            yield Excerpt(lines[0].seq, lines[0].voice.label, tuple(unit.text for unit in lines))
 
     def _value(self, number: int) -> float:
         unit = self.index.units[number]
         seen, weights = self.seen, self.weights
-        worth = FILLER * len(unit.text)
+        worth = 0.0
         for key in unit.keys:
             if (times := seen[key]) < len(REPEATED):
                 worth += weights[key] * REPEATED[times]
         if self.taken[number - 1] or self.taken[number + 1]:
-            worth *= BESIDE
+            worth *= NEIGHBOUR_BONUS
         return worth / (self._cost(number) + UNIT_OVERHEAD)
 
     def _cost(self, number: int) -> int:
         """Return the characters that the line adds to what is rendered."""
-        units = self.index.units
-        unit = units[number]
+        unit = self.index.units[number]
         cost = len(unit.text) + 2
-        if unit.joined and self.taken[number - 1]:
-            cost -= 2
-        if self.taken[number + 1] and units[number + 1].joined:
-            cost -= 2
         if unit.passage not in self.passages:
             cost += len(unit.voice.label) + 2
             if unit.seq not in self.entries:
                 cost += len(f"[#{unit.seq}] ")
         return cost
 
-    def _take(self, number: int) -> Iterator[int]:
-        """Take a line, and yield those which are worth more for that."""
-        units = self.index.units
-        unit = units[number]
+    def _take(self, number: int) -> None:
+        unit = self.index.units[number]
         self.room -= self._cost(number)
         self.taken[number] = 1
         for key in unit.keys:
             self.seen[key] += 1
-        yield from (number - 1, number + 1)
-        if unit.passage not in self.passages:
-            self.entries.add(unit.seq)
-            self.passages.add(unit.passage)
-            # The others in the passage need no heading now.
-            for step in (-1, 1):
-                other = number + step
-                while 0 <= other < len(units) and units[other].passage == unit.passage:
-                    yield other
-                    other += step
+        self.entries.add(unit.seq)
+        self.passages.add(unit.passage)

@@ -1,4 +1,4 @@
-"""`excerpts`: the lines that are most worth keeping, word for word. Asks no model, so that it works without one."""
+"""`excerpts`: the most valuable lines, word for word. Needs no model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ExcerptsStrategy:
         state = task.state
         if not task.policy.must_fit:
             return None
-        room = int(state.budget.roomy / state.rate) - state.prefix
+        room = int(state.budget.target / state.rate) - state.prefix
         before = estimate_messages(entry.message for entry in state.entries)
         if before <= room:
             return None

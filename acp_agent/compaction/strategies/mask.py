@@ -1,4 +1,4 @@
-"""`mask`: old results of tools give way to one line each: what was called, how much it said, where to read it again.
+"""`mask`: replaces each old tool result by one line: the call, the size of its result, and how to read it again.
 
 All that was said stays, and no model is asked. Every change breaks the provider's cache from its place on, so that
 results are masked in batches. "The Complexity Trap" (arXiv:2508.21433) is why this comes before any summary.
@@ -7,7 +7,6 @@ results are masked in batches. "The Complexity Trap" (arXiv:2508.21433) is why t
 from __future__ import annotations
 
 import json
-import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -35,8 +34,6 @@ MAX_NAMED = 100
 """Characters of an argument in that line."""
 
 _TELLING = ("command", "pattern", "query", "url", "path", "file_path", "filename")
-_READS = frozenset({"read", "read_file", "view"})
-_CHANGES = frozenset({"write", "edit", "write_file", "edit_file", "multiedit", "delete"})
 CLEAR_SHARE = 0.1
 """Of the window: masking less is not worth the provider's cache, which it breaks."""
 
@@ -52,14 +49,14 @@ def plan_mask(
 ) -> tuple[Rewrite, ...]:
     """Return the results as one line each; none where that would gain too little.
 
-    What something later has overtaken goes first (a file that was read again or changed, a call that was repeated),
-    and then the oldest. The newest messages are left alone, and so is what the model has not answered yet.
+    The results of calls that were repeated go first, and then the oldest. The newest messages are left alone, and so
+    is what the model has not answered yet.
 
     :param turn_from: seq of the prompt of the running turn; None where none runs.
     :param clear_at_least: tokens that have to be gained together.
     :param target_tokens: what all entries together should take afterwards. Masking stops `clear_at_least` below it, so
         that the next steps do not need another batch. None masks all that may be.
-    :param recall_hint: whether the model is told that the `recall` tool reads the whole.
+    :param recall_hint: whether the line names the `recall` tool, which reads the whole.
     """
     sizes = [estimate_message(entry.message) for entry in entries]
     total = sum(sizes)
@@ -71,14 +68,14 @@ def plan_mask(
         if isinstance(entry.message, AssistantMessage)
         for call in entry.message.tool_calls
     }
-    overtaken = _overtaken(entries, calls)
+    repeated = _repeated(entries, calls)
     end = min(_tail_from(sizes, keep_tail_tokens), unanswered_from(entries, turn_from))
     candidates = [
         index for index in range(end) if sizes[index] >= LEAST_RESULT and isinstance(entries[index].message, ToolResult)
     ]
     masked: dict[int, ToolResult] = {}
     gained = 0
-    for index in sorted(candidates, key=lambda index: (index not in overtaken, index)):
+    for index in sorted(candidates, key=lambda index: (index not in repeated, index)):
         if target_tokens is not None and total - gained <= target_tokens - clear_at_least:
             break
         message = entries[index].message
@@ -92,33 +89,20 @@ def plan_mask(
     return tuple(Rewrite(entries[index].seq, masked[index]) for index in sorted(masked))
 
 
-def _overtaken(entries: Sequence[Entry], calls: Mapping[str, ToolCall]) -> set[int]:
-    """Return the indexes of results behind which comes the same call, or a whole read or change of the same file."""
+def _repeated(entries: Sequence[Entry], calls: Mapping[str, ToolCall]) -> set[int]:
+    """Return the indexes of results behind which the same call has a newer result."""
     asked: set[str] = set()
-    paths: set[str] = set()
     found: set[int] = set()
     for index in range(len(entries) - 1, -1, -1):
         result = entries[index].message
         if not isinstance(result, ToolResult) or (call := calls.get(result.call_id)) is None:
             continue
-        name, path = call.name.lower(), _path(call)
-        question = f"{name} {json.dumps(call.arguments, sort_keys=True)}"
-        if question in asked or (name in _READS and path in paths):
+        question = f"{call.name} {json.dumps(call.arguments, sort_keys=True)}"
+        if question in asked:
             found.add(index)
-        # A command that fails again says what it said before; a file that cannot be read again does not.
-        if result.is_error and name in _READS | _CHANGES:
-            continue
-        asked.add(question)
-        if path and (name in _CHANGES or (name in _READS and not call.arguments.keys() & {"offset", "limit"})):
-            paths.add(path)
+        elif not result.is_error:  # what could not be read again is needed as it was read before
+            asked.add(question)
     return found
-
-
-def _path(call: ToolCall) -> str:
-    for name in ("path", "file_path"):
-        if isinstance(path := call.arguments.get(name), str) and path:
-            return posixpath.normpath(path)
-    return ""
 
 
 def _tail_from(sizes: Sequence[int], tokens: int) -> int:
@@ -156,7 +140,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 class MaskStrategy:
-    """Masks old results of tools, and images of which a request may hold no more."""
+    """Masks old tool results, and the images above the limit of a request."""
 
     name = "mask"
 
@@ -173,7 +157,7 @@ def _masked(task: Task) -> Draft | None:
         turn_from=state.turn_from,
         keep_tail_tokens=int(task.size * TAIL_SHARE),
         clear_at_least=int(state.budget.window * CLEAR_SHARE / state.rate),
-        # Somebody who asks by hand wants a short context, however full this one is.
+        # `/compact` is a request for a short context, however full this one is.
         target_tokens=None if policy.by_hand else masked_target(state),
         recall_hint=state.recall,
     )

@@ -64,7 +64,7 @@ def _begun(task: Task, cut: Cut) -> _Dialogue:
 
     :raises CompactionError: no summary would be worth it.
     """
-    check_worth(task.state, task.policy, cut)
+    check_worth(task.state, cut)
     first_kept = cut.kept[0].message if cut.kept else None
     text = summary_request(_with_bound(task), first_kept, cut.summarised)
     return _Dialogue(task, UserMessage(new_id("msg"), (text,)))
@@ -86,11 +86,11 @@ def _shortened(task: Task, room: int) -> tuple[Message, ...]:
     :param room: tokens, estimated, for the messages.
     """
     state = task.state
-    beside = estimate_messages(entry.message for entry in unanswered(state))
-    cut = planned_cut(state, room - beside, leave_tail=False)
-    if cut is None or room <= beside:
+    exempt = estimate_messages(entry.message for entry in unanswered(state))
+    cut = planned_cut(state, room - exempt, leave_tail=False)
+    if cut is None or room <= exempt:
         raise SummaryOverflowError(
-            f"The prompt that is being worked on (about {beside:,} tokens) does not fit the window of the model that "
+            f"The prompt that is being worked on (about {exempt:,} tokens) does not fit the window of the model that "
             "is to summarise the conversation.",
             "The history is unchanged.",
         )
@@ -101,7 +101,7 @@ def _shortened(task: Task, room: int) -> tuple[Message, ...]:
         for part in entry.message.parts
         if layer_of(part) == "summary"
     )
-    layers = fill(state, cut, room - beside, body=earlier, index=task.index)
+    layers = fill(state, cut, room - exempt, body=earlier, index=task.index)
     stays = (*(pin.message for pin in cut.pinned), *(entry.message for entry in cut.kept))
     return (UserMessage(new_id("msg"), layers.parts), *stays)
 
@@ -134,7 +134,7 @@ class _Dialogue:
         self._request: ModelRequest = replace(state.request, model=model, max_output_tokens=output)
 
     async def ask(self, *, shown: bool = True) -> str:
-        """The summary's text.
+        """Return the summary's text.
 
         :param shown: whether the user watches it being written.
         """
@@ -151,14 +151,13 @@ class _Dialogue:
         )
 
     async def mend(self, request: str) -> str:
-        """The summary once more, after what was wrong with it was said. The user has watched the first one, and is
-        shown what became of it at the end."""
+        """Ask for a corrected summary. It is not streamed: the user has watched the first one and sees the result."""
         self._messages = (*self._messages, UserMessage(new_id("msg"), (Text(request),)))
         return await self.ask(shown=False)
 
 
 def whole_text(message: AssistantMessage) -> str:
-    """The text of a summary that is whole.
+    """Return the text of a summary that is whole.
 
     :raises CompactionError: it is empty, was cut off, or the model refused.
     """
@@ -185,10 +184,10 @@ def _refusal(call_id: str) -> ToolResult:
 
 
 class NativeStrategy:
-    """What the provider makes of the history stands in its place, and is sent back to that provider alone.
+    """Replaces the history by the provider's own compaction, which is sent back to that provider alone.
 
-    Its block can be neither marked nor mended; only the text beside it is marked, and the receipt names what was
-    not found.
+    The provider's block cannot be marked or corrected; only its text for other providers is marked, and the receipt
+    lists what was not found.
     """
 
     name = "native"
@@ -214,7 +213,7 @@ class NativeStrategy:
         if compacted.block.text.strip():
 
             async def written(_: str = "") -> str:
-                # The provider's block says what it says; only the text beside it could be mended.
+                # The provider's block cannot be changed, so a correction would reach only its text.
                 return compacted.block.text.strip()
 
             verified = await verify(task.state, task.policy, written, written)
@@ -229,8 +228,10 @@ class NativeStrategy:
 
 
 def _compactable(cut: Cut) -> tuple[Message, ...]:
-    """What is sent to be compacted where the user's messages come back word for word, and our own are taken for such:
-    without what is said again beside the result."""
+    """Return the messages to send to a provider that returns user messages word for word.
+
+    It takes our layers for user messages too, so those that are rendered anew with the result are left out.
+    """
     stays = {pin.seq for pin in cut.pinned}
     messages: list[Message] = []
     for entry in cut.summarised:

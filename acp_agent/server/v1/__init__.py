@@ -1,1 +1,1 @@
-"""The face of protocol version 1: its requests in, its responses and updates out."""
+"""Protocol version 1: its methods, client and updates."""

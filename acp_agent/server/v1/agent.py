@@ -1,83 +1,58 @@
-"""`Agent`: the methods that an editor calls. Binds params, calls the sessions, forms the results."""
+"""`AgentV1`: the methods of version 1 that not all versions share."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
 
-from acp_agent.config.settings import McpServer
-from acp_agent.conversation.messages import UserPart
 from acp_agent.errors import InvalidParamsError
 from acp_agent.jsonrpc.messages import REQUEST_CANCELLED, JsonObject, JsonValue, RpcError
-from acp_agent.jsonrpc.router import Call, Router
-from acp_agent.protocol.v1 import content, methods, results
-from acp_agent.server.face import Traced, nothing
-from acp_agent.server.handshake import AUTH_METHOD, LOGIN_METHOD, initialize_result
-from acp_agent.server.managing import ClientFor, Managing
-from acp_agent.server.opening import Cancel, NewSession, Prompt, plain_cancel, plain_new_session, plain_prompt
-from acp_agent.server.v1.capabilities import Capabilities
+from acp_agent.jsonrpc.peer import Peer
+from acp_agent.jsonrpc.router import Call
+from acp_agent.protocol import methods, v1
+from acp_agent.protocol.updates import given
+from acp_agent.server.agent import Agent, Route
+from acp_agent.server.content import parts_from_blocks, without_repeats
+from acp_agent.server.greeting import AUTH_METHOD, LOGIN_METHOD
+from acp_agent.server.params import Cancel, Prompt, trace_context
 from acp_agent.server.v1.client import EditorClient
-from acp_agent.server.v1.content import parts_from_blocks
 from acp_agent.server.v1.presenter import config_options
-from acp_agent.server.v1.repeating import said_now
+from acp_agent.session.actor import Session
 from acp_agent.session.client import SessionClient
 from acp_agent.session.manager import SessionManager
-from acp_agent.session.options import MODE, OFF, ON
-from acp_agent.session.session import Session
-from acp_agent.turn.permission import MODES
+from acp_agent.session.permissions import MODES
+from acp_agent.session.project.settings import MODE
 
 if TYPE_CHECKING:
     from acp_agent.protocol.v1 import (
         AuthenticateRequest,
         CancelNotification,
-        CloseSessionRequest,
-        LoadSessionRequest,
-        NewSessionRequest,
         PromptRequest,
-        ResumeSessionRequest,
         SetSessionConfigOptionRequest,
         SetSessionModeRequest,
     )
-    from acp_agent.protocol.v1 import McpServer as WireServer
-    from acp_agent.protocol.wire import WireModel
 
 
-class Agent(Managing):
-    """Serves one editor in version 1."""
+class AgentV1(Agent):
+    """Serves one editor in version 1; see `Agent`."""
 
-    _capabilities = Capabilities()
+    version = 1
 
-    def initialized(self, params: JsonObject) -> None:
-        """The connection was initialized with these params."""
-        super().initialized(params)
-        self._capabilities = Capabilities.of(params)
+    def __init__(self, peer: Peer, open_manager: Callable[[], Awaitable[SessionManager]]) -> None:
+        super().__init__(peer, open_manager, v1)
 
-    def greet(self, params: JsonObject) -> JsonObject:
-        """Answer `initialize`."""
-        from acp_agent.protocol.wire import dump, parse
-
-        self.initialized(dump(parse(self._params_model(methods.INITIALIZE), params, methods.INITIALIZE)))
-        return initialize_result(params)
-
-    def register(self, router: Router) -> None:
-        """Add every method that an editor may call, but for `initialize`."""
-        self._register_managing(router)
-        router.register(methods.AUTHENTICATE, *self._route(methods.AUTHENTICATE, self._authenticate))
-        router.register(methods.LOGOUT, *self._route(methods.LOGOUT, self._logout))
-        router.register(methods.SESSION_NEW, *self._route(methods.SESSION_NEW, self._new, plain_new_session))
-        router.register(methods.SESSION_LOAD, *self._route(methods.SESSION_LOAD, self._load))
-        router.register(methods.SESSION_RESUME, *self._route(methods.SESSION_RESUME, self._resume))
-        router.register(methods.SESSION_CLOSE, *self._route(methods.SESSION_CLOSE, self._close))
-        router.register(methods.MCP_MESSAGE, *self._mcp_route())
-        router.register(methods.SESSION_PROMPT, *self._traced_route(methods.SESSION_PROMPT, self._prompt, plain_prompt))
-        router.register(methods.SESSION_CANCEL, *self._route(methods.SESSION_CANCEL, self._cancel, plain_cancel))
-        router.register(methods.SESSION_SET_MODE, *self._route(methods.SESSION_SET_MODE, self._set_mode))
-        router.register(
-            methods.SESSION_SET_CONFIG_OPTION,
-            *self._route(methods.SESSION_SET_CONFIG_OPTION, self._set_config_option),
-        )
-
-    # --- the connection ---
+    def routes(self) -> Mapping[str, Route]:
+        return {
+            methods.AUTHENTICATE: ("AuthenticateRequest", self._authenticate),
+            methods.LOGOUT: ("LogoutRequest", self._logout),
+            methods.SESSION_LOAD: ("LoadSessionRequest", partial(self._open, replayed=True)),
+            methods.SESSION_RESUME: ("ResumeSessionRequest", partial(self._open, replayed=False)),
+            methods.SESSION_PROMPT: ("PromptRequest", self._prompt),
+            methods.SESSION_CANCEL: ("CancelNotification", self._cancel),
+            methods.SESSION_SET_MODE: ("SetSessionModeRequest", self._set_mode),
+            methods.SESSION_SET_CONFIG_OPTION: ("SetSessionConfigOptionRequest", self._set_config_option),
+        }
 
     async def _authenticate(self, call: Call, params: AuthenticateRequest) -> JsonValue:
         # Nothing is to be done: keys are looked up whenever a model is asked, and it says whether they are good. But
@@ -86,126 +61,49 @@ class Agent(Managing):
             raise InvalidParamsError(
                 f"authenticate: there is no method {params.method_id!r}, only {AUTH_METHOD!r} and {LOGIN_METHOD!r}."
             )
-        call.after_response(self._tell_standing)
+        call.after_response(self._tell_account)
         return {}
 
-    # --- sessions ---
-
-    async def _new(self, call: Call, params: NewSessionRequest | NewSession) -> JsonValue:
-        servers = self._given(params.mcp_servers)
-        manager = await self._sessions()
-        session = await manager.new(params.cwd, params.additional_directories, self._client, servers)
-        async with manager.kept_if_told(session.session_id):
-            made = await self._made(session)
-        self._after_opening(call, session)
-        return made
-
-    def _load(self, call: Call, params: LoadSessionRequest) -> Awaitable[JsonValue]:
-        return self._open(call, params, replayed=True)
-
-    def _resume(self, call: Call, params: ResumeSessionRequest) -> Awaitable[JsonValue]:
-        return self._open(call, params, replayed=False)
-
-    def _open(
-        self, call: Call, params: LoadSessionRequest | ResumeSessionRequest, *, replayed: bool
-    ) -> Awaitable[JsonValue]:
-        servers = self._given(params.mcp_servers)
-
-        async def work(manager: SessionManager) -> JsonValue:
-            source = "load" if replayed else "resume"
-            session = await manager.open(
-                params.session_id, params.cwd, params.additional_directories, self._client, source, servers
-            )
-            if replayed:
-                await manager.replay(session)
-            options = await session.options()
-            self._after_opening(call, session)
-            return results.session_result(
-                modes=_modes(session), config_options=config_options(options, switches=self._capabilities.booleans)
-            )
-
-        return self._alone(self._order.take_place(params.session_id), work)
-
-    def _close(self, call: Call, params: CloseSessionRequest) -> Awaitable[JsonValue]:
-        place = self._order.take_place(params.session_id)
-        return self._alone(place, lambda manager: nothing(manager.close(params.session_id)))
-
-    # --- turns ---
-
-    def _prompt(self, call: Call, traced: Traced[PromptRequest | Prompt]) -> Awaitable[JsonValue]:
-        params = traced.params
+    async def _prompt(self, call: Call, params: PromptRequest | Prompt) -> JsonValue:
         parts = params.parts if isinstance(params, Prompt) else parts_from_blocks(params.prompt)
+        session = await self._find(call, params.session_id)
+        said = without_repeats(parts, begun=session.state.context.title is not None)
+        ticket = session.submit(said, trace_context(call.params.get("_meta")))
+        call.on_cancel(partial(self._withdraw, session, ticket))
+        await ticket.done.wait()
+        stop = ticket.result()
+        if stop == "cancelled" and call.cancel_requested:
+            raise RpcError(REQUEST_CANCELLED, "The prompt was cancelled by its sender.")
+        return {"stopReason": stop}
 
-        def said(session: Session) -> tuple[UserPart, ...]:
-            return said_now(parts, begun=session.host.context.title is not None)
+    async def _cancel(self, call: Call, params: CancelNotification | Cancel) -> JsonValue:
+        (await self._find(call, params.session_id)).cancel()
+        return None
 
-        submitted = self._submitted(call, params.session_id, said, traced.trace)
+    async def _set_mode(self, call: Call, params: SetSessionModeRequest) -> JsonValue:
+        await (await self._find(call, params.session_id)).set_option(MODE, params.mode_id)
+        return {}
 
-        async def wait() -> JsonValue:
-            stop = await (await submitted).wait()
-            if stop == "cancelled" and call.cancel_requested:
-                raise RpcError(REQUEST_CANCELLED, "The prompt was cancelled by its sender.")
-            return results.prompt_result(stop)
+    async def _set_config_option(self, call: Call, params: SetSessionConfigOptionRequest) -> JsonValue:
+        if params.type == "boolean" and not isinstance(params.value, bool):
+            raise InvalidParamsError(f"session/set_config_option: the value {params.value!r} is not a boolean.")
+        options = await self._set_option(call, params.session_id, params.config_id, params.value)
+        return {"configOptions": [*config_options(options, switches=self.capabilities.booleans)]}
 
-        return wait()
+    # --- what the shared methods ask for ---
 
-    def _cancel(self, call: Call, params: CancelNotification | Cancel) -> Awaitable[JsonValue]:
-        return self._in_order(call, params.session_id, Session.cancel)
+    def _client(self, cwd: str, session_id: str) -> SessionClient:
+        return EditorClient(self._peer, session_id, self.capabilities, self._servers)
 
-    def _set_mode(self, call: Call, params: SetSessionModeRequest) -> Awaitable[JsonValue]:
-        found = self._found(call, params.session_id)
+    async def _session_result(self, session: Session) -> JsonObject:
+        modes: list[JsonValue] = [
+            {"id": mode.id, "name": mode.name, **given(description=mode.description)} for mode in MODES
+        ]
+        return {
+            "modes": {"currentModeId": session.state.context.mode, "availableModes": modes},
+            "configOptions": [*config_options(await session.options.all(), switches=self.capabilities.booleans)],
+        }
 
-        async def change() -> JsonValue:
-            await (await found).set_option(MODE, params.mode_id)
-            return {}
-
-        return change()
-
-    def _set_config_option(self, call: Call, params: SetSessionConfigOptionRequest) -> Awaitable[JsonValue]:
-        value = params.value
-        if isinstance(value, bool):
-            value = ON if value else OFF
-        elif params.type == "boolean":
-            raise InvalidParamsError(f"session/set_config_option: the value {value!r} is not a boolean.")
-        found = self._found(call, params.session_id)
-
-        async def change() -> JsonValue:
-            session = await found
-            options = await session.set_option(params.config_id, value)
-            # Another model has another window; asking for its size may take a moment, which the response need not wait
-            # for.
-            call.after_response(session.show_usage)
-            return results.set_config_option_result(config_options(options, switches=self._capabilities.booleans))
-
-        return change()
-
-    # --- what `Face` and `Managing` ask for ---
-
-    def _params_model(self, method: str) -> type[WireModel]:
-        return methods.METHODS[method].params_model()
-
-    def _client(self, session_id: str) -> SessionClient:
-        return EditorClient(self._connection(), session_id, self._capabilities, self._mcp_servers())
-
-    def _clients(self, cwd: str) -> ClientFor:
-        return self._client
-
-    def _given(self, servers: Sequence[object]) -> tuple[McpServer, ...]:
-        if not servers:
-            return ()
-        from acp_agent.server.v1.mcp import servers_from_wire
-
-        return servers_from_wire(cast("Sequence[WireServer]", servers))
-
-    async def _made(self, session: Session) -> JsonObject:
-        options = config_options(await session.options(), switches=self._capabilities.booleans)
-        return results.session_result(session_id=session.session_id, modes=_modes(session), config_options=options)
-
-    @property
-    def _prompt_method(self) -> str:
-        return methods.SESSION_PROMPT
-
-
-def _modes(session: Session) -> JsonObject:
-    modes = [content.session_mode(mode.id, mode.name, description=mode.description) for mode in MODES]
-    return content.session_mode_state(session.host.context.mode, modes)
+    async def _show_opened(self, manager: SessionManager, session: Session, *, replayed: bool) -> None:
+        if replayed:
+            await session.replay()

@@ -1,73 +1,94 @@
-"""`EditorClient`: one session's editor, as the session sees it."""
+"""`EditorClient`: the `SessionClient` of an editor, as in version 1; that of version 2 differs in some ways.
+
+It also makes sure that an editor sees the beginning of a call or a compaction before its end.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import cast
 
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject
-from acp_agent.jsonrpc.messages import JsonValue, PeerClosedError
+from acp_agent.conversation.updates import (
+    CallAnnounced,
+    CallFinished,
+    CompactionFinished,
+    CompactionStarted,
+    TitleUpdated,
+    Update,
+)
+from acp_agent.errors import ToolError, sentence
+from acp_agent.jsonrpc.messages import PeerClosedError, RpcError
 from acp_agent.jsonrpc.peer import Peer
-from acp_agent.protocol.v1 import content, methods, requests, updates
-from acp_agent.server.asking import answer_of, asked_by_editor, permission_options, trust_by_form, trust_options
-from acp_agent.server.bounds import bounded, cut
-from acp_agent.server.client import WireClient
+from acp_agent.protocol import methods
+from acp_agent.protocol.updates import session_update, tool_call
+from acp_agent.server.channel import Channel, joined_deltas
+from acp_agent.server.content import cut
+from acp_agent.server.greeting import Capabilities
 from acp_agent.server.mcp_messages import EditorServers
-from acp_agent.server.v1.capabilities import Capabilities
+from acp_agent.server.questions import EditorQuestions, permission_options, trust_options
 from acp_agent.server.v1.files import EditorFiles
-from acp_agent.server.v1.presenter import Presenter, call_content, call_locations
-from acp_agent.server.v1.questions import EditorQuestions
+from acp_agent.server.v1.presenter import Presenter
 from acp_agent.server.v1.terminals import EditorTerminals
-from acp_agent.session.client import TrustQuestion
-from acp_agent.tools.environment import CommandRunner, FileAccess
-from acp_agent.tools.local_commands import LocalCommands
-from acp_agent.turn.permission import Answer
-from acp_agent.turn.updates import Update
+from acp_agent.session.client import Answer, TrustQuestion
+from acp_agent.tools.environment import CommandRunner
+from acp_agent.tools.shell.run import LocalCommands
 
-if TYPE_CHECKING:
-    from acp_agent.tools.forms import Questions
+_log = logging.getLogger(__name__)
 
 
-class EditorClient(WireClient):
+class EditorClient(Channel):
     """`SessionClient` over the wire.
 
-    :param peer: the connection.
-    :param session_id: as the editor knows it; every question carries it, also one of a nested piece of work.
+    :param session_id: as the editor knows it.
+    :ivar mcp_channel: how MCP servers are reached that the editor itself is.
     """
 
     def __init__(self, peer: Peer, session_id: str, capabilities: Capabilities, servers: EditorServers) -> None:
-        super().__init__(peer, session_id, servers)
+        super().__init__(peer, session_id)
+        self.files = EditorFiles(self, capabilities)
+        self.commands: CommandRunner = EditorTerminals(self) if capabilities.terminal else LocalCommands()
+        self.questions = EditorQuestions(self, capabilities)
+        self.shows_notices = capabilities.notices
+        self.mcp_channel = servers
         self._presenter = Presenter(capabilities)
-        self._shows_notices = capabilities.notices
-        self._questions = EditorQuestions(peer, session_id, capabilities)
-        self._files = EditorFiles(peer, session_id, capabilities)
-        self._commands: CommandRunner = EditorTerminals(peer, session_id) if capabilities.terminal else LocalCommands()
+        self._begun: set[str] = set()
+        self._title: str | None = None
 
-    @property
-    def files(self) -> FileAccess:
-        """Files as the editor has them."""
-        return self._files
+    async def show(self, update: Update) -> None:
+        """Send an update, if this editor is to have it; a title once, though it comes with what is on offer as well."""
+        if isinstance(update, TitleUpdated) and update.title == self._title:
+            return
+        for whole in self._with_beginning(update):
+            for wire in self._presenter.present(whole):
+                params = session_update(self._session_id, wire)
+                await self._peer.notify(methods.SESSION_UPDATE, params, merge=joined_deltas)
+            # Not before: a cancel may reach a task that waits for room in the queue.
+            match whole:
+                case CallAnnounced(call_id=id) | CompactionStarted(compaction_id=id):
+                    self._begun.add(id)
+                case CallFinished(call_id=id) | CompactionFinished(compaction_id=id):
+                    self._begun.discard(id)
+                case TitleUpdated(title=title):
+                    self._title = title
+                case _:
+                    pass
 
-    @property
-    def commands(self) -> CommandRunner:
-        """The editor's terminals, or local processes where it has none."""
-        return self._commands
+    def _with_beginning(self, update: Update) -> tuple[Update, ...]:
+        """Return the update; before the end of a call or a compaction also its beginning, where a cancel was quicker.
+        Editors show an update of what they do not know as a failure for ever."""
+        match update:
+            case CallFinished(replayed=False) if update.call_id not in self._begun:
+                return (replace(update, replayed=True),)
+            case CompactionFinished(replayed=False) if update.compaction_id not in self._begun:
+                return (CompactionStarted(update.compaction_id, ""), update)
+            case _:
+                return (update,)
 
-    @property
-    def questions(self) -> Questions:
-        """Forms where the editor has them, and what permission dialogs can ask."""
-        return self._questions
-
-    @property
-    def shows_notices(self) -> bool:
-        """Whether the editor has notices."""
-        return self._shows_notices
-
-    def _present(self, update: Update) -> Iterator[JsonObject]:
-        wire = self._presenter.present(update)
-        if wire is not None:
-            yield wire
+    # --- questions ---
 
     async def ask_permission(
         self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str, reason: str = ""
@@ -76,54 +97,32 @@ class EditorClient(WireClient):
 
         :raises ToolError: the editor could not ask, or its answer is none.
         """
-        said = [content.tool_content(content.text_content(cut(reason)))] if reason else []
-        tool_call = updates.tool_call_fields(
-            call_id,
-            view.title,
-            name=name,
-            kind=view.kind,
-            status="pending",
-            content=[*said, *call_content(view)] or None,
-            locations=call_locations(view) or None,
-            raw_input=bounded(arguments),
-        )
-        return await self._ask(tool_call, permission_options(subject))
+        shown = self._presenter.diffs(view)
+        call = self._presenter.pending_call(call_id, name, view, arguments, shown)
+        return await self._answer(call, permission_options(subject), reason)
 
     async def ask_trust(self, question: TrustQuestion) -> Answer:
-        """Ask the user whether what a project brings may run: by a form, or else by a permission dialog.
+        """Ask the user whether what a project brings may run.
 
         :raises ToolError: the editor could not ask, or its answer is none.
         """
-        if (answer := await trust_by_form(self._questions, question)) is not None:
-            return answer
-        tool_call = updates.tool_call_fields(
+        call = tool_call(
             question.call_id,
-            question.view.title,
+            title=question.view.title,
             name=question.name,
             kind=question.view.kind,
             status="pending",
-            content=[content.tool_content(content.text_content(cut(question.text)))],
             raw_input={"folders": [*question.projects]},
         )
-        return await self._ask(tool_call, trust_options())
+        return await self._answer(call, trust_options(), question.text)
 
-    async def _ask(self, tool_call: JsonObject, options: list[JsonObject]) -> Answer:
-        with asked_by_editor():
-            try:
-                answer = await self._peer.request(
-                    methods.SESSION_REQUEST_PERMISSION,
-                    requests.request_permission(self._session_id, tool_call, options),
-                )
-            except PeerClosedError:
-                return "cancelled"  # who would answer has gone, and the turn is about to be ended for that
-            return _answer(answer, [option["optionId"] for option in options])
-
-
-def _answer(wire: JsonValue, offered: Collection[JsonValue]) -> Answer:
-    from acp_agent.protocol.v1 import CancelledPermissionOutcome, RequestPermissionResponse
-    from acp_agent.protocol.wire import parse_result
-
-    response = parse_result(RequestPermissionResponse, wire, methods.SESSION_REQUEST_PERMISSION)
-    if isinstance(response.outcome, CancelledPermissionOutcome):
-        return "cancelled"
-    return answer_of(response.outcome.option_id, offered)
+    async def _answer(self, call: JsonObject, options: Sequence[JsonObject], description: str) -> Answer:
+        try:
+            return cast("Answer", await self.select(call, options, cut(description)) or "cancelled")
+        except PeerClosedError:
+            return "cancelled"  # the turn is about to be ended, since the editor has gone
+        except (RpcError, ToolError) as error:
+            _log.warning("the editor did not answer a permission request: %s", error)
+            raise ToolError(
+                f"The user could not be asked, so nothing was done. {sentence(error)} Do not try it in another way."
+            ) from error

@@ -1,3 +1,1 @@
-"""The face of protocol version 2, a draft: loaded where an editor asks for it. What is the same as in version 1, it
-takes from there.
-"""
+"""Protocol version 2, a draft: imported if an editor asks for it. It reuses what is the same in version 1."""

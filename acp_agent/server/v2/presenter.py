@@ -1,7 +1,7 @@
-"""`Presenter`: the domain's updates as version 2's `session/update`.
+"""`Presenter`: the domain's updates as version 2's `session/update`, where they are not the same as in version 1.
 
 Messages are streamed in chunks while they are written, and sent whole where they are there already: a live prompt, and
-all that is replayed, so that an editor that has them shows nothing twice. What is the same in version 1 is made there.
+all that is replayed, so that an editor that has them shows nothing twice.
 """
 
 from __future__ import annotations
@@ -9,30 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
-from acp_agent.jsonrpc.messages import RpcError
-from acp_agent.protocol import JsonObject, as_object
-from acp_agent.protocol.v1 import content as common
-from acp_agent.protocol.v1 import updates as common_updates
-from acp_agent.protocol.v2 import content, updates
-from acp_agent.server.bounds import MAX_TEXT, bounded, size
-from acp_agent.server.face import to_rpc_error
-from acp_agent.server.v1.capabilities import Capabilities
-from acp_agent.server.v1.content import block_from_part
-from acp_agent.server.v1.presenter import PLAN, call_locations, fenced, result_items
-from acp_agent.server.v1.presenter import Presenter as FirstPresenter
-from acp_agent.server.v1.presenter import config_options as first_config_options
-from acp_agent.server.v2.diffs import change_items, diff_items
-from acp_agent.tools.text import one_line
-from acp_agent.turn.updates import (
+from acp_agent.conversation.events import CallView
+from acp_agent.conversation.updates import (
     AgentSaid,
     AgentThought,
-    CallAnnounced,
     CallFinished,
     CallOutput,
     CallStarted,
     CallTerminal,
     Command,
-    CommandsUpdated,
     ModeUpdated,
     Option,
     OptionsUpdated,
@@ -43,217 +28,173 @@ from acp_agent.turn.updates import (
     Update,
     UserSaid,
 )
+from acp_agent.jsonrpc.messages import error_object
+from acp_agent.protocol import JsonObject, JsonValue, as_object
+from acp_agent.protocol.updates import given, message_chunk, text_content
+from acp_agent.server.agent import to_rpc_error
+from acp_agent.server.content import MAX_TEXT, block_from_part, cut, size
+from acp_agent.server.greeting import Capabilities
+from acp_agent.server.v1 import presenter
+from acp_agent.server.v1.presenter import PLAN, plan_entries
+from acp_agent.server.v2.diffs import change_items, diff_items
 
-Kind: TypeAlias = Literal["user", "agent", "thought"]
-_Call: TypeAlias = CallAnnounced | CallStarted | CallTerminal | CallOutput | CallFinished
+CANCEL: JsonObject = {"cancel": {}}
+"""Capabilities of a call or a terminal that the client may cancel."""
+State: TypeAlias = Literal["running", "requires_action", "idle"]
 _Said: TypeAlias = UserSaid | AgentSaid | AgentThought
 
 
-class Presenter:
-    """Remembers what is needed to speak of running calls and of messages that are replayed.
+class Presenter(presenter.Presenter):
+    """Makes the updates; remembers running calls, and the messages that are replayed.
 
     :param capabilities: of the client.
+    :ivar state: whether the session works, as the client was told last.
     """
 
+    _announcement = "tool_call_update"
+
     def __init__(self, capabilities: Capabilities) -> None:
-        self._first = FirstPresenter(capabilities)
-        self._terminals: dict[str, str] = {}
-        self._replayed: dict[tuple[Kind, str], list[JsonObject]] | None = None
-        self._unsent: tuple[Kind, str] | None = None
+        super().__init__(capabilities)
+        self.state: JsonObject = {"state": "idle"}
+        self._replayed: dict[tuple[str, str], list[JsonObject]] | None = None
+        self._unsent: tuple[str, str] | None = None
+
+    def state_update(self, state: State, **more: JsonValue) -> JsonObject:
+        """Return the update that tells whether the session works: it waits for the user while it `requires_action`."""
+        self.state = {"state": state, **more}
+        return {"sessionUpdate": "state_update", **self.state}
 
     def begin_replay(self) -> None:
-        """What comes now was shown before."""
+        """Take what comes now as what was shown before."""
         self._replayed = {}
 
     def end_replay(self) -> Iterator[JsonObject]:
-        """What comes from now on is new; the rest of what was shown before."""
+        """Yield the rest of what was shown before; what comes from now on is new."""
         yield from self._rest()
         self._replayed = None
 
     def terminal_of(self, call_id: str) -> str | None:
-        """The terminal that a call runs in; None where it runs in none."""
+        """Return the terminal that a call runs in; None where it runs in none."""
         return self._terminals.get(call_id)
 
     def present(self, update: Update) -> Iterator[JsonObject]:
-        """The update on the wire; nothing where the client is not to be told."""
+        """Yield the update as it goes over the wire; see version 1's."""
         if self._replayed is not None and isinstance(update, _Said):
-            yield from self._replay(update, self._replayed)
+            key, block = _said(update)
+            if self._unsent != key:
+                yield from self._rest()
+            self._replayed.setdefault(key, []).append(block)
+            self._unsent = key
             return
         yield from self._rest()
         match update:
             case TurnBegan():
-                yield updates.running()
-            case TurnOver():
-                yield _over(update)
-            case PromptTaken():
-                yield from whole("user", update.message_id, [block_from_part(part) for part in update.parts])
-            case CallAnnounced() | CallStarted() | CallTerminal() | CallOutput() | CallFinished():
-                yield from self._call(update)
-            case PlanUpdated():
-                yield common_updates.plan_update(PLAN, plan_entries(update))
+                yield self.state_update("running")
+            case TurnOver(stop, None):
+                yield self.state_update("idle", **given(stopReason=stop))
+            case TurnOver(error=Exception() as error):
+                yield self.state_update("idle", stopReason="error", error=error_object(to_rpc_error(error)))
+            case PromptTaken(message_id, parts):
+                yield from whole("user_message", message_id, [block_from_part(part) for part in parts])
+            case OptionsUpdated(options):
+                yield {"sessionUpdate": "config_option_update", "configOptions": [*config_options(options)]}
             case ModeUpdated():
-                return  # it is one of the options
-            case OptionsUpdated():
-                yield common_updates.config_option_update(config_options(update.options))
-            case CommandsUpdated():
-                yield common_updates.available_commands_update(available_commands(update.commands))
+                pass  # it is one of the options
             case _:
-                yield from self._common(update)
+                yield from super().present(update)
 
-    def _common(self, update: Update) -> Iterator[JsonObject]:
-        """What is the same in version 1."""
-        wire = self._first.present(update)
-        if wire is not None:
-            yield wire
+    def diffs(self, view: CallView) -> list[JsonObject]:
+        """Return what a call changes in files, or would change, as items of its content."""
+        return diff_items(view)
 
-    def _call(self, update: _Call) -> Iterator[JsonObject]:
-        match update:
-            case CallAnnounced():
-                wire = updates.tool_call_update(
-                    update.call_id,
-                    name=one_line(update.name),
-                    title=update.view.title,
-                    kind=update.view.kind,
-                    status="pending",
-                    rawInput=bounded(update.arguments),
-                )
-                yield {**wire, **lists(locations=call_locations(update.view))}
-            case CallStarted():
-                wire = updates.tool_call_update(
-                    update.call_id, title=update.view.title, kind=update.view.kind, status="in_progress"
-                )
-                yield {**wire, **lists(content=diff_items(update.view), locations=call_locations(update.view))}
-            case CallTerminal():
-                self._terminals[update.call_id] = update.terminal_id
-                yield updates.tool_call_update(
-                    update.call_id, content=[common.terminal(update.terminal_id)], capabilities=updates.CANCEL
-                )
-            case CallOutput():
-                yield updates.tool_call_update(
-                    update.call_id, content=[common.tool_content(common.text_content(fenced(update.text)))]
-                )
-            case CallFinished():
-                yield from self._finished(update)
+    def _progress(self, update: CallStarted | CallTerminal | CallOutput) -> JsonObject:
+        wire = super()._progress(update)
+        return {**wire, "capabilities": CANCEL} if isinstance(update, CallTerminal) else wire
 
     def _finished(self, update: CallFinished) -> Iterator[JsonObject]:
-        view = update.view
-        wire = updates.tool_call_update(update.call_id, title=view.title)
-        if update.replayed:
-            wire |= {"name": one_line(update.name), "kind": view.kind, "rawInput": bounded(update.arguments)}
-        if view.raw_output is not None:
-            wire["rawOutput"] = view.raw_output
-        wire |= lists(locations=call_locations(view))
-        if self._terminals.pop(update.call_id, None) is not None:
-            # What the terminal shows stays there; a list sent now would take its place.
+        in_terminal, changes = update.call_id in self._terminals, change_items(update.view)
+        [wire] = super()._finished(update)
+        if in_terminal:
             wire["capabilities"] = None
-            more = change_items(view)
-        else:
-            shown = [*result_items(update, diff_items(view)), *change_items(view)]
-            taken = _fitting(shown)
-            wire |= lists(content=shown[:taken])
-            more = shown[taken:]
-        if more:
-            # What is behind the last status is not looked at by everybody.
-            yield wire
-            for item in more:
-                yield updates.tool_call_content_chunk(update.call_id, item)
-            wire = updates.tool_call_update(update.call_id)
+            # A list would replace the terminal. And not every editor looks at what is behind the last status.
+            for item in changes:
+                yield {"sessionUpdate": "tool_call_content_chunk", "toolCallId": update.call_id, "content": item}
+        elif changes:
+            shown = wire.get("content")
+            wire["content"] = [*(shown if isinstance(shown, list) else []), *changes]
         yield {**wire, "status": update.status}
 
-    # --- messages that are there already ---
+    def _commands(self, commands: Sequence[Command]) -> list[JsonObject]:
+        return available_commands(commands)
 
-    def _replay(self, update: _Said, replayed: dict[tuple[Kind, str], list[JsonObject]]) -> Iterator[JsonObject]:
-        key, block = _said(update)
-        if self._unsent != key:
-            yield from self._rest()
-        replayed.setdefault(key, []).append(block)
-        self._unsent = key
+    def _plan(self, update: PlanUpdated) -> JsonObject:
+        return {
+            "sessionUpdate": "plan_update",
+            "plan": {"type": "items", "planId": PLAN, "entries": [*plan_entries(update)]},
+        }
 
     def _rest(self) -> Iterator[JsonObject]:
-        """A message that was replayed, as a whole: it may have begun before something else came in between."""
+        """Yield a message that was replayed, as a whole: it may have begun before something else came in between."""
         key, self._unsent = self._unsent, None
         if key is not None and self._replayed is not None:
             yield from whole(*key, self._replayed[key])
 
 
-def whole(kind: Kind, message_id: str, blocks: Sequence[JsonObject]) -> Iterator[JsonObject]:
-    """A message as a whole; what does not fit into one line comes in chunks behind it.
+def _said(update: _Said) -> tuple[tuple[str, str], JsonObject]:
+    """Return the kind and the id of a message, and what is said."""
+    match update:
+        case UserSaid(message_id, part):
+            return ("user_message", message_id), block_from_part(part)
+        case AgentSaid(message_id, text):
+            return ("agent_message", message_id), text_content(cut(text))
+        case AgentThought(message_id, text):
+            return ("agent_thought", f"{message_id}_thought"), text_content(cut(text))
 
-    :param blocks: each of which fits into a line.
+
+def whole(kind: str, message_id: str, blocks: Sequence[JsonObject]) -> Iterator[JsonObject]:
+    """Yield a message as a whole; what does not fit into one line comes in chunks behind it.
+
+    :param blocks: each fits into a line.
     """
-    taken = _fitting(blocks)
-    build = {"user": updates.user_message, "agent": updates.agent_message, "thought": updates.agent_thought}[kind]
-    yield build(message_id, blocks[:taken])
-    chunks = {
-        "user": common_updates.user_message_chunk,
-        "agent": common_updates.agent_message_chunk,
-        "thought": common_updates.agent_thought_chunk,
-    }
-    for block in blocks[taken:]:
-        yield chunks[kind](block, message_id=message_id)
-
-
-def _fitting(items: Sequence[JsonObject]) -> int:
-    """How many go into one line, which is at least the first."""
-    taken = 1
-    length = sum(map(size, items[:1]))
-    while taken < len(items) and length + size(items[taken]) <= MAX_TEXT:
-        length += size(items[taken])
+    taken, length = 1, size([*blocks[:1]])
+    while taken < len(blocks) and (length := length + size(blocks[taken])) <= MAX_TEXT:
         taken += 1
-    return taken
+    yield {"sessionUpdate": kind, "messageId": message_id, "content": [*blocks[:taken]]}
+    for block in blocks[taken:]:
+        yield message_chunk(f"{kind}_chunk", message_id, block)
+
+
+# --- the session's state ---
 
 
 def available_commands(commands: Sequence[Command]) -> list[JsonObject]:
-    """Slash commands on the wire."""
-    return [content.available_command(command.name, command.description, hint=command.hint) for command in commands]
-
-
-def plan_entries(update: PlanUpdated) -> list[JsonObject]:
-    """A plan, entry by entry."""
-    return [content.plan_entry(entry.content, priority=entry.priority, status=entry.status) for entry in update.entries]
+    """Return the slash commands on offer: those of version 1, with a type."""
+    return [
+        {
+            **first,
+            "type": "command",
+            **({"input": {"type": "text", **as_object(first["input"])}} if "input" in first else {}),
+        }
+        for first in presenter.available_commands(commands)
+    ]
 
 
 def config_options(options: Sequence[Option]) -> list[JsonObject]:
-    """The options of a session on the wire; a menu without anything to choose from is none."""
+    """Return the options of a session; a menu without anything to choose from is none."""
     chosen_from = [option for option in options if option.choices]
-    wires = first_config_options(chosen_from, switches=True)
-    return [content.config_option(wire, _groups(option, wire)) for option, wire in zip(chosen_from, wires, strict=True)]
+    wires = presenter.config_options(chosen_from, switches=True)
+    return [_config_option(option, wire) for option, wire in zip(chosen_from, wires, strict=True)]
 
 
-def _groups(option: Option, wire: JsonObject) -> list[JsonObject]:
-    """The values of a menu by their groups; none where they are of one, or some of none."""
-    values = wire.get("options")
+def _config_option(option: Option, first: JsonObject) -> JsonObject:
+    """Return version 1's form of an option in that of version 2, its values by their groups, where there are some."""
+    wire: JsonObject = {"configId" if key == "id" else key: value for key, value in first.items()}
+    values = first.get("options")
     if not isinstance(values, list):  # it is on or off
-        return []
-    grouped: dict[str, list[JsonObject]] = {}
+        return wire
+    groups: dict[str | None, list[JsonValue]] = {}
     for choice, value in zip(option.choices, values, strict=True):
-        if choice.group is None:
-            return []
-        grouped.setdefault(choice.group, []).append(as_object(value))
-    return [content.config_group(name, group) for name, group in grouped.items()] if len(grouped) > 1 else []
-
-
-def _error_object(error: RpcError) -> JsonObject:
-    """An error as it stands in a response."""
-    return {"code": error.code, "message": error.message, "data": error.data or {"details": error.message}}
-
-
-def lists(**lists: list[JsonObject]) -> JsonObject:
-    """Those that hold something; what is left out stays as it was."""
-    return {name: [*items] for name, items in lists.items() if items}
-
-
-def _over(update: TurnOver) -> JsonObject:
-    if update.error is not None:
-        return updates.idle("error", error=_error_object(to_rpc_error(update.error)))
-    return updates.idle(update.stop)
-
-
-def _said(update: _Said) -> tuple[tuple[Kind, str], JsonObject]:
-    match update:
-        case UserSaid():
-            return ("user", update.message_id), block_from_part(update.part)
-        case AgentSaid():
-            return ("agent", update.message_id), common.text_content(update.text)
-        case AgentThought():
-            return ("thought", f"{update.message_id}_thought"), common.text_content(update.text)
+        groups.setdefault(choice.group, []).append(as_object(value))
+    if len(groups) > 1 and None not in groups:
+        wire["options"] = [{"groupId": name, "name": name, "options": group} for name, group in groups.items()]
+    return wire

@@ -1,8 +1,8 @@
 """Shell commands in terminals of the agent's own, which the editor only shows.
 
-Owns what the editor is told of a command: that it runs, what it prints, how it ended; and its cancelling. What it
-prints comes as bytes of its own, so that it is not a part of the tool call; where that is more than an editor should
-be sent, the newest takes the place of all that was shown.
+The editor learns that a command runs, what it prints and how it ended, and may cancel it. What it prints comes as
+bytes of the terminal, not as a part of the tool call; where that is more than an editor should be sent, the newest
+takes the place of all that was shown.
 
 ACP v2, "Tool Calls", "Display-only Terminals" and "Cancelling Terminals".
 """
@@ -10,16 +10,19 @@ ACP v2, "Tool Calls", "Display-only Terminals" and "Cancelling Terminals".
 from __future__ import annotations
 
 import codecs
+from base64 import b64encode
 from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 
 import anyio
 
 from acp_agent.conversation.messages import new_id
-from acp_agent.protocol import JsonObject
-from acp_agent.protocol.v2 import updates
+from acp_agent.protocol import JsonValue
+from acp_agent.protocol.updates import given
+from acp_agent.server.channel import Channel
+from acp_agent.server.v2.presenter import CANCEL
 from acp_agent.tools.environment import CommandResult
-from acp_agent.tools.local_commands import MISSING, STREAM_LIMIT, Ending, LocalCommands, Printed
+from acp_agent.tools.shell.run import MISSING, STREAM_LIMIT, Ending, LocalCommands, Printed
 from acp_agent.tools.text import HeadAndTail
 
 TELL_SECONDS = 2.0
@@ -29,18 +32,15 @@ CHUNK = 1 << 16
 
 
 class ShownCommands:
-    """`CommandRunner` with local processes, each in a terminal that the editor shows.
+    """`CommandRunner` with local processes, each in a terminal that the editor shows."""
 
-    :param send: sends an update of the session.
-    """
-
-    def __init__(self, send: Callable[[JsonObject], Awaitable[None]]) -> None:
-        self._send = send
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
         self._local = LocalCommands()
         self._running: dict[str, anyio.CancelScope] = {}
 
     def cancel(self, terminal_id: str) -> bool:
-        """End a command, which is told when it has ended.
+        """End a command; the editor learns when it has ended.
 
         :returns: False where none runs in this terminal.
         """
@@ -62,42 +62,58 @@ class ShownCommands:
     ) -> CommandResult:
         """Run one command line; see `CommandRunner.run`."""
         terminal_id = new_id("term")
-        await self._send(
-            updates.terminal_update(terminal_id, command=command, cwd=str(cwd), capabilities=updates.CANCEL)
-        )
-        ending = Ending(None, None)
-        kept = HeadAndTail(STREAM_LIMIT)
-        decoder = codecs.getincrementaldecoder("utf-8")("replace")
-
-        async def printed(output: Printed) -> None:
-            data = output.data
-            kept.add((MISSING if output.gap else "") + decoder.decode(data))
-            if output.gap:  # what is shown begins anew, with what is there of it
-                data, begin = data[CHUNK:], data[:CHUNK]
-                await self._send(updates.terminal_update(terminal_id, output=begin))
-            for index in range(0, len(data), CHUNK):
-                await self._send(updates.terminal_output_chunk(terminal_id, data[index : index + CHUNK]))
-
-        def ended(how: Ending) -> None:
-            nonlocal ending
-            ending = how
-
+        terminal = _Terminal(self._channel, terminal_id)
+        await terminal.update(command=command, cwd=str(cwd), capabilities=CANCEL)
         try:
             await on_start(terminal_id)
             with anyio.CancelScope() as scope:
                 self._running[terminal_id] = scope
-                return await self._local.run_raw(command, cwd, timeout, printed, ended, exclude=exclude)
-            return CommandResult(
-                kept.text,
-                "",
-                ending.exit_code,
-                ending.signal,
-                truncated=kept.truncated,
-                merged=True,
-                ended_by_user=True,
-            )
+                return await self._local.run_raw(command, cwd, timeout, terminal.print, terminal.end, exclude=exclude)
+            return terminal.result()
         finally:
             self._running.pop(terminal_id, None)
             with anyio.move_on_after(TELL_SECONDS, shield=True):
-                status = updates.exit_status(ending.exit_code, ending.signal)
-                await self._send(updates.terminal_update(terminal_id, exit_status=status, capabilities=None))
+                status = given(exitCode=terminal.ending.exit_code, signal=terminal.ending.signal)
+                await terminal.update(exitStatus=status, capabilities=None)
+
+
+class _Terminal:
+    """What a command prints: shown to the editor, and kept for the model for the case that the user ends it.
+
+    :ivar ending: how the command has ended, as far as that is known.
+    """
+
+    def __init__(self, channel: Channel, terminal_id: str) -> None:
+        self._channel = channel
+        self._id = terminal_id
+        self._kept = HeadAndTail(STREAM_LIMIT)
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self.ending = Ending(None, None)
+
+    async def update(self, **members: JsonValue) -> None:
+        await self._channel.send({"sessionUpdate": "terminal_update", "terminalId": self._id, **members})
+
+    async def print(self, output: Printed) -> None:
+        data = output.data
+        self._kept.add((MISSING if output.gap else "") + self._decoder.decode(data))
+        if output.gap:  # what is shown begins anew, with what is there of it
+            data, begin = data[CHUNK:], data[:CHUNK]
+            await self.update(output={"data": b64encode(begin).decode()})
+        for index in range(0, len(data), CHUNK):
+            chunk = b64encode(data[index : index + CHUNK]).decode()
+            await self._channel.send({"sessionUpdate": "terminal_output_chunk", "terminalId": self._id, "data": chunk})
+
+    def end(self, ending: Ending) -> None:
+        self.ending = ending
+
+    def result(self) -> CommandResult:
+        """Return what came of a command that the user has ended."""
+        return CommandResult(
+            self._kept.text,
+            "",
+            self.ending.exit_code,
+            self.ending.signal,
+            truncated=self._kept.truncated,
+            merged=True,
+            ended_by_user=True,
+        )

@@ -12,10 +12,10 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from acp_agent.errors import AgentError
-from acp_agent.jsonrpc.framing import MAX_LINE_BYTES
+from acp_agent.jsonrpc.transport import MAX_LINE_BYTES
 
 MAX_CONNECTIONS = 128
-"""Of clients, and of those that are not let in yet: half of what macOS lets a process open."""
+"""Most connections, those not upgraded yet included: half of the descriptors that macOS lets a process open."""
 OPENING_SECONDS = 10
 PING_SECONDS = 20
 SILENT_SECONDS = 60
@@ -67,17 +67,17 @@ class WebServer(uvicorn.Server):
 
 
 class _Opening(H11Protocol):
-    """HTTP/1.1 up to the upgrade: has a limited time, and gives way to a newer one where there are too many, so that
-    nobody who is not let in keeps others out."""
+    """HTTP/1.1 up to the upgrade. It has a time limit, and is closed for a newer one if there are too many, so that
+    connections without access cannot block others."""
 
     def connection_made(self, transport: BaseTransport) -> None:
         super().connection_made(transport)  # pyright: ignore[reportArgumentType]
-        self.loop.call_later(OPENING_SECONDS, self.give_way)
+        self.loop.call_later(OPENING_SECONDS, self.close_unless_upgraded)
         if len(self.connections) > MAX_CONNECTIONS:
             others = (one for one in self.connections if isinstance(one, _Opening) and one is not self)
-            next(others, self).give_way()
+            next(others, self).close_unless_upgraded()
 
-    def give_way(self) -> None:
+    def close_unless_upgraded(self) -> None:
         """Close the connection, unless it has been upgraded."""
         if self in self.connections:
             self.connections.discard(self)

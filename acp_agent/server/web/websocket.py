@@ -1,23 +1,32 @@
-"""Serves ACP over WebSocket alone, as the RFD "Streamable HTTP & WebSocket Transport" allows; a frame is a message."""
+"""Serves ACP over WebSocket alone, as the RFD "Streamable HTTP & WebSocket Transport" allows; a frame is a message.
+
+Clients may connect that send the token or, if none is set, programs of this machine. A web page can make a browser
+connect to loopback, also under a name of its own that resolves to it (DNS rebinding), so names other than loopback's
+are refused, and pages of origins that the user has not named.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
+from hmac import compare_digest
+from urllib.parse import SplitResult, urlsplit
 from uuid import uuid4
 
 import anyio
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
-from acp_agent.jsonrpc.stdio import Transport
+from acp_agent.errors import AgentError
+from acp_agent.frozen import frozen
+from acp_agent.jsonrpc.transport import Transport
 from acp_agent.logfile import log_failure
 from acp_agent.server.connection import Connection
-from acp_agent.server.web.access import AccessPolicy
 
 PATH = "/acp"
 MARIMO_PATH = "/message"
@@ -29,7 +38,59 @@ _CLOSED = (WebSocketDisconnect, RuntimeError)
 _log = logging.getLogger(__name__)
 
 
-class WebSocketTransport:
+@frozen
+class AccessPolicy:
+    """Decides whether a request may open a connection.
+
+    :ivar token: what clients have to send; None lets in every program of this machine.
+    :ivar hosts: the addresses that are listened on.
+    :ivar origins: of the web pages that may connect, as `parse_origin` returns them.
+    """
+
+    token: str | None
+    hosts: Collection[str]
+    origins: Collection[str] = ()
+
+    def refusal(self, headers: Headers) -> PlainTextResponse | None:
+        """Return the response to a request that is refused, or None where it may connect."""
+        if self.token is not None:
+            scheme, _, token = headers.get("authorization", "").partition(" ")
+            if scheme.lower() == "bearer" and compare_digest(token.strip().encode(), self.token.encode()):
+                return None
+            challenge = {"WWW-Authenticate": "Bearer"}
+            return PlainTextResponse("Send the token in Authorization, behind Bearer.\n", 401, challenge)
+        host, origin = headers.get("host", "").lower(), headers.get("origin")
+        if _split(f"//{host}").hostname not in ("localhost", "127.0.0.1", "::1", *self.hosts):
+            return PlainTextResponse("This is no name of this server: use localhost, or set a token.\n", 421)
+        if origin is None or origin.lower() in self.origins or _split(origin.lower()).netloc == host:
+            return None
+        return PlainTextResponse("Pages of other origins may not connect: name this one with --origin.\n", 403)
+
+
+def parse_origin(text: str) -> str:
+    """Return the origin of a web page as browsers send it.
+
+    :param text: as http://localhost:2718.
+    :raises AgentError: it is none.
+    """
+    origin = text.strip().lower().removesuffix("/")
+    scheme, _, authority = origin.partition("://")
+    if scheme not in ("http", "https") or not authority or "@" in authority or authority != _split(origin).netloc:
+        raise AgentError(
+            f"{text!r} is no origin of a page: write its address without a path, as http://localhost:2718."
+        )
+    return origin
+
+
+def _split(url: str) -> SplitResult:
+    """Return the parts of a URL, all of them empty where it is none."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return urlsplit("")
+
+
+class _WebSocketTransport:
     """Carries messages as text frames; see `Transport`.
 
     :param websocket: has been accepted.
@@ -92,7 +153,7 @@ class Endpoint:
             await websocket.send_denial_response(refusal)
             return
         await websocket.accept(headers=[(b"acp-connection-id", str(uuid4()).encode())])
-        transport, ended = WebSocketTransport(websocket, binary=websocket.url.path == MARIMO_PATH), anyio.Event()
+        transport, ended = _WebSocketTransport(websocket, binary=websocket.url.path == MARIMO_PATH), anyio.Event()
         try:
             connection = self._open[ended] = self._connect(transport)
             await connection.run()

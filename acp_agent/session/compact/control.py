@@ -1,147 +1,202 @@
-"""`SessionCompaction`: one session's compactions, by hand and by itself.
-
-Whatever asks for one, the way is the same: an order is made, `Compactor` carries it out, and the swap is in the log.
-"""
+"""`SessionCompaction`: decides when one session is compacted, and has it done: by hand, by itself, after a refusal."""
 
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 from anyio.abc import TaskGroup
 
-from acp_agent.compaction.budget import Pressure, pressure
+from acp_agent.compaction.budget import Pressure, pressure, truncated_by_window
 from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.conversation.events import CompactionTrigger
+from acp_agent.conversation.messages import AssistantMessage
 from acp_agent.errors import (
     AgentError,
     CompactionError,
     CompactionVetoedError,
     ContextOverflowError,
+    OverflowLimit,
     RecipeError,
+    sentence,
 )
-from acp_agent.session.commands import RecipeRun
 from acp_agent.session.compact.background import BackgroundSummary
-from acp_agent.session.compact.decide import Situation, decide
-from acp_agent.session.compact.job import Compactor
+from acp_agent.session.compact.decide import Action, Situation, decide
+from acp_agent.session.compact.job import Compactor, Pending
 from acp_agent.session.compact.order import WITHOUT_MODEL, Order, Orders
-from acp_agent.session.models import ActiveModel
-from acp_agent.session.services import Services
-from acp_agent.session.source import Source
-
-if TYPE_CHECKING:
-    from acp_agent.session.host import SessionHost
+from acp_agent.session.notices import Notices
+from acp_agent.session.project.hooks import SessionHooks
+from acp_agent.session.project.models import ActiveModel
+from acp_agent.session.project.recipes import RecipeRun
+from acp_agent.session.project.requests import Requests
+from acp_agent.session.state import SessionState
 
 INDEXED_FROM = 0.5
 """Share of the usable window from which on entries are indexed as they come: a compaction may be near."""
+_MADE_SHORT = "It was made short in this turn already; a new session may help, or a model that takes more."
+_NO_GAIN = "There is nothing in the conversation that could be left out. Start a new session, or choose a larger model."
+_TRIGGERS: dict[Pressure, CompactionTrigger] = {"full": "overflow", "request_size": "request_size"}
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 
+@dataclass(eq=False, slots=True)
 class SessionCompaction:
-    """Compacts one session."""
+    """Compacts one session.
 
-    def __init__(self, host: SessionHost, services: Services) -> None:
-        self._host = host
-        self._tasks: TaskGroup | None = None
-        self._opens_turn = True  # a prompt came, and no request has been sent since
-        self._failed_at = 0  # seq of the log when a compaction came to nothing
-        self._vetoed = False  # by a hook, since the newest prompt
-        self._model: ActiveModel | None = None  # that of the last request
-        self._source = Source(services.store, host.session_id, host.log)
-        self.orders = Orders(host, self._source)
-        self.compactor = Compactor(
-            host.log, services.compaction(), host.hooks, host.show, host.show_usage, host.read_instructions
-        )
-        self.background = BackgroundSummary(host.log, self.compactor)
+    :ivar background: a summary that is being written, or is ready.
+    """
 
-    def run_in(self, tasks: TaskGroup) -> None:
-        """Do what is done in the background in this task group, which ends with the session."""
-        self._tasks = tasks
-        self.background.run_in(tasks)
+    _state: SessionState
+    _requests: Requests
+    _orders: Orders
+    _compactor: Compactor
+    _hooks: SessionHooks
+    _notices: Notices
+    _tasks: TaskGroup
+    background: BackgroundSummary
+    _opens_turn: bool = True  # a prompt came, and no request has been sent since
+    _failed_at: int = 0  # sequence number of the log when a compaction failed or was not possible
+    _vetoed: bool = False  # by a hook, since the newest prompt
+    _made_room_for: int = -1  # the prompt in whose turn a refusal was compacted for
+    _shortened_at: int = -1  # sequence number of the log when a shorter answer was asked for
 
-    # --- what the user and hooks ask for ---
+    async def by_hand(self, run: RecipeRun) -> tuple[Order, Pending | None]:
+        """Return what the user orders, and what waits for its summary where one was begun in the background."""
+        order = await self._orders.make("manual", await self._requests.active(), run)
+        begun = self.background.order
+        if begun and (begun.run.recipe.digest, begun.policy.prompt) == (run.recipe.digest, order.policy.prompt):
+            return order, self.background.result
+        self.background.drop()
+        return order, None
 
-    async def compact(self, run: RecipeRun) -> bool:
-        """Compact because the user asked; return False where there was nothing to compact.
-
-        :raises AgentError: it failed; the context is as it was.
-        """
-        order = await self.orders.make("manual", await self._active(), run)
-        assert order is not None  # since its recipe is given
-        prepared, least = self.background.order, 2 if self.background.state == "ready" else 3  # by any model
-        if prepared is not None and prepared.terms[:least] == order.terms[:least]:
-            return await self.compactor.compact(order, self.background.result) is not None
-        await self.background.drop()
-        return await self.compactor.compact(order) is not None
-
-    async def on_request(self, instructions: str = "") -> None:
+    async def for_hook(self, instructions: str = "") -> None:
         """Compact since a hook asked for it; a failure is shown, and the turn goes on."""
-        await self.background.drop()
-        order = await self._order("hook", await self._active(), instructions=instructions)
+        self.background.drop()
         try:
-            if order is not None and await self.compactor.compact(order) is None:
-                await self.orders.tell_once("A hook wants the conversation compacted; there is nothing to compact yet.")
+            order = await self._orders.make("hook", await self._requests.active(), instructions=instructions)
+            await self._compactor.compact(order)
         except AgentError as error:
-            _log.warning("a compaction that a hook asked for failed: %s", error)
-
-    # --- by itself ---
+            await self._note_failure(error)
 
     def begin_turn(self) -> None:
-        """Note that a prompt came, so that hooks are asked again, and what came to nothing is tried again."""
+        """Note that a prompt came, so that hooks are asked again, and what failed is tried again."""
         self._opens_turn, self._vetoed = True, False
+        if isinstance(self.background.failure, CompactionVetoedError):
+            self.background.drop()
 
-    async def before_request(self, active: ActiveModel) -> None:
-        """Compact before a model call where that is due.
+    async def before_request(self) -> ActiveModel:
+        """Compact before a model call if that is due, and return the model to call.
 
         :raises ContextOverflowError: the request is certainly too large for the model, and could not be made short.
         :raises CompactionVetoedError: it does not fit, and a hook wants no compaction.
         """
-        if self.background.state == "none" or (self._opens_turn and self._is_vetoed):
-            await self.background.drop()  # of another context, or to ask the hook again
+        if (wanted := self._hooks.take_compaction()) is not None:
+            await self.for_hook(wanted.instructions)
+        active = await self._requests.active()
+        if self.background.state == "none":
+            self.background.drop()  # of another context
         at = await self._situation(active)
-        last, self._model, self._opens_turn = self._model, active, False
-        trigger = _trigger(at.level, active, last)
-        match decide(at):
-            case "prepare":
-                await self.background.begin(lambda: self._to_prepare(active))
-            case "use":
-                failure = await self._use_prepared(active)
-                level = (await self._situation(active)).level
-                if level == "full" or (failure and level not in ("none", "prepare")):
-                    await self._swap(level, _trigger(level, active, last), active, failure)
-            case "relieve":
-                order = await self._order("threshold", active)
-                if order is not None and await self.compactor.would_mask(order):
-                    await self._compact(order.with_steps("mask"), active)
-                elif order is not None:
-                    await self.background.begin(lambda: self._to_prepare(active))
-            case "swap":
-                await self._swap(at.level, trigger, active, self.background.failure)
-            case "wait":
-                order = await self._order(trigger, active, must_fit=at.level == "full")
-                if order is not None:
-                    await self._compact(order, active, wait=True)
-            case "nothing":
-                if at.level == "full":
-                    await self._end_if_too_large(active, "")
+        self._opens_turn = False
+        action = decide(at)
+        if action == "use":
+            await self._use_prepared(active)
+            at = replace(await self._situation(active), used=True)
+            action = decide(at)
+        if action == "prepare":
+            self.background.begin(active)
+        elif action != "nothing":
+            await self._try(action, _TRIGGERS.get(at.level, "threshold"), active)
+        elif at.level == "full":
+            await self._requests.check_fits(active)
+        return await self._requests.active()  # the user may have chosen another meanwhile
 
     async def end_turn(self) -> None:
-        """Put a summary that is ready in its place between two turns."""
-        if self._model is not None and self.background.state == "ready":
-            between = replace(await self._situation(self._model), opens_turn=True)
-            if decide(between) == "use":
-                await self._use_prepared(self._model, turn_over=True)
+        """Compact if a hook wanted that at an event at which it could not be done, or if a summary is ready."""
+        if (wanted := self._hooks.take_compaction()) is not None:
+            await self.for_hook(wanted.instructions)
+        if self.background.state == "ready":
+            active = await self._requests.active()
+            if decide(replace(await self._situation(active), opens_turn=True)) == "use":
+                await self._use_prepared(active, turn_over=True)
 
-    # --- the steps ---
+    async def after_refusal(self, asked: ActiveModel, refusal: ContextOverflowError) -> None:
+        """Make the next request one that may fit, since the provider refused the last one.
+
+        :param asked: the model of that request.
+        :raises ContextOverflowError: nothing more can be done in this turn; the context is as it was.
+        """
+        before = self._requests.answer_tokens(asked)
+        if refusal.limit == "tokens":
+            self._requests.learn_refusal(asked, refusal)
+        active, head = await self._requests.active(), self._state.context.head
+        shorter_fits = False
+        if refusal.limit == "tokens" and refusal.maximum is not None and self._shortened_at != head:
+            now = self._requests.answer_tokens(active)
+            shorter_fits = now < before and self._requests.used(active) + now <= active.budget.window
+        action = decide(self._refused(active, shorter_fits=shorter_fits))
+        if action == "shorten":
+            self._shortened_at = head
+            return None
+        why = _MADE_SHORT
+        if action != "give up":
+            try:
+                return await self._make_room(action, active, refusal.limit)
+            except AgentError as error:
+                why = str(error)
+        self._requests.forget_guess(asked, refusal)
+        raise ContextOverflowError(
+            f"{sentence(refusal)} {why}", limit=refusal.limit, maximum=refusal.maximum, prompt=refusal.prompt
+        )
+
+    async def after_cut(self, asked: ActiveModel, answer: AssistantMessage) -> bool:
+        """Make room for the rest of an answer that was cut off; return False if it ended at its own limit.
+
+        :raises AgentError: the window is full, and nothing could be made short.
+        """
+        if not truncated_by_window(answer, asked.budget):
+            return False
+        is_full = answer.stop_reason == "context_overflow"
+        if is_full and answer.usage is not None:
+            self._requests.learn_full(asked)
+        active = await self._requests.active()
+        action = decide(self._refused(active))
+        if action == "give up":
+            return False
+        try:
+            await self._make_room(action, active, None)
+        except AgentError as error:
+            if is_full:
+                why = f"The model's context window was full before the end of the answer. {error}"
+                raise CompactionError(why) from error
+            return False  # nothing can be made short for more of the answer: it ended at its limit, then
+        return True
+
+    def _refused(self, active: ActiveModel, *, shorter_fits: bool = False) -> Situation:
+        return Situation(
+            "full",
+            wait=self._state.compaction(active.name).wait,
+            background=self.background.state,
+            refused=True,
+            shorter_fits=shorter_fits,
+            made_room=self._made_room_for == self._state.context.prompted,
+        )
+
+    async def _make_room(self, action: Action, active: ActiveModel, refused: OverflowLimit | None) -> None:
+        """Compact, once in a turn, whatever we count.
+
+        :raises CompactionError: there is nothing to compact, or it does not fit.
+        """
+        self._made_room_for = self._state.context.prompted
+        if not await self._compact(action, "overflow", active, refused):
+            raise CompactionError(_NO_GAIN)
 
     async def _situation(self, active: ActiveModel) -> Situation:
-        host, context = self._host, self._host.context
-        settings, budget = host.compaction_settings(active.name), await host.requests.filled(active)
-        if self._tasks is not None and budget.utilisation > INDEXED_FROM:
-            self._tasks.start_soon(self._source.keep_up)
-        limits = await host.requests.limits(active, context.messages)
+        context, settings = self._state.context, self._state.compaction(active.name)
+        budget = await self._requests.filled(active)
+        if budget.utilisation > INDEXED_FROM:
+            self._tasks.start_soon(self._orders.source.keep_up)
+        limits = await self._requests.limits(active, context.messages)
         since = max(self._failed_at, *context.swaps[-1:], 0)
         grown = estimate_messages(entry.message for entry in context.entries if entry.seq > since)
         level = pressure(budget, context.messages, limits, threshold=settings.threshold, prepare=settings.prepare)
@@ -149,103 +204,69 @@ class SessionCompaction:
             level,
             auto=settings.auto,
             undone=context.restored,
-            writes=level == "none" or await self.orders.strategy(active.name) not in WITHOUT_MODEL,
+            writes=level == "none" or await self._orders.strategy(active.name) not in WITHOUT_MODEL,
             prepares=settings.prepare is not None,
             wait=settings.wait,
             background=self.background.state,
             opens_turn=self._opens_turn,
             grown=grown / budget.usable,
-            vetoed=self._vetoed or self._is_vetoed,
+            vetoed=self._vetoed or isinstance(self.background.failure, CompactionVetoedError),
         )
 
-    @property
-    def _is_vetoed(self) -> bool:
-        """Whether a hook vetoed the summary in the background."""
-        return isinstance(self.background.failure, CompactionVetoedError)
-
-    async def _to_prepare(self, active: ActiveModel) -> Order | None:
-        """Return the order for a summary in the background; None where masking old results will do."""
-        order = await self._order("threshold", active)
-        if order is None or await self.compactor.would_mask(order):
-            return None
-        return order.with_steps(*dict.fromkeys((order.policy.strategy, "summary")))
-
-    async def _use_prepared(self, active: ActiveModel, *, turn_over: bool = False) -> AgentError | None:
-        """Put a summary that is ready in its place; return why it was not used."""
+    async def _use_prepared(self, active: ActiveModel, *, turn_over: bool = False) -> None:
+        """Swap in a summary that is ready; if that fails, it has failed."""
         order = self.background.order
         assert order is not None
         try:
-            now = await self.orders.now(order, active, turn_over=turn_over)
-            await self.compactor.compact(now, lambda _: self.background.result())  # nobody watches it being written
+            now = await self._orders.now(order, active, turn_over=turn_over)
+            await self._compactor.compact(now, self.background.result)
         except AgentError as error:
-            await self.background.drop()
-            self._failed(error)
-            return error
-        return None
+            self.background.fail(error)
+            await self._note_failure(error)
 
-    async def _swap(
-        self, level: Pressure, trigger: CompactionTrigger, active: ActiveModel, failure: AgentError | None
-    ) -> None:
-        """Mask old results, or swap excerpts in; the receipt says why there is no summary."""
-        await self.background.drop()
-        order = await self._order(trigger, active, must_fit=level == "full")
-        if order is not None:
-            note = "" if failure is None else f"No summary: {failure}"
-            chosen = order.policy.strategy if order.policy.strategy in WITHOUT_MODEL else "excerpts"
-            steps = dict.fromkeys(("mask", chosen, "excerpts"))
-            await self._compact(replace(order.with_steps(*steps), note=note), active)
+    async def _try(self, action: Action, trigger: CompactionTrigger, active: ActiveModel) -> None:
+        """Compact; if that fails, the turn goes on if the request may fit.
 
-    async def _compact(self, order: Order, active: ActiveModel, *, wait: bool = False) -> bool:
-        """Compact; where that fails, the turn goes on if the request may fit.
-
-        :param wait: for what is written in the background.
+        :raises ContextOverflowError: it certainly does not.
+        :raises CompactionVetoedError: it is not expected to, and a hook wants no compaction.
         """
-        pending = self.background.result if wait and self.background.state in ("running", "ready") else None
         reason = ""
         try:
-            if await self.compactor.compact(order, pending) is not None:
-                return True
+            if await self._compact(action, trigger, active):
+                return
         except AgentError as error:
-            self._failed(error)
-            reason = error.reason if isinstance(error, CompactionError) else str(error)
-            if isinstance(error, CompactionVetoedError) and order.policy.must_fit:
-                await self._end_if_too_large(active, reason)
+            await self._note_failure(error)
+            if trigger == "overflow" and isinstance(error, CompactionVetoedError):
                 raise
-        self._failed_at = self._host.context.head
-        if order.policy.must_fit:
-            await self._end_if_too_large(active, reason)
-        return False
+            reason = str(error)
+        self._failed_at = self._state.context.head
+        if trigger == "overflow":
+            await self._requests.check_fits(active, reason)
 
-    def _failed(self, error: AgentError) -> None:
-        _log.warning("an automatic compaction failed: %s", error)
-        self._vetoed = self._vetoed or isinstance(error, CompactionVetoedError)
-
-    async def _end_if_too_large(self, active: ActiveModel, reason: str) -> None:
-        """Raise `ContextOverflowError` where the request is certainly too large: it need not be sent to be refused."""
-        if (used := await self._host.requests.too_large(active)) is not None:
-            why = f" It could not be made short either: {reason}" if reason else ""
-            raise ContextOverflowError(
-                f"The request (about {used:,} tokens) does not fit the model's context window "
-                f"({active.budget.window:,}), so it was not sent. Send less at once, choose a model with a larger "
-                f"window, or start a new session.{why}"
-            )
-
-    async def _order(
-        self, trigger: CompactionTrigger, active: ActiveModel, *, must_fit: bool = False, instructions: str = ""
-    ) -> Order | None:
+    async def _compact(
+        self, action: Action, trigger: CompactionTrigger, active: ActiveModel, refused: OverflowLimit | None = None
+    ) -> bool:
+        """Compact as it was decided, and without a model if the summary that is ready cannot be used; return False if
+        there is nothing to compact."""
+        order = await self._orders.make(trigger, active, refused=refused)
+        if action == "swap":
+            failure = self.background.failure
+            why = failure.reason if isinstance(failure, CompactionError) else failure
+            order = order.with_steps(*WITHOUT_MODEL, note=f"No summary: {why}" if why else "")
+            self.background.drop()
+        prepared = action in ("use", "wait") and self.background.state in ("running", "ready")
+        pending = self.background.result if prepared else None
         try:
-            return await self.orders.make(trigger, active, must_fit=must_fit, instructions=instructions)
-        except RecipeError as error:
-            await self.orders.tell_once(f"The context is nearly full and cannot be compacted by itself. {error}")
-            return None
+            return await self._compactor.compact(order, pending) is not None
+        except AgentError as error:
+            if pending is None or isinstance(error, CompactionVetoedError):
+                raise
+            self.background.fail(error)
+            await self._note_failure(error)
+            return await self._compact("swap", trigger, active, refused)
 
-    async def _active(self) -> ActiveModel:
-        return await self._host.models.active(self._host.model)
-
-
-def _trigger(level: Pressure, active: ActiveModel, last: ActiveModel | None) -> CompactionTrigger:
-    if level != "full":
-        return "request_size" if level == "request_size" else "threshold"
-    if last is None:
-        return "resume"
-    return "overflow" if last.name == active.name else "model_switch"
+    async def _note_failure(self, error: AgentError) -> None:
+        _logger.warning("the context was not compacted: %s", error)
+        self._vetoed = self._vetoed or isinstance(error, CompactionVetoedError)
+        if isinstance(error, RecipeError):
+            await self._notices.tell_once(f"The context cannot be compacted by itself. {error}")

@@ -1,45 +1,46 @@
-"""What a compaction is ordered as: from a recipe, the configuration and the models to plain values."""
+"""`Order`: one requested compaction as plain values, made of a recipe, the configuration and the models."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+import logging
+from dataclasses import dataclass, replace
 
-from acp_agent.compaction.calls import ModelCall
 from acp_agent.compaction.estimate import count_images, request_bytes
 from acp_agent.compaction.excerpts.selection import ExcerptIndex
-from acp_agent.compaction.state import BY_HAND_SHARE, CompactedState, CompactionPolicy, ConversationState
+from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
 from acp_agent.compaction.strategy import Writer
 from acp_agent.config.settings import Share
-from acp_agent.conversation.events import CompactionTrigger
-from acp_agent.errors import CompactionError, ConfigError, ModelError, OverflowLimit
+from acp_agent.conversation.context import Context
+from acp_agent.conversation.events import CompactionTrigger, ContextSwapped, Event, FileVersion, InstructionsLoaded
+from acp_agent.conversation.messages import new_id
+from acp_agent.errors import CompactionError, OverflowLimit, RecipeError
 from acp_agent.frozen import frozen
-from acp_agent.llm.provider import ModelRequest, NativeCompaction
-from acp_agent.recipes.model import CompactionOptions, Recipe
-from acp_agent.session.commands import COMPACT, RecipeRun
-from acp_agent.session.models import ActiveModel
-from acp_agent.session.workspace import read_workspace
-
-if TYPE_CHECKING:
-    from acp_agent.session.host import SessionHost
-    from acp_agent.session.source import Source
+from acp_agent.llm.provider import NativeCompaction
+from acp_agent.logfile import log_failure
+from acp_agent.session.notices import Notices
+from acp_agent.session.project.hooks import SessionHooks
+from acp_agent.session.project.models import ActiveModel
+from acp_agent.session.project.recipes import RecipeRun, SessionRecipes
+from acp_agent.session.project.requests import Requests
+from acp_agent.session.project.workspace import read_workspace
+from acp_agent.session.source import Source
+from acp_agent.session.state import SessionState
 
 BY_HAND: tuple[CompactionTrigger, ...] = ("manual", "hook")
-"""Somebody wants a short context, however much room there is."""
+"""The context is to become short however much room there is."""
 WITHOUT_MODEL = ("mask", "excerpts")
 """The steps that take no time."""
+
+_log = logging.getLogger(__name__)
 
 
 @frozen
 class Order:
-    """A compaction that somebody wants.
+    """One compaction that is wanted.
 
-    :ivar run: the recipe, with what the user asked it to keep in mind.
     :ivar state: the conversation, frozen, of the context's `revision`.
-    :ivar call: asks the model that writes summaries.
+    :ivar model: writes the summary.
     :ivar index: of the state's original entries.
-    :ivar asked: whether the hooks have been asked about it.
-    :ivar note: for the receipt.
     """
 
     run: RecipeRun
@@ -47,41 +48,73 @@ class Order:
     state: ConversationState
     revision: int
     policy: CompactionPolicy
-    call: ModelCall
+    model: ActiveModel
     native: NativeCompaction | None
     writer: Writer | None
     index: ExcerptIndex
-    asked: bool = False
     note: str = ""
 
-    def with_steps(self, *steps: str) -> Order:
-        """Return the same by these strategies alone."""
-        return replace(self, policy=replace(self.policy, steps=steps))
+    def with_steps(self, *steps: str, note: str = "") -> Order:
+        """Return the same by these strategies alone, with a note for the receipt."""
+        return replace(self, policy=replace(self.policy, steps=steps), note=note)
 
-    @property
-    def terms(self) -> tuple[object, ...]:
-        """What decides how the summary reads: recipe, words to the model, bounds; and, last, the model."""
-        policy = replace(self.policy, size=None, by_hand=True, must_fit=False, steps=None, sent={})
-        policy = replace(policy, max_images=None, max_bytes=None)
-        return self.run.recipe.digest, policy, (self.call, self.writer or self.state.request.model)
+    def swap_events(
+        self, result: CompactedState, compaction_id: str, instructions: InstructionsLoaded | None, context: Context
+    ) -> tuple[*tuple[Event, ...], ContextSwapped]:
+        """Return the events that go before the swap, and the swap.
+
+        :param instructions: the project's instructions as they are now; None leaves those that hold.
+        :param context: at the moment of the swap.
+        :raises CompactionError: it is not of the order's revision any more.
+        """
+        if context.revision != self.revision:
+            raise CompactionError("The session changed while the summary was written, so it was not used.")
+        fresh: tuple[Event, ...] = ()
+        if instructions is not None and instructions.text != context.instructions:
+            fresh = (instructions,)
+        text = context.instructions if instructions is None else instructions.text
+        keep_from = fold_from = context.fold_from or 1
+        if result.sent:
+            behind = [entry.seq for entry in context.entries if not entry.summary and entry.seq > result.boundary]
+            keep_from, fold_from = min(behind, default=context.head + len(fresh) + 1), 0
+        memory = replace(result.memory, pins=context.memory.pins, next_pin=context.memory.next_pin)
+        swap = ContextSwapped(
+            compaction_id=compaction_id,
+            message_id=new_id("msg"),
+            trigger=self.trigger,
+            summary=result.summary,
+            sent=result.sent,
+            keep_from=keep_from,
+            carried=replace(context.carried(), instructions=text, memory=memory),
+            tokens_before=result.tokens_before,
+            tokens_after=result.tokens_after,
+            pinned=result.pinned,
+            usage=result.usage,
+            recipe=self.run.recipe.name,
+            digest=self.run.recipe.digest,
+            strategy=result.strategy,
+            rewritten=result.rewritten,
+            files=tuple(FileVersion(path, version) for path, version in context.files.items() if path in result.files),
+            fold_from=fold_from,
+            earlier=context.swaps,
+            receipt=result.receipt,
+        )
+        return (*fresh, swap)
 
 
-@frozen
-class Prepared:
-    """A result that waits to be used, and how long it took."""
-
-    order: Order
-    result: CompactedState
-    seconds: float
-
-
+@dataclass(eq=False, slots=True)
 class Orders:
-    """Makes one session's orders."""
+    """Makes one session's orders.
 
-    def __init__(self, host: SessionHost, source: Source) -> None:
-        self._host = host
-        self._source = source
-        self._told: set[str] = set()
+    :ivar source: the session's original entries.
+    """
+
+    _state: SessionState
+    _requests: Requests
+    _recipes: SessionRecipes
+    _hooks: SessionHooks
+    _notices: Notices
+    source: Source
 
     async def make(
         self,
@@ -89,93 +122,91 @@ class Orders:
         active: ActiveModel,
         run: RecipeRun | None = None,
         *,
-        must_fit: bool = False,
         refused: OverflowLimit | None = None,
-        window: int | None = None,
         instructions: str = "",
-    ) -> Order | None:
-        """Return an order for the conversation as it is; None where no recipe compacts.
+    ) -> Order:
+        """Return an order for the conversation as it is.
 
-        :param run: the recipe that the user ran; the one named `compact` where not given.
-        :param must_fit: whether the request cannot be sent as it is.
+        :param run: the recipe that the user ran; the one named `compact` if not given.
         :param refused: what a provider said there was too much of, whatever we count.
-        :param window: tokens, by our count, that it has to fit into; None for the model's window.
         :param instructions: those of the hook that asks.
         :raises RecipeError: the recipe cannot be rendered.
-        :raises CompactionError: see `_writer`.
+        :raises CompactionError: the log cannot be read; or see `Requests.summary_writer`, only where the user waits.
         """
-        host, known = self._host, active.budget.window
         if run is None:
-            recipe = (await host.recipes.library()).get(COMPACT)
+            recipe = await self._recipes.compact_recipe()
             if recipe is None:
-                return None
-            run = RecipeRun(recipe, instructions, ())
-        if window is not None and window < known:
-            longest = min(active.max_output_tokens, max(1, window // 2))
-            active = replace(active, budget=replace(active.budget, window=window), max_output_tokens=longest)
-        prompt = await run.rendered(around=host.surroundings(run.recipe))
-        prompt = "\n\n".join((prompt, *await host.hooks.added_to(run, prompt)))
-        index, revision, request = await self._source.index(), host.context.revision, host.requests.request(active)
-        state = await self._state(active, request, guessed=active.budget.window < known)
+                raise RecipeError("There is no recipe `compact`.")
+            run = RecipeRun(recipe, instructions)
+        prompt = await self._recipes.render(run)
+        prompt = "\n\n".join((prompt, *await self._hooks.prompt_additions(run, prompt)))
+        try:
+            writer = await self._requests.summary_writer(run.recipe, active)
+        except CompactionError as error:
+            if trigger == "manual":
+                raise
+            writer = None
+            await self._notices.tell_once(f"{error.reason} The session's own model writes them.")
+        state, revision, index = await self._conversation(active, guessed=refused == "tokens" and active.guessed)
         if refused == "bytes" and state.budget.used < state.budget.window:
             # What was refused is taken to fill the window: bytes say nothing of our count.
             state = replace(state, budget=replace(state.budget, window=max(1, state.budget.used)), guessed=True)
-        policy = await self._policy(trigger, active, run, prompt, state, refused)
-        writer = await self._writer(run.recipe, active, by_hand=trigger == "manual")
-        return Order(
-            run,
-            trigger,
-            state,
-            revision,
-            replace(policy, must_fit=must_fit),
-            (writer or active).provider.stream,
-            active.native,
-            Writer(writer.model_id, writer.budget.window, writer.max_output_tokens) if writer else None,
-            index,
-        )
+        policy = replace(await self._policy(trigger, active, run, state, refused), prompt=prompt)
+        described = Writer(writer.model_id, writer.budget.window, writer.max_output_tokens) if writer else None
+        return Order(run, trigger, state, revision, policy, writer or active, active.native, described, index)
 
     async def now(self, order: Order, active: ActiveModel, *, turn_over: bool) -> Order:
-        """Return the same for the conversation as it is now; no prompt is being worked on where the turn is over."""
-        index, revision = await self._source.index(), self._host.context.revision
-        state = await self._state(active, self._host.requests.request(active), guessed=False)
+        """Return the same order for the conversation as it is now.
+
+        :param turn_over: whether no prompt is being worked on.
+        """
+        state, revision, index = await self._conversation(active)
         state = replace(state, turn_from=None) if turn_over else state
         return replace(order, state=state, revision=revision, index=index)
 
     async def strategy(self, model: str) -> str:
         """Return the strategy that an automatic compaction of this `provider/model` begins with."""
-        recipe = (await self._host.recipes.library()).get(COMPACT)
-        return self._host.compaction_settings(model).strategy or (recipe and _options(recipe).strategy) or "summary"
+        recipe = await self._recipes.compact_recipe()
+        return self._state.compaction(model).strategy or (recipe and recipe.compaction.strategy) or "summary"
 
-    async def _state(self, active: ActiveModel, request: ModelRequest, *, guessed: bool) -> ConversationState:
-        return ConversationState.from_context(
-            self._host.context,
-            request,
+    async def _conversation(
+        self, active: ActiveModel, *, guessed: bool = False
+    ) -> tuple[ConversationState, int, ExcerptIndex]:
+        """Return the conversation, its revision and the index of its original entries."""
+        try:
+            index = await self.source.index()
+        except Exception as error:
+            why = log_failure(_log, "The log of this session cannot be read", error)
+            raise CompactionError(why, "Nothing was changed.") from error
+        context = self._state.context
+        state = ConversationState.from_context(
+            context,
+            self._requests.request(active),
             active.budget,
-            await read_workspace(self._host.context),
+            await read_workspace(context),
             rate=active.rate,
             guessed=guessed,
-            rules=await self._host.permissions.rules(),
-            source=self._source.entries,
+            source=self.source.entries,
         )
+        return state, context.revision, index
 
     async def _policy(
         self,
         trigger: CompactionTrigger,
         active: ActiveModel,
         run: RecipeRun,
-        prompt: str,
         state: ConversationState,
         refused: OverflowLimit | None,
     ) -> CompactionPolicy:
-        said, options, swap = self._host.compaction_settings(active.name), _options(run.recipe), run.swap
+        said, options, swap = self._state.compaction(active.name), run.recipe.compaction, run.swap
         size = said.size or options.size
         tokens = size.tokens(active.budget.window) if isinstance(size, Share) else size
         by_hand, messages = trigger in BY_HAND, state.request.messages
         if by_hand and tokens is not None:
-            tokens = min(tokens, int(state.budget.messages * BY_HAND_SHARE))
-        sent = (await self._host.requests.limits(active, messages)).sent
+            tokens = min(tokens, state.by_hand_size)
+        sent = (await self._requests.limits(active, messages)).sent
         return CompactionPolicy(
-            prompt=prompt,
+            prompt="",
             strategy=said.strategy or options.strategy or "summary",
             size=tokens,
             tail=swap.keep_tail_tokens,
@@ -183,43 +214,9 @@ class Orders:
             sections=options.sections or (),
             verify=options.verify or "mark",
             by_hand=by_hand,
+            must_fit=trigger == "overflow",
             # A provider may take less than is known of it.
-            max_images=count_images(messages) - 1 if refused == "images" else active.max_images,
-            max_bytes=request_bytes(messages, sent) - 1 if refused == "bytes" else active.max_bytes,
+            max_images=count_images(messages) - 1 if refused == "images" else active.profile.max_images,
+            max_bytes=request_bytes(messages, sent) - 1 if refused == "bytes" else active.profile.max_request_bytes,
             sent=sent,
         )
-
-    async def _writer(self, recipe: Recipe, active: ActiveModel, *, by_hand: bool) -> ActiveModel | None:
-        """Return the model that is named for summaries; None where it is the session's own.
-
-        The session's own takes its place where it cannot be used, unless the user waits for the answer.
-
-        :raises CompactionError: it cannot be used; names what has to be corrected.
-        """
-        host = self._host
-        name, where = host.settings.compaction_for(active.name).model, "in config.yaml"
-        if name is None:
-            name, where = _options(recipe).model, f"of the recipe {recipe.source}"
-        if name is None or name == active.name:
-            return None
-        try:
-            return await host.models.named(name)
-        except (ConfigError, ModelError) as error:
-            wrong = f"{name}, which `compaction.model` {where} names for summaries, cannot be used: {error}"
-            if by_hand:
-                advice = (
-                    "Nothing was changed; correct that key, or leave it out and have the session's own model write."
-                )
-                raise CompactionError(wrong, advice) from error
-            await self.tell_once(f"{wrong} The session's own model writes them.")
-            return None
-
-    async def tell_once(self, text: str) -> None:
-        """Tell the user what would otherwise be told at each attempt."""
-        if text not in self._told:
-            self._told.add(text)
-            await self._host.tell(text)
-
-
-def _options(recipe: Recipe) -> CompactionOptions:
-    return recipe.compaction or CompactionOptions()

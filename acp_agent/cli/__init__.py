@@ -1,0 +1,1 @@
+"""The command line. Each module or package is one sub-command: its arguments, and `run`."""

@@ -1,0 +1,166 @@
+"""`acp-agent compact-eval`: what compactions of recorded sessions keep of what those sessions still needed."""
+
+import argparse
+import os
+import re
+from collections.abc import AsyncGenerator, Sequence
+from functools import partial
+from pathlib import Path
+
+import anyio
+
+from acp_agent.app import RESERVED, model_access, open_database, recipe_folders, recipe_known, start_home_logging
+from acp_agent.cli.terminal.progress import counting
+from acp_agent.cli.terminal.sessions import matching, session_ids
+from acp_agent.compaction import CompactionPolicy, CompactionService, ModelCall, Writer, estimate_messages
+from acp_agent.compaction.evaluation.measure import Measurement, SizeOf, measure, newest, policy_method, table
+from acp_agent.compaction.evaluation.recordings import Recording, from_log, points, read_recording
+from acp_agent.compaction.service import ASKS_A_MODEL
+from acp_agent.config import Settings, load_settings
+from acp_agent.config.settings import Share
+from acp_agent.errors import AgentError, CompactionError
+from acp_agent.llm.provider import ModelEvent, ModelRequest, NativeCompaction
+from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
+from acp_agent.recipes.discovery import SUFFIX, RecipeFolder, RecipeLibrary, read_recipe
+from acp_agent.session.project.recipes import RecipeRun
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Measure and print the report; return 1 where no method came to a result anywhere."""
+    start_home_logging(os.environ)
+    sizes = {text: _size(text) for text in arguments.sizes} or {"": None}
+    settings, service = load_settings(os.environ, Path.cwd(), providers=BUILT_IN_PROVIDERS), CompactionService()
+    recipes = _recipes(arguments.recipes, settings, service)
+    policies = {name: _policy(run, bool(arguments.model)) for name, run in recipes.items()}
+    for name in () if arguments.recipes else sorted(set(service.choices) - ASKS_A_MODEL):
+        policies[name] = CompactionPolicy("", strategy=name), None
+    recordings = await _recordings(arguments.sessions)
+    registry = Registry(settings, os.environ, model_access(os.environ))
+    try:
+        found = await _model(arguments.model, registry) if arguments.model else (_no_model, None, None)
+        call, writer, native = found
+        compact = partial(service, call=call, native=native, writer=writer)
+        methods = [
+            policy_method(title, policy, compact, size or own_size, has_model=bool(arguments.model))
+            for name, (policy, own_size) in policies.items()
+            for text, size in sizes.items()
+            for title in (f"{name} {text}" if len(sizes) > 1 else name,)
+        ]
+        cuts = sum(len(points(recording)) for recording in recordings)
+        measured: list[Measurement] = []
+        with counting("compactions", cuts * (len(methods) + 1)) as advance:
+            async for each in measure(recordings, [*methods, newest()], model=writer.model if writer else ""):
+                measured.append(each)
+                advance()
+    finally:
+        await registry.aclose()
+    if not measured:
+        raise AgentError("There is no point to compact at: name longer sessions.")
+    tokens = sum(estimate_messages(recording.messages) for recording in recordings)
+    forms = ", ".join(sorted({recording.form for recording in recordings}))
+    sessions = f"{len(recordings)} session{'s' * (len(recordings) > 1)}"
+    print(f"{sessions} ({forms}), about {tokens:,} tokens, {cuts} compactions each\n")
+    print(table(measured), end="")
+    return 0 if any(not each.failure for each in measured) else 1
+
+
+async def _recordings(names: Sequence[str]) -> list[Recording]:
+    """Return the recorded files and the sessions of these names."""
+    found = {name: read_recording(Path(name)) for name in names if await anyio.Path(name).exists()}
+    if found.keys() < {*names}:
+        store = await open_database(os.environ)
+        try:
+            ids = await session_ids(store)
+            for name in [name for name in names if name not in found]:
+                session_id = matching(name, ids, or_file=True)
+                found[name] = from_log([event async for event in store.events(session_id)], session_id)
+        finally:
+            await store.aclose()
+    return [found[name] for name in dict.fromkeys(names) if found[name].entries]
+
+
+def _recipes(names: Sequence[str], settings: Settings, service: CompactionService) -> dict[str, RecipeRun]:
+    """Return the recipes of these names, or all that compact, by what the report calls them."""
+    known, found = recipe_known(settings, service.choices), dict[str, RecipeRun]()
+    library = RecipeLibrary.read(recipe_folders(os.environ, settings, Path.cwd()), known, RESERVED)
+    for name in names or library.recipes:
+        recipe, path = library.get(name), Path(name)
+        if name.endswith(SUFFIX) and path.exists():
+            recipe = read_recipe(RecipeFolder("user", path.parent), path.stem, path, known)
+        if recipe is None:
+            raise AgentError(f"There is no recipe {name!r}. The recipes are: {', '.join(library.recipes)}.")
+        run = RecipeRun(recipe, "", ())
+        if run.compacts:
+            found[name if name.endswith(SUFFIX) else f"/{name}"] = run
+        elif names:
+            raise AgentError(f"The recipe {name!r} does not compact: no hook of it swaps the context.")
+    return found
+
+
+def _policy(run: RecipeRun, has_model: bool) -> tuple[CompactionPolicy, SizeOf | None]:
+    """Return what a recipe sets, and nothing of what the configuration says instead."""
+    options = run.recipe.compaction
+    size = options.size
+    policy = CompactionPolicy(
+        prompt=run.render() if has_model else "",
+        strategy=options.strategy or "summary",
+        size=size if isinstance(size, int) else None,
+        tail=run.swap.keep_tail_tokens,
+        summary=run.swap.max_summary_tokens,
+        sections=options.sections or (),
+        verify=options.verify or "mark",
+    )
+    return policy, (lambda budget: size.tokens(budget.window)) if isinstance(size, Share) else None
+
+
+async def _model(name: str, registry: Registry) -> tuple[ModelCall, Writer, NativeCompaction | None]:
+    await registry.unlock(name)
+    resolved = registry.resolve(name)
+    await registry.learn_window(name)
+    writer = Writer(resolved.id, registry.context_window(name), resolved.profile.max_output_tokens)
+    native = resolved.provider if isinstance(resolved.provider, NativeCompaction) else None
+    return resolved.provider.stream, writer, native
+
+
+async def _no_model(_: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+    raise CompactionError("This strategy asks a model: name one with --model.")
+    yield  # the type of a stream
+
+
+def _size(text: str) -> SizeOf:
+    if found := re.fullmatch(r"(\d{1,2}(?:\.\d+)?)\s?%", text):
+        share = float(found[1]) / 100
+        return lambda budget: int(budget.messages * share)
+    if text.isdecimal() and 0 < int(text) < 10**9:
+        return lambda _: int(text)
+    raise AgentError(f"--size {text}: a size is a percentage of the conversation, as 20%, or tokens, as 20000.")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the sub-command."""
+    parser.add_argument(
+        "sessions", nargs="+", metavar="SESSION", help="a session's id, its beginning, or a recorded file"
+    )
+    parser.add_argument(
+        "--recipe",
+        action="append",
+        default=[],
+        dest="recipes",
+        metavar="NAME|FILE",
+        help="measure this recipe, a name or a Markdown file; may be repeated. Otherwise all that compact and all "
+        "strategies that ask no model are measured",
+    )
+    parser.add_argument(
+        "--size",
+        action="append",
+        default=[],
+        dest="sizes",
+        metavar="PERCENT|TOKENS",
+        help="size of the new context, in place of what the recipes say; a percentage is of the conversation's tokens. "
+        "May be repeated, for one row for each method and size",
+    )
+    parser.add_argument(
+        "--model",
+        metavar="PROVIDER/MODEL",
+        help="let this model write the summaries. One call or more for each recipe at each point: it costs money",
+    )

@@ -1,0 +1,1 @@
+"""`acp-agent doctor`: checks of the installation and the configuration, with advice."""

@@ -1,0 +1,96 @@
+"""`acp-agent login`: ask for a provider's key, try it, and store it. The key is shown nowhere."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from functools import partial
+
+import anyio.to_thread
+
+from acp_agent.cli.terminal.process import aside
+from acp_agent.cli.terminal.progress import Activity
+from acp_agent.cli.terminal.prompts import is_interactive, typed, typed_secret, with_keyring
+from acp_agent.config import Settings, ensure_private_dir, home_dir, load_settings
+from acp_agent.config.keys import KeyStore
+from acp_agent.errors import AgentError, ConfigError, ModelError
+from acp_agent.llm.places import Place, check_key
+from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
+
+_LONGEST_KEY = 65_536
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Store a key.
+
+    :returns: 0.
+    :raises AgentError: there is no such provider, no key was given, the provider refuses it or cannot be asked, or it
+        cannot be stored.
+    """
+    settings = load_settings(os.environ, providers=BUILT_IN_PROVIDERS)
+    registry = Registry(settings, os.environ)
+    places = {place.name: place for place in registry.places.all()}
+    name = arguments.provider or await _chosen(settings, places)
+    registry.places.endpoint(name)  # says which providers there are
+    if name not in places:
+        raise AgentError(f"{name} plays a script and has no key.")
+    place = places[name]
+    if place.base_url is None:
+        raise ConfigError("needs `base_url: URL`; a key has nowhere to go without it", key=f"providers.{name}")
+    home = ensure_private_dir(home_dir(os.environ))
+    key = await _key(name)
+    if not key:
+        raise AgentError("No key was given, and none was stored.")
+    if arguments.no_check:
+        check_key(name, key, "the key that you gave")
+    else:
+        activity = Activity()
+        activity.busy(f"asking {name} whether it takes the key")
+        try:
+            await _try(registry, name, key)
+        finally:
+            activity.idle()
+    where = await with_keyring(partial(KeyStore(home).store, name, key))
+    print(f"The key for {name} is stored in {where}.")
+    if place.variable is not None:
+        aside(f"{place.variable} is set in this environment, and goes before it wherever it is set.")
+    return 0
+
+
+async def _chosen(settings: Settings, places: dict[str, Place]) -> str:
+    """Whose key it is to be, where that was not said: the configured model's provider, else whom the user names."""
+    if settings.model is not None and (name := settings.model.partition("/")[0]) in places:
+        return name
+    keyed = [place.name for place in places.values() if place.keyed]
+    said = await typed(f"Which provider: {', '.join(keyed)}? [{keyed[0]}] ")
+    if said is None:
+        raise AgentError(f"Name the provider, as in `acp-agent login {keyed[0]}`.")
+    return said or keyed[0]
+
+
+async def _key(provider: str) -> str:
+    if is_interactive():
+        return await typed_secret(f"The key for {provider} (it is not shown): ") or ""
+    line = await anyio.to_thread.run_sync(sys.stdin.buffer.readline, _LONGEST_KEY, abandon_on_cancel=True)
+    return line.decode("utf-8", "replace").strip()
+
+
+async def _try(registry: Registry, name: str, key: str) -> None:
+    try:
+        tried = await registry.try_key(name, key)
+    except ModelError as error:
+        raise AgentError(f"{error} Nothing was stored; `--no-check` stores a key without trying it.") from error
+    if not tried:
+        aside(f"{name} has no list of models, so that the key could not be tried.")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the sub-command."""
+    parser.add_argument(
+        "provider",
+        nargs="?",
+        metavar="PROVIDER",
+        help="as `anthropic`, or one of your own; the configured model's where none is given, or you are asked",
+    )
+    parser.add_argument("--no-check", action="store_true", help="store the key without trying it")

@@ -1,0 +1,103 @@
+"""The command line: the table of the sub-commands. Each module of one has `add_arguments` and `run`.
+
+A module is loaded when its sub-command is called.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from io import TextIOWrapper
+from typing import NoReturn, cast
+
+from acp_agent import __version__
+
+_COMMANDS: Mapping[str, tuple[str, str]] = {
+    "run": ("run", "prompt the agent from the terminal"),
+    "chat": ("chat.command", "talk with the agent in the terminal"),
+    "compact": ("compact", "compact a session's context"),
+    "compact-eval": ("compact_eval", "measure what compactions of recorded sessions keep"),
+    "sessions": ("sessions", "list the sessions; remove, archive or fork one"),
+    "serve": ("serve", "serve clients over WebSocket, several at once"),
+    "inspect": ("inspect.command", "show a session as a page: its turns, its context, its compactions"),
+    "wire": ("wire", "show what the editor and the agent said to each other, as recorded"),
+    "hooks": ("hooks", "show the hooks of this directory, or try them"),
+    "login": ("login", "store a provider's key, after trying it"),
+    "logout": ("logout", "forget stored keys"),
+    "trust": ("trust", "allow the hooks and recipes of a project to run"),
+    "permissions": ("permissions", "list what you have allowed for good, or revoke it"),
+    "recipe": ("recipe", "list the recipes, show, make or check one"),
+    "schema": ("schema", "print the JSON Schema of a file that you write"),
+    "setup": ("setup.command", "put the agent into an editor's settings"),
+    "doctor": ("doctor.command", "check that all is there, and say what to do where it is not"),
+    "demo": ("demo.command", "show the agent at work on a scratch project"),
+}
+"""The sub-commands by name: the module below this package, and what `--help` and the documentation say of it."""
+_EPILOG = "Without a command it serves the Agent Client Protocol on stdin and stdout; that is how an editor starts it."
+
+
+def main(argv: Sequence[str]) -> NoReturn:
+    """Run a sub-command, and end the process.
+
+    :param argv: the arguments behind the program's name.
+    """
+    _open_standard_streams()
+    arguments = parse(argv)
+    from acp_agent.cli.terminal.process import run_command
+
+    run_command(partial(arguments.run, arguments))
+
+
+def _open_standard_streams() -> None:
+    """Open the null device in place of a standard stream that is closed, as by `2>&-`.
+
+    Python has none then, and the next file to be opened would take the descriptor.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+    # A terminal of a smaller alphabet, or a file's name that is no text, is no reason to print nothing at all.
+    cast(TextIOWrapper, sys.stdout).reconfigure(errors="replace")
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Return the options of the sub-command, and as `run` what runs it. Ends the process with a message where the
+    arguments are wrong.
+
+    :param argv: the arguments behind the program's name.
+    """
+    parser = build_parser([word for word in argv if not word.startswith("-")][:1])
+    arguments, rest = parser.parse_known_args(argv)
+    if not rest:
+        return arguments
+    # `recipe show NAME --arg …`: argparse takes no words behind an option where there were none before it.
+    end = rest.index("--") if "--" in rest else len(rest)
+    words = [*rest[:end], *rest[end + 1 :]]
+    shows = arguments.command == "recipe" and arguments.action == "show"
+    if not shows or any(word.startswith("-") for word in rest[:end]):
+        parser.error(f"unrecognized arguments: {' '.join(words)}")
+    arguments.text += words
+    return arguments
+
+
+def build_parser(names: Collection[str] = tuple(_COMMANDS)) -> argparse.ArgumentParser:
+    """Return the parser.
+
+    :param names: the sub-commands whose modules are loaded; the others have no arguments.
+    """
+    parser = argparse.ArgumentParser(
+        prog="acp-agent", description="A coding agent for editors that speak the Agent Client Protocol.", epilog=_EPILOG
+    )
+    parser.add_argument("--version", action="version", version=f"acp-agent {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, (module_name, text) in _COMMANDS.items():
+        command = commands.add_parser(name, help=text)
+        if name in names:
+            module = import_module(f"acp_agent.cli.{module_name}")
+            module.add_arguments(command)
+            command.set_defaults(run=module.run)
+    return parser

@@ -1,0 +1,131 @@
+"""`acp-agent run`: one turn of a session from the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+
+import anyio
+
+from acp_agent.cli.terminal.client import TerminalClient
+from acp_agent.cli.terminal.process import aside
+from acp_agent.cli.terminal.sessions import (
+    REFUSED,
+    OpenedSession,
+    add_options,
+    add_session_choice,
+    context_size,
+    opened_session,
+    set_options,
+)
+from acp_agent.conversation.messages import Text
+from acp_agent.errors import AgentError
+from acp_agent.recipes.arguments import join_arguments, named_values
+from acp_agent.session.actor import Session
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the sub-command."""
+    parser.add_argument(
+        "text",
+        nargs="*",
+        help="what to do; with a recipe, its instructions. Read from stdin where it is `-`, as in "
+        "`git diff | acp-agent run -`",
+    )
+    parser.add_argument(
+        "-r",
+        "--recipe",
+        metavar="NAME",
+        help="run this recipe, as `/NAME` does in an editor (`github/pr` for one in a folder)",
+    )
+    parser.add_argument(
+        "--arg",
+        action="append",
+        default=[],
+        dest="arguments",
+        metavar="NAME=VALUE",
+        help="an argument of the recipe; each may be given once",
+    )
+    add_session_choice(parser, required=False)
+    add_options(parser)
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Prompt a new session, or one that is named or followed.
+
+    :returns: 0; 1 where the turn was not finished.
+    :raises AgentError: the turn failed, or there is nothing to do.
+    """
+    words, name = typed_words(arguments.text), arguments.recipe
+    if name is None and arguments.arguments:
+        raise AgentError("--arg is for a recipe: name that with -r.")
+    if name is None and not words.strip():
+        raise AgentError('Nothing to do: say what, as in `acp-agent run "explain this repository"`.')
+
+    async def prompt(session: Session) -> str:
+        text = words
+        if name is not None:
+            library = await session.offer.library()
+            recipe = library.known.get(name.replace(":", "/"))
+            if recipe is None:
+                raise AgentError(f"There is no recipe {name!r}. The recipes are: {', '.join(library.known)}.")
+            text = f"/{name} {join_arguments(named_values(recipe, arguments.arguments), words)}".rstrip()
+        await set_options(session, model=arguments.model, mode=arguments.mode)
+        return text
+
+    return await run_turn(arguments, prompt)
+
+
+def typed_words(given: Sequence[str]) -> str:
+    """Return what was typed behind the options, or what stdin has in place of `-`.
+
+    :raises AgentError: it is no text.
+    """
+    words = " ".join(given)
+    try:
+        if words == "-":
+            words = sys.stdin.read()
+        words.encode()  # Python hands on bytes that are no UTF-8 as halves of surrogate pairs
+    except UnicodeError as error:
+        raise AgentError("The prompt is not UTF-8 text.") from error
+    return words
+
+
+async def run_turn(arguments: argparse.Namespace, prompt: Callable[[Session], Awaitable[str]]) -> int:
+    """Open the session that was chosen, or a new one, and prompt it.
+
+    :param prompt: prepares the session, and returns what would be typed in an editor.
+    :returns: 0; 1 where the turn was not finished, or did not compact as asked.
+    :raises AgentError: the turn failed.
+    """
+    client = TerminalClient()
+    opened: OpenedSession[TerminalClient] | None = None
+    before: tuple[int, int] | None = None
+    stop = "error"
+    try:
+        async with opened_session(arguments, lambda _: client) as opened:
+            try:
+                text = await prompt(opened.session)
+                before = context_size(opened.session)
+                ticket = opened.session.submit((Text(text),))
+                await ticket.done.wait()
+                stop = ticket.result()
+            except anyio.get_cancelled_exc_class():
+                stop = "cancelled"
+                raise
+    finally:
+        with suppress(OSError):  # the pipe is closed, or the disk full; the session is there all the same
+            client.end()
+        if opened is not None and opened.is_kept and before is not None:
+            _say_what_became(opened.session, before, stop)
+    return 0 if stop == "end_turn" and not client.compaction_failed else 1
+
+
+def _say_what_became(session: Session, before: tuple[int, int], stop: str) -> None:
+    if stop == "refusal":
+        aside(REFUSED)
+    after = context_size(session)
+    change = f"{before[0]} → {after[0]} messages, {before[1]:,} → {after[1]:,} tokens"
+    aside(f"{session.session_id}: {change} ({stop})")

@@ -1,0 +1,148 @@
+"""`acp-agent serve`: the agent for clients that connect over WebSocket, until ctrl-c."""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import stat
+from collections.abc import MutableMapping
+from importlib.util import find_spec
+from pathlib import Path
+
+import anyio
+
+from acp_agent.app import connection, sessions_database, start_home_logging
+from acp_agent.cli.terminal.addresses import Address
+from acp_agent.cli.terminal.process import aside
+from acp_agent.errors import AgentError, install_command
+from acp_agent.jsonrpc.transport import Transport
+from acp_agent.secrets.known import remember_secret
+from acp_agent.server.connection import Connection
+from acp_agent.server.web.listener import WebServer, listening_socket
+from acp_agent.server.web.websocket import PATH, AccessPolicy, Endpoint, parse_origin
+
+VARIABLE = "ACP_AGENT_TOKEN"
+MIN_CHARACTERS = 16
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the sub-command."""
+    parser.add_argument(
+        "--websocket",
+        action="append",
+        default=[],
+        dest="addresses",
+        metavar="HOST:PORT",
+        help="where to listen; may be repeated. Port 0 stands for any that is free. `127.0.0.1:0` where none is given; "
+        "one that is not loopback needs a token",
+    )
+    parser.add_argument(
+        "--token-file",
+        metavar="FILE",
+        help="the token that clients have to send is in this file, or comes over this pipe; it may be in the "
+        "environment as `ACP_AGENT_TOKEN` instead",
+    )
+    parser.add_argument(
+        "--origin",
+        action="append",
+        default=[],
+        dest="origins",
+        metavar="ORIGIN",
+        help="web pages of this origin, as http://localhost:2718, may connect; may be repeated",
+    )
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Serve until this is cancelled.
+
+    :returns: 0.
+    :raises AgentError: it cannot listen there, may not without a token, or the token or an origin is of no use.
+    """
+    env = os.environ
+    token, origins = _read_token(arguments.token_file, env), list(map(parse_origin, arguments.origins))
+    addresses = list(dict.fromkeys(map(Address.read, arguments.addresses or ["127.0.0.1:0"])))
+    exposed = [address.host for address in addresses if not address.is_loopback]
+    if token is None and exposed:
+        raise AgentError(
+            f"{exposed[0]} is not loopback: whoever reaches it could run commands here as you. Set a token, in a "
+            f"file (--token-file FILE) or as {VARIABLE}, or listen on 127.0.0.1 and forward the port with ssh."
+        )
+    if find_spec("websockets") is None:
+        raise AgentError(
+            f"acp-agent serve needs the extra `serve`, which is not installed: {install_command('serve')}."
+        )
+    start_home_logging(env)
+    sockets = [listening_socket(address.host, address.port) for address in addresses]
+    async with sessions_database(env) as database:
+
+        def connect(transport: Transport) -> Connection:
+            return connection(transport, database, env)
+
+        endpoint = Endpoint(AccessPolicy(token, [address.host for address in addresses], origins), connect)
+        server = WebServer(endpoint.app)
+        for address, listening in zip(addresses, sockets, strict=True):
+            aside(f"Serving ACP at ws://{address.authority(listening.getsockname()[1])}{PATH}. Ctrl-c ends it.")
+        if token is None:
+            aside("Without a token, every user of this machine can connect.")
+        try:
+            await server.serve(sockets)
+        finally:
+            with anyio.CancelScope(shield=True):
+                database.begin_shutdown()
+                with anyio.move_on_after(5):
+                    await endpoint.close()
+                if server.started:
+                    await server.shutdown(sockets)
+    return 0
+
+
+def _read_token(file: str | None, env: MutableMapping[str, str]) -> str | None:
+    """Return the token, or None where there is none; mask it from now on in what is logged and recorded, and take the
+    variable out of the environment.
+
+    :param file: holds the token, or is a pipe.
+    :raises AgentError: the file cannot be read, or others can read it as well, or there is no token in it.
+    """
+    given = env.get(VARIABLE)
+    if given is not None:
+        remember_secret(given.strip())
+        _erase_variable()
+        del env[VARIABLE]
+    text, source = (given, VARIABLE) if file is None else (_content(file), file)
+    if text is None:
+        return None
+    token = text.strip()
+    if len(token) < MIN_CHARACTERS or not token.isascii() or not token.isprintable() or " " in token:
+        raise AgentError(
+            f"{source} has no token that can be used: it takes at least {MIN_CHARACTERS} letters, digits and signs "
+            "without spaces, as `openssl rand -hex 32` makes them."
+        )
+    remember_secret(token)
+    return token
+
+
+def _content(file: str) -> str:
+    """Return what a file says; one that others may read or change is refused, as ssh refuses such keys."""
+    try:
+        with Path(file).open("rb") as opened:
+            status = os.fstat(opened.fileno())
+            mode = stat.S_IMODE(status.st_mode)
+            if stat.S_ISREG(status.st_mode) and status.st_uid == os.getuid() and mode & 0o077:
+                raise AgentError(
+                    f"The token in {file} is no secret: other users of this machine may read or change the file (mode "
+                    f"{mode:04o}). Make another token, and the file yours alone: chmod 600 {file}"
+                )
+            return opened.read(4096).decode()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text"
+        raise AgentError(f"The token in {file} cannot be read ({reason}).") from None
+
+
+def _erase_variable() -> None:
+    """Overwrite the variable's text, which `/proc/PID/environ` and `ps` would go on to show to commands."""
+    getenv = ctypes.CDLL(None).getenv
+    getenv.restype = ctypes.c_void_p
+    address: int | None = getenv(VARIABLE.encode())
+    if address:
+        ctypes.memset(address, 0, len(ctypes.string_at(address)))

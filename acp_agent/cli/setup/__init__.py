@@ -1,0 +1,1 @@
+"""`acp-agent setup`: the agent in an editor's settings."""

@@ -1,0 +1,150 @@
+"""Running a sub-command as a process: event loop, error messages, signals, exit status."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from typing import NoReturn, cast
+
+import anyio
+from anyio.abc import TaskStatus
+
+from acp_agent.app import start_home_logging
+from acp_agent.errors import AgentError
+from acp_agent.logfile import log_failure, log_file
+from acp_agent.processes import kill_groups
+
+_PATIENCE_SECONDS = 2.0
+"""How long an interrupted command may take to close before a second signal ends the process."""
+
+_log = logging.getLogger(__name__)
+
+
+def run_command(command: Callable[[], Awaitable[int]]) -> NoReturn:
+    """Run a command, and end the process: with 0, 1 where it failed, or after ctrl-c, `kill` or a closed terminal with
+    128 and the signal's number."""
+    stop = _StopSignal()
+    before = signal.getsignal(signal.SIGINT)  # see `__main__`
+    try:
+        try:
+            status = anyio.run(_until_stopped, command, stop)
+        finally:
+            signal.signal(signal.SIGINT, before)  # the receiver is closed
+        sys.stdout.flush()  # fails here where the disk is full
+        _end(status)
+    except KeyboardInterrupt:
+        pass
+    except Exception as error:
+        _complain(_sentence(error))
+        if stop.received is None:
+            _end(1)
+        # A terminal that was closed takes no last words, and Python would end with a status of its own at that.
+    stop.end()
+
+
+def aside(text: str) -> None:
+    """Print a text on stderr: what a person wants to know around the command's output."""
+    print(text, file=sys.stderr, flush=True)
+
+
+class _StopSignal:
+    """Waits for ctrl-c, `kill` or a closed terminal.
+
+    :ivar received: the first signal that came.
+    """
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+
+    async def cancels(
+        self, scope: anyio.CancelScope, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Cancel a scope once a signal comes. Further ones change nothing, so that all is closed in order; where that
+        takes long, the next one ends the process."""
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
+            task_status.started()
+            first = math.inf
+            async for received in signals:
+                if self.received is None:
+                    self.received, first = received, anyio.current_time()
+                    scope.cancel()
+                elif anyio.current_time() - first > _PATIENCE_SECONDS:
+                    self.end()
+
+    def end(self) -> NoReturn:
+        """End the process as shells expect it of one that was interrupted."""
+        _complain("interrupted.")
+        _end(128 + (self.received or signal.SIGINT))
+
+
+async def _until_stopped(command: Callable[[], Awaitable[int]], stop: _StopSignal) -> int:
+    """Run a command in a scope that a signal cancels, so that the processes of its session end with it.
+
+    After a signal the process ends here: the end of the event loop would wait for what a library left running in it.
+    """
+    status: int | None = None
+    failure: Exception | None = None
+    async with anyio.create_task_group() as tasks:
+        with anyio.CancelScope() as scope:
+            await tasks.start(stop.cancels, scope)
+            try:
+                status = await command()
+            except Exception as error:
+                failure = error  # not through the task group, which would wrap it
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    if status is None or stop.received is not None:
+        stop.end()
+    return status
+
+
+def _end(status: int) -> NoReturn:
+    """End the process without waiting for threads: one may load an SDK, another wait for an answer to be typed."""
+    kill_groups()
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(status)
+
+
+def _sentence(error: Exception) -> str:
+    """Return the message for a failure; "" for none. The traceback of an unexpected one goes to the log file.
+
+    Task groups wrap what ends them; a person wants the sentence inside.
+    """
+    errors = [*_leaves(error)]
+    if foreseen := next((one for one in errors if isinstance(one, AgentError)), None):
+        return str(foreseen)
+    if unforeseen := next((one for one in errors if isinstance(one, Exception) and not isinstance(one, OSError)), None):
+        if log_file() is None:  # most commands have nothing else to log
+            start_home_logging(os.environ)
+        return log_failure(_log, "The command failed inside", unforeseen)
+    # What could not be written goes nowhere, so that ending the process does not fail at it again.
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
+    if any(isinstance(one, BrokenPipeError) for one in errors):
+        return ""  # `acp-agent … | head` has read enough
+    first = cast(OSError, errors[0])
+    return f"{first.filename or 'cannot read or write'}: {first.strerror or first}"
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
+
+
+def _complain(sentence: str) -> None:
+    if sentence:
+        with suppress(OSError):
+            print(f"acp-agent: {sentence}", file=sys.stderr, flush=True)

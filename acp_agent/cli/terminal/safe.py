@@ -1,0 +1,94 @@
+"""Texts of a session on their way to a person: without what a terminal would obey, what would change the direction of
+reading, and what looks like a secret.
+
+What a page needs so that a text cannot become markup is not done here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+from acp_agent.secrets.known import MASK, secrets_of
+from acp_agent.secrets.stream import StreamMask
+from acp_agent.secrets.text import mask
+from acp_agent.tools.text import clean, without_escapes
+
+Safe: TypeAlias = Callable[[str], str]
+
+_C1 = re.compile("[\x80-\x9f]")
+"""Control characters that some terminals obey like an escape sequence."""
+_DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
+"""They show a text in another order than the one it has."""
+
+
+_UNFINISHED = re.compile("\x1b(?:\\[[0-9;?]*[ -/]*|\\][^\x07\x1b]{0,200}\x1b?)?\\Z")
+"""An escape sequence that may go on."""
+_CUT = "…"
+"""Stands where a title was cut."""
+_SHORTEST_BEGINNING = 4
+"""Characters of a secret that are more than chance before a mark like that."""
+
+
+def safe_for(env: Mapping[str, str]) -> Safe:
+    """Return what makes texts safe to be shown.
+
+    :param env: environment variables; values of those that look like secrets are masked.
+    """
+    secrets = secrets_of(env)
+
+    def safe(text: str) -> str:
+        return _whole_values_only(mask(_plain(text), secrets), secrets)
+
+    return safe
+
+
+class SafeStream:
+    """The same for a text that comes in pieces, and is no title: what is shown of it, put together, is what is shown of
+    the whole. What a secret or an escape sequence may go on from is held back until it is known.
+
+    :param env: as `safe_for` takes it.
+    """
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._mask = StreamMask(secrets_of(env))
+        self._escape = ""
+
+    def feed(self, piece: str) -> str:
+        """Take the next piece.
+
+        :returns: what can be shown now.
+        """
+        text = self._escape + piece
+        unfinished = _UNFINISHED.search(text)
+        end = unfinished.start() if unfinished else len(text)
+        self._escape = text[end:]
+        return self._mask.feed(_plain(text[:end]))
+
+    def flush(self) -> str:
+        """End the text; the next may begin.
+
+        :returns: what was held back.
+        """
+        escape, self._escape = self._escape, ""
+        return self._mask.feed(_plain(escape)) + self._mask.flush()
+
+
+def _plain(text: str) -> str:
+    plain = _C1.sub("\ufffd", clean(without_escapes(text)))
+    return _DIRECTIONS.sub(lambda found: f"[U+{ord(found[0]):04X}]", plain)
+
+
+def _whole_values_only(text: str, secrets: Sequence[str]) -> str:
+    """Return a text in which titles were cut, without the beginnings of secrets in which that was."""
+    *cut, rest = text.split(_CUT)
+    return _CUT.join([*(_without_beginning(part, secrets) for part in cut), rest])
+
+
+def _without_beginning(text: str, secrets: Sequence[str]) -> str:
+    for secret in secrets:
+        for length in range(min(len(secret), len(text)), _SHORTEST_BEGINNING - 1, -1):
+            if text.endswith(secret[:length]):
+                return text[:-length] + MASK
+    return text

@@ -1,0 +1,185 @@
+"""The session that a command is about: chosen by its id or as the newest of this directory, opened, or made."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import anyio
+
+from acp_agent.app import build_services, open_database, start_home_logging
+from acp_agent.cli.terminal.client import LocalClient
+from acp_agent.compaction.estimate import used_tokens
+from acp_agent.conversation.events import UserPrompted
+from acp_agent.errors import AgentError, SessionNotFoundError
+from acp_agent.session.actor import Session
+from acp_agent.session.manager import SessionManager
+from acp_agent.session.project.settings import MODE, MODEL
+from acp_agent.storage.store import SessionRecord, SessionStore
+
+REFUSED = (
+    "The model refused to answer. The prompt and what followed it were left out of the conversation, and stay in the "
+    "session's history."
+)
+_PAGE = 500
+
+
+def add_session_choice(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    """Add `--follow` and `--conversation-id`."""
+    group = parser.add_mutually_exclusive_group(required=required)
+    group.add_argument("--follow", action="store_true", help="the newest session of this directory")
+    group.add_argument(
+        "-c",
+        "--conversation-id",
+        metavar="ID",
+        dest="session_id",
+        help="the session with this id, in the directory that it belongs to",
+    )
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add `--model` and `--mode`."""
+    parser.add_argument("--model", metavar="PROVIDER/MODEL", help="the session's model from now on")
+    parser.add_argument(
+        "--mode", metavar="MODE", help="the session's mode from now on: `ask`, `accept-edits`, `plan` or `full-access`"
+    )
+
+
+async def chosen_session(store: SessionStore, name: str | None) -> SessionRecord:
+    """Return the session that was named.
+
+    :param name: an id or its beginning; None for the newest session of the current directory.
+    :raises AgentError: there is none, or more than one.
+    """
+    if name is None:
+        cwd = current_directory()
+        page = await store.list(cwd=cwd, limit=1, not_begun=())
+        if not page.sessions:
+            raise AgentError(f"There is no session of {cwd}. `acp-agent sessions` lists all of them.")
+        return page.sessions[0]
+    try:
+        return await store.record(name)
+    except SessionNotFoundError:
+        return await store.record(matching(name, await session_ids(store)))
+
+
+async def session_ids(store: SessionStore) -> list[str]:
+    """Return the ids of all sessions, newest first."""
+    ids: list[str] = []
+    cursor: str | None = None
+    while True:
+        page = await store.list(cursor=cursor, limit=_PAGE)
+        ids += [record.session_id for record in page.sessions]
+        cursor = page.next_cursor
+        if cursor is None:
+            return ids
+
+
+def matching(name: str, ids: Sequence[str], *, or_file: bool = False) -> str:
+    """Return the one id that is this name, or begins so.
+
+    :param or_file: whether a file might have been named as well.
+    :raises AgentError: there is none, or more than one.
+    """
+    fitting = [name] if name in ids else [each for each in ids if each.startswith(name)]
+    if not fitting:
+        what = "neither a file nor a session" if or_file else "no session"
+        raise AgentError(f"{name!r} is {what}. `acp-agent sessions` lists the sessions.")
+    if len(fitting) > 1:
+        raise AgentError(f"{name!r} is the beginning of {len(fitting)} sessions' ids: write more of it.")
+    return fitting[0]
+
+
+def current_directory() -> str:
+    """Return the directory that a command was called in.
+
+    :raises AgentError: it does not exist any more.
+    """
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError as error:
+        raise AgentError("The current directory does not exist any more; change to another one.") from error
+
+
+C = TypeVar("C", bound=LocalClient)
+
+
+@dataclass(slots=True)
+class OpenedSession(Generic[C]):
+    """A session that a command has opened, or made.
+
+    :ivar is_new: it was made.
+    :ivar is_kept: it was there before, or is worth keeping; known once it is closed.
+    """
+
+    manager: SessionManager
+    session: Session
+    client: C
+    is_new: bool
+    is_kept: bool = True
+
+
+@asynccontextmanager
+async def opened_session(
+    arguments: argparse.Namespace, client_in: Callable[[Path], C]
+) -> AsyncGenerator[OpenedSession[C]]:
+    """Open the session that was chosen, or make one in the current directory; close it with the block.
+
+    A new one in which no model was asked, and nothing was done without one, is deleted.
+
+    :param client_in: makes the client for a session in a directory.
+    """
+    env = os.environ
+    start_home_logging(env)
+    store = await open_database(env)
+    try:
+        async with anyio.create_task_group() as tasks:
+            named = arguments.follow or arguments.session_id
+            record = await chosen_session(store, arguments.session_id) if named else None
+            cwd, more = (record.cwd, record.additional_directories) if record else (current_directory(), ())
+            client = client_in(Path(cwd))
+            manager = SessionManager(build_services(store, env), tasks)
+            if record is None:
+                session = await manager.new(cwd, more, lambda _: client)
+            else:
+                session = await manager.open(record.session_id, cwd, more, lambda _: client)
+            opened = OpenedSession(manager, session, client, is_new=record is None)
+            try:
+                yield opened
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await manager.close(session.session_id)  # shows what is left of an answer
+                    if opened.is_new and not await _was_used(session, done=client.done):
+                        opened.is_kept = False
+                        await manager.delete(session.session_id)
+            tasks.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await store.aclose()
+
+
+async def set_options(session: Session, *, model: str | None, mode: str | None) -> None:
+    """Set the options that were given.
+
+    :raises InvalidParamsError: an option has no such value.
+    """
+    for option, value in ((MODEL, model), (MODE, mode)):
+        if value:
+            await session.set_option(option, value)
+
+
+async def _was_used(session: Session, *, done: bool) -> bool:
+    """Return whether a model was asked, by the log, since a refusal takes a prompt out of the context."""
+    prompts = [logged.event async for logged in session.state.log.events() if isinstance(logged.event, UserPrompted)]
+    return any(prompt.sent != () for prompt in prompts) or bool(prompts and done)
+
+
+def context_size(session: Session) -> tuple[int, int]:
+    """Return how many messages and tokens the context has."""
+    context = session.state.context
+    return len(context.messages), context.baseline or used_tokens(context, 0)

@@ -1,0 +1,91 @@
+"""`acp-agent trust`: allow a project's hooks and recipes to run, take that back, and show what is allowed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from acp_agent.app import project_places
+from acp_agent.config import Settings, home_dir, load_settings
+from acp_agent.config.trust import ProjectCode, TrustStore, read_project_code
+from acp_agent.errors import AgentError
+from acp_agent.llm.registry import BUILT_IN_PROVIDERS
+from acp_agent.session.project.trust import MAX_LENGTH, lines_of
+from acp_agent.tools.text import one_line
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Allow a folder, or do what an option says instead.
+
+    :returns: 0.
+    :raises AgentError: the folder is none or has more files than can be read, there was nothing to revoke, or the store
+        cannot be read.
+    """
+    store = TrustStore(home_dir(os.environ))
+    if arguments.list:
+        _list(store)
+    elif arguments.revoke is not None:
+        _revoke(store, arguments.revoke)
+    else:
+        _trust(store, arguments.path or ".")
+    return 0
+
+
+def code_of(settings: Settings, folder: Path) -> tuple[ProjectCode, ...]:
+    """Return what a session in this folder would have to be allowed.
+
+    :param folder: absolute path of an existing directory.
+    """
+    commands = [command for command in settings.hooks if command.origin == "project"]
+    places = project_places(os.environ, settings, folder)
+    codes = (read_project_code(place, commands if place == settings.project else ()) for place in places)
+    return tuple(code for code in codes if not code.is_empty)
+
+
+def _trust(store: TrustStore, path: str) -> None:
+    folder = Path(path).resolve()
+    if not folder.is_dir():
+        raise AgentError(f"{folder} is not a directory. Name the project's folder.")
+    codes = code_of(load_settings(os.environ, folder, providers=BUILT_IN_PROVIDERS), folder)
+    for code in codes:
+        if code.problem:
+            raise AgentError(f"{code.place} is not trusted: {code.problem}.")
+    if not codes:
+        print(f"{folder} brings no hooks and no recipes.")
+        return
+    store.trust(codes)
+    for code in codes:
+        print(f"Trusted until something in it changes: {one_line(str(code.place), MAX_LENGTH)}")
+        for line in lines_of(code):
+            print(f"  {line}")
+
+
+def _list(store: TrustStore) -> None:
+    trusted = store.read()
+    for folder, each in trusted.items():
+        print(f"{folder}  {each.since}")
+    if not trusted:
+        print("No project's hooks and recipes are trusted.")
+
+
+def _revoke(store: TrustStore, path: str) -> None:
+    folder = Path(path).resolve()
+    try:
+        settings = load_settings(os.environ, folder, providers=BUILT_IN_PROVIDERS)
+        places = project_places(os.environ, settings, folder)
+    except AgentError:
+        places = ()  # what is wrong with a project's files is no reason to trust it
+    revoked = store.revoke(folder, places)
+    for place in revoked:
+        print(f"Not trusted any more: {place}")
+    if not revoked:
+        raise AgentError(f"Nothing of {folder} was trusted. `acp-agent trust --list` shows what is.")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the sub-command."""
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("path", nargs="?", metavar="PATH", help="the project's folder (this directory)")
+    what.add_argument("--list", action="store_true", help="show what is allowed")
+    what.add_argument("--revoke", metavar="PATH", help="allow nothing of this project any more")

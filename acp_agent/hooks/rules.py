@@ -1,0 +1,349 @@
+"""Rules: hooks that are written down as YAML, when they fire and what should happen then."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias, TypeVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, WithJsonSchema
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError
+
+from acp_agent.config.document import Document, DocumentError, dotted, parse_mappings, read_text, validate
+from acp_agent.config.hook_events import OBSERVED, OF_CALLS, EventName, OnError, events_named
+from acp_agent.config.settings import Mode
+from acp_agent.conversation.events import CompactionTrigger
+from acp_agent.errors import HookError, located
+from acp_agent.hooks.contract import Found, Hook, Origin, Services
+from acp_agent.hooks.events import (
+    AfterToolCall,
+    BeforeCompaction,
+    BeforeToolCall,
+    HookEvent,
+    SessionStart,
+    UserMessageSend,
+)
+from acp_agent.hooks.outcomes import (
+    NOTHING,
+    POSSIBLE,
+    Action,
+    Compact,
+    Continue,
+    Decision,
+    Outcome,
+    Summarize,
+    Verdict,
+)
+from acp_agent.patterns import PatternError, compile_wildcards
+
+Call: TypeAlias = BeforeToolCall | AfterToolCall
+T = TypeVar("T")
+
+RULE_POSSIBLE: dict[str, tuple[EventName, ...]] = {
+    "compact": POSSIBLE["action: compact"],
+    "summary": POSSIBLE["action: summary"],
+    "continue": POSSIBLE["action: continue"],
+    "block": POSSIBLE["decision: block"],
+    "allow": POSSIBLE["decision: ask"],
+    "ask": POSSIBLE["decision: ask"],
+    "context": POSSIBLE["context"],
+    "notice": tuple(name for name in POSSIBLE["systemMessage"] if name not in OBSERVED),
+    "stop": POSSIBLE["continue: false"],
+}
+"""The events at which a rule can do what."""
+_KNOWN_AT: dict[str, EventName] = {
+    "source": "session_start",
+    "reason": "before_compaction",
+    "prompt": "user_message_send",
+}
+"""Conditions that say something at one event alone."""
+_CALLED: frozenset[EventName] = frozenset({"after_tool_call"})
+_COMMAND = re.compile(r"""(?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^;&|\n()'"\\])+""", re.DOTALL)
+"""One of the commands of a line, which the shell would cut outside of quotes."""
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+# --- what a file says ---
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+def _share(value: object) -> object:
+    number = re.fullmatch(r"(\d{1,3}(?:\.\d+)?) ?%", value) if isinstance(value, str) else None
+    share = float(number[1]) / 100 if number else value
+    if isinstance(share, int | float) and share is not True and 0 < share <= 1:
+        return float(share)
+    raise PydanticCustomError("share", "should be a share of the window, such as 70% or 0.7")
+
+
+def _seconds(value: object) -> object:
+    said = re.fullmatch(r"(\d{1,9}(?:\.\d+)?) ?([smhd])", value) if isinstance(value, str) else None
+    if said is None:
+        raise PydanticCustomError("time", "should be a time, such as 30s, 10m, 2h or 1d")
+    return float(said[1]) * _UNITS[said[2]]
+
+
+def _action(value: object) -> object:
+    return {"action": value} if isinstance(value, str) else value
+
+
+class _OrOne:
+    """Adds to the JSON Schema of a list the single value that `_listed` takes as well."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        several = handler(schema)
+        return {"anyOf": [several["items"], several]}
+
+
+def _wildcard(value: str) -> str:
+    try:
+        compile_wildcards([value])
+    except PatternError as error:
+        raise PydanticCustomError("wildcard", "{why}", {"why": str(error)}) from error
+    return value
+
+
+Word = Annotated[str, Field(min_length=1)]
+Wildcard = Annotated[Word, AfterValidator(_wildcard)]
+Listed = Annotated[list[T], BeforeValidator(_listed), Field(min_length=1), _OrOne()]
+Usage = Annotated[
+    float | None,
+    BeforeValidator(_share),
+    WithJsonSchema({"type": ["number", "string"], "title": "`70%` or `0.7`"}),
+]
+Since = Annotated[
+    float | None,
+    BeforeValidator(_seconds),
+    WithJsonSchema({"type": "string", "title": "a time: `30s`, `10m`, `2h`, `1d`"}),
+]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class When(_Section):
+    """`when`: conditions which must all hold; one that is absent always does."""
+
+    usage: Usage = Field(default=None, description="when the context takes up this share of the model's window")
+    tool: Listed[Word] | None = Field(default=None, description='for a call of this tool: `shell`, `"mcp_*"`')
+    path: Listed[Wildcard] | None = Field(default=None, description="for a call about this file or folder")
+    command: Listed[Word] | None = Field(default=None, description="for a shell call that runs this: `git commit*`")
+    mode: Listed[Mode] | None = Field(default=None, description="in this permission mode")
+    since: Since = Field(default=None, description="when the rule has not fired for so long, or has not fired at all")
+    prompt: Listed[Annotated[Word, AfterValidator(str.lower)]] | None = Field(
+        default=None,
+        description='at `user_message_send`, for such a message: `"*deploy*"`; capitals do not count',
+    )
+    source: Listed[Literal["new", "load", "resume", "compact"]] | None = Field(
+        default=None, description="at `session_start`: how the session begins"
+    )
+    reason: Listed[CompactionTrigger] | None = Field(default=None, description="at `before_compaction`: why it is due")
+
+    @property
+    def about_calls(self) -> bool:
+        """Return whether any of them is one on a call."""
+        return bool(self.tool or self.path or self.command)
+
+    def hold(self, event: HookEvent, *, called: bool, idle: float | None) -> bool:
+        """Return whether all of them do.
+
+        :param called: whether a call that they are about has succeeded since the rule fired last.
+        :param idle: seconds since the rule fired last; None where it has not fired.
+        """
+        return (
+            (self.usage is None or event.at.usage.share >= self.usage)
+            and (not self.mode or event.at.mode in self.mode)
+            and (self.since is None or idle is None or idle >= self.since)
+            and (not self.source or (isinstance(event, SessionStart) and event.source in self.source))
+            and (not self.reason or (isinstance(event, BeforeCompaction) and event.reason in self.reason))
+            and (not self.prompt or (isinstance(event, UserMessageSend) and _fits(event.prompt.lower(), self.prompt)))
+            and (not self.about_calls or (self.fit(event) if isinstance(event, Call) else called))
+        )
+
+    def fit(self, call: Call) -> bool:
+        """Return whether those on calls hold for this one."""
+        line = str(call.input.get("command") or "") if call.tool == "shell" else ""
+        return (
+            (not self.tool or _fits(call.tool, self.tool))
+            and (not self.path or _paths_fit(call, self.path))
+            and (not self.command or any(_fits(part, self.command) for part in (line, *_COMMAND.findall(line))))
+        )
+
+
+def _fits(text: str, globs: Sequence[str]) -> bool:
+    return any(fnmatchcase(text.strip(), glob.strip()) for glob in globs)
+
+
+def _paths_fit(call: Call, wildcards: Sequence[str]) -> bool:
+    """Return whether a path of a call matches, relative to the session's folder, as written or with links followed."""
+    pattern, cwd = compile_wildcards(wildcards), call.at.cwd
+    written = [(path, cwd) for path in call.paths]
+    real = [(os.path.realpath(path), os.path.realpath(folder)) for path, folder in written]
+    names = ("" if path == folder else path.removeprefix(folder.rstrip("/") + "/") for path, folder in written + real)
+    return any(pattern.search(name.lstrip("/")) for name in names)
+
+
+class Then(_Section):
+    """`then`: what should happen."""
+
+    action: Literal["compact", "summary", "continue"] | None = Field(
+        default=None,
+        description="`compact`: the conversation is compacted, as by `/compact`, at the end of a turn or amid one "
+        "before the next request. `summary`: a summary is written and shown; the conversation stays as it is. "
+        "`continue`: the agent goes on, with `messages`",
+    )
+    messages: Listed[Word] | None = Field(default=None, description="what it goes on with, as if you had said it")
+    block: Word | None = Field(
+        default=None,
+        description="it does not happen, for this reason; at the end of a turn the agent goes on, told the reason; "
+        "behind a call the reason stands with the result",
+    )
+    allow: str | None = Field(default=None, description="the call runs, and you are not asked")
+    ask: str | None = Field(default=None, description="you are asked, also where the mode would not")
+    context: Word | None = Field(default=None, description="the model reads this as well")
+    notice: Word | None = Field(default=None, description="you are told this")
+    stop: Word | None = Field(default=None, description="the turn ends, for this reason")
+
+
+Done = Annotated[Then, BeforeValidator(_action, json_schema_input_type=Literal["compact", "summary"] | Then)]
+
+
+class Rule(_Section):
+    """A whole rule."""
+
+    on: Listed[str] = Field(description="an event or a list of them; Claude Code's names too (`Stop`, `PreToolUse`)")
+    when: When = Field(
+        default=When(),
+        description="[conditions](#conditions), which must all hold; without any the rule fires at each of its events",
+    )
+    then: Done = Field(description="[what should happen](#what-should-happen)")
+    on_error: OnError = Field(default="ask", description="what it means when the rule [fails](hooks.md#failures)")
+
+
+# --- from a file to hooks ---
+
+
+def load(path: Path, origin: Origin) -> Found:
+    """Read a file with a rule, or with a list of them.
+
+    :returns: the rules, and an error with file, line and key for each that is wrong.
+    """
+    hooks: list[Hook] = []
+    errors: list[DocumentError] = []
+    try:
+        text = read_text(path)
+        if text is None:
+            raise DocumentError("does not exist")
+        documents = parse_mappings(text, words=("on",))
+    except DocumentError as error:
+        documents, errors = [], [error]
+    for number, (line, document) in enumerate(documents, start=1):
+        name = path.stem if len(documents) == 1 else f"{path.stem} {number}"
+        try:
+            rule, on_error = read_rule(document)
+        except DocumentError as error:
+            errors.append(error)
+        else:
+            hooks.append(Hook(name, origin, f"{path}:{line}", rule.events, rule.run, on_error=on_error, file=path))
+    located_errors = (located(each.message, source=str(path), line=each.line, key=each.key) for each in errors)
+    return Found(tuple(hooks), tuple(map(HookError, located_errors)))
+
+
+def read_rule(document: Document) -> tuple[BoundRule, OnError]:
+    """Return a rule, and what its failure means.
+
+    :raises DocumentError: it is wrong; with line and key.
+    """
+    rule = validate(Rule, document)
+    return BoundRule(_events(rule, document), rule.when, _outcome(rule.then, document)), rule.on_error
+
+
+def _events(rule: Rule, document: Document) -> frozenset[EventName]:
+    """Return the events of a rule.
+
+    :raises DocumentError: there is no such event, or what the rule says of it is not possible there.
+    """
+    events, unknown = events_named(rule.on)
+    if unknown:
+        raise _wrong(unknown[0], document, "on")
+    for name in events & OBSERVED:
+        raise _wrong(f"at {name} it is done, and nothing that a rule could do is possible", document, "on")
+    for key in sorted(rule.when.model_fields_set & _KNOWN_AT.keys()):
+        _check(events, (_KNOWN_AT[key],), "is known only at", document, "when", key)
+    for key in Then.model_fields:
+        if getattr(rule.then, key) is not None and key != "messages":
+            word, place = (str(rule.then.action), ("then",)) if key == "action" else (key, ("then", key))
+            _check(events, RULE_POSSIBLE[word], f"{word} is possible only at", document, *place)
+    return events
+
+
+def _check(
+    events: Collection[EventName], possible: Sequence[EventName], words: str, document: Document, *place: str
+) -> None:
+    for event in sorted({*events} - {*possible}):
+        raise _wrong(f"{words} {', '.join(possible)}; this rule is asked at {event}", document, *place)
+
+
+def _outcome(then: Then, document: Document) -> Outcome:
+    verdicts: dict[Verdict, str | None] = {"block": then.block, "allow": then.allow, "ask": then.ask}
+    decisions = [Decision(verdict, reason) for verdict, reason in verdicts.items() if reason is not None]
+    if len(decisions) > 1:
+        raise _wrong("has more than one of block, allow and ask; keep one", document, "then")
+    if (then.action == "continue") != (then.messages is not None):
+        raise _wrong("action: continue and messages need each other", document, "then")
+    actions: dict[str | None, Action] = {"compact": Compact(), "summary": Summarize()}
+    outcome = Outcome(
+        decision=decisions[0] if decisions else None,
+        context=() if then.context is None else (then.context,),
+        action=Continue(tuple(then.messages)) if then.messages else actions.get(then.action),
+        stop=then.stop,
+        notices=() if then.notice is None else (then.notice,),
+    )
+    if outcome == NOTHING:
+        raise _wrong(f"says nothing to do; possible are {', '.join(RULE_POSSIBLE)}", document, "then")
+    return outcome
+
+
+def _wrong(message: str, document: Document, *place: str) -> DocumentError:
+    return DocumentError(message, document.lines.get(place) or document.lines.get(place[:1]), dotted(place))
+
+
+@dataclass(slots=True, eq=False)
+class BoundRule:
+    """A rule in a session, with what it remembers of it.
+
+    :ivar clock: seconds that never go back.
+    :ivar called: whether a call that the rule is about has succeeded since it fired last.
+    """
+
+    on: frozenset[EventName]
+    when: When
+    outcome: Outcome
+    clock: Callable[[], float] = time.monotonic
+    fired_at: float | None = None
+    called: bool = False
+
+    @property
+    def events(self) -> frozenset[EventName]:
+        """Return the events at which it may fire, and those of the calls that it has to know of for that."""
+        return self.on | _CALLED if self.when.about_calls and not self.on <= OF_CALLS else self.on
+
+    async def run(self, event: HookEvent, services: Services) -> Outcome:
+        """Return what it wants, where it fires; otherwise remember a call that it is about."""
+        now = self.clock()
+        idle = None if self.fired_at is None else now - self.fired_at
+        if event.name in self.on and self.when.hold(event, called=self.called, idle=idle):
+            self.fired_at, self.called = now, False
+            return self.outcome
+        if isinstance(event, AfterToolCall) and not event.is_error and self.when.about_calls:
+            self.called = self.called or self.when.fit(event)
+        return NOTHING

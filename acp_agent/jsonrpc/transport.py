@@ -1,0 +1,190 @@
+"""Lines over a stream: the `Transport` protocol, and lines over file descriptors.
+
+Nothing here sets O_NONBLOCK. The flag belongs to the open file description, which the parent, a shell around us or a
+terminal may share, and would outlive us there. Instead: sockets are written with MSG_DONTWAIT; pipes only when poll
+says there is room, and then at most PIPE_BUF bytes, which POSIX promises to take without blocking; everything else
+(regular files, terminals) in a worker thread. Pipes, sockets and terminals are read when they are readable, other
+files in a worker thread; a thread that hangs in read(2) would keep the process alive until the editor closes the pipe.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import stat
+from collections import deque
+from typing import Protocol
+
+import anyio
+import anyio.to_thread
+
+from acp_agent.jsonrpc.messages import InvalidMessageError
+
+MAX_LINE_BYTES = 64 * 1024 * 1024
+_CHUNK_BYTES = 64 * 1024
+
+
+class LineTooLongError(InvalidMessageError):
+    """A line was longer than allowed; it is discarded up to its end and reading can go on."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"A line is longer than {limit} bytes and was discarded. Send less in one message.")
+
+
+class Transport(Protocol):
+    """A two-way stream of lines. One task reads, one task writes."""
+
+    async def read_line(self) -> bytes | None:
+        """Return the next line without its `\\n`, or None at the end of the stream.
+
+        :raises LineTooLongError: in the place of a line beyond the limit; reading can go on.
+        """
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """Write all of `data`, which is one or more whole lines. A call that is cancelled may have written a part.
+
+        :raises OSError, anyio.BrokenResourceError: when the other end no longer reads.
+        :raises anyio.ClosedResourceError: after `aclose`.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close both directions."""
+        ...
+
+
+class LineBuffer:
+    """Cuts a stream of bytes into lines.
+
+    :param limit: the longest line that is kept, in bytes, without its `\\n`.
+    """
+
+    def __init__(self, limit: int = MAX_LINE_BYTES) -> None:
+        self._limit = limit
+        self._lines: deque[bytes | None] = deque()  # None: here stood a line that was too long
+        self._partial: list[bytes] = []
+        self._partial_size = 0
+        self._discarding = False
+
+    def feed(self, chunk: bytes) -> None:
+        """Add what was read."""
+        first, *others = chunk.split(b"\n")
+        self._extend(first)
+        for part in others:
+            self._end_line()
+            self._extend(part)
+
+    def feed_eof(self) -> None:
+        """End the stream: what is left over counts as a line, though its `\\n` never came."""
+        if self._partial:
+            self._end_line()
+
+    def pop(self) -> bytes | None:
+        """Return the next complete line without its `\\n`, or None when there is none yet.
+
+        :raises LineTooLongError: once, in the place of each line beyond the limit.
+        """
+        if not self._lines:
+            return None
+        line = self._lines.popleft()
+        if line is None:
+            raise LineTooLongError(self._limit)
+        return line
+
+    def _extend(self, part: bytes) -> None:
+        if self._discarding or not part:
+            return
+        self._partial_size += len(part)
+        if self._partial_size > self._limit:
+            self._discarding = True
+            self._partial.clear()
+            self._lines.append(None)  # at once: its end may never come
+        else:
+            self._partial.append(part)
+
+    def _end_line(self) -> None:
+        if not self._discarding:
+            self._lines.append(b"".join(self._partial))
+        self._discarding = False
+        self._partial.clear()
+        self._partial_size = 0
+
+
+class StdioTransport:
+    """Lines over a pair of file descriptors, which it owns from now on.
+
+    :param read_fd: pipe, socket, terminal or file to read from.
+    :param write_fd: pipe, socket, terminal or file to write to.
+    :param initial: bytes that were already read from `read_fd`.
+    :param max_line: longest line accepted, in bytes.
+    """
+
+    def __init__(self, read_fd: int, write_fd: int, *, initial: bytes = b"", max_line: int = MAX_LINE_BYTES) -> None:
+        self._read_fd = read_fd
+        self._write_fd = write_fd
+        self._lines = LineBuffer(max_line)
+        self._lines.feed(initial)
+        self._ended = False
+        self._closed = False
+        mode = os.fstat(read_fd).st_mode
+        # kqueue accepts a regular file and then never reports its end, so that asking the poller is not enough.
+        self._polls_input = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(read_fd)
+        mode = os.fstat(write_fd).st_mode
+        self._socket = socket.socket(fileno=write_fd) if stat.S_ISSOCK(mode) else None
+        self._room = select.poll() if stat.S_ISFIFO(mode) else None
+        if self._room is not None:
+            self._room.register(write_fd, select.POLLOUT)
+
+    async def read_line(self) -> bytes | None:
+        while (line := self._lines.pop()) is None:
+            if self._ended:
+                return None
+            try:
+                if self._polls_input:
+                    await anyio.wait_readable(self._read_fd)
+                    chunk = os.read(self._read_fd, _CHUNK_BYTES)
+                else:
+                    chunk = await anyio.to_thread.run_sync(os.read, self._read_fd, _CHUNK_BYTES, abandon_on_cancel=True)
+            except BlockingIOError:  # a spurious wake-up, while another process has set O_NONBLOCK
+                continue
+            except (OSError, anyio.ClosedResourceError):  # a reset socket, a terminal that hung up, our own aclose
+                chunk = b""
+            self._lines.feed(chunk)
+            if not chunk:
+                self._ended = True
+                self._lines.feed_eof()
+        return line
+
+    async def write(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            if self._closed:
+                raise anyio.ClosedResourceError
+            if self._room is not None and self._room.poll(0):
+                written = os.write(self._write_fd, rest[: select.PIPE_BUF])
+            elif self._room is not None:
+                await anyio.wait_writable(self._write_fd)
+                continue
+            elif self._socket is not None:
+                try:
+                    written = self._socket.send(rest, socket.MSG_DONTWAIT)
+                except BlockingIOError:
+                    await anyio.wait_writable(self._socket)
+                    continue
+            else:
+                written = await anyio.to_thread.run_sync(os.write, self._write_fd, rest)
+            rest = rest[written:]
+
+    async def aclose(self) -> None:
+        if self._closed:
+            return
+        self._closed = self._ended = True
+        for fd in (self._read_fd, self._write_fd):
+            anyio.notify_closing(fd)
+        os.close(self._read_fd)
+        if self._socket is not None:
+            self._socket.close()
+        else:
+            os.close(self._write_fd)

@@ -1,0 +1,312 @@
+"""`Connection`: one provider's SDK, made when it is first needed, and its exceptions as `CallFailed`.
+
+The only importer of the anthropic and openai SDKs. They do HTTP, headers, proxies and errors; their own retries are
+off. A request's body is sent as plain JSON through the SDK's `post`, since its typed methods copy it field by field,
+which holds the event loop for 90 ms with 119,000 tokens. Both SDKs come from the same generator and stand on httpx2, so
+that one class serves both.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import math
+import os
+import ssl
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
+
+import anyio
+from anyio import to_thread
+
+from acp_agent.conversation.messages import JsonObject
+from acp_agent.conversation.strict_json import parse_object
+from acp_agent.errors import ConfigError
+from acp_agent.llm.adapters.adapter import Call
+from acp_agent.llm.adapters.stream import Decoder
+from acp_agent.llm.errors import CallFailed, FailureKind, logged, read_error
+from acp_agent.llm.parts import ArgumentsTooLongError
+from acp_agent.llm.places import Endpoint
+from acp_agent.llm.provider import TextDelta, ThinkingDelta
+
+if TYPE_CHECKING:
+    import httpx2
+    from anthropic import AsyncAnthropic
+    from openai import AsyncOpenAI
+
+READ_TIMEOUT = 600.0
+"""Seconds that a provider may be silent, also before its answer begins.
+
+Models that think send nothing for minutes, local servers send no header before they have read the prompt, and hosted
+ones may take as long for a large prompt that is in no cache: no shorter limit tells them from a server that hangs.
+"""
+CONNECT_TIMEOUT = 4.0
+"""Seconds for the TCP connection, and again for TLS; twice as many until a connection stands, with a proxy's answer."""
+_DRAIN_SECONDS = 0.2
+_NO_KEY = "no-key-needed"
+_NETWORK_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+
+_log = logging.getLogger(__name__)
+
+
+class Connection:
+    """A provider's SDK.
+
+    :param sdk: which one.
+    """
+
+    def __init__(self, endpoint: Endpoint, sdk: Literal["anthropic", "openai"]) -> None:
+        self._endpoint = endpoint
+        self._sdk = sdk
+        self._client: AsyncAnthropic | AsyncOpenAI | None = None
+        self._making = anyio.Lock()
+
+    async def prewarm(self) -> None:
+        """Check the key and import what the SDK stands on, in a worker thread, but not yet the SDK, which takes more
+        memory than all else of the agent.
+
+        :raises ModelAuthError: there is no key, or it cannot be sent.
+        """
+        self._endpoint.check_key()
+        await to_thread.run_sync(_import_http, abandon_on_cancel=True)
+
+    async def read(self, call: Call) -> AsyncGenerator[TextDelta | ThinkingDelta, None]:
+        """Send a call, feed its answer to `call.fold` and yield what can be shown, to the end of the answer or until a
+        call's arguments are too long, which ends it.
+
+        :raises CallFailed: whatever went wrong, also where the stream or `[DONE]` came without the event that
+            completes the answer.
+        :raises ModelAuthError: there is no key, or it cannot be sent.
+        :raises ConfigError: a variable of the network is wrong.
+        """
+        client = await self._ready()
+        import httpx2
+
+        fold, decoder = call.fold, Decoder()
+        headers: Mapping[str, str] = {}
+        options: Any = {"headers": dict(call.headers)}
+        try:
+            # For this type the SDK returns the response as it came.
+            response = await client.post(
+                call.path, cast_to=httpx2.Response, body=call.body, options=options, stream=True
+            )
+            async with aclosing(response):
+                headers, body = response.headers, response.aiter_bytes()
+                async for chunk in body:
+                    for event in decoder.feed(chunk):
+                        for delta in fold.feed(event):
+                            yield delta
+                    if decoder.done or (fold.complete and not fold.ends_with_done):
+                        await _drain(body)
+                        break
+                else:
+                    for event in decoder.end():
+                        for delta in fold.feed(event) if not (call.streams and decoder.other) else ():
+                            yield delta
+        except ArgumentsTooLongError:
+            return
+        except CallFailed as failure:
+            failure.headers = failure.headers or headers
+            raise
+        except Exception as error:
+            failure = _failure_of(error)
+            if not fold.complete:
+                failure.headers = failure.headers or headers
+                raise failure from error
+        if decoder.other and (call.streams or not fold.complete):
+            raise CallFailed("no-stream", decoder.other, headers=headers)
+        if not fold.complete:
+            raise CallFailed("dropped", "it ended before the answer did", headers=headers)
+
+    async def ask(self, path: str, limit: float, call: Call | None = None) -> JsonObject:
+        """Put a small question to the provider, such as for its models, and return the answer.
+
+        :param limit: seconds.
+        :param call: what is posted there; without it, the path is read.
+        :raises CallFailed: no answer came in time, or an error.
+        :raises ModelAuthError: there is no key, or it cannot be sent.
+        :raises ConfigError: a variable of the network is wrong.
+        """
+        client = await self._ready()
+        import httpx2
+
+        failure = CallFailed("silent", f"no answer within {limit:g} seconds")
+        with anyio.move_on_after(limit):
+            try:
+                options: Any = {"timeout": limit, "follow_redirects": False}
+                if call is None:
+                    answer = await client.get(path, cast_to=httpx2.Response, options=options)
+                else:
+                    options["headers"] = dict(call.headers)
+                    answer = await client.post(path, cast_to=httpx2.Response, options=options, body=call.body)
+                if (found := parse_object(answer.content)) is not None:
+                    return found
+                failure = CallFailed("no-stream", answer.text)
+            except Exception as error:
+                failure = _failure_of(error)
+        said = logged(failure, self._endpoint.secrets)
+        _log.info("a question to %s was not answered: %s", self._endpoint.host, said)
+        raise failure
+
+    async def aclose(self) -> None:
+        """Close the connections; another request makes new ones."""
+        if self._client is not None:
+            client, self._client = self._client, None
+            await client.close()
+
+    async def _ready(self) -> AsyncAnthropic | AsyncOpenAI:
+        self._endpoint.check_key()
+        async with self._making:
+            if self._client is None:
+                self._client = await to_thread.run_sync(self._make, abandon_on_cancel=True)
+        return self._client
+
+    def _make(self) -> AsyncAnthropic | AsyncOpenAI:
+        """Make the SDK's client, without collecting garbage while the SDK is imported.
+
+        An SDK is a hundred thousand objects that stay. To look through them again and again is a fifth of its import,
+        and one look through all of them, in some later turn, stops the turn for 0.1 s: so they are frozen as well.
+        """
+        is_new = self._sdk not in sys.modules
+        gc.disable()
+        try:
+            return self._anthropic() if self._sdk == "anthropic" else self._openai()
+        finally:
+            if is_new:
+                gc.freeze()
+            gc.enable()
+
+    def _anthropic(self) -> AsyncAnthropic:
+        import anthropic
+
+        key, token, headers = self._endpoint.key, self._endpoint.token, self._endpoint.headers
+        client = anthropic.AsyncAnthropic(
+            api_key=None if token else key or _NO_KEY,
+            auth_token=token,
+            base_url=self._endpoint.base_url,
+            default_headers=headers,
+            max_retries=0,
+            http_client=_http_client(anthropic.DefaultAsyncHttpxClient),
+        )
+        if not (key or token) and any(name.lower() == "x-api-key" for name in headers):
+            client.api_key = None  # the header is the key
+        return client
+
+    def _openai(self) -> AsyncOpenAI:
+        import openai
+
+        client = openai.AsyncOpenAI(
+            api_key=self._endpoint.key or _NO_KEY,
+            base_url=self._endpoint.base_url,
+            default_headers=self._endpoint.headers,
+            max_retries=0,
+            http_client=_http_client(openai.DefaultAsyncHttpxClient),
+        )
+        if self._endpoint.name != "openai" or not self._endpoint.required:
+            # The SDK took these from OpenAI's variables; they are for OpenAI alone.
+            client.organization = client.project = None
+        return client
+
+
+def _failure_of(error: Exception) -> CallFailed:
+    """Return an SDK's or httpx2's exception as ours; raise any other, which is a mistake in our own code."""
+    import httpx2
+
+    status: object = getattr(error, "status_code", None)
+    if isinstance(status, int):
+        response: object = getattr(error, "response", None)
+        assert isinstance(response, httpx2.Response)
+        try:
+            # The SDKs give on a part of the body, and only of the shapes that they know.
+            message, code = read_error(response.text)
+        except httpx2.StreamError:  # it was not read
+            message = code = ""
+        return CallFailed("status", message, status=status, code=code, headers=response.headers)
+    # Most of httpx2's are transport errors; a body that cannot be decoded and a loop of redirects are not.
+    causes = list(_causes(error))
+    cause = next((each for each in causes if isinstance(each, httpx2.RequestError | httpx2.StreamError)), None)
+    if cause is None:
+        raise error
+    kinds: dict[type[BaseException], FailureKind] = {
+        ssl.SSLCertVerificationError: "untrusted",
+        httpx2.ConnectError: "connect",
+        httpx2.ConnectTimeout: "connect",
+        httpx2.ProxyError: "connect",
+        httpx2.UnsupportedProtocol: "connect",
+        httpx2.TooManyRedirects: "connect",
+        httpx2.LocalProtocolError: "unsendable",
+        httpx2.ReadTimeout: "silent",
+    }
+    kind: FailureKind = "dropped"
+    for type_, known in kinds.items():
+        if any(isinstance(each, type_) for each in causes):
+            kind = known
+            break
+    return CallFailed(kind, str(cause) or type(cause).__name__)
+
+
+def _causes(error: BaseException | None) -> list[BaseException]:
+    """Return an exception and those below it."""
+    return [] if error is None else [error, *_causes(error.__cause__ or error.__context__)]
+
+
+def _http_client(default: type[httpx2.AsyncClient]) -> httpx2.AsyncClient:
+    """Return an SDK's HTTP client with our limits.
+
+    :param default: the SDK's class.
+    :raises ConfigError: the environment names proxies or certificates that cannot be used.
+    """
+    import httpx2
+
+    class Client(default):
+        async def send(self, request: httpx2.Request, **more: Any) -> httpx2.Response:
+            # httpx2 waits for a proxy's answer to CONNECT as long as for a model's.
+            scope = anyio.CancelScope()
+
+            async def trace(step: str, about: dict[str, Any]) -> None:
+                if step.endswith(".connect_tcp.started"):
+                    scope.deadline = anyio.current_time() + 2 * CONNECT_TIMEOUT
+                elif step.endswith(".send_request_headers.started") and about["request"].method != b"CONNECT":
+                    scope.deadline = math.inf
+
+            request.extensions = {**request.extensions, "trace": trace}
+            with scope:
+                return await super().send(request, **more)
+            raise httpx2.ConnectTimeout(f"no connection within {2 * CONNECT_TIMEOUT:g} seconds", request=request)
+
+    try:
+        verify = _certificates(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+        return Client(verify=verify, timeout=httpx2.Timeout(READ_TIMEOUT, connect=CONNECT_TIMEOUT))
+    except (OSError, ValueError, ImportError, httpx2.InvalidURL) as error:
+        # Without their values, as a password may stand in them.
+        named = [each for name in _NETWORK_VARIABLES for each in (name, name.lower()) if os.environ.get(each)]
+        raise ConfigError(
+            "cannot be used; name a readable file of certificates in PEM form, write a proxy as http://host:port (one"
+            " for SOCKS needs the Python package socksio next to acp-agent), or unset the variable",
+            source=", ".join(named) or "the system's proxy",
+        ) from error
+
+
+@cache
+def _certificates(_file: str | None, _folder: str | None) -> ssl.SSLContext:
+    """Return the trusted authorities, read once for all clients, which takes 40 ms and 2 MiB.
+
+    :param _file: the variable `SSL_CERT_FILE`, and `_folder` the variable `SSL_CERT_DIR`, which httpx2 reads itself.
+    """
+    import httpx2
+
+    return httpx2.create_ssl_context()
+
+
+async def _drain(body: AsyncIterator[bytes]) -> None:
+    """Read what is left, so that the connection can be used again."""
+    with anyio.move_on_after(_DRAIN_SECONDS):
+        async for _ in body:
+            pass
+
+
+def _import_http() -> None:
+    import httpx2  # pyright: ignore[reportUnusedImport]  # noqa: F401

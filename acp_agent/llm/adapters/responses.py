@@ -1,0 +1,267 @@
+"""OpenAI's Responses API: our request to theirs, their stream to our events.
+
+Nothing is stored at the provider: the whole conversation is sent each time, with the encrypted reasoning items that the
+same provider made. Source: the types of the openai SDK 3.54, and its guide on compaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    AssistantPart,
+    CompactedBlock,
+    Image,
+    JsonObject,
+    JsonValue,
+    Message,
+    StopReason,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+    UserMessage,
+)
+from acp_agent.conversation.strict_json import get_int, get_object, get_objects, get_text
+from acp_agent.llm.adapters.adapter import NOTHING, Adapter, Call, Fold, Omissions, wire_name, without_block
+from acp_agent.llm.errors import stream_error
+from acp_agent.llm.parts import PartialArguments, arguments_text, image_url, tool_call, user_parts
+from acp_agent.llm.profiles import ModelProfile
+from acp_agent.llm.provider import Answered, ModelRequest, TextDelta, ThinkingDelta
+
+_MAX_CACHE_KEY = 64
+_ITEMS = "items"
+_REASONING_REFUSED = (
+    "invalid_encrypted_content",
+    "encrypted content",
+    "encrypted_content",
+    "reasoning' item",
+    "reasoning item",
+)
+
+
+class ResponsesAdapter(Adapter):
+    """The Responses API. It does not say how large a model's window is."""
+
+    refusals = (
+        ("summaries", ("reasoning summar", "reasoning.summar", "reasoning_summar")),
+        ("compaction", ("compaction", "cmp_")),
+        ("thinking", _REASONING_REFUSED),
+        ("compaction", _REASONING_REFUSED),
+    )
+    native_key = _ITEMS
+    keeps_user_messages = True
+
+    def call(self, request: ModelRequest, profile: ModelProfile, without: Omissions = NOTHING) -> Call:
+        return Call("/responses", {**self.body(request, profile, without), "stream": True}, _ResponsesFold(self.name))
+
+    def compaction(self, request: ModelRequest, profile: ModelProfile, without: Omissions, instructions: str) -> Call:
+        body = self.body(request, profile, without)  # `instructions` in it is the system prompt
+        kept = {key: body[key] for key in ("model", "input", "instructions", "prompt_cache_key") if key in body}
+        return Call("/responses/compact", kept, _ResponsesFold(self.name), streams=False)
+
+    def counting(self, request: ModelRequest, profile: ModelProfile, without: Omissions = NOTHING) -> Call:
+        body = self.body(request, profile, without)
+        kept = {key: body[key] for key in ("model", "input", "instructions", "tools", "reasoning") if key in body}
+        return Call("/responses/input_tokens", kept, _ResponsesFold(self.name), streams=False)
+
+    def body(self, request: ModelRequest, profile: ModelProfile, without: Omissions = NOTHING) -> JsonObject:
+        """Return the body of `POST /v1/responses`, without `stream`."""
+        kept = self.name if "thinking" not in without else None
+        items = wire_messages(request.messages, kept, images=profile.images, compacted=self.compacted(request, without))
+        body: JsonObject = {
+            "model": request.model,
+            "input": list[JsonValue](items),
+            "max_output_tokens": request.max_output_tokens,
+            "store": False,
+        }
+        if request.system.strip():
+            body["instructions"] = request.system
+        if request.tools:
+            body["tools"] = [
+                {
+                    "type": "function",
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": tool.input_schema,
+                    "strict": False,
+                }
+                for tool in request.tools
+            ]
+        if request.conversation_id:
+            body["prompt_cache_key"] = request.conversation_id[:_MAX_CACHE_KEY]
+        if profile.thinking == "effort":
+            body["include"] = ["reasoning.encrypted_content"]
+            reasoning: JsonObject = {"summary": "auto"} if "summaries" not in without else {}
+            if level := request.thought_level:
+                reasoning["effort"] = profile.least_effort if level == "off" else level
+            if reasoning:
+                body["reasoning"] = reasoning
+        return body
+
+
+def wire_messages(
+    messages: Iterable[Message],
+    thinking_of: str | None,
+    *,
+    images: bool = True,
+    compacted: CompactedBlock | None = None,
+) -> list[JsonObject]:
+    """Return messages as input items.
+
+    :param thinking_of: the provider whose reasoning is sent; None sends none.
+    :param compacted: a block in the API's own form; it goes first.
+    """
+    items: list[JsonObject] = [] if compacted is None else get_objects(compacted.data, _ITEMS)
+    for message in messages:
+        match message:
+            case UserMessage():
+                if (kept := without_block(message, compacted)) is not None:
+                    content: list[JsonValue] = [_content(part) for part in user_parts(kept, images=images)]
+                    items.append({"role": "user", "content": content})
+            case ToolResult():
+                items.append(_output(message, images=images))
+            case AssistantMessage():
+                items += _answer_items(message, thinking_of)
+    return items
+
+
+def _content(part: Text | Image) -> JsonValue:
+    if isinstance(part, Text):
+        return {"type": "input_text", "text": part.text}
+    return {"type": "input_image", "image_url": image_url(part), "detail": "auto"}
+
+
+def _output(result: ToolResult, *, images: bool) -> JsonObject:
+    parts = user_parts(result.parts, images=images)
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    output: JsonValue = "\n".join(texts) if len(texts) == len(parts) else [_content(part) for part in parts]
+    return {"type": "function_call_output", "call_id": result.call_id, "output": output}
+
+
+def _answer_items(message: AssistantMessage, thinking_of: str | None) -> list[JsonObject]:
+    items: list[JsonObject] = []
+    for part in message.parts:
+        match part:
+            case Text():
+                if part.text.strip():
+                    items.append({"role": "assistant", "content": part.text})
+            case ToolCall():
+                call: JsonObject = {"call_id": part.id, "name": wire_name(part.name), "arguments": arguments_text(part)}
+                items.append({"type": "function_call", **call})
+            case Thinking():
+                if part.provider == thinking_of and part.data.get("type") == "reasoning":
+                    items.append(dict(part.data))
+    # A reasoning item that nothing follows is refused.
+    while items and items[-1].get("type") == "reasoning":
+        items.pop()
+    return items
+
+
+# Their stream in ours ------------------------------------------------------------------------------------------------
+
+
+class _ResponsesFold(Fold):
+    """Folds the events of one stream, or the answer to a compaction."""
+
+    def __init__(self, provider: str) -> None:
+        self._provider = provider
+        self._items: dict[int, JsonObject] = {}
+        self._arguments: dict[int, PartialArguments] = {}
+        self._final: JsonObject = {}
+
+    def feed(self, event: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
+        match event.get("type"):
+            case "response.output_text.delta" | "response.refusal.delta":
+                if text := get_text(event, "delta"):
+                    return (TextDelta(text),)
+            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
+                if text := get_text(event, "delta"):
+                    return (ThinkingDelta(text),)
+            case "response.reasoning_summary_part.added":
+                if get_int(event, "summary_index") > 0:
+                    return (ThinkingDelta("\n\n"),)
+            case "response.output_item.added":
+                self._items[get_int(event, "output_index")] = get_object(event, "item")
+            case "response.function_call_arguments.delta":
+                arguments = self._arguments.setdefault(get_int(event, "output_index"), PartialArguments())
+                arguments.add(get_text(event, "delta"))
+            case "response.output_item.done":
+                index = get_int(event, "output_index")
+                self._items[index] = get_object(event, "item")
+                self._arguments.pop(index, None)
+            case "response.completed" | "response.incomplete":
+                self._final = get_object(event, "response")
+                self.complete = True
+            case "response.failed":
+                raise stream_error(get_object(event, "response"))
+            case "error":
+                raise stream_error(event)
+            case None if "output" in event:  # no event, but the answer to a compaction
+                self._final = event
+                self.complete = True
+            case _:
+                pass
+        return ()
+
+    def answer(self) -> Answered:
+        for index, arguments in self._arguments.items():  # broken off in the arguments of a call
+            self._items[index] = {**self._items.get(index, {}), "arguments": arguments.text}
+        items = [self._items[index] for index in sorted(self._items)] or get_objects(self._final, "output")
+        parts: list[AssistantPart] = []
+        refused = False
+        for item in items:
+            match item.get("type"):
+                case "message":
+                    for content in get_objects(item, "content"):
+                        kind: Literal["text", "refusal"] = "refusal" if content.get("type") == "refusal" else "text"
+                        refused = refused or kind == "refusal"
+                        if text := get_text(content, kind):
+                            parts.append(Text(text))
+                case "reasoning":
+                    parts.append(self._thinking(item))
+                case "function_call":
+                    name, arguments = get_text(item, "name"), get_text(item, "arguments")
+                    parts.append(tool_call(get_text(item, "call_id"), name, arguments))
+                case _:
+                    pass
+        return Answered(tuple(parts), self._stop_reason(parts, refused=refused), _usage(self._final), self._compacted())
+
+    def _compacted(self) -> CompactedBlock | None:
+        # All items are to be sent back as they stand, the user's messages among them. The summary is encrypted, so that
+        # the block has no text.
+        items = get_objects(self._final, "output")
+        if not any(item.get("type") == "compaction" and get_text(item, "encrypted_content") for item in items):
+            return None
+        return CompactedBlock(self._provider, {_ITEMS: list[JsonValue](items)}, "")
+
+    def _thinking(self, item: JsonObject) -> Thinking:
+        texts = get_objects(item, "summary") or get_objects(item, "content")
+        text = "\n\n".join(get_text(piece, "text") for piece in texts)
+        # Without the encrypted form the provider could not find the item again, as nothing is stored there.
+        kept: JsonObject = {key: value for key, value in item.items() if key != "status" and value is not None}
+        return Thinking(text, self._provider, kept if "encrypted_content" in kept else {})
+
+    def _stop_reason(self, parts: list[AssistantPart], *, refused: bool) -> StopReason:
+        why = get_text(get_object(self._final, "incomplete_details"), "reason")
+        if refused or why == "content_filter":
+            return "refusal"
+        if why == "max_output_tokens":
+            return "max_tokens"
+        return "tool_use" if any(isinstance(part, ToolCall) for part in parts) else "end_turn"
+
+
+def _usage(response: JsonObject) -> Usage:
+    """Return the tokens that a response took."""
+    usage = get_object(response, "usage")
+    details = get_object(usage, "input_tokens_details")
+    read, written = get_int(details, "cached_tokens"), get_int(details, "cache_write_tokens")
+    return Usage(
+        input_tokens=max(0, get_int(usage, "input_tokens") - read - written),
+        output_tokens=get_int(usage, "output_tokens"),
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+    )

@@ -1,0 +1,213 @@
+"""`ModelClient`: a provider that is called over the network.
+
+The way of a request: `stream` lets the adapter encode it and sends the call over the connection, which folds the events
+of the answer. A failure is retried, without the part of the request that the API refused, or raised as an error for the
+user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import replace
+
+import anyio
+
+from acp_agent.conversation.strict_json import get_int
+from acp_agent.errors import ConfigError, ContextOverflowError, ModelAuthError, ModelRequestError
+from acp_agent.llm.adapters.adapter import NOTHING, Adapter, Call, Omissions
+from acp_agent.llm.adapters.anthropic import AnthropicAdapter
+from acp_agent.llm.adapters.chat import ChatAdapter
+from acp_agent.llm.adapters.connection import Connection
+from acp_agent.llm.adapters.responses import ResponsesAdapter
+from acp_agent.llm.errors import CallFailed, error_of, is_lasting, verdict
+from acp_agent.llm.local import LOCAL, LocalWindows
+from acp_agent.llm.parts import estimated_usage
+from acp_agent.llm.places import Endpoint
+from acp_agent.llm.profiles import ModelProfile
+from acp_agent.llm.provider import Answered, Compacted, ModelEvent, ModelRequest, Retrying
+from acp_agent.llm.retry import DEFAULT_POLICY, Retries, RetryPolicy
+
+_QUESTION_SECONDS = 10.0
+_KEY_SECONDS = 15.0
+
+
+class ModelClient:
+    """A provider; see `Provider`.
+
+    :param adapter: makes the calls of its API.
+    :param profile_of: what is known of a model, by its id.
+    :param policy: how failures are retried.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        adapter: Adapter,
+        profile_of: Callable[[str], ModelProfile],
+        policy: RetryPolicy = DEFAULT_POLICY,
+    ) -> None:
+        self.name = endpoint.name
+        self._endpoint = endpoint
+        self._adapter = adapter
+        self._profile_of = profile_of
+        self._policy = policy
+        self._connection = Connection(endpoint, adapter.sdk)
+        self._windows: dict[str, int | None] = {}
+        question = LOCAL.get(endpoint.name)
+        self._local = LocalWindows(question, endpoint.base_url) if question and endpoint.base_url else None
+        self._without: dict[tuple[str, str], Omissions] = {}
+
+    async def prewarm(self) -> None:
+        """Import what the SDK stands on, in a worker thread.
+
+        :raises ModelAuthError: there is no key, or it cannot be sent.
+        """
+        await self._connection.prewarm()
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """See `Provider.stream`."""
+        return self._stream(request, self._adapter.call)
+
+    async def _stream(
+        self, request: ModelRequest, make: Callable[[ModelRequest, ModelProfile, Omissions], Call]
+    ) -> AsyncGenerator[ModelEvent, None]:
+        profile, without = self._profile_of(request.model), self._left_out(request)
+        retries = Retries(self._endpoint, self._policy)
+        while True:
+            call = make(request, profile, without)
+            shown = False
+            try:
+                async with aclosing(self._connection.read(call)) as deltas:
+                    async for delta in deltas:
+                        shown = True
+                        yield delta
+                break
+            except CallFailed as failure:
+                part = self._adapter.refused(failure, request, without) if failure.status == 400 and not shown else None
+                if part is None:
+                    again = retries.after(failure, shown=shown)
+                else:
+                    without = without.union((part,))
+                    if request.conversation_id:
+                        self._without[request.conversation_id, request.model] = without
+                    again = Retrying(f"{self.name}: it refused a part of the request", 0.0, 1, answered=True)
+            yield again
+            await anyio.sleep(again.delay)
+        retries.answered()
+        if self._local is not None:
+            await self._local.learn(request.model, answered=True)
+        answer = call.fold.answer()
+        usage = profile.priced(answer.usage) if answer.usage.total_tokens else estimated_usage(request, answer)
+        yield replace(answer, usage=usage)
+
+    def _left_out(self, request: ModelRequest) -> Omissions:
+        return self._without.get((request.conversation_id, request.model), NOTHING)
+
+    def context_window(self, model: str) -> int | None:
+        """See `Provider.context_window`."""
+        return self._windows.get(model) if self._local is None else self._local.get(model)
+
+    async def learn_window(self, model: str) -> None:
+        """See `Provider.learn_window`.
+
+        A local server is asked each time, since it may have reloaded the model. For others, a missing answer is cached,
+        but not a failed request.
+        """
+        path = self._adapter.window_path(model)
+        if self._local is not None:
+            await self._local.learn(model)
+        elif path is not None and model not in self._windows:
+            try:
+                answer = await self._connection.ask(path, _QUESTION_SECONDS)
+                self._windows[model] = self._adapter.window(answer, model)
+            except (ConfigError, ModelAuthError):
+                pass  # the next request to the model says why
+            except CallFailed as failure:
+                if is_lasting(failure):
+                    self._windows[model] = None
+
+    async def count_tokens(self, request: ModelRequest) -> int | None:
+        """See `Provider.count_tokens`."""
+        call = self._adapter.counting(request, self._profile_of(request.model), self._left_out(request))
+        if call is None:
+            return None
+        try:
+            answer = await self._connection.ask(call.path, _QUESTION_SECONDS, call)
+        except (CallFailed, ConfigError, ModelAuthError):
+            return None
+        return get_int(answer, "input_tokens") if "input_tokens" in answer else None
+
+    async def takes_key(self) -> bool:
+        """Ask for something that needs a key and costs nothing.
+
+        :returns: False where the server has no such thing, so that the key could not be tried.
+        :raises ModelAuthError: the key is refused, or no header can carry it.
+        :raises ModelError: no answer came that tells.
+        :raises ConfigError: a variable of the network is wrong.
+        """
+        try:
+            await self._connection.ask(self._adapter.models_path, _KEY_SECONDS)
+        except CallFailed as failure:
+            if failure.status in (404, 405):
+                return False
+            if failure.status != 429 or verdict(failure) != "again":  # a limit is for those who are known
+                raise error_of(failure, self._endpoint) from failure
+        return True
+
+    async def aclose(self) -> None:
+        """See `Provider.aclose`."""
+        await self._connection.aclose()
+
+
+class NativeClient(ModelClient):
+    """A provider that compacts conversations itself; see `NativeCompaction`."""
+
+    @property
+    def keeps_user_messages(self) -> bool:
+        """See `NativeCompaction.keeps_user_messages`."""
+        return self._adapter.keeps_user_messages
+
+    async def compact(
+        self, request: ModelRequest, instructions: str, again: Callable[[], None] = lambda: None
+    ) -> Compacted:
+        """See `NativeCompaction.compact`."""
+
+        def make(request: ModelRequest, profile: ModelProfile, without: Omissions) -> Call:
+            return self._adapter.compaction(request, profile, without, instructions)
+
+        answered: Answered | None = None
+        async with aclosing(self._stream(request, make)) as events:
+            async for event in events:
+                if isinstance(event, Retrying):
+                    again()
+                elif isinstance(event, Answered):
+                    answered = event
+        assert answered is not None  # the last event of every stream that does not raise
+        if answered.compacted is not None:
+            return Compacted(answered.compacted, answered.usage)
+        if answered.stop_reason == "context_overflow":
+            raise ContextOverflowError(
+                f"{self.name} cannot compact the conversation: it leaves no room for the prompt for the summary."
+                " Have it summarised in pieces, or start a new session."
+            )
+        raise ModelRequestError(
+            f"{self.name} ({self._endpoint.host}) made no summary of the conversation (it stopped with"
+            f" {answered.stop_reason!r}). Compact with another strategy, or with another model."
+        )
+
+
+def make_client(
+    endpoint: Endpoint, profile_of: Callable[[str], ModelProfile], policy: RetryPolicy = DEFAULT_POLICY
+) -> ModelClient:
+    """Return the client of a provider that is asked over the network.
+
+    :raises ConfigError: something is missing in the configuration.
+    """
+    if endpoint.kind == "anthropic":
+        return NativeClient(endpoint, AnthropicAdapter(endpoint), profile_of, policy)
+    if endpoint.kind == "openai-responses":
+        return NativeClient(endpoint, ResponsesAdapter(endpoint.name), profile_of, policy)
+    if endpoint.base_url is None:
+        raise ConfigError("needs `base_url: URL`", key=f"providers.{endpoint.name}")
+    return ModelClient(endpoint, ChatAdapter(endpoint), profile_of, policy)

@@ -1,0 +1,314 @@
+"""Why a model call failed: reading the provider's error, deciding whether to retry, and the message for the user.
+
+`overflow` has the messages for requests that are too large. Pure: no SDK, no HTTP client, no clock.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from acp_agent.conversation.messages import JsonObject, JsonValue
+from acp_agent.conversation.strict_json import get_object, get_objects, get_text
+from acp_agent.errors import (
+    ContextOverflowError,
+    ImageRefusedError,
+    ModelAuthError,
+    ModelError,
+    ModelRequestError,
+    ModelStreamError,
+    ModelUnavailableError,
+    OverflowLimit,
+)
+from acp_agent.llm.overflow import exceeds_minute, limit_in, maximum_in, prompt_in
+from acp_agent.llm.places import Endpoint
+from acp_agent.secrets.text import mask
+
+FailureKind: TypeAlias = Literal[
+    "status", "stream", "no-stream", "dropped", "connect", "untrusted", "silent", "unsendable"
+]
+"""`status`: an HTTP error. `stream`: an error event in a stream. `no-stream`: a good status, but another kind of body.
+`dropped`: the connection or the stream ended too early. `connect`: no connection was made. `untrusted`: the server's
+certificate was refused. `silent`: nothing came for longer than the read time-out. `unsendable`: what was to be sent is
+no HTTP."""
+
+Verdict: TypeAlias = Literal["auth", "overflow", "refused", "unreachable", "again"]
+
+
+class CallFailed(Exception):  # noqa: N818 - not for users: `error_of` makes an error of it
+    """One attempt failed.
+
+    :param message: what the provider or the network said.
+    :param status: HTTP status, or the one that an error event stands for; None where there is none.
+    :param code: the provider's own word for it.
+    :param headers: of the answer.
+    """
+
+    def __init__(
+        self,
+        kind: FailureKind,
+        message: str,
+        *,
+        status: int | None = None,
+        code: str = "",
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.kind: FailureKind = kind
+        self.message = message
+        self.status = status
+        self.code = code
+        self.headers: Mapping[str, str] = headers or {}
+        super().__init__(message)
+
+
+# What the provider said -----------------------------------------------------------------------------------------------
+
+_LONGEST_BODY = 20_000
+_TEXTS = ("message", "msg", "detail", "error_description", "error")
+_NESTED = ("error", "detail", "message", "errors")
+
+
+def read_error(body: str) -> tuple[str, str]:
+    """Return message and code in the body of an error, whichever of the servers' shapes it has.
+
+    They are OpenAI's and Anthropic's `{"error": {...}}`, Gemini's list of these, LM Studio's, Ollama's and xAI's
+    `{"error": "..."}`, FastAPI's `{"detail": ...}`, vLLM's `{"message": ...}`, OpenRouter's `metadata.raw` with another
+    server's error, and pages. A body of an unknown shape is its own message.
+    """
+    text = body.strip()[:_LONGEST_BODY]
+    try:
+        message, code = _said(json.loads(body))
+    except (ValueError, RecursionError):
+        title = text.partition("<title>")[2].partition("</title>")[0].strip() if text.startswith("<") else ""
+        return title or text, ""
+    return (message or text)[:_LONGEST_BODY], code
+
+
+def _said(value: JsonValue) -> tuple[str, str]:
+    match value:
+        case str():
+            return value.strip(), ""
+        case list():
+            found = [_said(item) for item in value]
+            messages = dict.fromkeys(message for message, _ in found if message)
+            return "; ".join(messages), next((code for _, code in found if code), "")
+        case dict():
+            for inner in (value.get(key) for key in _NESTED):
+                if isinstance(inner, dict | list) and (found := _said(inner))[0]:
+                    return found[0], found[1] or _code(value)
+            message = next((text for key in _TEXTS if (text := get_text(value, key).strip())), "")
+            if raw := get_text(get_object(value, "metadata"), "raw"):
+                message = f"{message}: {read_error(raw)[0]}" if message else read_error(raw)[0]
+            return message, _code(value)
+        case _:
+            return "", ""
+
+
+def _code(error: JsonObject) -> str:
+    reasons = (get_text(detail, "reason") for detail in get_objects(error, "details"))  # Google's ErrorInfo
+    words = (get_text(error, "code"), *reasons, get_text(error, "type"), get_text(error, "status"))
+    return next((word for word in words if word), "")
+
+
+def stream_error(event: JsonObject) -> CallFailed:
+    """Return the failure in an error object of a stream: `{"error": {...}}`, or the fields themselves."""
+    error = get_object(event, "error") or event
+    words = [str(error.get("code") or ""), get_text(error, "type")]
+    word = next((word for word in words if word), "")
+    statuses = (int(word) if word.isdecimal() else _STATUS_OF_CODE.get(word) for word in words)
+    status = next((status for status in statuses if status), 400 if "image" in word else None)
+    message = get_text(error, "message") or get_text(event, "error") or word
+    return CallFailed("stream", message, status=status, code=word)
+
+
+_CODES: dict[int, tuple[str, ...]] = {
+    400: (
+        *("invalid_prompt", "data_residency_mismatch", "bio_policy", "cyber_policy", "misalignment_policy_violation"),
+        *("content_policy_violation", "invalid_request_error"),
+    ),
+    401: ("authentication_error", "invalid_api_key"),
+    402: ("billing_error", "insufficient_quota"),
+    403: ("permission_error",),
+    404: ("not_found_error", "model_not_found"),
+    413: ("request_too_large",),
+    429: ("rate_limit_error", "rate_limit_exceeded"),
+    529: ("overloaded_error", "overloaded", "server_is_overloaded", "slow_down"),
+}
+_STATUS_OF_CODE = {code: status for status, codes in _CODES.items() for code in codes}
+"""What the word in an error event would have been as an HTTP status; any other is an error that passes."""
+
+
+# What follows from it -------------------------------------------------------------------------------------------------
+
+_TOKEN_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "model_max_prompt_tokens_exceeded"})
+_KEY_CODES = frozenset({"invalid_api_key", "authentication_error", "API_KEY_INVALID", "UNAUTHENTICATED"})
+_KEY_REFUSED = (
+    *("api key not valid", "api key expired", "incorrect api key", "invalid api key", "missing api key"),
+    *("no api key provided", "missing or invalid authorization header"),
+)
+_OF_IMAGE = ("image", "multimodal", "multi-modal")
+_IMAGE_STATUSES = (400, 404, 415, 422)
+"""404: of a router that has no server that takes images for the model (OpenRouter)."""
+
+
+def verdict(failure: CallFailed) -> Verdict:
+    """Return how to proceed after a failure."""
+    if failure.kind == "connect":
+        return "unreachable"
+    if failure.kind == "dropped":
+        return "again"
+    if failure.kind in ("untrusted", "silent", "unsendable", "no-stream"):
+        return "refused"
+    if _overflow_limit(failure) is not None:
+        return "overflow"
+    if _refuses_key(failure):
+        return "auth"
+    if failure.code in ("insufficient_quota", "billing_error") or exceeds_minute(failure.message):
+        return "refused"
+    status = failure.status
+    return "again" if status is None or status in (408, 409, 429) or status >= 500 else "refused"
+
+
+def _refuses_key(failure: CallFailed) -> bool:
+    """Return whether the key was refused; Gemini and xAI do that with status 400.
+
+    There the code tells, or how the message begins: further in, it may quote what was prompted.
+    """
+    if failure.status != 400:
+        return failure.status in (401, 403)
+    return failure.code in _KEY_CODES or failure.message.lower().startswith(_KEY_REFUSED)
+
+
+def is_lasting(failure: CallFailed) -> bool:
+    """Return whether the same question would be refused again, as by a gateway without that path."""
+    return failure.kind == "status" and verdict(failure) == "refused"
+
+
+def _overflow_limit(failure: CallFailed) -> OverflowLimit | None:
+    """Return what the request had too much of; None where the failure is another one."""
+    if failure.kind not in ("status", "stream"):
+        return None
+    if failure.code in _TOKEN_CODES:
+        return "tokens"
+    if failure.status not in (400, 413, 422, 500, None) or exceeds_minute(failure.message):
+        return None
+    if limit := limit_in(failure.message):
+        return limit
+    return "bytes" if failure.status == 413 or failure.code == "request_too_large" else None
+
+
+# What the user and the log are told -----------------------------------------------------------------------------------
+
+_REASONS: dict[str, str] = {
+    "connect": "it cannot be reached",
+    "dropped": "the connection was lost",
+    "untrusted": "its certificate is not trusted",
+    "silent": "it fell silent",
+}
+_NETWORK = frozenset(_REASONS)
+_LONGEST_DETAIL = 600
+_TOO_MUCH: dict[OverflowLimit, str] = {
+    "tokens": "is larger than the model's context window",
+    "images": "holds more or larger images than one request may",
+    "bytes": "holds more data than one request may, most of it likely images",
+}
+
+
+_SENTENCES: dict[str, str] = {
+    "connect": (
+        "{who} cannot be reached. Check the network, the proxy settings and the provider's base URL, and that the"
+        " server is running."
+    ),
+    "untrusted": (
+        "{who} cannot be reached: its certificate is not trusted. If it is one of your own, or a proxy's that stands"
+        " between, set SSL_CERT_FILE to a PEM file of the certificates to trust, and start the agent again."
+    ),
+    "silent": "{who} accepted the request and then sent nothing. Prompt again, or choose another model.",
+    "unsendable": "The request to {who} cannot be sent: check {hint} and the provider's headers for odd characters.",
+    "no-stream": (
+        "{who} answered, but not with the stream of events that it was asked for. Check the provider's kind and base"
+        " URL, and whether a proxy or a login page answers in its place."
+    ),
+}
+
+
+def reason(failure: CallFailed) -> str:
+    """Return the failure in a few words, for "trying again because …"."""
+    if failure.kind in _REASONS:
+        return _REASONS[failure.kind]
+    if failure.status == 429:
+        return "the rate limit is reached"
+    if failure.status in (503, 529):
+        return "it is overloaded"
+    return f"it answered with status {failure.status}" if failure.status else "it reported an error"
+
+
+def logged(failure: CallFailed, secrets: tuple[str, ...]) -> str:
+    """Return the failure in a line for the log.
+
+    What the provider said is left out, since it may quote the prompt; what the network said is not.
+
+    :param secrets: texts that must not be in it.
+    """
+    identifier = failure.headers.get("request-id") or failure.headers.get("x-request-id")
+    words = [
+        failure.kind if failure.status is None else f"{failure.kind} {failure.status}",
+        f"code {failure.code[:128]}" if failure.code else "",
+        f"request {identifier[:128]}" if identifier else "",
+        failure.message if failure.kind in _NETWORK else "",
+    ]
+    return " ".join(mask(", ".join(word for word in words if word), secrets).split())
+
+
+def error_of(
+    failure: CallFailed, endpoint: Endpoint, *, shown: bool = False, waited: float | None = None
+) -> ModelError:
+    """Return the exception for the user, once nothing more is tried.
+
+    :param shown: whether part of the answer was already yielded.
+    :param waited: seconds that the provider wants us to wait, where that is longer than we do.
+    """
+    kind, who = verdict(failure), f"{endpoint.name} ({endpoint.host})"
+    said = " ".join(mask(failure.message, endpoint.secrets).split())
+    said = said if len(said) <= _LONGEST_DETAIL else said[:_LONGEST_DETAIL] + " …"
+    detail = f" It said: {said}" if said else ""
+    if kind == "auth":
+        return ModelAuthError(
+            f"{who} refused the key (status {failure.status}): check {endpoint.key_hint}.{detail}", partial=shown
+        )
+    if kind == "overflow":
+        limit = _overflow_limit(failure) or "tokens"
+        return ContextOverflowError(
+            f"The conversation {_TOO_MUCH[limit]}, says {who}.{detail}",
+            partial=shown,
+            limit=limit,
+            maximum=maximum_in(failure.message) if limit == "tokens" else None,
+            prompt=prompt_in(failure.message) if limit == "tokens" else None,
+        )
+    if shown:
+        return ModelStreamError(
+            f"The answer broke off, because {reason(failure)} ({who})."
+            f" The part that arrived is kept; prompt again to go on.{detail}",
+            partial=True,
+        )
+    if kind == "again":
+        if waited is None:
+            tried = f"did not answer, because {reason(failure)}, also when tried again. Prompt again in a while"
+        else:
+            tried = f"does not answer now, because {reason(failure)}; it asks to wait {waited:.0f} seconds."
+            tried += " Prompt again after that"
+        return ModelUnavailableError(f"{who} {tried}, or choose another model.{detail}")
+    if failure.kind in _SENTENCES:
+        error = ModelUnavailableError if failure.kind in _NETWORK else ModelRequestError
+        return error(_SENTENCES[failure.kind].format(who=who, hint=endpoint.key_hint) + detail)
+    if exceeds_minute(failure.message):
+        return ModelRequestError(
+            f"{who} refused the request: with the answer that it asks for, it is larger than what your account may use"
+            " in a minute, so waiting does not help. Set `max_output_tokens` or `context_window` in config.yaml to less"
+            f" than that, or choose another model.{detail}"
+        )
+    status = f" (status {failure.status})" if failure.status else ""
+    words = f"{failure.code} {failure.message}".lower()
+    of_image = failure.status in _IMAGE_STATUSES and any(word in words for word in _OF_IMAGE)
+    return (ImageRefusedError if of_image else ModelRequestError)(f"{who} refused the request{status}.{detail}")

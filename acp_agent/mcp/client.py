@@ -1,0 +1,305 @@
+"""A connection to one MCP server, by the official SDK.
+
+The SDK takes most of a second to load, so that this module is imported in a worker thread, and only where a session
+has servers.
+
+Model Context Protocol, "Lifecycle" and "Server Features".
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Literal, TypeAlias, TypeVar, cast
+
+import anyio
+from mcp import Client, MCPError, types
+from mcp.client.session import ClientRequestContext, IncomingMessage
+from mcp.client.subscriptions import ListenNotSupportedError
+from pydantic import BaseModel, ValidationError
+
+from acp_agent import __version__
+from acp_agent.config.settings import McpServer
+from acp_agent.conversation.messages import JsonObject
+from acp_agent.errors import ToolError
+from acp_agent.mcp.elicitation import Calling, Elicitations
+from acp_agent.mcp.entry import ServerOptions, server_environment
+from acp_agent.mcp.model import (
+    Answer,
+    HandshakeRefusedError,
+    ListName,
+    Offer,
+    OfferedPrompt,
+    OfferedTool,
+    PromptArgument,
+    PromptMessage,
+)
+from acp_agent.mcp.stdio import over_stdio
+from acp_agent.mcp.tools import is_usable
+from acp_agent.mcp.transports import over_acp, over_http, over_sse
+from acp_agent.mcp.watch import LOGIN, Streams, Watch, leaves_of
+from acp_agent.tools.text import one_line
+
+Mode: TypeAlias = Literal["legacy", "auto"]
+"""How a version is agreed on: by the handshake, or by asking for the version first. Nearly every server knows the
+handshake, and some end when they are asked anything else first."""
+T = TypeVar("T")
+
+_LISTEN_PAUSE = 5.0
+"""Seconds before a subscription that the server has ended is asked for again."""
+READ_SECONDS = 30.0
+"""For a prompt or a resource."""
+_log = logging.getLogger(__name__)
+_LISTS: tuple[ListName, ...] = ("tools", "prompts", "resources")
+_MAX_PAGES = 50
+"""Of one list; a server whose list never ends must not hold anything up."""
+_ACTIONS: dict[str, Literal["accept", "decline", "cancel"]] = {
+    "accepted": "accept",
+    "declined": "decline",
+    "cancelled": "cancel",
+}
+_LIST_CHANGES = (
+    types.ToolListChangedNotification,
+    types.PromptListChangedNotification,
+    types.ResourceListChangedNotification,
+)
+
+# Its failures are logged by us, in words that hold neither URLs nor what a server has sent.
+logging.getLogger("mcp").setLevel(logging.CRITICAL)
+
+
+class Connection:
+    """A server that has answered.
+
+    :param client: entered.
+    :ivar lost: set when the server is gone.
+    """
+
+    def __init__(self, server: str, client: Client, watch: Watch, elicitations: Elicitations) -> None:
+        self._server = server
+        self._client = client
+        self._watch = watch
+        self._elicitations = elicitations
+        self.lost = watch.lost
+
+    @property
+    def reason(self) -> str:
+        """Why the connection is lost."""
+        return self._watch.reason or "it closed the connection"
+
+    async def offer(self) -> Offer:
+        """List everything that the server offers.
+
+        :raises ToolError: the server did not list its tools; says why.
+        """
+        faults: list[str] = []
+        lists: dict[ListName, list[Any]] = {}
+        for kind in _LISTS:
+            try:
+                lists[kind] = await self._listed(kind)
+            except ToolError as error:
+                if kind == "tools" or self.lost.is_set():
+                    raise
+                faults.append(f"its {kind} could not be listed: {error}")
+        tools = tuple(map(_tool, lists["tools"]))
+        resources = (each.uri for each in lists.get("resources", ()))
+        faults += (
+            f"its tool {one_line(tool.name)!r} is left out, because providers of models do not take the names of its "
+            "arguments"
+            for tool in tools
+            if not is_usable(tool)
+        )
+        return Offer(tools, tuple(map(_prompt, lists.get("prompts", ()))), tuple(resources), tuple(faults))
+
+    async def call(
+        self,
+        name: str,
+        arguments: JsonObject,
+        seconds: float,
+        report: Callable[[str], Awaitable[None]],
+        calling: Calling,
+    ) -> Answer:
+        """Call a tool.
+
+        :param seconds: that it may take, without those in which the user thinks about a question.
+        :param report: called with each progress.
+        :raises ToolError: it did not answer, or refused the call; says why.
+        """
+
+        async def progressed(progress: float, total: float | None, message: str | None) -> None:
+            share = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
+            await report(f"{share} {message}\n" if message else f"{share}\n")
+
+        meta = cast("types.RequestParamsMeta", {**calling.trace}) if calling.trace else None
+
+        async def ask() -> types.CallToolResult:
+            try:
+                return await self._client.call_tool(name, dict(arguments), progress_callback=progressed, meta=meta)
+            except MCPError as error:
+                if error.code != types.URL_ELICITATION_REQUIRED:
+                    raise
+                raise ToolError(await self._elicitations.visit_required(error.error.data)) from error
+
+        result = await self._asked(ask, seconds, calling)
+        return Answer(tuple(_json(block) for block in result.content), result.structured_content, result.is_error)
+
+    async def prompt(self, name: str, arguments: dict[str, str]) -> tuple[PromptMessage, ...]:
+        """Have a prompt made.
+
+        :raises ToolError: see `call`.
+        """
+        result = await self._asked(lambda: self._client.get_prompt(name, arguments), READ_SECONDS)
+        return tuple(PromptMessage(message.role, _json(message.content)) for message in result.messages)
+
+    async def read(self, uri: str) -> tuple[JsonObject, ...]:
+        """Read a resource; its contents are in MCP's form.
+
+        :raises ToolError: see `call`.
+        """
+        result = await self._asked(lambda: self._client.read_resource(uri), READ_SECONDS)
+        return tuple(_json(contents) for contents in result.contents)
+
+    async def listen(self, changed: Callable[[], None]) -> None:
+        """Subscribe to changes of the lists, as servers without a handshake demand; others send them by themselves."""
+        able = self._client.server_capabilities
+        wanted = [bool(each and each.list_changed) for each in (able.tools, able.prompts, able.resources)]
+        tools, prompts, resources = wanted
+        while any(wanted):
+            try:
+                async with self._client.listen(
+                    tools_list_changed=tools, prompts_list_changed=prompts, resources_list_changed=resources
+                ) as events:
+                    changed()  # earlier changes were not reported, nor those since the lists were read
+                    async for _ in events:
+                        changed()
+            except ListenNotSupportedError:
+                return
+            except (MCPError, RuntimeError) as error:
+                if isinstance(error, MCPError) and error.code == types.METHOD_NOT_FOUND:
+                    return
+                _log.debug("the MCP server %s ended its subscription: %s", self._server, self._watch.why(error))
+            await anyio.sleep(_LISTEN_PAUSE)
+
+    async def _asked(self, ask: Callable[[], Awaitable[T]], seconds: float, calling: Calling | None = None) -> T:
+        try:
+            with anyio.fail_after(seconds) as scope, self._elicitations.during(calling or Calling(), scope):
+                return await ask()
+        except TimeoutError as error:
+            raise ToolError(f"it did not answer within {seconds:g} seconds") from error
+        except Exception as error:
+            raise ToolError(self._watch.why(error)) from error
+
+    async def _listed(self, kind: ListName) -> list[Any]:
+        """Read all pages of a list; it is empty where the server has none."""
+        if getattr(self._client.server_capabilities, kind) is None:
+            return []
+        read = getattr(self._client, f"list_{kind}")
+        found: list[Any] = []
+        cursor: str | None = None
+        for _ in range(_MAX_PAGES):
+            try:
+                page = await read(cursor=cursor)
+            except (MCPError, ValidationError) as error:
+                if isinstance(error, MCPError) and error.code == types.METHOD_NOT_FOUND:
+                    break
+                raise ToolError(self._watch.why(error)) from error
+            found += getattr(page, kind)
+            cursor = page.next_cursor
+            if not cursor:
+                break
+        return found
+
+
+@asynccontextmanager
+async def connect(
+    server: McpServer, options: ServerOptions, mode: Mode, changed: Callable[[], None]
+) -> AsyncGenerator[Connection]:
+    """Connect to a server and agree on a version. Has to be left by the task that has entered it.
+
+    :param server: with the values of its variables.
+    :param changed: called when the server says that one of its lists has changed.
+    :raises HandshakeRefusedError: another mode may do.
+    :raises ToolError: the server could not be reached, refused, or the connection broke; says why.
+    """
+    watch, elicitations = Watch(), Elicitations(server.name)
+
+    async def received(message: IncomingMessage) -> None:
+        if isinstance(message, types.ElicitCompleteNotification):
+            await elicitations.completed(message.params.elicitation_id)
+        elif isinstance(message, _LIST_CHANGES):
+            changed()
+
+    async def list_roots(context: ClientRequestContext) -> types.ListRootsResult:
+        return types.ListRootsResult(
+            roots=[types.Root.model_validate({"uri": root.as_uri(), "name": root.name}) for root in options.roots]
+        )
+
+    async def elicit(
+        context: ClientRequestContext, params: types.ElicitRequestParams
+    ) -> types.ElicitResult | types.ErrorData:
+        try:
+            if isinstance(params, types.ElicitRequestURLParams):
+                answer = await elicitations.visit(params.message, params.url, params.elicitation_id)
+                return types.ElicitResult(action=_ACTIONS[answer])
+            form, values = await elicitations.fill(params.message, cast("JsonObject", params.requested_schema))
+        except ToolError as error:
+            return types.ErrorData(code=types.INVALID_PARAMS, message=str(error))
+        if isinstance(form, str):
+            return types.ElicitResult(action=_ACTIONS[form])
+        return types.ElicitResult(action="accept", content={**values})
+
+    client = Client(
+        _transport(server, options, watch),
+        mode=mode,
+        message_handler=received,
+        list_roots_callback=list_roots,
+        elicitation_callback=elicit if options.elicits else None,
+        client_info=types.Implementation(name="acp-agent", version=__version__),
+        cache=None,
+    )
+    ready = False
+    try:
+        async with client:
+            ready = True
+            yield Connection(server.name, client, watch, elicitations)
+    except ToolError:
+        raise
+    except Exception as error:
+        refused = not ready and watch.status not in LOGIN and not watch.lost.is_set()
+        answered = any(isinstance(leaf, MCPError) for leaf in leaves_of(error))
+        raise (HandshakeRefusedError if refused and answered else ToolError)(watch.why(error)) from error
+
+
+def _transport(server: McpServer, options: ServerOptions, watch: Watch) -> AbstractAsyncContextManager[Streams]:
+    match server.transport:
+        case "stdio":
+            env = server_environment(options.env, server.env)
+            return over_stdio(server.command, server.args, options.roots[0], env, watch)
+        case "acp":
+            if options.channel is None:
+                raise ToolError("it is reached over an editor's connection, and there is none")
+            return over_acp(server.server_id, options.channel, watch)
+        case "sse":
+            return over_sse(server, watch)
+        case "http":
+            return over_http(server, watch)
+
+
+def _tool(tool: types.Tool) -> OfferedTool:
+    notes = tool.annotations
+    title = tool.title or (notes.title if notes else None) or ""
+    reads = bool(notes and notes.read_only_hint)
+    return OfferedTool(tool.name, title, tool.description or "", tool.input_schema, reads)
+
+
+def _prompt(prompt: types.Prompt) -> OfferedPrompt:
+    arguments = tuple(
+        PromptArgument(argument.name, argument.description or "", bool(argument.required))
+        for argument in prompt.arguments or ()
+    )
+    return OfferedPrompt(prompt.name, prompt.title or prompt.description or "", arguments)
+
+
+def _json(model: BaseModel) -> JsonObject:
+    return model.model_dump(mode="json", by_alias=True, exclude_none=True)

@@ -1,0 +1,152 @@
+"""The tools of MCP servers as tools of the agent: their names, their schemas, what a call would touch.
+
+Tools are called `mcp__SERVER__TOOL`. A server's part is free of double underscores, so that no two servers' tools can
+have one name; within a server, names depend on the set of its tools and not on their order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TypeAlias
+
+from anyio import to_thread
+
+from acp_agent.conversation.events import CallView
+from acp_agent.conversation.messages import JsonObject, JsonValue
+from acp_agent.mcp.elicitation import Calling
+from acp_agent.mcp.model import Answer, OfferedTool
+from acp_agent.mcp.results import result_parts
+from acp_agent.tools.environment import Environment
+from acp_agent.tools.text import clean, cut_middle, one_line
+from acp_agent.tools.tool import Access, Outcome, OutputArrived, PreparedCall, Report
+
+DESCRIPTION_LIMIT = 4000
+"""Characters: a tool's description is in every request."""
+MAX_NAME = 64
+"""Characters of a tool's name that every provider takes."""
+_MAX_SERVER = 24
+_DIGITS = 8
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+_UNDERSCORES = re.compile(r"__+")
+_PROPERTY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_REFUSED = ("anyOf", "oneOf", "allOf", "not", "enum", "const", "if", "then", "else", "$schema", "$id")
+"""Keywords that providers do not take at the top of a tool's schema: one such tool would fail every request."""
+
+
+Call: TypeAlias = Callable[[str, JsonObject, Callable[[str], Awaitable[None]], Calling], Awaitable[Answer]]
+"""Calls a tool by the server's own name for it; a `ToolError` says why there is no answer."""
+
+
+class McpTool:
+    """A `Tool` that an MCP server runs.
+
+    :param server: the server's name for people.
+    :param identity: digits that tell it from every other server, whatever those are called.
+    :param call: of that server.
+    :param name: as the model calls it.
+    """
+
+    def __init__(self, server: str, identity: str, call: Call, name: str, tool: OfferedTool) -> None:
+        self._server = server
+        self._identity = identity
+        self._call = call
+        self._name = name
+        self._tool = tool
+        self._description = cut_middle(clean(tool.description), DESCRIPTION_LIMIT)
+        self._schema = input_schema(tool.input_schema)
+
+    @property
+    def name(self) -> str:
+        """As the model calls it."""
+        return self._name
+
+    @property
+    def description(self) -> str:
+        """The server's description."""
+        return self._description
+
+    @property
+    def input_schema(self) -> JsonObject:
+        """The server's schema, as providers take it."""
+        return self._schema
+
+    def preview(self, arguments: JsonObject) -> CallView:
+        """Title and kind for the announcement."""
+        title = f"{one_line(self._tool.title or self._tool.name, 80)} ({one_line(self._server, 30)})"
+        return CallView(title, "read" if self._tool.reads else "other")
+
+    async def prepare(self, arguments: JsonObject, environment: Environment) -> PreparedCall:
+        """Return the call; the server checks the arguments."""
+        view = self.preview(arguments)
+        calling = Calling(environment.call_id, environment.questions, environment.trace)
+
+        async def run(report: Report) -> Outcome:
+            async def progress(text: str) -> None:
+                await report(OutputArrived(clean(text)))
+
+            answer = await self._call(self._tool.name, arguments, progress, calling)
+            # Images are decoded to be checked, which takes a while.
+            parts = await to_thread.run_sync(result_parts, answer, abandon_on_cancel=True)
+            return Outcome(parts, view, is_error=answer.is_error)
+
+        effect = "read" if self._tool.reads else "execute"
+        # Not the name alone: a rule for this server must not hold for another one that gets its name later.
+        return PreparedCall(view, Access(effect, subject=f"{self._name} ({self._identity})"), run)
+
+
+def is_usable(tool: OfferedTool) -> bool:
+    """Return whether providers take the names of a tool's arguments."""
+    properties = tool.input_schema.get("properties")
+    return not isinstance(properties, dict) or all(_PROPERTY.fullmatch(name) for name in properties)
+
+
+def input_schema(schema: JsonObject) -> JsonObject:
+    """Return a tool's schema as every provider takes it: an object with properties, without alternatives at the top."""
+    properties = schema.get("properties")
+    kept: dict[str, JsonValue] = {key: value for key, value in schema.items() if key not in _REFUSED}
+    return {**kept, "type": "object", "properties": properties if isinstance(properties, dict) else {}}
+
+
+def server_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return a short name for each server: the first of two alike keeps it, the next gets a number.
+
+    Names that differ in capitals alone are alike, since slash commands have small letters only.
+    """
+    given: list[str] = []
+    for name in names:
+        plain = _UNDERSCORES.sub("_", _NOT_IN_NAMES.sub("_", name)).strip("_-")[:_MAX_SERVER].strip("_-") or "server"
+        short, number = plain, 1
+        while short.lower() in (other.lower() for other in given):
+            number += 1
+            short = f"{plain[: _MAX_SERVER - len(str(number)) - 1].rstrip('_-')}-{number}"
+        given.append(short)
+    return tuple(given)
+
+
+def tool_names(server: str, tools: Iterable[str]) -> dict[str, str]:
+    """Return the name that the model calls each of a server's tools by.
+
+    Characters that providers refuse become underscores. A name that is too long, or that two tools would share, ends
+    with digits of its hash; the tool whose own name it is keeps it.
+
+    :param server: of `server_names`.
+    """
+    prefix = f"mcp__{server}__"
+    room = MAX_NAME - len(prefix)
+    plain = {tool: _NOT_IN_NAMES.sub("_", tool) for tool in dict.fromkeys(tools)}
+    shared = [*plain.values()]
+    names: dict[str, str] = {}
+    for tool, name in plain.items():
+        if 0 < len(name) <= room and (tool == name or shared.count(name) == 1):
+            names[tool] = prefix + name
+        else:
+            digits = hashlib.sha256(tool.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+            names[tool] = f"{prefix}{name[: room - _DIGITS - 1]}_{digits}"
+    return names
+
+
+def command_part(name: str) -> str:
+    """Return a prompt's name as it stands in a slash command: small letters, digits, underscores and hyphens."""
+    return re.sub(r"[^a-z0-9_-]", "-", name.lower()).strip("-_") or "prompt"

@@ -1,0 +1,216 @@
+"""Content blocks and MCP servers, from the wire to the domain and back; the same in both versions of the protocol.
+
+Some editors fail on a line of 10 MiB, so what is too long is cut, with a note. The log and the model have all of it.
+
+ACP, "Content"; "Session Setup", "MCP Servers".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, assert_never, cast
+
+from acp_agent.config.settings import McpServer
+from acp_agent.conversation.encoding import plain
+from acp_agent.conversation.messages import (
+    Audio,
+    CompactedBlock,
+    Data,
+    Image,
+    Resource,
+    ResourceLink,
+    Text,
+    UserPart,
+    data_length,
+)
+from acp_agent.errors import InvalidParamsError
+from acp_agent.llm.parts import media_type
+from acp_agent.protocol import JsonObject, JsonValue, v1
+from acp_agent.protocol.updates import given, text_content
+from acp_agent.session.titles import name_of
+from acp_agent.tools.text import one_line
+
+if TYPE_CHECKING:
+    from acp_agent.protocol import v2
+
+MAX_DATA = 8_000_000
+"""Characters of base64 in one line."""
+MAX_TEXT = 1_200_000
+"""Characters of text in one line. In JSON, one may take six bytes."""
+MAX_VALUE = 10_000
+"""Characters of each string in arguments that are too large as a whole."""
+_NUL, _REPLACED = "\0", "\ufffd"
+_SVG, _SVG_URI = "image/svg+xml", "attachment:image.svg"
+_REPEATED = re.compile(r"<previous_user_message>(.*)</previous_user_message>", re.DOTALL)
+_REPEATS = re.compile(
+    r"<system_context>Continuing from previous session with (\d{1,3}) recent user messages</system_context>"
+)
+
+
+def parts_from_blocks(blocks: Sequence[v1.ContentBlock | v2.ContentBlock]) -> tuple[UserPart, ...]:
+    """Return a prompt as the domain has it.
+
+    :raises InvalidParamsError: a kind of content that is not taken.
+    """
+    return tuple(_part(block) for block in blocks)
+
+
+def _part(block: v1.ContentBlock | v2.ContentBlock) -> UserPart:
+    match block:
+        case v1.TextContent():
+            return Text(block.text)
+        case v1.ImageContent():
+            if media_type(block.mime_type) == _SVG:  # text to a model, as the same file would be
+                return Resource(block.uri or _SVG_URI, blob=plain(block.data), mime_type=block.mime_type)
+            return Image(plain(block.data), block.mime_type, block.uri)
+        case v1.ResourceLink():
+            return ResourceLink(block.uri, block.name, block.mime_type, block.description, block.size, block.title)
+        case v1.EmbeddedResource(resource=v1.TextResourceContents() as resource):
+            if _NUL in resource.text and _REPLACED in resource.text:
+                # Bytes that an editor took for text may fill the window, and only the tools can read them.
+                return ResourceLink(resource.uri, name_of(resource.uri), resource.mime_type)
+            return Resource(resource.uri, text=resource.text, mime_type=resource.mime_type)
+        case v1.EmbeddedResource(resource=v1.BlobResourceContents() as resource):
+            return Resource(resource.uri, blob=plain(resource.blob), mime_type=resource.mime_type)
+        case v1.AudioContent():
+            return Audio(plain(block.data), block.mime_type)
+        case _:
+            raise InvalidParamsError(
+                f"session/prompt: a content block of an unknown kind, {one_line(block.type, 40)!r}"
+            )
+
+
+def without_repeats(parts: tuple[UserPart, ...], *, begun: bool) -> tuple[UserPart, ...]:
+    """Return a prompt without what only repeats earlier ones; any other prompt as it is.
+
+    avante sends the last five prompts each time, the newest first, each in a tag, behind them a note with their number.
+    In the tag a command would be none, and a title no title.
+
+    :param begun: the session has had a prompt. Where it has not, an earlier one was said to another session, and stays.
+    """
+    note = _REPEATS.fullmatch(parts[-1].text) if parts and isinstance(parts[-1], Text) else None
+    if note is None:
+        return parts
+    tagged = {
+        at: said[1]
+        for at, part in enumerate(parts)
+        if isinstance(part, Text) and (said := _REPEATED.fullmatch(part.text))
+    }
+    if not tagged or len(tagged) != int(note[1]):
+        return parts
+    newest, *earlier = tagged
+    repeated = {*earlier, len(parts) - 1} if begun or not earlier else set[int]()
+    return tuple(Text(tagged[at]) if at == newest else part for at, part in enumerate(parts) if at not in repeated)
+
+
+def block_from_part(part: UserPart) -> JsonObject:
+    """Return the block that a part came from; a few words in place of one that is too large for a line."""
+    match part:
+        case Image() if missing := _missing(part.data):
+            return text_content(f"[{part.uri or 'a picture'}: {missing}]")
+        case Audio() if missing := _missing(part.data):
+            return text_content(f"[a sound: {missing}]")
+        case Resource() if part.text is None and (missing := _missing(part.blob or "")):
+            return text_content(f"[{part.uri}: {missing}]")
+        case Text() | CompactedBlock():
+            return text_content(cut(part.text))
+        case Audio():
+            return {"type": "audio", "data": _base64(part.data), "mimeType": part.mime_type}
+        case Image():
+            picture: JsonObject = {"type": "image", "data": _base64(part.data), "mimeType": part.mime_type}
+            return {**picture, **given(uri=part.uri)}
+        case ResourceLink():
+            more = given(mimeType=part.mime_type, title=part.title, description=part.description, size=part.size)
+            return {"type": "resource_link", "uri": part.uri, "name": part.name, **more}
+        case Resource():
+            held: JsonObject = {"uri": part.uri, **given(mimeType=part.mime_type)}
+            if part.text is None:
+                return {"type": "resource", "resource": {**held, "blob": _base64(part.blob or "")}}
+            return {"type": "resource", "resource": {**held, "text": cut(part.text)}}
+        case _:
+            assert_never(part)
+
+
+def _missing(data: Data) -> str:
+    """Return why bytes are not shown; an empty text where they are."""
+    if data_length(data) > MAX_DATA:
+        return "too large to be shown again"
+    return "" if isinstance(data, str) else "no longer there"
+
+
+def _base64(data: Data) -> str:
+    assert isinstance(data, str)
+    return data
+
+
+# --- the size of a line ---
+
+
+def cut(text: str, limit: int = MAX_TEXT) -> str:
+    """Return the beginning of a text with more than `limit` characters, and how much is missing."""
+    return text if len(text) <= limit else f"{text[:limit]}\n… ({len(text) - limit} more characters)"
+
+
+def bounded(value: JsonObject) -> JsonObject:
+    """Arguments or a raw result with their long strings cut, where they have more than `MAX_TEXT` characters in all."""
+    length = size(value)
+    if length <= MAX_TEXT:
+        return value
+    short = cast("JsonObject", _cut_strings(value))
+    return short if size(short) <= MAX_TEXT else {"…": f"{length} characters, too many to be shown"}
+
+
+def size(value: JsonValue) -> int:
+    """Return the characters of JSON, roughly: two are added to each value for what stands around it."""
+    match value:
+        case str():
+            return len(value) + 2
+        case dict():
+            return sum(len(key) + 2 + size(item) for key, item in value.items())
+        case list():
+            return sum(map(size, value)) + 2
+        case _:
+            return 8
+
+
+def _cut_strings(value: JsonValue) -> JsonValue:
+    match value:
+        case str():
+            return cut(value, MAX_VALUE)
+        case dict():
+            return {key: _cut_strings(item) for key, item in value.items()}
+        case list():
+            return [_cut_strings(item) for item in value]
+        case _:
+            return value
+
+
+# --- MCP servers ---
+
+
+def servers_from_wire(servers: Sequence[v1.McpServer | v2.McpServer]) -> tuple[McpServer, ...]:
+    """Return the MCP servers that an editor names, in their order. What is wrong with one fails that one alone.
+
+    :raises InvalidParamsError: a way to speak to one that the agent does not advertise.
+    """
+    return tuple(_server(server) for server in servers)
+
+
+def _server(server: v1.McpServer | v2.McpServer) -> McpServer:
+    from acp_agent.protocol import v2
+
+    match server:
+        case v1.McpServerHttp() | v1.McpServerSse():
+            headers = {header.name: header.value for header in server.headers}
+            return McpServer(server.name, server.type, url=server.url, headers=headers)
+        case v1.McpServerAcp():
+            return McpServer(server.name, "acp", server_id=server.server_id)
+        case v1.McpServerStdio() | v2.McpServerStdio():
+            env = {variable.name: variable.value for variable in server.env}
+            return McpServer(server.name, "stdio", command=server.command, args=tuple(server.args), env=env)
+        case _:
+            raise InvalidParamsError(
+                f"mcpServers: this agent speaks to MCP servers over stdio, http and acp, and not over "
+                f"{one_line(server.type, 40)!r}."
+            )

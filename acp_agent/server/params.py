@@ -1,0 +1,160 @@
+"""Reads the params of requests for their handlers, and what stands in `_meta`.
+
+Most are read by the generated models, which are imported with pydantic in a worker thread on first use. That would take
+a third of the time from an editor's start to its first session, and nearly every editor sends a directory and no
+servers, then text and links. These simple forms are read here; everything else is left to the model.
+
+ACP, "Session Setup", "Prompt Turn", "Extensibility"; W3C, "Trace Context", "Baggage".
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import anyio
+import anyio.to_thread
+
+from acp_agent.conversation.messages import ResourceLink, Text, UserPart
+from acp_agent.errors import InvalidParamsError
+from acp_agent.frozen import frozen
+from acp_agent.jsonrpc.messages import JsonObject, JsonValue
+from acp_agent.protocol import methods
+from acp_agent.server.greeting import FORK_KEY
+
+_NEW = frozenset({"cwd", "additionalDirectories", "mcpServers", "_meta"})
+_PROMPT = frozenset({"sessionId", "prompt", "_meta"})
+_CANCEL = frozenset({"sessionId", "_meta"})
+_TEXT = frozenset({"type", "text", "annotations", "_meta"})
+_LINK = frozenset({"type", "uri", "name", "annotations", "_meta"})
+_TRACE = ("traceparent", "tracestate", "baggage")
+_LONGEST_TRACE = 8_192
+
+
+class ParamsReader:
+    """Reads params in the order of the wire: those behind wait for a model that is being loaded.
+
+    :param models: the package with the models of a version.
+    """
+
+    def __init__(self, models: ModuleType) -> None:
+        self._models = models
+        self._loaded: set[str] = set()
+        self._order = anyio.Lock(fast_acquire=True)
+
+    async def read(self, method: str, model: str, params: JsonObject) -> object:
+        """Return what the handler of a method takes.
+
+        :param model: the name of the params' model.
+        :raises InvalidParamsError: the params are wrong; says which member is.
+        """
+        async with self._order:
+            if method in _PLAIN and (found := _PLAIN[method](params)) is not None:
+                return found
+            await self.load(model)
+        from acp_agent.protocol.wire import parse
+
+        return parse(getattr(self._models, model), params, method)
+
+    async def load(self, model: str) -> None:
+        """Load a model in a worker thread, so that the end of the connection is seen meanwhile."""
+        if model not in self._loaded:
+            # They are generated with their building deferred: all at once would delay the first answer.
+            await anyio.to_thread.run_sync(lambda: getattr(self._models, model).model_rebuild(), abandon_on_cancel=True)
+            self._loaded.add(model)
+
+
+@frozen
+class NewSession:
+    """What `NewSessionRequest` says, where no MCP server came with it."""
+
+    cwd: str
+    additional_directories: list[str]
+    mcp_servers: tuple[()] = ()
+
+
+@frozen
+class Prompt:
+    """What `PromptRequest` says, where it holds texts and links alone."""
+
+    session_id: str
+    parts: tuple[UserPart, ...]
+
+
+@frozen
+class Cancel:
+    """What `CancelNotification` says."""
+
+    session_id: str
+
+
+def plain_new_session(params: JsonObject) -> NewSession | None:
+    """Read the params of `session/new`; None where the model has to."""
+    more = params.get("additionalDirectories")
+    match params:
+        case {"cwd": str(cwd)} if params.keys() <= _NEW and params.get("mcpServers") in ([], None):
+            listed = [] if more is None else more
+            paths = [path for path in listed if isinstance(path, str)] if isinstance(listed, list) else None
+            return NewSession(cwd, paths) if paths == listed and paths is not None else None
+        case _:
+            return None
+
+
+def plain_prompt(params: JsonObject) -> Prompt | None:
+    """Read the params of `session/prompt`; None where the model has to."""
+    match params:
+        case {"sessionId": str(session_id), "prompt": list(blocks)} if params.keys() <= _PROMPT:
+            parts = [part for block in blocks if (part := _part(block)) is not None]
+            return Prompt(session_id, tuple(parts)) if len(parts) == len(blocks) else None
+        case _:
+            return None
+
+
+def plain_cancel(params: JsonObject) -> Cancel | None:
+    """Read the params of `session/cancel`; None where the model has to."""
+    session_id = params.get("sessionId")
+    return Cancel(session_id) if params.keys() <= _CANCEL and isinstance(session_id, str) else None
+
+
+def _part(block: JsonValue) -> UserPart | None:
+    match block:
+        case {"type": "text", "text": str(text)} if block.keys() <= _TEXT:
+            return Text(text)
+        case {"type": "resource_link", "uri": str(uri), "name": str(name)} if block.keys() <= _LINK:
+            return ResourceLink(uri, name)
+        case _:
+            return None
+
+
+_PLAIN = {
+    methods.SESSION_NEW: plain_new_session,
+    methods.SESSION_PROMPT: plain_prompt,
+    methods.SESSION_CANCEL: plain_cancel,
+}
+
+
+def trace_context(meta: JsonValue) -> dict[str, str]:
+    """Return the keys of `_meta` that W3C trace context has, where they are texts of a length that it allows."""
+    if not isinstance(meta, dict):
+        return {}
+    found = {key: meta.get(key) for key in _TRACE}
+    return {key: value for key, value in found.items() if isinstance(value, str) and 0 < len(value) <= _LONGEST_TRACE}
+
+
+def fork_point(meta: JsonValue) -> int | str | None:
+    """Return the entry of the log or the message's id at which `session/fork` is to fork: what `_meta` says beyond the
+    schema, as `{"acp-agent": {"at": 12}}` or `{"acp-agent": {"messageId": "msg_1"}}`; None where it says nothing.
+
+    :raises InvalidParamsError: what stands at our key names no point.
+    """
+    match meta:
+        case {"acp-agent": {"at": int(at), **more}} if not isinstance(at, bool) and more.get("messageId") is None:
+            return at
+        case {"acp-agent": {"messageId": str(message_id), **more}} if more.get("at") is None:
+            return message_id
+        case {"acp-agent": ours} if ours is not None:
+            raise InvalidParamsError(
+                f"session/fork: _meta.{FORK_KEY} names no point to fork at. Send `at`, the number of an entry, or "
+                "`messageId`."
+            )
+        case _:
+            return None

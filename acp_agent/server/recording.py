@@ -1,0 +1,238 @@
+"""Recording of the messages on the wire, if the user enables it, for debugging a client.
+
+Every message of both directions, with its time, is one line of JSON. Secrets are masked before anything is written,
+files are readable by the user alone, and their number and size are limited. If a file cannot be written, the recording
+ends and the connection goes on.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import os
+import time
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import BinaryIO, Literal, TypeAlias
+
+from acp_agent.config import ensure_private_dir, home_dir, load_settings
+from acp_agent.config.home import CONFIG_FILE
+from acp_agent.errors import ConfigError
+from acp_agent.jsonrpc.messages import JsonObject, JsonValue
+from acp_agent.jsonrpc.transport import Transport
+from acp_agent.secrets.known import MIN_SECRET, secrets_of
+
+Direction: TypeAlias = Literal["in", "out"]
+"""`in`: from the client to the agent."""
+
+WIRE = "wire"
+WIRE_VARIABLE = "ACP_AGENT_WIRE"
+MAX_FILE_BYTES = 10_000_000
+MAX_FILES = 10
+"""Most files of all processes together; the newest stay."""
+MAX_TEXT = 20_000
+"""Characters of one text in a message; the middle of a longer one is left out."""
+_SUFFIX = ".jsonl"
+
+_connections = itertools.count(1)
+_log = logging.getLogger(__name__)
+
+
+def records_wire(env: Mapping[str, str]) -> bool:
+    """Return whether the user wants the wire to be recorded: by `ACP_AGENT_WIRE`, else by `wire_log` in config.yaml,
+    which is parsed only where that stands in it."""
+    if said := env.get(WIRE_VARIABLE, "").strip().lower():
+        return said not in ("0", "false", "no", "off")
+    try:
+        return b"wire_log" in (home_dir(env) / CONFIG_FILE).read_bytes() and load_settings(env).wire_log
+    except (OSError, ConfigError):
+        return False
+
+
+def record(
+    transport: Transport,
+    env: Mapping[str, str],
+    learned: Callable[[], Collection[str]],
+    exchange: tuple[bytes, bytes] | None,
+) -> Transport:
+    """Return the transport, recorded where the user wants that.
+
+    :param learned: returns the secrets that were met since the start.
+    :param exchange: the first line and its answer, where they have gone over the wire already.
+    """
+    if not records_wire(env):
+        return transport
+    try:
+        folder = ensure_private_dir(home_dir(env)) / WIRE
+    except ConfigError:
+        return transport
+    log = WireLog(folder, lambda: (*secrets_of(env), *learned()))
+    if exchange is not None:
+        log.note("in", exchange[0])
+        log.note("out", exchange[1])
+    return RecordingTransport(transport, log)
+
+
+def recordings(folder: Path) -> list[Path]:
+    """Return the files in a folder, the oldest first."""
+    try:
+        return sorted(path for path in folder.iterdir() if path.suffix == _SUFFIX)
+    except OSError:
+        return []
+
+
+class RecordingTransport:
+    """A transport whose lines are written down.
+
+    :param log: closed with the transport.
+    """
+
+    def __init__(self, transport: Transport, log: WireLog) -> None:
+        self._transport = transport
+        self._log = log
+
+    async def read_line(self) -> bytes | None:
+        line = await self._transport.read_line()
+        if line is not None:
+            self._log.note("in", line)
+        return line
+
+    async def write(self, data: bytes) -> None:
+        self._log.note("out", data)
+        await self._transport.write(data)
+
+    async def aclose(self) -> None:
+        try:
+            await self._transport.aclose()
+        finally:
+            self._log.close()
+
+
+class WireLog:
+    """The files of one connection, numbered from 1 on.
+
+    Text that streams is written as one message once something else comes, so that a secret which came in pieces is
+    seen.
+
+    :param folder: made if need be; the one it is in has to be there.
+    :param secrets: returns what is masked besides all that has the form of a key; called for each message.
+    :param max_bytes: of a file, after which the next one is begun.
+    :param max_files: of all that are kept.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        secrets: Callable[[], Collection[str]] = tuple,
+        *,
+        max_bytes: int = MAX_FILE_BYTES,
+        max_files: int = MAX_FILES,
+    ) -> None:
+        self._folder = folder
+        self._secrets = secrets
+        self._max_bytes = max_bytes
+        self._max_files = max_files
+        self._name = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.getpid()}-{next(_connections):04}"
+        self._part = 0
+        self._file: BinaryIO | None = None
+        self._ended = False
+        self._streamed: tuple[float, Direction, JsonObject] | None = None  # a chunk with the text of those behind it
+
+    def note(self, direction: Direction, data: bytes) -> None:
+        """Write down what was read or is about to be written: one or more whole lines."""
+        now = round(time.time(), 6)
+        for line in data.split(b"\n"):
+            if line.strip() and not self._ended:
+                self._note(now, direction, line)
+
+    def close(self) -> None:
+        """Write what is left, and nothing more."""
+        self._end_stream()
+        self._ended = True
+        if self._file is not None:
+            self._file.close()
+
+    def _note(self, now: float, direction: Direction, line: bytes) -> None:
+        try:
+            message: JsonValue = json.loads(line)
+        except (ValueError, RecursionError):
+            self._end_stream()
+            self._write(now, direction, line.decode("utf-8", "replace"), readable=False)
+            return
+        if self._streamed is not None and _joined(self._streamed[2], message):
+            return
+        self._end_stream()
+        if isinstance(message, dict) and _chunk(message) is not None:
+            self._streamed = now, direction, message
+        else:
+            self._write(now, direction, message)
+
+    def _end_stream(self) -> None:
+        if self._streamed is not None:
+            streamed, self._streamed = self._streamed, None
+            self._write(*streamed)
+
+    def _write(self, at: float, direction: Direction, message: JsonValue, *, readable: bool = True) -> None:
+        from acp_agent.secrets.messages import masked
+        from acp_agent.secrets.text import mask_broken_json
+
+        secrets = tuple(secret for secret in self._secrets() if len(secret) >= MIN_SECRET)
+        entry: JsonObject = {"at": at, "dir": direction}
+        if readable:
+            try:
+                entry["message"] = masked(message, secrets, _short)
+            except RecursionError:
+                entry["invalid"] = "It is nested too deeply to be masked."
+        else:
+            entry["invalid"] = _short(mask_broken_json(str(message), secrets))
+        # An editor may send half of a surrogate pair.
+        self._append(json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n")
+
+    def _append(self, line: bytes) -> None:
+        try:
+            if self._file is None or self._file.tell() + len(line) > self._max_bytes:
+                self._file = self._next_file()
+            self._file.write(line)
+        except OSError as error:
+            _log.warning("the wire is not recorded any more: %s", error)
+            self._ended = True
+
+    def _next_file(self) -> BinaryIO:
+        if self._file is not None:
+            self._file.close()
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        for old in recordings(self._folder)[: -(self._max_files - 1) or None]:
+            old.unlink(missing_ok=True)
+        self._part += 1
+        path = self._folder / f"{self._name}-{self._part:04}{_SUFFIX}"
+        return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb", 0)
+
+
+def _chunk(message: JsonValue) -> tuple[tuple[JsonValue, ...], JsonObject] | None:
+    """Return to which stream of text a message belongs, and the content block that holds its piece."""
+    match message:
+        case {"params": {"sessionId": session, "update": {"sessionUpdate": str(kind), "content": dict(piece), **more}}}:
+            streams = kind.endswith("_chunk") and isinstance(piece.get("text"), str)
+            return ((session, kind, more.get("messageId")), piece) if streams else None
+        case _:
+            return None
+
+
+def _joined(first: JsonObject, message: JsonValue) -> bool:
+    """Add the text of a chunk to an earlier one of the same stream, as long as that stays short."""
+    before, after = _chunk(first), _chunk(message)
+    if before is None or after is None or before[0] != after[0]:
+        return False
+    text = f"{before[1]['text']}{after[1]['text']}"
+    if len(text) > MAX_TEXT:
+        return False
+    before[1]["text"] = text
+    return True
+
+
+def _short(text: str) -> str:
+    if len(text) <= MAX_TEXT:
+        return text
+    half = MAX_TEXT // 2
+    return f"{text[:half]}[… {len(text) - 2 * half} characters …]{text[-half:]}"

@@ -1,0 +1,325 @@
+"""`Session`: the actor behind one conversation. It takes prompts from its mailbox and has them answered one by one.
+
+Settings and cancelling do not queue: they act at once, also while a turn runs.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import anyio
+
+from acp_agent.conversation.context import Context
+from acp_agent.conversation.events import Event, TitleChanged, TurnEnded, UserPrompted
+from acp_agent.conversation.messages import UserPart, new_id
+from acp_agent.conversation.updates import Option, TitleUpdated, TurnBegan, TurnOver
+from acp_agent.errors import AgentError, QueueFullError, SessionClosedError
+from acp_agent.session.attachments import whole
+from acp_agent.session.client import SessionClient
+from acp_agent.session.mailbox import Mailbox, Ticket
+from acp_agent.session.project.commands import says_anything
+from acp_agent.session.project.settings import SessionOptions
+from acp_agent.session.replay import replay
+from acp_agent.session.slash.offer import CommandOffer
+from acp_agent.session.state import SessionState
+from acp_agent.session.turn.record import TurnRecord
+
+if TYPE_CHECKING:
+    from acp_agent.session.turn.runner import TurnRunner
+
+CAPACITY = 64
+"""Prompts that may wait behind the running one; more than any person types, and a bound for a client gone wild."""
+EXIT_SECONDS = 1.5
+"""How long hooks may keep the process from ending, all of them together."""
+
+Ending: TypeAlias = Literal["close", "delete", "exit"]
+
+_log = logging.getLogger(__name__)
+
+
+class Session:
+    """One open conversation, whose prompts are answered while `serve` runs.
+
+    :param load: loads what runs the turns of this mailbox.
+    :ivar client: the editor or terminal at the other end.
+    :ivar options: the settings that it shows as menus.
+    :ivar offer: the slash commands that it offers.
+    :ivar offered: whether the client was told which commands there are, or is about to be.
+    :ivar changed: is set, and replaced, when its title or an option was changed here; is set when `serve` is over.
+    :ivar is_over: whether `serve` has ended.
+    :ivar ended: is set when all that it holds is closed.
+    """
+
+    def __init__(
+        self,
+        state: SessionState,
+        client: SessionClient,
+        options: SessionOptions,
+        offer: CommandOffer,
+        record: TurnRecord,
+        load: Callable[[Mailbox], Awaitable[TurnRunner]],
+    ) -> None:
+        self.state = state
+        self.client = client
+        self.offered = False
+        self.changed, self.ended = anyio.Event(), anyio.Event()
+        self.is_over = False
+        self.options = options
+        self.offer = offer
+        self._record = record
+        self._load = load
+        self._runner: TurnRunner | None = None
+        self._loading = anyio.Lock()
+        self._mailbox = Mailbox()
+        self._running: Ticket | None = None
+        self._turn_scope = anyio.CancelScope()
+        self._serving = anyio.CancelScope()
+        self._ending: Ending | None = None
+        self._changing = anyio.Lock()
+
+    @property
+    def session_id(self) -> str:
+        """Return its stable id."""
+        return self.state.id
+
+    @property
+    def is_closing(self) -> bool:
+        """Return whether it takes no prompts any more."""
+        return self._ending is not None
+
+    # --- prompts ---
+
+    def submit(
+        self, parts: tuple[UserPart, ...], trace: Mapping[str, str] | None = None, *, provisional: bool = False
+    ) -> Ticket:
+        """Put a prompt behind those that wait. Synchronous, so that prompts keep their order.
+
+        :param trace: W3C trace context that it came with.
+        :param provisional: see `Ticket`.
+        :raises QueueFullError: too many are waiting.
+        :raises SessionClosedError: the session was closed.
+        """
+        self._require_open()
+        if len(self._mailbox.waiting) >= CAPACITY:
+            raise QueueFullError(
+                f"{CAPACITY} prompts already wait in this session. Wait for an answer, or cancel the running one."
+            )
+        ticket = Ticket(parts, trace, provisional=provisional)
+        self._mailbox.waiting.append(ticket)
+        self._mailbox.arrived.set()
+        return ticket
+
+    def cancel(self) -> None:
+        """End the running turn with `cancelled`, or the one that is about to run; prompts behind it stay."""
+        if self._running is not None:
+            self._turn_scope.cancel()
+        elif self._mailbox.waiting:
+            self._mailbox.waiting[0].cancelled = True
+
+    def cancel_all(self) -> None:
+        """End the running turn with `cancelled`, and remove every prompt that waits."""
+        while self._mailbox.waiting:
+            self._mailbox.waiting.popleft().answer("cancelled")
+        self.cancel()
+
+    def withdraw(self, ticket: Ticket) -> bool:
+        """Take one prompt back.
+
+        :returns: True if it was still waiting and never ran; otherwise its turn is cancelled.
+        """
+        if ticket in self._mailbox.waiting:
+            self._mailbox.waiting.remove(ticket)
+            return True
+        if self._running is ticket or ticket in self._mailbox.joined:
+            self.cancel()
+        return False
+
+    async def serve(self) -> None:
+        """Answer prompts until the session is closed."""
+        try:
+            with self._serving:
+                while self._ending is None:
+                    await self._answer(await self._mailbox.take())
+        finally:
+            reason = self._ending = self._ending or "exit"
+            is_exit = reason == "exit"  # a close takes its time, unless the process ends meanwhile
+            with anyio.move_on_after(EXIT_SECONDS if is_exit else float("inf"), shield=is_exit):
+                await self._end(reason)
+            self.is_over = True
+            self.changed.set()
+
+    def stop(self) -> None:
+        """End the running turn and take no more prompts, since the process ends; `serve` returns when that is done."""
+        self._serving.cancel()
+
+    async def close(self, reason: Literal["close", "delete"] = "close") -> None:
+        """End the running turn, answer every waiting prompt with `cancelled`, and have `serve` return."""
+        self._ending = reason
+        (self._serving if self._running is None else self._turn_scope).cancel()
+        try:
+            await self.ended.wait()
+        finally:
+            self._serving.cancel()  # its client may not read what the turn has still to show
+
+    async def prewarm(self) -> None:
+        """Load what the first prompt needs, except an SDK.
+
+        :raises AgentError: there is no such model, or a hook cannot be read.
+        """
+        await (await self._loaded()).prewarm()
+
+    async def _answer(self, ticket: Ticket) -> None:
+        """Run the turn of one prompt; however it ends, the prompt is answered, and the client is told."""
+        self._running, self._turn_scope = ticket, anyio.CancelScope()
+        self.state.trace, self.state.in_turn, before = ticket.trace, True, self.state.context
+        runs = False
+        try:
+            with self._turn_scope:
+                try:
+                    await self.client.show(TurnBegan())
+                    async with self._record.turn():
+                        runner = await self._loaded()
+                        runs = True
+                        ticket.answer(await runner.run(ticket))
+                except anyio.get_cancelled_exc_class():
+                    if not runs:  # the runner logs prompts that are cancelled
+                        with anyio.CancelScope(shield=True):
+                            await self._record.keep_cancelled(ticket)
+                    raise
+        except Exception as error:
+            ticket.answer(error)
+        finally:
+            ticket.answer("cancelled")  # counts only if the turn, or the whole agent, was cancelled
+            outcome = ticket.outcome
+            is_failure = isinstance(outcome, Exception)
+            while self._mailbox.joined:
+                self._mailbox.joined.pop(0).answer(outcome)
+            try:
+                self._tell_others(before)
+                with suppress(AgentError):
+                    await self.options.show_missed()
+                await self.client.show(TurnOver(None, outcome) if is_failure else TurnOver(outcome))
+            finally:
+                self._running, self.state.in_turn = None, False
+                if self._ending is None and not is_failure and outcome != "cancelled":
+                    self._record.begin_title()
+
+    async def _loaded(self) -> TurnRunner:
+        async with self._loading:
+            if self._runner is None:
+                self._runner = await self._load(self._mailbox)
+            return self._runner
+
+    async def _end(self, reason: Ending) -> None:
+        waiting = tuple(self._mailbox.waiting)
+        self._mailbox.waiting.clear()
+        for ticket in waiting:
+            ticket.answer("cancelled")
+        async with self._changing:  # a setting that was sent before is in the log before another process reads it
+            pass
+        if reason != "delete":
+            await self._log_unanswered(waiting)
+        if self._runner is not None:
+            await self._runner.end(reason)
+
+    async def _log_unanswered(self, waiting: tuple[Ticket, ...]) -> None:
+        """Log the prompts whose turn will not come: they are shown again, and the model never sees them."""
+        events: list[Event] = []
+        for ticket in waiting:
+            if says_anything(ticket.parts) and not ticket.provisional:
+                events += [UserPrompted(new_id("msg"), ticket.parts, sent=()), TurnEnded("cancelled")]
+        if not events:
+            return
+        log = self.state.log
+        try:
+            await log.refresh()  # another process may have overtaken the turn that they waited for
+            # In the turn of another process they have no place.
+            await log.append_built(lambda context: () if context.turn_from is not None else tuple(events))
+        except AgentError as error:
+            _log.info("prompts that waited in %s are not kept: %s", self.session_id, error)
+
+    # --- settings ---
+
+    async def set_option(self, option_id: str, value: str) -> tuple[Option, ...]:
+        """Change an option at once, also while a turn runs.
+
+        :returns: all options.
+        :raises InvalidParamsError: there is no such option or value.
+        :raises SessionClosedError: the session was closed.
+        """
+        async with self._change():
+            return await self.options.change(option_id, value)
+
+    async def set_title(self, title: str) -> None:
+        """Set the title that a person wants; nothing else replaces it.
+
+        :param title: as `titles.given_title` returns it.
+        :raises SessionClosedError: the session was closed.
+        """
+        async with self._change():
+            await self.options.append(TitleChanged(title, "user"))
+            await self.client.show(TitleUpdated(title))
+
+    async def catch_up(self) -> None:
+        """Show what another connection has changed."""
+        try:
+            async with self._changing:
+                if self._ending is None:
+                    await self.options.catch_up()
+        except Exception as error:
+            _log.info("%s does not know yet what was changed elsewhere: %s", self.session_id, error)
+
+    @asynccontextmanager
+    async def _change(self) -> AsyncGenerator[None]:
+        """Frame a change of a setting: one at a time, and other connections are told."""
+        self._require_open()
+        before = self.state.context
+        async with self._changing:
+            await self.options.catch_up()
+            try:
+                yield
+            finally:
+                self._tell_others(before)
+
+    def _tell_others(self, before: Context) -> None:
+        if _settings(self.state.context) != _settings(before):
+            self.changed.set()
+            self.changed = anyio.Event()
+
+    # --- what a client is shown when it opens the session ---
+
+    async def show_offers(self) -> None:
+        """Show the slash commands, the title and the usage. Editors forget them with every new, load and resume."""
+        # A turn that is quicker than the disk shows by itself how full the window is.
+        answered = bool(self.state.context.baseline)
+        commands = await self.offer.commands()
+        if self._ending is not None:
+            return
+        self.offered = True
+        await self.offer.show(commands)
+        if self.state.context.title is not None:
+            await self.client.show(TitleUpdated(self.state.context.title))
+        if answered:
+            await self.show_usage()
+
+    async def show_usage(self) -> None:
+        """Show how full the window is, if that is known: before the first answer there is nothing to show."""
+        if self.state.context.baseline and self._ending is None:
+            await self._record.show_usage()
+
+    async def replay(self) -> None:
+        """Show the whole log."""
+        log = self.state.log
+        async for update in replay(log.events(), self._record.view_of):
+            await self.client.show(await whole(update, log.read_blob))
+
+    def _require_open(self) -> None:
+        if self._ending is not None:
+            raise SessionClosedError(self.session_id)
+
+
+def _settings(context: Context) -> tuple[object, ...]:
+    return context.title, context.mode, context.model, context.thought_level, context.auto_compaction

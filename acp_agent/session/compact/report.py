@@ -1,0 +1,49 @@
+"""The receipt of a compaction: what the user reads when it is committed, and when it is replayed."""
+
+from __future__ import annotations
+
+from acp_agent.conversation.events import ContextSwapped
+from acp_agent.conversation.updates import CompactionFinished
+from acp_agent.tools.text import counted, one_line
+
+NAMED = 5
+"""Flagged pieces that are named; the others are counted."""
+
+
+def finished(swap: ContextSwapped, *, replayed: bool = False) -> CompactionFinished:
+    """Return the update that ends a committed compaction."""
+    return CompactionFinished(
+        swap.compaction_id,
+        "completed",
+        summary=swap.summary,
+        receipt=receipt_text(swap),
+        tokens_before=swap.tokens_before,
+        tokens_after=swap.tokens_after,
+        replayed=replayed,
+    )
+
+
+def receipt_text(swap: ContextSwapped) -> str:
+    """Return the receipt as a line, and a line for each thing that the user should know."""
+    receipt = swap.receipt
+    facts = [f"{swap.tokens_before:,} → {swap.tokens_after:,} tokens"]
+    if receipt.summarised:
+        facts.append(f"{counted(receipt.summarised, 'message')} replaced")
+    if receipt.rewritten:
+        facts.append(f"{receipt.rewritten} shortened")
+    took = f"{receipt.seconds:.1f} s" if receipt.seconds >= 0.05 else "under 0.1 s"
+    if receipt.waited < receipt.seconds / 2:
+        took += ", prepared in the background"
+    facts += [f"{receipt.kept} kept", took]
+    if swap.usage is not None and swap.usage.cost is not None:
+        facts.append(f"${swap.usage.cost:.4f}" if swap.usage.cost < 0.1 else f"${swap.usage.cost:.2f}")
+    if receipt.cached is not None:
+        facts.append(f"{receipt.cached:.0%} of the prompt cached")
+    lines = [" · ".join(facts)]
+    if receipt.unverified:
+        named = ", ".join(f"`{one_line(piece, 60)}`" for piece in receipt.unverified[:NAMED])
+        more = len(receipt.unverified) - NAMED
+        lines.append(f"Not found in the conversation: {named}{f' and {more} more' if more > 0 else ''}")
+    if receipt.missing:
+        lines.append(f"Sections that the recipe asks for and the summary lacks: {', '.join(receipt.missing)}")
+    return "\n".join([*lines, *receipt.notes])

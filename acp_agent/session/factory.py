@@ -1,0 +1,167 @@
+"""`open_session`: builds one session of its parts, and closes what they hold.
+
+What runs turns (hooks, compaction, the model loop) is imported and built with the first prompt by `turn.factory`, so
+that a new session does not wait for it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from importlib import import_module
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from acp_agent.config.settings import McpServer
+from acp_agent.conversation.context import Context
+from acp_agent.conversation.events import DirectoriesChanged, InstructionsLoaded, SessionStarted
+from acp_agent.session.actor import Session
+from acp_agent.session.attachments import Attachments
+from acp_agent.session.client import SessionClient
+from acp_agent.session.log import SessionLog
+from acp_agent.session.mailbox import Mailbox
+from acp_agent.session.notices import Notices
+from acp_agent.session.project.mcp import SessionMcp
+from acp_agent.session.project.models import SessionModels
+from acp_agent.session.project.recipes import SessionRecipes
+from acp_agent.session.project.requests import Requests
+from acp_agent.session.project.settings import SessionOptions
+from acp_agent.session.project.trust import SessionTrust
+from acp_agent.session.project.workspace import ProjectInstructions
+from acp_agent.session.services import Services
+from acp_agent.session.slash.offer import CommandOffer
+from acp_agent.session.state import SessionState, Source
+from acp_agent.session.titles import Titles
+from acp_agent.session.turn.record import TurnRecord
+from acp_agent.storage.store import SessionStore
+from acp_agent.tools.registry import ToolRegistry, question_tools
+
+if TYPE_CHECKING:
+    from acp_agent.session.turn.runner import TurnRunner
+
+CLOSE_SECONDS = 2.0
+"""How long the connections to providers may take to close."""
+
+_one_at_a_time = threading.Lock()
+"""Sessions share the tools, and pydantic does not make one model's schema in two threads."""
+
+
+@asynccontextmanager
+async def open_session(
+    services: Services,
+    session_id: str,
+    directories: tuple[Path, ...],
+    client: SessionClient,
+    mcp_servers: Sequence[McpServer],
+    source: Source,
+) -> AsyncGenerator[Session]:
+    """Build a session, which is served inside of this context.
+
+    :param directories: absolute paths; the working directory first.
+    :param mcp_servers: those that the client names; one of the configuration with the same name is left out.
+    :param source: `new` for a session that is not in the store yet.
+    """
+    settings, show = services.settings(directories[0]), client.show
+    instructions = ProjectInstructions(directories, settings.home)
+    new_mode = settings.mode if source == "new" else None
+    log = await _open_log(services.store, session_id, directories, new_mode, await instructions.read())
+    state = SessionState(session_id, directories, settings, log, source)
+    tools = ToolRegistry(chain(services.tools, question_tools(client.questions.asks)))
+    given = {server.name for server in mcp_servers}
+    servers = (*mcp_servers, *(server for server in settings.mcp_servers.values() if server.name not in given))
+    notices = Notices(show, as_messages=not client.shows_notices)
+    models: SessionModels | None = None
+    session: Session | None = None
+    try:
+        async with anyio.create_task_group() as tasks:
+            models = SessionModels(services.models(settings), Attachments(log.read_blob), tasks)
+            trust = SessionTrust(state, services, client, notices)
+            recipes = SessionRecipes(state, services, trust, notices)
+            mcp = SessionMcp(servers, directories, client, notices, tools, tasks, recipes.wake)
+            requests = Requests(state, models, mcp)
+            options = SessionOptions(state, models, services, show)
+            offer = CommandOffer(recipes, mcp, show)
+            record = TurnRecord(log, instructions, mcp, requests, Titles(log, models, show, tasks), notices, show)
+
+            async def load(mailbox: Mailbox) -> TurnRunner:
+                model = await models.name(state.model)
+                await anyio.to_thread.run_sync(_load_for_turns, tools, models, model, abandon_on_cancel=True)
+                from acp_agent.session.turn.factory import build_runner
+
+                return build_runner(
+                    services,
+                    state,
+                    client,
+                    mailbox,
+                    tasks,
+                    show,
+                    instructions=instructions,
+                    notices=notices,
+                    models=models,
+                    mcp=mcp,
+                    requests=requests,
+                    trust=trust,
+                    recipes=recipes,
+                    options=options,
+                    offer=offer,
+                    record=record,
+                )
+
+            session = Session(state, client, options, offer, record, load)
+            tasks.start_soon(offer.watch)
+            tasks.start_soon(session.serve)
+            try:
+                yield session
+            finally:
+                tasks.cancel_scope.cancel()
+    finally:
+        if models is not None:
+            with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+                await models.registry.aclose()
+        if session is not None:
+            session.ended.set()
+
+
+async def _open_log(
+    store: SessionStore,
+    session_id: str,
+    directories: tuple[Path, ...],
+    new_mode: str | None,
+    instructions: InstructionsLoaded,
+) -> SessionLog:
+    """Read a session's log, or begin it, and bring its directories and instructions up to date.
+
+    :param new_mode: the permission mode of a session to be made; None for one that is in the store.
+    """
+    cwd, *additional = map(str, directories)
+    if new_mode is not None:
+        started = SessionStarted(cwd, tuple(additional), mode=new_mode)
+        events = await store.create(session_id, cwd, additional, (started, instructions))
+        return SessionLog(store, session_id, Context.from_log(events))
+    log = SessionLog(store, session_id, await store.context(session_id))
+    if tuple(additional) != log.context.additional_directories:
+        await log.change(DirectoriesChanged(tuple(additional)))
+    if log.context.instructions != instructions.text:
+        await log.change(instructions, between_turns=True)
+    return log
+
+
+def _load_for_turns(tools: ToolRegistry, models: SessionModels, model: str | None) -> None:
+    """Import what turns need, except an SDK. In a thread, since it takes 0.1 s and more, in which the event loop would
+    see neither a cancel nor the end of the connection.
+
+    :param tools: those whose schemas a request holds.
+    :param model: `provider/model`, whose adapter is loaded.
+    """
+    with _one_at_a_time:
+        for name in ("secrets.text", "session.turn.factory", "hooks.discovery"):
+            import_module(f"acp_agent.{name}")
+        if model is not None:
+            models.registry.load(model)
+        for tool in tools:
+            _ = tool.input_schema

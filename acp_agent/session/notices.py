@@ -1,0 +1,71 @@
+"""`Notices`: messages to the user outside of the conversation, such as a hook's words or a recipe that was left out.
+
+Notices are never logged, so that no model reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import anyio
+
+from acp_agent.conversation.messages import new_id
+from acp_agent.conversation.updates import AgentSaid, Notice, Show
+
+SHOWING_SECONDS = 2.0
+"""How long a cancelled turn may still take to show something."""
+
+
+class Notices:
+    """Shows notices; to clients without notices as messages of the agent, which they accept during a turn only.
+
+    :param as_messages: whether the client has no notices.
+    :ivar streaming: whether an answer is being shown, which no message may interrupt.
+    """
+
+    def __init__(self, show: Show, *, as_messages: bool) -> None:
+        self._show = show
+        self._as_messages = as_messages
+        self.streaming = False
+        self._in_turn = False
+        self._waiting: list[str] = []
+        self._told: set[str] = set()
+        self._lock = anyio.Lock()
+
+    async def tell(self, text: str) -> None:
+        """Show a notice, or keep it until a message may be shown."""
+        if self._as_messages:
+            self._waiting.append(text)
+            await self.flush()
+        else:
+            await self._show(Notice("warning", text))
+
+    async def tell_once(self, text: str) -> None:
+        """Show a notice, unless the same one was shown in this session."""
+        if text not in self._told:
+            self._told.add(text)
+            await self.tell(text)
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncGenerator[None]:
+        """Allow messages while a prompt is being answered, and show what waits before the end."""
+        self._in_turn = True
+        try:
+            await self.flush()
+            yield
+        finally:
+            self.streaming = False
+            with anyio.move_on_after(SHOWING_SECONDS, shield=True):
+                await self.flush()
+            self._in_turn = False
+
+    async def flush(self) -> None:
+        """Show what waits, if messages may be shown now."""
+        if not self._waiting:
+            return
+        async with self._lock:
+            while self._waiting and self._in_turn and not self.streaming:
+                # Some editors join all messages of a turn: blank lines keep this one apart.
+                await self._show(AgentSaid(new_id("msg"), f"\n\n{self._waiting[0]}\n\n"))
+                del self._waiting[0]

@@ -1,0 +1,1 @@
+"""A session's view of its project and configuration: trust, hooks, recipes, MCP servers, models, options."""

@@ -1,0 +1,349 @@
+"""`SessionHooks`: dispatches events to one session's hooks. The caller carries out their outcomes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import anyio
+
+from acp_agent.config import HookFault
+from acp_agent.config.hook_events import EventName, event_name
+from acp_agent.conversation.events import CallView, CompactionTrigger, ContextAdded
+from acp_agent.conversation.messages import ToolCall, new_id
+from acp_agent.errors import AgentError
+from acp_agent.hooks.contract import Hook, Origin, guarded
+from acp_agent.hooks.dispatcher import Dispatcher, HookKey
+from acp_agent.hooks.events import (
+    AfterCompaction,
+    AfterToolCall,
+    AgentStop,
+    BeforeCompaction,
+    BeforeToolCall,
+    HookEvent,
+    Moment,
+    SessionEnd,
+    SessionStart,
+    TokenUsage,
+    TurnEnd,
+    UserMessageSend,
+    paths_of,
+)
+from acp_agent.hooks.handlers import bound_handler
+from acp_agent.hooks.outcomes import NOTHING, Compact, Outcome
+from acp_agent.recipes.model import Recipe
+from acp_agent.session.notices import Notices
+from acp_agent.session.project.hook_services import HookServices
+from acp_agent.session.project.recipes import RecipeRun
+from acp_agent.session.project.requests import Requests
+from acp_agent.session.project.transcript import Transcript
+from acp_agent.session.project.trust import SessionTrust
+from acp_agent.session.state import SessionState
+from acp_agent.tools.tool import Outcome as CallOutcome
+
+if TYPE_CHECKING:
+    from acp_agent.config import Settings
+    from acp_agent.config.trust import ProjectCode
+    from acp_agent.hooks.discovery import Found
+
+USERS: tuple[Origin, ...] = ("config", "user")
+ADDED = "A hook added this:\n\n{}"
+"""Frames what a hook added, so that the model does not take it for the user's words."""
+
+_IN_TURN: frozenset[EventName] = frozenset({"user_message_send", "before_tool_call", "after_tool_call"})
+"""Events at which a compaction waits for the next request, or for the end of the turn."""
+_Version: TypeAlias = tuple[Path, str] | None
+"""Changes when other hooks of the project may run; None while none may."""
+_RecipeHooks: TypeAlias = tuple[Sequence[Hook], Sequence[Hook]]
+"""A recipe's hooks that are asked after all others, and those that are asked before."""
+
+_log = logging.getLogger(__name__)
+
+
+class SessionHooks:
+    """The hooks of one session. They are discovered when the first event happens.
+
+    :param discover: finds the hooks of these origins for such settings.
+    """
+
+    def __init__(
+        self,
+        state: SessionState,
+        trust: SessionTrust,
+        notices: Notices,
+        requests: Requests,
+        services: HookServices,
+        discover: Callable[[Settings, Collection[Origin]], Awaitable[Found]],
+    ) -> None:
+        self._state = state
+        self._trust = trust
+        self._notices = notices
+        self._requests = requests
+        self._services = services
+        self._transcript = Transcript(services.store, state.id, services.home)
+        self._discover = discover
+        self._dispatcher: Dispatcher | None = None
+        self._own: tuple[Hook, ...] = ()
+        self._allowed: _Version = None
+        self._faults: tuple[HookFault, ...] = ()
+        self._run: RecipeRun | None = None
+        self._recipe: _RecipeHooks = ((), ())
+        self._answers = 0
+        self._blamed: set[HookKey] = set()
+        self._start_lock = anyio.Lock()
+        self._started = False
+        self._wanted_compaction: Compact | None = None
+
+    @contextmanager
+    def running(self, run: RecipeRun | None) -> Generator[None]:
+        """Ask a recipe's hooks too while its prompt is being answered.
+
+        :param run: None for a prompt without a recipe. The hooks of one that compacts are asked about the compaction
+            alone.
+        """
+        self._run, self._answers, self._blamed = run, 0, set()
+        self._recipe = ((), ()) if run is None or run.compacts else recipe_hooks(run.recipe)
+        try:
+            yield
+        finally:
+            self._run, self._answers, self._recipe = None, 0, ((), ())
+
+    # --- the session ---
+
+    async def start(self) -> None:
+        """Dispatch `session_start`, once, before the first prompt at the latest."""
+        async with self._start_lock:
+            if not self._started:
+                self._started = True
+                await self._session_start(self._state.source)
+
+    async def renew(self) -> None:
+        """Take the project's hooks as they may run now. Those that are new get `session_start`."""
+        await self._ready()
+        before, self._faults = self._faults, self._state.settings.hook_faults
+        await self._tell_left_out(fault.text for fault in self._faults if fault not in before)
+        if _version(self._trust.hooks) == self._allowed:
+            return
+        hooks = await self._take_project()
+        if any("session_start" in hook.events for hook in hooks):
+            outcome = await self._made(hooks).dispatch(SessionStart(await self._moment(), self._state.source))
+            await self.add(outcome.context)
+
+    async def end(self, reason: Literal["close", "delete", "exit"]) -> None:
+        """Dispatch `session_end`, if `session_start` was."""
+        if self._started:
+            await self._ask("session_end", lambda at: SessionEnd(at, reason))
+
+    async def _session_start(self, source: Literal["new", "load", "resume", "compact"]) -> None:
+        outcome = await self._ask("session_start", lambda at: SessionStart(at, source))
+        await self.add(outcome.context)
+
+    # --- a turn ---
+
+    async def user_message(self, prompt: str) -> Outcome:
+        """Dispatch `user_message_send`."""
+        return await self._ask("user_message_send", lambda at: UserMessageSend(at, prompt))
+
+    async def before_call(self, call: ToolCall, view: CallView) -> Outcome:
+        """Dispatch `before_tool_call`."""
+        paths = self._paths(call, view)
+        return await self._ask(
+            "before_tool_call", lambda at: BeforeToolCall(at, call.id, call.name, call.arguments, paths)
+        )
+
+    async def after_call(self, call: ToolCall, outcome: CallOutcome) -> Outcome:
+        """Dispatch `after_tool_call`."""
+        paths = self._paths(call, outcome.view)
+        return await self._ask(
+            "after_tool_call",
+            lambda at: AfterToolCall(
+                at,
+                call.id,
+                call.name,
+                call.arguments,
+                outcome.parts,
+                is_error=outcome.is_error,
+                paths=paths,
+                raw_output=outcome.view.raw_output,
+            ),
+        )
+
+    async def turn_end(self, response: str) -> Outcome:
+        """Dispatch `turn_end`; each answer without tool calls of a run has the next number."""
+        self._answers += 1
+        return await self._ask("turn_end", lambda at: TurnEnd(at, response), blamed=self._blamed)
+
+    async def agent_stop(self, response: str) -> Outcome:
+        """Dispatch `agent_stop`."""
+        active = self._answers > 1
+        return await self._ask(
+            "agent_stop", lambda at: AgentStop(at, response, stop_hook_active=active), blamed=self._blamed
+        )
+
+    # --- a compaction ---
+
+    async def before_compaction(self, trigger: CompactionTrigger, window: int, instructions: str) -> Outcome:
+        """Dispatch `before_compaction`.
+
+        :param window: tokens of the model's window.
+        :param instructions: those of the user or the hook that wants it.
+        """
+        return await self._ask(
+            "before_compaction",
+            lambda at: BeforeCompaction(
+                at, trigger, at.usage.input_tokens, at.usage.output_tokens, window, instructions
+            ),
+        )
+
+    async def usage(self) -> TokenUsage:
+        """Return the usage before a compaction, for `after_compaction`."""
+        return (await self._moment()).usage
+
+    async def after_compaction(self, trigger: CompactionTrigger, window: int, summary: str, before: TokenUsage) -> None:
+        """Dispatch `after_compaction`, and `session_start` for the compacted context.
+
+        :param before: see `usage`.
+        """
+        await self._ask(
+            "after_compaction",
+            lambda at: AfterCompaction(
+                replace(at, usage=before), trigger, before.input_tokens, before.output_tokens, window, summary
+            ),
+        )
+        await self._session_start("compact")
+
+    async def summary_written(self, run: RecipeRun, summary: str) -> Outcome:
+        """Dispatch `turn_end` for a recipe that compacts: a run with one answer, which can only end in the swap."""
+        hooks = recipe_hooks(run.recipe)
+        return await self._ask("turn_end", lambda at: TurnEnd(at, summary, is_summary=True), recipe=hooks)
+
+    async def prompt_additions(self, run: RecipeRun, prompt: str) -> tuple[str, ...]:
+        """Return what the handlers of a recipe that compacts add to its prompt."""
+        outcome = await self._ask(
+            "user_message_send", lambda at: UserMessageSend(at, prompt), recipe=recipe_hooks(run.recipe), alone=True
+        )
+        return outcome.context
+
+    async def recipe_ended(self, run: RecipeRun, summary: str) -> None:
+        """Dispatch `agent_stop` to the handlers of a recipe that compacts."""
+        await self._ask("agent_stop", lambda at: AgentStop(at, summary), recipe=recipe_hooks(run.recipe), alone=True)
+
+    # --- what they want ---
+
+    def take_compaction(self) -> Compact | None:
+        """Return, once, the compaction that a hook wanted at an event at which it could not be done."""
+        wanted, self._wanted_compaction = self._wanted_compaction, None
+        return wanted
+
+    async def add(self, texts: Sequence[str]) -> None:
+        """Append what hooks added for the model."""
+        if texts:
+            await self._state.log.append(*(ContextAdded(new_id("msg"), ADDED.format(text)) for text in texts))
+
+    # --- asking ---
+
+    async def _ask(
+        self,
+        name: EventName,
+        make: Callable[[Moment], HookEvent],
+        recipe: _RecipeHooks | None = None,
+        *,
+        alone: bool = False,
+        blamed: set[HookKey] | None = None,
+    ) -> Outcome:
+        """Dispatch an event, which is only made where a hook listens to it.
+
+        :param recipe: the hooks of a recipe; those of the running one if not given.
+        :param alone: whether no others are asked.
+        """
+        dispatcher = self._made(()) if alone else await self._ready()
+        last, first = recipe or self._recipe
+        if not dispatcher.listens(name) and not any(name in hook.events for hook in (*first, *last)):
+            return NOTHING
+        outcome = await dispatcher.dispatch(make(await self._moment()), last, recipe_first=first, blamed=blamed)
+        if name in _IN_TURN and not alone and isinstance(outcome.action, Compact):
+            self._wanted_compaction = outcome.action
+        return outcome
+
+    async def _moment(self) -> Moment:
+        """Return what every event says of the session as it is now."""
+        state, context = self._state, self._state.context
+        last, used = context.usage, context.baseline or self._requests.estimate()
+        usage = TokenUsage(
+            last.prompt_tokens if last else 0, last.output_tokens if last else 0, current_context_window=used
+        )
+        with suppress(AgentError):  # without a model there is no window; the prompt that needs one says what to set
+            usage = replace(usage, max_context_window=(await self._requests.active()).budget.window)
+        return Moment(
+            session_id=state.id,
+            cwd=str(state.cwd),
+            transcript=self._transcript.write,
+            mode=state.mode,
+            turn_number=max(1, self._answers),
+            invoked_by=self._run.recipe.name if self._run else "",
+            usage=usage,
+            messages=context.messages,
+        )
+
+    def _paths(self, call: ToolCall, view: CallView) -> tuple[str, ...]:
+        return tuple(location.path for location in view.locations) or paths_of(call.arguments, str(self._state.cwd))
+
+    # --- which hooks there are ---
+
+    async def _ready(self) -> Dispatcher:
+        if self._dispatcher is None:
+            await self._trust.ensure_read()
+            settings = self._state.settings
+            own = await self._discover(settings, USERS)
+            self._own, self._faults = own.hooks, settings.hook_faults
+            await self._tell_left_out(own.errors)
+            await self._take_project()
+            assert self._dispatcher is not None
+        return self._dispatcher
+
+    async def _take_project(self) -> tuple[Hook, ...]:
+        """Replace the project's hooks by those that may run now, and return them."""
+        code, hooks = self._trust.hooks, tuple[Hook, ...]()
+        if code is not None:
+            # What was allowed, and not what the settings may say by now.
+            settings = replace(self._state.settings, project=code.place, hooks=code.commands)
+            found = await self._discover(settings, ("project",))
+            await self._tell_left_out(found.errors)
+            hooks = tuple(guarded(hook, code.hooks_are_same) for hook in found.hooks)
+        self._dispatcher, self._allowed = self._made((*self._own, *hooks)), _version(code)
+        return hooks
+
+    def _made(self, hooks: Sequence[Hook]) -> Dispatcher:
+        return Dispatcher(hooks, self._services, self._notices.tell, notify=self._notices.tell)
+
+    async def _tell_left_out(self, errors: Iterable[object]) -> None:
+        for error in errors:
+            _log.warning("hook left out: %s", error)
+            await self._notices.tell(f"A hook was left out. {error}")
+
+
+def recipe_hooks(recipe: Recipe) -> _RecipeHooks:
+    """Return the hooks that a recipe names: those that are asked after all others, and those that are asked before."""
+    last: list[Hook] = []
+    first: list[Hook] = []
+    for word, binding in recipe.hooks.items():
+        event = event_name(word)
+        if event is None:
+            continue
+        for hooks, named in ((last, binding.handlers), (first, binding.first)):
+            for each in named:
+                source = f"{recipe.source}: hooks.{word}.{each.handler}"
+                hooks.append(
+                    bound_handler(
+                        each.handler, event, source, params=each.params, once=binding.once, on_error=each.on_error
+                    )
+                )
+    return tuple(last), tuple(first)
+
+
+def _version(code: ProjectCode | None) -> _Version:
+    return (code.place, code.hooks_digest) if code else None

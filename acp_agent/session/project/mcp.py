@@ -1,0 +1,241 @@
+"""`SessionMcp`: the MCP servers of one session: more tools, slash commands, and resources that `@` names.
+
+The tools in requests change between turns only, and only where a server comes or says that its own have
+changed: they stand in front of everything that a provider caches. Without servers nothing is loaded.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from anyio.abc import TaskGroup
+
+from acp_agent.config.settings import McpServer
+from acp_agent.conversation.messages import Resource, ResourceLink, Text, UserPart
+from acp_agent.conversation.updates import Command
+from acp_agent.errors import InvalidParamsError, ToolError
+from acp_agent.session.client import SessionClient, ask_arguments
+from acp_agent.session.notices import Notices
+from acp_agent.session.project.commands import around_command, command_words
+from acp_agent.tools.registry import ToolRegistry
+from acp_agent.tools.text import one_line
+
+if TYPE_CHECKING:
+    from acp_agent.mcp.model import OfferedPrompt
+    from acp_agent.mcp.server import SessionServer
+    from acp_agent.mcp.servers import SessionServers
+
+PATIENCE_SECONDS = 5.0
+"""How long the first prompt waits for servers that are still being started; the editor is never kept waiting."""
+MAX_TOOLS = 128
+"""In one request; OpenAI takes no more."""
+_TRAILING = tuple(".,;:!?)]}")
+_MENTION = re.compile(r"(?<![^\s(\[<\"'`])@(?P<server>[A-Za-z0-9_.-]+):(?P<uri>[A-Za-z][A-Za-z0-9+.-]*:[^\s<>\"'`]+)")
+
+_log = logging.getLogger(__name__)
+
+
+class SessionMcp:
+    """The servers of one session.
+
+    :param servers: the client's and the configuration's.
+    :param directories: the session's.
+    :param tools: the built-in ones, which stand before all others.
+    :param tasks: where the servers run.
+    :param changed: is called when a server offers something else than before.
+    :ivar tools: the tools as of the last turn's beginning.
+    """
+
+    def __init__(
+        self,
+        servers: Sequence[McpServer],
+        directories: Sequence[Path],
+        client: SessionClient,
+        notices: Notices,
+        tools: ToolRegistry,
+        tasks: TaskGroup,
+        changed: Callable[[], None],
+    ) -> None:
+        self.tools = tools
+        self._built_in = tools
+        self._wanted = servers
+        self._directories = directories
+        self._client = client
+        self._notices = notices
+        self._tasks = tasks
+        self._changed = changed
+        self._servers: SessionServers | None = None
+        self._waited = False
+
+    def start(self) -> None:
+        """Start the servers in the background: once the editor has its answer, or with the first prompt."""
+        if self._servers is not None or not self._wanted:
+            return
+        from acp_agent.mcp.entry import ServerOptions
+        from acp_agent.mcp.servers import SessionServers
+
+        questions = self._client.questions
+        options = ServerOptions(
+            tuple(self._directories),
+            os.environ,
+            elicits=questions.asks == "forms" or questions.opens_urls,
+            channel=self._client.mcp_channel,
+        )
+        self._servers = SessionServers(self._wanted, options, self._notices.tell, self._changed)
+        self._servers.start(self._tasks)
+
+    async def renew(self) -> None:
+        """Take over the tools that the servers offer at the beginning of a turn; wait a little for their first
+        start."""
+        self.start()
+        if self._servers is None:
+            return
+        self._servers.revive()
+        if not self._waited:
+            for slow in await self._servers.wait(PATIENCE_SECONDS):
+                _log.warning("the MCP server %s is not ready yet", slow.name)
+                await self._notices.tell(
+                    f"The MCP server {slow.name!r} is not ready yet. The session works on without it; its tools come "
+                    "with the first prompt after it is."
+                )
+            self._waited = True  # not before: the notice is lost with a prompt that is cancelled meanwhile
+        more, room = self._servers.tools, MAX_TOOLS - len(self._built_in.names)
+        if len(more) > room:
+            await self._notices.tell_once(
+                f"The MCP servers of this session have more than {room} tools; the model gets the first {room}. Leave "
+                "servers out that you do not need."
+            )
+        tools = (*self._built_in, *more[:room])
+        if tools != tuple(self.tools):
+            self.tools = ToolRegistry(tools)
+
+    # --- prompts and resources ---
+
+    def commands(self) -> tuple[Command, ...]:
+        """Return the servers' prompts as slash commands."""
+        return tuple(
+            Command(f"mcp:{server.short.lower()}:{name}", _described(prompt, server), _hint(prompt))
+            for server in self._all
+            for name, prompt in _prompts(server).items()
+        )
+
+    async def sent(self, parts: tuple[UserPart, ...]) -> tuple[UserPart, ...] | None:
+        """Return what the model reads in place of a prompt that names a server's prompt or resources; None if it names
+        none.
+
+        :raises InvalidParamsError: there is no such prompt, or an argument is missing.
+        :raises ToolError: the server did not return it; says why.
+        """
+        if self._servers is None:
+            return None
+        made = await self._made(parts)
+        told = parts if made is None else made
+        resources = await self.resources(parts)
+        return (*told, *resources) if made is not None or resources else None
+
+    async def resources(self, parts: tuple[UserPart, ...]) -> tuple[Resource, ...]:
+        """Return the contents of the resources that a prompt names, each once.
+
+        :raises ToolError: a server did not return one; says why.
+        """
+        found = [await self._read(part) for part in parts if isinstance(part, Text | ResourceLink)]
+        return tuple(dict.fromkeys(resource for each in found for resource in each))
+
+    async def _made(self, parts: tuple[UserPart, ...]) -> tuple[UserPart, ...] | None:
+        name, line = command_words(parts) or ("", "")
+        prefix, short, wanted = [*name.split(":"), "", ""][:3]
+        server = next((each for each in self._all if each.short.lower() == short), None) if prefix == "mcp" else None
+        if server is None:
+            return None
+        prompt = _prompts(server).get(wanted)
+        if prompt is None:
+            known = ", ".join(f"/mcp:{short}:{each}" for each in _prompts(server)) or f"none. {server.reason}"
+            raise InvalidParamsError(
+                f"The MCP server {server.name!r} has no prompt {wanted!r}; its prompts are: {known}"
+            )
+        from acp_agent.mcp.results import prompt_parts
+
+        arguments = await self._arguments(prompt, line, f"/{name}")
+        before, behind = around_command(parts)
+        made = prompt_parts(await server.prompt(prompt.name, arguments))
+        if not made:
+            raise ToolError(f"The MCP server {server.name!r} has put nothing into the prompt {prompt.name!r}.")
+        return (*made, *before, *behind)
+
+    async def _arguments(self, prompt: OfferedPrompt, line: str, command: str) -> dict[str, str]:
+        """Return a prompt's arguments as they were typed, and ask the user for missing ones. What follows the named
+        ones is the first that is still missing.
+
+        :raises InvalidParamsError: a required one is missing, or there is one too many.
+        """
+        from acp_agent.recipes.arguments import split_arguments
+
+        values, rest = split_arguments(command, [each.name for each in prompt.arguments], line)
+        left = [each.name for each in prompt.arguments if each.name not in values]
+        if rest and not left:
+            raise InvalidParamsError(f"{command} takes {_hint(prompt) or 'no arguments'}, and nothing behind that.")
+        if rest:
+            values[left[0]] = rest
+        missing = [each for each in prompt.arguments if each.required and each.name not in values]
+        if not missing:
+            return values
+        wanted = [(each.name, each.description) for each in missing]
+        given = await ask_arguments(self._client.questions, command, wanted)
+        if isinstance(given, str):
+            names = ", ".join(name for name, _ in wanted)
+            raise InvalidParamsError(f"{command} needs {names}: write {command} {_hint(prompt)}")
+        return {**values, **given}
+
+    async def _read(self, part: Text | ResourceLink) -> tuple[Resource, ...]:
+        from acp_agent.mcp.results import resource_parts
+
+        if isinstance(part, ResourceLink):
+            named = [(server, part.uri) for server in self._all if part.uri in server.offer.resources][:1]
+        else:
+            servers = {server.short.lower(): server for server in self._all}
+            servers |= {server.name: server for server in self._all}
+            named = [
+                (server, _uri(server, match["uri"]))
+                for match in _MENTION.finditer(part.text)
+                if (server := servers.get(match["server"]) or servers.get(match["server"].lower())) is not None
+            ]
+        found: tuple[Resource, ...] = ()
+        for server, uri in dict.fromkeys(named):
+            found += resource_parts(uri, await server.read(uri))
+        return found
+
+    @property
+    def _all(self) -> tuple[SessionServer, ...]:
+        return self._servers.all if self._servers is not None else ()
+
+
+def _prompts(server: SessionServer) -> dict[str, OfferedPrompt]:
+    """Return a server's prompts by their part of the slash command, in its order; of two alike, the first."""
+    from acp_agent.mcp.tools import command_part
+
+    found: dict[str, OfferedPrompt] = {}
+    for prompt in server.offer.prompts:
+        found.setdefault(command_part(prompt.name), prompt)
+    return found
+
+
+def _uri(server: SessionServer, text: str) -> str:
+    """Return the URI of a mention, without the punctuation of its sentence unless it is listed with that."""
+    listed, uri = server.offer.resources, text
+    while uri not in listed and uri.endswith(_TRAILING):
+        uri = uri[:-1]
+    return uri
+
+
+def _described(prompt: OfferedPrompt, server: SessionServer) -> str:
+    return f"{one_line(prompt.description, 200)} (MCP server {server.name})".lstrip()
+
+
+def _hint(prompt: OfferedPrompt) -> str | None:
+    words = [f"{each.name}=…" if each.required else f"[{each.name}=…]" for each in prompt.arguments]
+    return " ".join(words) or None

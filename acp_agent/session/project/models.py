@@ -1,0 +1,239 @@
+"""The models of a session: names resolved to models that can be asked, and what is known of their context windows.
+
+A provider is asked for a model's window when the model is used first, and again with each turn while the answer is
+missing or may change.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import aclosing
+from dataclasses import replace
+
+import anyio
+from anyio.abc import TaskGroup
+
+from acp_agent.compaction.budget import SURE_SHARE, TokenBudget
+from acp_agent.compaction.estimate import MAX_CALIBRATION
+from acp_agent.errors import ContextOverflowError
+from acp_agent.frozen import frozen
+from acp_agent.llm.profiles import DEFAULT_WINDOW, ModelProfile
+from acp_agent.llm.provider import Compacted, ModelEvent, ModelRequest, NativeCompaction, Provider
+from acp_agent.llm.registry import Registry
+from acp_agent.session.attachments import Attachments
+
+FIRST_WAIT = 3.0
+"""Seconds that the first use of a model waits for the provider's word on its window."""
+TURN_WAIT = 0.35
+"""The same for a turn with a model used before; longer than a local server is given when it is asked again."""
+LEAST_WINDOW = 1_000
+"""Tokens: no refusal, however odd, makes a window smaller."""
+DOUBT = 4 / 3
+"""Tokens as the provider counts them for each of our estimate, where it refused a request without counting it."""
+
+_log = logging.getLogger(__name__)
+
+
+@frozen
+class LearnedWindow:
+    """What the refusals of one model have shown of its context window in this session.
+
+    :ivar tokens: the most that the window holds; None while nothing was refused.
+    :ivar guessed: whether the provider has refused a request without saying how much it takes.
+    :ivar rate: tokens as the provider counts them for each of our estimate.
+    """
+
+    tokens: int | None = None
+    guessed: bool = False
+    rate: float = 1.0
+
+    def after_refusal(self, refusal: ContextOverflowError, used: int, estimate: int) -> LearnedWindow:
+        """Learn from a request that was refused for its length.
+
+        :param used: its tokens by the provider's last count and our estimate of what came since.
+        :param estimate: its tokens by our estimate alone.
+        """
+        learned = replace(self, rate=_rate(refusal.prompt or max(used, estimate * DOUBT), estimate))
+        if refusal.maximum is not None:
+            return replace(learned, tokens=max(LEAST_WINDOW, refusal.maximum), guessed=False)
+        # An answer that broke off was begun: it is not known how much it took.
+        return learned if refusal.partial else learned._at_most(int(used * SURE_SHARE))
+
+    def after_answer(self, counted: int, estimate: int) -> LearnedWindow:
+        """Learn from the provider's count of a request that it has answered, and ours."""
+        return replace(self, rate=_rate(counted, estimate))
+
+    def after_full(self, used: int, estimate: int) -> LearnedWindow:
+        """Learn that a request and its answer have filled the window; the parameters are those of `after_refusal`."""
+        return replace(self, rate=_rate(used, estimate))._at_most(used)
+
+    def _at_most(self, tokens: int) -> LearnedWindow:
+        tokens = max(LEAST_WINDOW, tokens)
+        return self if self.tokens is not None and self.tokens <= tokens else replace(self, tokens=tokens, guessed=True)
+
+
+def _rate(counted: float, estimate: int) -> float:
+    return min(MAX_CALIBRATION, max(1.0, counted / max(1, estimate)))
+
+
+@frozen
+class _Native:
+    """A provider's own compaction, which is given whole requests."""
+
+    native: NativeCompaction
+    profile: ModelProfile
+    attachments: Attachments
+
+    @property
+    def keeps_user_messages(self) -> bool:
+        """See `NativeCompaction.keeps_user_messages`."""
+        return self.native.keeps_user_messages
+
+    async def compact(
+        self, request: ModelRequest, instructions: str, again: Callable[[], None] = lambda: None
+    ) -> Compacted:
+        """See `NativeCompaction.compact`."""
+        return await self.native.compact(await self.attachments.resolved(request, self.profile), instructions, again)
+
+
+@frozen
+class ActiveModel:
+    """A model that is ready to be asked.
+
+    :ivar name: `provider/model`.
+    :ivar model_id: the provider's own id.
+    :ivar guessed: whether its window is an assumption.
+    :ivar rate: tokens as its provider counts them for each of our estimate.
+    :ivar max_output_tokens: upper bound of one answer.
+    :ivar profile: what else is known of it.
+    """
+
+    name: str
+    model_id: str
+    provider: Provider
+    budget: TokenBudget
+    guessed: bool
+    rate: float
+    max_output_tokens: int
+    profile: ModelProfile
+    attachments: Attachments
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """Ask the model; see `Provider.stream`."""
+        async with aclosing(self.provider.stream(await self.resolved(request))) as events:
+            async for event in events:
+                yield event
+
+    async def resolved(self, request: ModelRequest) -> ModelRequest:
+        """Return the request with the bytes that its messages refer to, as the provider is sent them."""
+        return await self.attachments.resolved(request, self.profile)
+
+    async def count_tokens(self, request: ModelRequest) -> int | None:
+        """Return the provider's count of a request; see `Provider.count_tokens`."""
+        return await self.provider.count_tokens(await self.resolved(request))
+
+    @property
+    def native(self) -> NativeCompaction | None:
+        """Return the provider's own compaction, if it has one."""
+        if isinstance(self.provider, NativeCompaction):
+            return _Native(self.provider, self.profile, self.attachments)
+        return None
+
+
+class SessionModels:
+    """Resolves names to models, and remembers what their refusals have shown.
+
+    :param tasks: where providers are asked for windows, so that a slow answer holds no turn up.
+    :ivar registry: is replaced, and closed, when the settings are read again.
+    """
+
+    def __init__(self, registry: Registry, attachments: Attachments, tasks: TaskGroup) -> None:
+        self.registry = registry
+        self._attachments = attachments
+        self._tasks = tasks
+        self._asking: dict[str, anyio.Event] = {}
+        self._used: set[str] = set()
+        self._learned: dict[str, LearnedWindow] = {}
+
+    async def use(self, registry: Registry) -> None:
+        """Take the models of other settings from now on."""
+        former, self.registry = self.registry, registry
+        self._used, self._learned = set(), {}
+        await former.aclose()
+
+    async def begin_turn(self) -> None:
+        """Ask again for windows that are not known for good; takes a third of a second at most."""
+        await self._ask_windows(self._used, TURN_WAIT)
+
+    async def name(self, chosen: str) -> str | None:
+        """Return the name of the model in use, `provider/model`; None if nothing is configured.
+
+        :param chosen: what the user chose; empty for the default, which depends on the keys that there are.
+        """
+        return chosen or await self.registry.default_model()
+
+    async def active(self, chosen: str) -> ActiveModel:
+        """Return the model in use.
+
+        :raises ModelAuthError: nothing is configured; says what to set.
+        :raises ConfigError: the name's provider is unknown, or the stored keys that it needs cannot be read.
+        """
+        name = await self.name(chosen)
+        if name is None:
+            raise self.registry.no_model()
+        return await self.named(name)
+
+    async def named(self, name: str) -> ActiveModel:
+        """Return any model.
+
+        :raises ConfigError: the name's provider is unknown.
+        """
+        await self.registry.unlock(name)
+        self.registry.resolve(name)
+        if name not in self._used:
+            self._used.add(name)
+            await self._ask_windows([name], FIRST_WAIT)
+        resolved, learned = self.registry.resolve(name), self.learned(name)
+        known, window = resolved.profile, resolved.window
+        if learned.tokens is not None:
+            window = min(window, learned.tokens)
+        is_guess = learned.guessed if window < resolved.window else not known.listed and window == DEFAULT_WINDOW
+        output = min(known.max_output_tokens, window // 2)
+        budget = TokenBudget(window, output)
+        return ActiveModel(
+            name, resolved.id, resolved.provider, budget, is_guess, learned.rate, output, known, self._attachments
+        )
+
+    def learned(self, name: str) -> LearnedWindow:
+        """Return what the session has learned of a model's window."""
+        return self._learned.get(name, LearnedWindow())
+
+    def learn(self, name: str, learned: LearnedWindow) -> None:
+        """Replace what the session has learned of a model's window."""
+        self._learned[name] = learned
+
+    async def prewarm(self, chosen: str) -> None:
+        """Load what the model in use needs, except an SDK, so that the first prompt does not wait for it."""
+        name = await self.name(chosen)
+        if name is not None:
+            await self.registry.prewarm(name)
+
+    async def _ask_windows(self, names: Iterable[str], seconds: float) -> None:
+        """Ask providers for windows in the background, and wait a moment for their answers."""
+        for name in names:
+            if name not in self._asking:
+                self._asking[name] = anyio.Event()
+                self._tasks.start_soon(self._ask_window, name)
+        with anyio.move_on_after(seconds):
+            for asked in [*self._asking.values()]:
+                await asked.wait()
+
+    async def _ask_window(self, name: str) -> None:
+        try:
+            await self.registry.learn_window(name)
+        except Exception as error:
+            # Such as a provider that was turned off: asking the model reports it. No turn ends for a window.
+            _log.info("the window of %s was not asked for: %s", name, error)
+        finally:
+            self._asking.pop(name).set()

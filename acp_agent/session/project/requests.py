@@ -1,0 +1,214 @@
+"""`Requests`: builds a session's next request to a model, and measures it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from acp_agent.compaction.budget import SURE_SHARE, Limits, TokenBudget
+from acp_agent.compaction.estimate import estimate_messages, estimate_text, estimate_tools, used_tokens
+from acp_agent.conversation.context import Context
+from acp_agent.conversation.messages import AssistantMessage, Message
+from acp_agent.conversation.updates import UsageUpdated
+from acp_agent.errors import CompactionError, ConfigError, ContextOverflowError, ModelError
+from acp_agent.frozen import frozen
+from acp_agent.llm.provider import ModelRequest, ToolDefinition
+from acp_agent.session.project.mcp import SessionMcp
+from acp_agent.session.project.models import ActiveModel, LearnedWindow, SessionModels
+from acp_agent.session.state import SessionState
+from acp_agent.tools.registry import ToolRegistry
+
+if TYPE_CHECKING:
+    from acp_agent.recipes.model import Recipe
+
+UNSURE_SHARE = 0.1
+"""Share of the window: if our own estimate makes up more of the count, the provider may be asked to count."""
+LIKELY = (0.6, 1.4)
+"""Shares of the usable window between which a wrong estimate would decide wrongly."""
+
+
+@frozen
+class _Definitions:
+    """Tools as they are defined in requests, and an estimate of their tokens."""
+
+    registry: ToolRegistry
+    tools: tuple[ToolDefinition, ...]
+    tokens: int
+
+
+class Requests:
+    """Builds and measures the requests of one session."""
+
+    def __init__(self, state: SessionState, models: SessionModels, mcp: SessionMcp) -> None:
+        self._state = state
+        self._models = models
+        self._mcp = mcp
+        self._known: _Definitions | None = None
+        self._before_refusal = LearnedWindow()
+
+    @property
+    def context(self) -> Context:
+        """Return the context that the next request is built of."""
+        return self._state.context
+
+    @property
+    def tools(self) -> ToolRegistry:
+        """Return the tools that requests define."""
+        return self._mcp.tools
+
+    async def active(self) -> ActiveModel:
+        """Return the model in use.
+
+        :raises AgentError: see `SessionModels.active`.
+        """
+        return await self._models.active(self._state.model)
+
+    async def named(self, name: str) -> ActiveModel:
+        """Return any model.
+
+        :raises AgentError: see `SessionModels.named`.
+        """
+        return await self._models.named(name)
+
+    async def summary_writer(self, recipe: Recipe, active: ActiveModel) -> ActiveModel | None:
+        """Return the model that is named for summaries; None where the session's own writes them.
+
+        :raises CompactionError: it cannot be used; names what has to be corrected.
+        """
+        name, where = self._state.settings.compaction_for(active.name).model, "in config.yaml"
+        if name is None:
+            name, where = recipe.compaction.model, f"of the recipe {recipe.source}"
+        if name is None or name == active.name:
+            return None
+        try:
+            return await self.named(name)
+        except (ConfigError, ModelError) as error:
+            raise CompactionError(
+                f"{name}, which `compaction.model` {where} names for summaries, cannot be used: {error}",
+                "Nothing was changed; correct or remove that key; without it the session's own model writes.",
+            ) from error
+
+    def request(self, active: ActiveModel, context: Context | None = None) -> ModelRequest:
+        """Return the request to this model.
+
+        :param context: the context as it is, if not given.
+        """
+        context = context or self._state.context
+        return ModelRequest(
+            model=active.model_id,
+            system=context.instructions,
+            messages=context.messages,
+            tools=self.definitions().tools,
+            max_output_tokens=active.budget.output(self.used(active, context), active.max_output_tokens),
+            thought_level=context.thought_level or self._state.settings.thought_level or "",
+            conversation_id=self._state.id,
+        )
+
+    def answer_tokens(self, active: ActiveModel) -> int:
+        """Return how long an answer the next request asks for."""
+        return active.budget.output(self.used(active), active.max_output_tokens)
+
+    # --- what a model's refusals show of its window ---
+
+    def learn_answer(self, active: ActiveModel, answer: AssistantMessage, asked: Context) -> None:
+        """Learn how a model counts that has refused a request, from the answer to one with this context."""
+        learned = self._models.learned(active.name)
+        if answer.usage is not None and learned.tokens is not None:
+            self._models.learn(active.name, learned.after_answer(answer.usage.prompt_tokens, self.estimate(asked)))
+
+    def learn_refusal(self, active: ActiveModel, refusal: ContextOverflowError) -> None:
+        """Learn from a refusal of the last request."""
+        self._before_refusal = learned = self._models.learned(active.name)
+        self._models.learn(active.name, learned.after_refusal(refusal, self.used(active), self.estimate()))
+
+    def forget_guess(self, active: ActiveModel, refusal: ContextOverflowError) -> None:
+        """Forget a window that was guessed from a refusal, since nothing could be made short for it."""
+        if refusal.limit == "tokens" and refusal.maximum is None:
+            self._models.learn(active.name, self._before_refusal)
+
+    def learn_full(self, active: ActiveModel) -> None:
+        """Learn from an answer that ended because the window was full."""
+        learned = self._models.learned(active.name)
+        self._models.learn(active.name, learned.after_full(self.used(active), self.estimate()))
+
+    # --- sizes ---
+
+    async def filled(self, active: ActiveModel) -> TokenBudget:
+        """Return the model's budget with the next request in it; ask the provider if our estimate alone would
+        decide."""
+        used = self.used(active)
+        if self._is_unsure(used, active) and LIKELY[0] < used / active.budget.usable < LIKELY[1]:
+            used = await active.count_tokens(self.request(active)) or used
+        return active.budget.filled(used, self.prefix_tokens())
+
+    async def limits(self, active: ActiveModel, messages: Sequence[Message]) -> Limits:
+        """Return what a request to this model may hold besides tokens, by what its images take as they are sent.
+
+        :param messages: those of the request.
+        """
+        limits = Limits(active.profile.max_images, active.profile.max_request_bytes)
+        if not limits.exceeded(messages):  # as they are stored they are hardly ever smaller
+            return limits
+        return replace(limits, sent=await active.attachments.lengths(messages, active.profile, active.model_id))
+
+    def used(self, active: ActiveModel, context: Context | None = None) -> int:
+        """Return the tokens of the next request, by the model's last count and our estimate of what came since.
+
+        :param context: the context as it is, if not given.
+        """
+        return used_tokens(context or self._state.context, self.prefix_tokens(), active.rate)
+
+    def estimate(self, context: Context | None = None) -> int:
+        """Return the tokens of the next request by our estimate alone."""
+        return self.prefix_tokens() + estimate_messages((context or self._state.context).messages)
+
+    def prefix_tokens(self) -> int:
+        """Estimate the tokens of the system prompt and the tools."""
+        return estimate_text(self._state.context.instructions) + self.definitions().tokens
+
+    async def check_fits(self, active: ActiveModel, reason: str = "") -> None:
+        """Raise if the next request is certainly too large, so that it need not be sent to be refused.
+
+        That is certain if the model's provider has counted nearly all of it and it is known how large the window
+        is. An estimate may be wrong by a third, and another model counts otherwise: then the request is sent, and a
+        refusal teaches the window.
+
+        :param reason: why it could not be made short.
+        :raises ContextOverflowError: it is.
+        """
+        used = self.used(active)
+        answers = (entry.message for entry in reversed(self._state.context.entries))
+        newest = next((answer for answer in answers if isinstance(answer, AssistantMessage)), None)
+        # Older logs have no name where the default model answered.
+        same = newest is not None and newest.model in (active.name, self._state.model)
+        if not same or self._is_unsure(used, active):
+            used = await active.count_tokens(self.request(active)) or 0
+        if not active.guessed and used * SURE_SHARE > active.budget.window:
+            why = f" It could not be made short either: {reason}" if reason else ""
+            raise ContextOverflowError(
+                f"The request (about {used:,} tokens) does not fit the model's context window "
+                f"({active.budget.window:,}), so it was not sent. Send less at once, choose a model with a larger "
+                f"window, or start a new session.{why}"
+            )
+
+    async def usage(self) -> UsageUpdated:
+        """Return how full the window is, by the provider's last count if there is one.
+
+        :raises AgentError: there is no model.
+        """
+        active, context = await self.active(), self._state.context
+        return UsageUpdated(context.baseline or self.used(active), active.budget.window, context.cost or None)
+
+    def definitions(self) -> _Definitions:
+        """Return the tools as requests define them: all of them, whichever may run."""
+        # Made with the first request: their schemas take longer than all else of a new session.
+        registry = self._mcp.tools
+        if self._known is None or self._known.registry is not registry:
+            tools = tuple(ToolDefinition(tool.name, tool.description, tool.input_schema) for tool in registry)
+            self._known = _Definitions(registry, tools, estimate_tools(tools))
+        return self._known
+
+    def _is_unsure(self, used: int, active: ActiveModel) -> bool:
+        counted = self._state.context.baseline if self._state.context.usage else 0
+        return used - counted > active.budget.window * UNSURE_SHARE

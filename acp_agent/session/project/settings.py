@@ -1,0 +1,254 @@
+"""The options of a session that an editor shows as menus: mode, model, thought level, automatic compaction."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from acp_agent.config import Settings
+from acp_agent.config.settings import MODES as MODE_IDS
+from acp_agent.conversation.context import Context
+from acp_agent.conversation.events import (
+    AutoCompactionChanged,
+    Event,
+    ModeChanged,
+    ModelChanged,
+    ThoughtLevelChanged,
+)
+from acp_agent.conversation.updates import (
+    Choice,
+    ModeUpdated,
+    Option,
+    OptionsUpdated,
+    PlanUpdated,
+    Show,
+    TitleUpdated,
+)
+from acp_agent.errors import InvalidParamsError, sentence
+from acp_agent.session.notices import SHOWING_SECONDS
+from acp_agent.session.permissions import MODES
+from acp_agent.session.project.models import SessionModels
+from acp_agent.session.services import Services
+from acp_agent.session.state import SessionState
+
+if TYPE_CHECKING:
+    from acp_agent.recipes.model import Recipe
+
+MODE = "mode"
+MODEL = "model"
+THOUGHT_LEVEL = "thought_level"
+AUTO_COMPACTION = "auto_compaction"
+ON, OFF = "on", "off"
+NO_MODEL = "none"
+"""The current choice of the model menu while nothing is configured: the protocol wants one."""
+
+_THOUGHT_LEVELS = (
+    Choice("default", "Default", "As the provider has it."),
+    Choice("off", "Off", "No extended thinking."),
+    Choice("low", "Low"),
+    Choice("medium", "Medium"),
+    Choice("high", "High"),
+)
+
+
+class SessionOptions:
+    """Shows and changes the options of one session, and reads its settings again."""
+
+    def __init__(self, state: SessionState, models: SessionModels, services: Services, show: Show) -> None:
+        self._state = state
+        self._models = models
+        self._services = services
+        self._show = show
+        self._is_stale = False
+        self._version = models.registry.version()
+
+    @property
+    def settings(self) -> Settings:
+        """Return the session's settings."""
+        return self._state.settings
+
+    async def all(self) -> tuple[Option, ...]:
+        """Return all options with their current values."""
+        model = await self._models.name(self._state.model)
+        auto = self._state.compaction(model or "").auto
+        current = model or NO_MODEL
+        names = dict.fromkeys([*await self._models.registry.available_models(), current])
+        modes = tuple(Choice(mode.id, mode.name, mode.description) for mode in MODES)
+        level = self._state.context.thought_level or "default"
+        about_auto = "Whether the conversation is made short by itself before the window is full."
+        return (
+            Option(MODE, "Mode", "mode", self._state.mode, modes, "What may be done without asking."),
+            Option(MODEL, "Model", "model", current, tuple(_model(name) for name in names)),
+            Option(THOUGHT_LEVEL, "Thinking", "thought_level", level, _THOUGHT_LEVELS),
+            Option(
+                AUTO_COMPACTION,
+                "Automatic compaction",
+                None,
+                ON if auto else OFF,
+                (Choice(ON, "On"), Choice(OFF, "Off")),
+                about_auto,
+                is_switch=True,
+            ),
+        )
+
+    async def threshold(self) -> tuple[str, int | None]:
+        """Return the name of the model in use, and the tokens from which on it compacts by itself, if it does.
+
+        :raises AgentError: there is no such model.
+        """
+        active = await self._models.active(self._state.model)
+        settings = self._state.compaction(active.name)
+        return active.name, int(active.budget.usable * settings.threshold) if settings.auto else None
+
+    async def change(self, option_id: str, value: str) -> tuple[Option, ...]:
+        """Change an option, and show it; the user's choice also replaces what the running recipe sets.
+
+        :returns: all options.
+        :raises InvalidParamsError: there is no such option or value.
+        :raises SessionConflictError: another process has worked on the session during the turn.
+        """
+        option = self._checked(await self.all(), option_id, value)
+        if value != option.current:
+            shown = self._state.model, self._state.mode
+            await self.append(_change_event(option_id, value))
+            if option_id == MODE:
+                self._state.recipe_mode = ""
+            elif option_id == MODEL:
+                self._state.recipe_model = ""
+            await self._show_changes(*shown, force=True)
+        return await self.all()
+
+    async def append(self, event: Event) -> None:
+        """Log what the user has set."""
+        log = self._state.log
+        await (log.append(event) if self._state.in_turn else log.change(event))
+
+    @asynccontextmanager
+    async def of_recipe(self, recipe: Recipe | None) -> AsyncGenerator[None]:
+        """Apply the model and the mode that a recipe names while it runs. They are not logged, so that a killed process
+        leaves the session as its user set it. A project's recipe can make the mode stricter, and never freer.
+
+        :param recipe: None for a prompt without one.
+        """
+        state = self._state
+        shown = state.model, state.mode
+        if recipe is not None:
+            state.recipe_model, state.recipe_mode = recipe.model or "", _recipe_mode(recipe, state.context.mode)
+        try:
+            await self._show_changes(*shown)
+            yield
+        finally:
+            shown = state.model, state.mode
+            state.recipe_model = state.recipe_mode = ""
+            with anyio.move_on_after(SHOWING_SECONDS, shield=True):
+                await self._show_changes(*shown)
+
+    async def _show_changes(self, model: str, mode: str, *, force: bool = False) -> None:
+        """Show the mode and the options if they differ from what is shown.
+
+        :param model: `provider/model` that is shown.
+        :param mode: that is shown.
+        :param force: show the options in any case.
+        """
+        if self._state.mode != mode:
+            await self._show(ModeUpdated(self._state.mode))
+        if force or (self._state.model, self._state.mode) != (model, mode):
+            await self._show(OptionsUpdated(await self.all()))
+
+    async def catch_up(self) -> None:
+        """Take in what another process has appended, and show it."""
+        log = self._state.log
+        await (log.confirm() if self._state.in_turn else log.refresh())
+        await self.show_missed()
+
+    async def show_missed(self) -> None:
+        """Show what another process has changed: the mode, the options, the title and the plan.
+
+        Its conversation is not shown in the middle of this one; opening the session anew shows it. Editors drop a plan
+        that comes outside of a turn.
+        """
+        context, former = self._state.context, self._state.log.take_missed()
+        if former is not None:
+            if context.mode != former.mode:
+                await self._show(ModeUpdated(self._state.mode))
+            if _chosen(context) != _chosen(former):
+                await self._show(OptionsUpdated(await self.all()))
+            if context.title is not None and context.title != former.title:
+                await self._show(TitleUpdated(context.title))
+            if context.plan != former.plan and self._state.in_turn:
+                await self._show(PlanUpdated(context.plan))
+
+    # --- settings ---
+
+    def mark_stale(self) -> None:
+        """Read the settings again at the next turn: this one failed for a reason that the user may fix in a file."""
+        self._is_stale = True
+
+    async def renew(self) -> bool:
+        """Read the settings again if they are stale; show the options if other models may be chosen.
+
+        :returns: whether the session has other settings.
+        :raises ConfigError: they are wrong. They stay stale, and nothing has changed.
+        """
+        former, self._version = self._version, self._models.registry.version()
+        renewed = self._is_stale
+        if renewed:
+            settings = await anyio.to_thread.run_sync(self._services.settings, self._state.cwd, abandon_on_cancel=True)
+            self._state.settings, self._is_stale = settings, False
+            await self._models.use(self._services.models(settings))
+        if renewed or self._version != former:
+            await self._show(OptionsUpdated(await self.all()))
+        return renewed
+
+    def _checked(self, options: Sequence[Option], option_id: str, value: str) -> Option:
+        """Return an option that may have this value.
+
+        :raises InvalidParamsError: no such option or value; says why, and names those that there are.
+        """
+        option = next((option for option in options if option.id == option_id), None)
+        if option is None:
+            known = ", ".join(option.id for option in options)
+            raise InvalidParamsError(f"There is no option {option_id!r}. The options are: {known}.")
+        values = [choice.value for choice in option.choices]
+        if value not in values:
+            # A model may be named that no list holds: a new one, or one of a local server.
+            wrong = f"it is no value of {option_id!r}"
+            if option_id == MODEL:
+                wrong = self._models.registry.unusable(value)
+            if wrong:
+                refused = sentence(InvalidParamsError(f"{value!r} cannot be chosen: {wrong}"))
+                raise InvalidParamsError(f"{refused} On the menu are: {', '.join(values)}.")
+        return option
+
+
+def _model(name: str) -> Choice:
+    if name == NO_MODEL:
+        return Choice(name, "No model configured")
+    return Choice(name, name, group=name.partition("/")[0])
+
+
+def _change_event(option_id: str, value: str) -> Event:
+    match option_id:
+        case "mode":
+            return ModeChanged(value)
+        case "model":
+            return ModelChanged(value)
+        case "auto_compaction":
+            return AutoCompactionChanged(value == ON)
+        case _:
+            return ThoughtLevelChanged("" if value == "default" else value)
+
+
+def _recipe_mode(recipe: Recipe, chosen: str) -> str:
+    if recipe.mode is None:
+        return ""
+    is_freer = MODE_IDS.index(recipe.mode) > MODE_IDS.index(chosen)  # the strictest is first
+    return "" if recipe.origin == "project" and is_freer else recipe.mode
+
+
+def _chosen(context: Context) -> tuple[object, ...]:
+    return context.mode, context.model, context.thought_level, context.auto_compaction

@@ -1,0 +1,168 @@
+"""The values that a recipe's template may use: session id, folder, its repository, and the output of commands.
+
+Loaded with the first recipe that is rendered.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
+
+from acp_agent.recipes.claude_commands import LOOKING
+from acp_agent.recipes.model import CommandError, Recipe, RefusedCommandError, Surroundings
+from acp_agent.session.project.commands import COMMAND_SECONDS
+from acp_agent.session.project.workspace import git_place
+from acp_agent.tools.shell.allow import refusal_of_words
+from acp_agent.tools.text import clean, without_escapes
+
+MAX_COMMAND_OUTPUT = 64 * 1024
+"""Bytes kept of what one command prints."""
+
+_MAX_COMPLAINT = 300
+_STATUS = ("git", "-c", "core.fsmonitor=false", "--no-optional-locks", "status", "--porcelain")
+
+
+def surroundings(session_id: str, cwd: str, recipe: Recipe, runner: CommandRunner | None = None) -> Surroundings:
+    """Return the surroundings of one rendering.
+
+    :param cwd: absolute path of the session's folder.
+    :param runner: runs the commands; one for this folder, with the agent's own environment, where not given.
+    """
+    runner = runner or CommandRunner(cwd)
+
+    def shell(*words: object) -> str:
+        argv = [word for word in words if isinstance(word, str)]
+        if len(argv) != len(words) or not argv:
+            raise CommandError('shell() takes texts: the command and each of its arguments, as in shell("git", "log")')
+        if reason := _refusal(recipe, argv):
+            raise RefusedCommandError(f"`{shlex.join(argv)}` may not run here: {reason}")
+        code, output, complaint = runner.run(argv)
+        if code != 0:
+            ending = f"exit status {code}" if code > 0 else f"signal {-code}"
+            said = f": {_readable(complaint)[-_MAX_COMPLAINT:]}" if complaint else ""
+            raise CommandError(f"`{shlex.join(argv)}` ended with {ending}{said}")
+        return _readable(output)
+
+    today = date.today().isoformat()  # noqa: DTZ011 - the user's own day is meant
+    return Surroundings(session_id, cwd, today, _GitFacts(cwd, runner), shell, runner.close)
+
+
+class _GitFacts:
+    """The repository of a folder; each fact is empty where there is none.
+
+    :ivar root: the work tree's folder.
+    :ivar branch: empty where none is checked out.
+    :ivar head: the commit.
+    """
+
+    def __init__(self, cwd: str, runner: CommandRunner) -> None:
+        self._runner = runner
+        self.root, self.branch, self.head = git_place(Path(cwd))
+
+    @cached_property
+    def dirty(self) -> bool | str:
+        """Return whether anything differs from the commit, files that git does not know included."""
+        try:
+            code, output, _ = self._runner.run(_STATUS) if self.root else (1, "", "")
+        except CommandError:
+            return ""
+        return bool(output) if code == 0 else ""
+
+
+class CommandRunner:
+    """Runs the commands of one text, one after the other, from one thread; another may end it with `close`.
+
+    :param cwd: absolute path of the folder to run in.
+    :param seconds: for all of them together.
+    :param env: all of their environment variables; the agent's own where it is None.
+    """
+
+    def __init__(self, cwd: str, seconds: float = COMMAND_SECONDS, env: Mapping[str, str] | None = None) -> None:
+        self._cwd = cwd
+        self._env = env
+        self._seconds = self._left = seconds
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._closed = False
+
+    def run(self, argv: Sequence[str]) -> tuple[int, str, str]:
+        """Run a program to its end; its whole process group is killed afterwards.
+
+        :returns: the exit code, negative for a signal, and the beginnings of stdout and stderr.
+        :raises CommandError: it could not be started, or the time is up.
+        """
+        begun = time.monotonic()
+        # Files, not pipes: a process that it leaves in the background may keep a pipe open for ever.
+        with TemporaryFile() as output, TemporaryFile() as complaint:
+            process = self._start(argv, output, complaint)
+            try:
+                code = process.wait(max(0.0, self._left))
+            except subprocess.TimeoutExpired as error:
+                message = f"was stopped: the commands of a recipe have {self._seconds:g} seconds in all"
+                raise CommandError(f"`{shlex.join(argv)}` {message}") from error
+            finally:
+                with self._lock:
+                    _kill_group(process)
+                    process.wait()
+                    self._process = None
+                self._left -= time.monotonic() - begun
+            return code, _beginning(output), _beginning(complaint)
+
+    def close(self) -> None:
+        """Kill what runs, and run nothing any more."""
+        with self._lock:
+            self._closed = True
+            if self._process is not None:
+                _kill_group(self._process)
+
+    def _start(self, argv: Sequence[str], output: IO[bytes], complaint: IO[bytes]) -> subprocess.Popen[bytes]:
+        with self._lock:
+            if self._closed:
+                raise CommandError("the text was cancelled")
+            try:
+                self._process = subprocess.Popen(
+                    argv,
+                    cwd=self._cwd,
+                    env=self._env,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=complaint,
+                    start_new_session=True,
+                )
+            except (OSError, ValueError) as error:
+                reason = getattr(error, "strerror", None) or error
+                raise CommandError(f"`{shlex.join(argv)}` cannot be started: {reason}") from error
+            return self._process
+
+
+def _refusal(recipe: Recipe, words: Sequence[str]) -> str:
+    reason = refusal_of_words(words, recipe.allowed_commands or ())
+    return "" if reason and not recipe.is_template and not refusal_of_words(words, LOOKING) else reason
+
+
+def _beginning(file: IO[bytes]) -> str:
+    file.seek(0)
+    data = file.read(MAX_COMMAND_OUTPUT + 1)
+    text = data[:MAX_COMMAND_OUTPUT].decode("utf-8", "replace").rstrip("\n")
+    return f"{text}\n[cut at {MAX_COMMAND_OUTPUT // 1024} KiB]" if len(data) > MAX_COMMAND_OUTPUT else text
+
+
+def _readable(printed: str) -> str:
+    return clean(without_escapes(printed.replace("\r\n", "\n")))
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    # PermissionError is macOS's answer where only zombies are left in the group.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)

@@ -1,0 +1,247 @@
+"""`SessionTrust`: which of a project's hooks and recipes may run in one session, and the question that decides it.
+
+They are untrusted code. Nothing of them runs before the user has trusted the folder in its current state.
+"""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from acp_agent.config.home import CONFIG_FILE, PROJECT_FOLDER
+from acp_agent.conversation.events import CallView
+from acp_agent.conversation.messages import JsonObject, Text, new_id
+from acp_agent.conversation.updates import CallAnnounced, CallFinished, CallStatus
+from acp_agent.errors import ConfigError, ToolError
+from acp_agent.frozen import frozen
+from acp_agent.session.client import Answer, SessionClient, TrustQuestion
+from acp_agent.session.notices import SHOWING_SECONDS, Notices
+from acp_agent.session.services import Services
+from acp_agent.session.state import SessionState
+from acp_agent.tools.text import one_line
+
+if TYPE_CHECKING:
+    from acp_agent.config import Settings
+    from acp_agent.config.trust import ProjectCode
+
+NAME = "trust"
+TITLE = "Trust the hooks and recipes of this repository?"
+CHANGED_TITLE = "Trust the changed hooks and recipes of this repository?"
+MAX_LINES = 40
+MAX_LENGTH = 200
+"""Characters of a path or a command."""
+_RECIPE = ".md"
+
+_log = logging.getLogger(__name__)
+
+
+@frozen
+class _Found:
+    """The code of a project as it was read.
+
+    :ivar settings: the session's, with the hooks that the project's configuration names now.
+    :ivar codes: what each of its folders could run.
+    :ivar allowed: the digests of those that may.
+    :ivar known: the folders in which something was allowed before.
+    :ivar notices: what the user has to know of what could not be read.
+    """
+
+    settings: Settings
+    codes: dict[Path, ProjectCode]
+    allowed: dict[Path, str]
+    known: frozenset[Path]
+    notices: tuple[str, ...]
+
+
+class SessionTrust:
+    """Holds what one session's project could run, and which of it is allowed."""
+
+    def __init__(self, state: SessionState, services: Services, client: SessionClient, notices: Notices) -> None:
+        self._state = state
+        self._services = services
+        self._client = client
+        self._notices = notices
+        self._lock = anyio.Lock()
+        self._found: _Found | None = None
+        self._allowed_here: dict[Path, str] = {}
+        self._refused = False
+
+    @property
+    def state(self) -> frozenset[tuple[Path, str]]:
+        """Return a value that changes when something else is allowed."""
+        return frozenset(self._found.allowed.items() if self._found else ())
+
+    @property
+    def hooks(self) -> ProjectCode | None:
+        """Return the project's hooks, where they may run."""
+        found, project = self._found, self._state.settings.project
+        return found.codes[project] if found and project in found.allowed else None
+
+    def trusted(self, path: Path) -> str | None:
+        """Return the SHA-256, in hex, of the text that may be used of a project's file; None where none may."""
+        found = self._found
+        allowed = [found.codes[place] for place in found.allowed] if found else []
+        return next((text for code in allowed if (text := code.text_of(path))), None)
+
+    async def ensure_read(self) -> None:
+        """Read the project, unless it was read before; the properties are valid afterwards."""
+        if self._found is None:
+            await self._look()
+
+    async def settle(self) -> bool:
+        """Read the project, and ask where something of it is not allowed; once in a session, unless what was allowed
+        has changed.
+
+        :returns: False where the user ended the turn instead of answering.
+        """
+        found = await self._look()
+        missing = [
+            code for code in found.codes.values() if not (code.is_empty or code.problem or code.place in found.allowed)
+        ]
+        if not missing:
+            self._refused = False  # allowed from somewhere else; what changes of it is a question again
+        if not missing or self._refused:
+            return True
+        self._refused = True  # however the question ends, it is not asked again
+        changed = any(code.place in found.known or code.place in self._allowed_here for code in missing)
+        answer = await self._ask(missing, CHANGED_TITLE if changed else TITLE)
+        if answer in ("allow_once", "allow_always"):
+            self._refused = False
+            self._allowed_here.update({code.place: code.digest for code in missing})
+            if answer == "allow_always":
+                await self._keep(missing)
+            # Files may have changed while the user was thinking; those are asked about with the next prompt.
+            await self._look()
+        return answer != "cancelled"
+
+    async def _ask(self, missing: Sequence[ProjectCode], title: str) -> Answer:
+        projects = tuple(dict.fromkeys(str(code.place.parent) for code in missing))
+        call_id, view = new_id("call"), CallView(title)
+        arguments: JsonObject = {"folders": [*projects]}
+        status: CallStatus = "failed"
+        said = "Cancelled."
+        await self._client.show(CallAnnounced(call_id, NAME, view, arguments))
+        try:
+            question = TrustQuestion(call_id, NAME, view, _listing(missing), projects)
+            answer = await self._client.ask_trust(question)
+            said = _ENDINGS[answer]
+        except ToolError as error:
+            answer, said = "reject_once", f"{error} {_ENDINGS['reject_once']}"
+        else:
+            status = "completed" if answer in ("allow_once", "allow_always") else "failed"
+        finally:
+            if status == "failed":
+                said += f" {advice(projects)}"
+            with anyio.move_on_after(SHOWING_SECONDS, shield=True):
+                await self._client.show(CallFinished(call_id, NAME, view, arguments, status, (Text(said),)))
+        return answer
+
+    async def _keep(self, allowed: Sequence[ProjectCode]) -> None:
+        from acp_agent.config.trust import TrustStore
+
+        try:
+            await anyio.to_thread.run_sync(TrustStore(self._services.home).trust, allowed)
+        except ConfigError as error:
+            await self._notices.tell(f"What you allowed holds for this session alone. {error}")
+
+    async def _look(self) -> _Found:
+        async with self._lock:
+            found = await anyio.to_thread.run_sync(self._find, self._state.settings, abandon_on_cancel=True)
+            # Not by the thread: an abandoned one may end after the next.
+            self._state.settings, self._found = found.settings, found
+        for notice in found.notices:
+            _log.warning("%s", notice)
+            await self._notices.tell_once(notice)
+        return found
+
+    def _find(self, settings: Settings) -> _Found:
+        """Read what there is of the project, and what of it is allowed; changes nothing here."""
+        places = self._services.project_places(settings, self._state.cwd)
+        if not places:
+            return _Found(settings, {}, {}, frozenset(), ())
+        from acp_agent.config.trust import TrustStore, read_project_code
+
+        settings, notices = self._with_hooks(settings, places)
+        commands = [command for command in settings.hooks if command.origin == "project"]
+        codes = {place: read_project_code(place, commands if place == settings.project else ()) for place in places}
+        try:
+            kept = {place: each.digest for place in places if (each := TrustStore(self._services.home).find(place))}
+        except ConfigError as error:
+            kept, notices = dict[Path, str](), [*notices, str(error)]
+        allowed: dict[Path, str] = {}
+        for place, code in codes.items():
+            if code.problem:
+                notices.append(f"The hooks and recipes of {place.parent} are not used: {code.problem}.")
+            elif not code.is_empty and code.digest in (kept.get(place), self._allowed_here.get(place)):
+                allowed[place] = code.digest
+        return _Found(settings, codes, allowed, frozenset(kept), tuple(notices))
+
+    def _with_hooks(self, settings: Settings, places: Sequence[Path]) -> tuple[Settings, list[str]]:
+        """Return the settings with the hooks that the project's configuration names now, the same object where nothing
+        is new, and why they are left out, where they are."""
+        project = settings.project or next((place for place in places if place.name == PROJECT_FOLDER), None)
+        if project is None:
+            return settings, []
+        hooks = tuple(command for command in settings.hooks if command.origin != "project")
+        faults = tuple(fault for fault in settings.hook_faults if fault.origin != "project")
+        file, notices = project / CONFIG_FILE, list[str]()
+        try:
+            if file.exists():
+                now = self._services.settings(self._state.cwd)
+                hooks += tuple(command for command in now.hooks if command.origin == "project")
+                faults += tuple(fault for fault in now.hook_faults if fault.origin == "project")
+        except ConfigError as error:
+            notices.append(f"The hooks that {file} names are not used. {error}")
+        changed = replace(settings, project=project, hooks=hooks, hook_faults=faults)
+        return settings if changed == settings else changed, notices
+
+
+def advice(projects: Sequence[str]) -> str:
+    """Return how to allow it after all."""
+    commands = " and ".join(f"`acp-agent trust {shlex.quote(project)}`" for project in projects)
+    return f"{commands} in a terminal allows them."
+
+
+def lines_of(code: ProjectCode) -> Iterator[str]:
+    """Yield a line for each file and command of a folder."""
+    folder = code.place.name
+    for command in code.commands:
+        words = command.command if isinstance(command.command, str) else shlex.join(command.command)
+        yield f"{_quoted(f'{folder}/{CONFIG_FILE}')} runs {_quoted(words)} at {command.event}"
+    for file in code.files:
+        name = file.name.partition("/")[2]
+        kind = "a file of the hooks" if file.is_hook else "a file of the recipes"
+        if not file.is_hook and name.endswith(_RECIPE):
+            command = name.removesuffix(_RECIPE).replace("/", ":")
+            kind = f"the command {_quoted(f'/{command}')}"
+        yield f"{_quoted(f'{folder}/{file.name}')}: {kind}"
+
+
+def _listing(codes: Sequence[ProjectCode]) -> str:
+    """Return what could run, as Markdown."""
+    lines = [line for code in codes for line in lines_of(code)]
+    if len(lines) > MAX_LINES:
+        lines = [*lines[:MAX_LINES], f"and {len(lines) - MAX_LINES} more"]
+    warning = "They run programs and speak to the model in your name. Allow them only if you trust their authors.\n\n"
+    return warning + "\n".join(f"- {line}" for line in lines)
+
+
+def _quoted(text: str) -> str:
+    """Return a stranger's text as Markdown code, in which it means nothing."""
+    plain = one_line(text, MAX_LENGTH).replace("`", "'")
+    return f"`{plain}`"
+
+
+_ENDINGS: dict[Answer, str] = {
+    "allow_always": "Allowed until something of it changes.",
+    "allow_once": "Allowed for this session.",
+    "reject_once": "Not allowed: none of it runs in this session.",
+    "cancelled": "Not answered: none of it runs in this session.",
+}

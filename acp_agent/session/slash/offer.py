@@ -1,0 +1,80 @@
+"""`CommandOffer`: the slash commands that the client offers its user: recipes, built-in commands, prompts of MCP
+servers."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import anyio
+
+from acp_agent.conversation.updates import Command, CommandsUpdated, Show
+from acp_agent.session.project.commands import BUILT_IN
+from acp_agent.session.project.mcp import SessionMcp
+from acp_agent.session.project.recipes import SessionRecipes, commands, hint_of
+
+if TYPE_CHECKING:
+    from acp_agent.recipes.discovery import RecipeLibrary
+
+WATCH_SECONDS = 2.0
+"""Seconds between two checks of the folders; one takes less than a millisecond."""
+_ORIGINS = {"builtin": "", "user": " (yours)", "project": " (the project's)"}
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False, slots=True)
+class CommandOffer:
+    """Keeps the client's list of commands up to date."""
+
+    _recipes: SessionRecipes
+    _mcp: SessionMcp
+    _show: Show
+    _shown: tuple[Command, ...] | None = None
+
+    async def commands(self) -> tuple[Command, ...]:
+        """Return the commands on offer."""
+        return (*commands(await self._recipes.library()), *BUILT_IN, *self._mcp.commands())
+
+    async def library(self) -> RecipeLibrary:
+        """Return the recipes."""
+        return await self._recipes.library()
+
+    async def show(self, commands: tuple[Command, ...]) -> None:
+        """Show the commands, and start the MCP servers, which may offer more."""
+        self._shown = commands
+        await self._show(CommandsUpdated(commands))
+        self._mcp.start()
+
+    async def help(self, rest: str) -> str:
+        """Return what can be typed behind a slash: the answer to `/help`."""
+        del rest
+        lines = ["**Recipes** are prompts, in Markdown files that you can replace:", ""]
+        for recipe in (await self._recipes.library()).known.values():
+            lines.append(_line(recipe.command, hint_of(recipe), recipe.description + _ORIGINS[recipe.origin]))
+            for argument in recipe.arguments:
+                default = f"by default {argument.default}" if argument.default else ""
+                about = filter(None, (argument.description, default or ("required" if argument.required else "")))
+                lines.append(f"  - `{argument.name}=`: {'; '.join(about)}".removesuffix(": "))
+        parts = {"**Commands** ask no model:": BUILT_IN, "**Prompts** of MCP servers:": self._mcp.commands()}
+        for title, offered in parts.items():
+            if offered:
+                lines += ["", title, "", *(_line(each.name, each.hint or "", each.description) for each in offered)]
+        return "\n".join(lines)
+
+    async def watch(self) -> None:
+        """Show changes: look for them every few seconds, and at once if they are due."""
+        while True:
+            with anyio.move_on_after(WATCH_SECONDS):
+                await self._recipes.due.wait()
+            try:
+                if self._shown is not None and (now := await self.commands()) != self._shown:
+                    await self.show(now)
+            except Exception:  # the prompt that needs a recipe reports it to the user
+                _log.exception("could not look for changed recipes")
+
+
+def _line(name: str, hint: str, description: str) -> str:
+    typed = f"/{name} {hint}".rstrip()
+    return f"- `{typed}`: {description}"

@@ -1,0 +1,66 @@
+"""`SessionState`: what one session is right now, as plain data: its id, folders, settings and log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from acp_agent.config import Settings
+from acp_agent.config.settings import CompactionSettings
+from acp_agent.conversation.context import Context
+from acp_agent.session.log import SessionLog
+
+Source: TypeAlias = Literal["new", "load", "resume"]
+"""How a session was opened."""
+
+
+@dataclass(slots=True, eq=False)
+class SessionState:
+    """One open session.
+
+    :ivar directories: absolute paths; the working directory first.
+    :ivar settings: those of the working directory; replaced when they are read again.
+    :ivar recipe_model: the model that the running recipe names, `provider/model`; empty for none.
+    :ivar recipe_mode: the permission mode that the running recipe sets; empty for none.
+    :ivar in_turn: whether a turn runs, below which another process may append no more than settings.
+    :ivar trace: W3C trace context that the running prompt came with.
+    """
+
+    id: str
+    directories: tuple[Path, ...]
+    settings: Settings
+    log: SessionLog
+    source: Source = "new"
+    recipe_model: str = ""
+    recipe_mode: str = ""
+    in_turn: bool = False
+    trace: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def context(self) -> Context:
+        """Return the context after everything appended so far."""
+        return self.log.context
+
+    @property
+    def cwd(self) -> Path:
+        """Return the working directory that the session was opened in now; the log has the first one."""
+        return self.directories[0]
+
+    @property
+    def model(self) -> str:
+        """Return the name of the model in use, `provider/model`; empty for the default."""
+        return self.recipe_model or self.context.model
+
+    @property
+    def mode(self) -> str:
+        """Return the permission mode in force."""
+        return self.recipe_mode or self.context.mode
+
+    def compaction(self, model: str) -> CompactionSettings:
+        """Return the compaction settings for a model in this session.
+
+        :param model: `provider/model`.
+        """
+        return self.settings.compaction_for(model, self.context.auto_compaction)

@@ -1,0 +1,125 @@
+"""`AnswerStream`: one answer of the model, saved and shown as it comes, and appended once more when it is whole."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import TypeAlias, cast
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream
+
+from acp_agent.conversation.events import AssistantAnswered, ContinuationAsked, PartialAnswer
+from acp_agent.conversation.messages import AssistantMessage, AssistantPart, Text, ToolCall, new_id
+from acp_agent.conversation.updates import AgentSaid, AgentThought, Notice, Show
+from acp_agent.errors import ContextOverflowError, ModelStreamError
+from acp_agent.llm.provider import Answered, ModelRequest, Retrying, TextDelta, ThinkingDelta
+from acp_agent.session.log import SessionLog
+from acp_agent.session.notices import Notices
+from acp_agent.session.project.models import ActiveModel
+
+GATHER_SECONDS = 0.03
+"""How long deltas are gathered behind something that was shown, so that they are saved and shown together."""
+MAX_WAITING = 256
+"""Deltas that may wait to be shown; the model is read no further while an editor takes no more."""
+GO_ON = (
+    "Your last answer was cut off because the context window was full. The earlier part of the conversation has been "
+    "compacted. Go on exactly where the answer stopped, and do not repeat what it says."
+)
+
+Delta: TypeAlias = TextDelta | ThinkingDelta
+
+
+@dataclass(eq=False, slots=True)
+class AnswerStream:
+    """Asks models, and shows their answers."""
+
+    _log: SessionLog
+    _notices: Notices
+    _show: Show
+
+    async def ask(self, active: ActiveModel, request: ModelRequest) -> AssistantMessage:
+        """Ask the model once and append its answer to the log.
+
+        However this ends, what streamed is in the log, and the user has seen it.
+
+        :returns: the answer as appended; its calls have ids of ours, and no calls if it was cut off.
+        :raises ModelError: see `Provider.stream`.
+        """
+        answered, ended, message_id = None, anyio.Event(), new_id("msg")
+        send, receive = anyio.create_memory_object_stream[Delta](MAX_WAITING)
+        whole = await active.resolved(request)
+        self._notices.streaming = True
+        try:
+            stream = active.provider.stream(whole)
+            async with receive, anyio.create_task_group() as tasks, send, aclosing(stream):
+                tasks.start_soon(self._save_and_show, message_id, receive, ended)
+                async for event in stream:
+                    if isinstance(event, TextDelta | ThinkingDelta):
+                        await send.send(event)
+                    elif isinstance(event, Retrying) and event.delay:
+                        await self._show(Notice("warning", f"{event.reason}. Trying again in {event.delay:.1f} s."))
+                    elif isinstance(event, Answered):
+                        answered = event
+                ended.set()
+        except ExceptionGroup as failures:
+            error, partial = _first(failures), self._log.context.partial
+            if not isinstance(error, ContextOverflowError) or partial is None or not partial.text.strip():
+                raise error from None
+            message = AssistantMessage(message_id, (Text(partial.text),), active.name, "context_overflow")
+        else:
+            if answered is None:
+                raise ModelStreamError(
+                    "The model's answer ended without an end. What arrived is kept; prompt again to go on."
+                )
+            parts = _own_parts(answered)
+            message = AssistantMessage(message_id, parts, active.name, answered.stop_reason, answered.usage)
+        await self._log.append(AssistantAnswered(message))
+        await self.show_notices()
+        return message
+
+    async def ask_to_continue(self) -> None:
+        """Ask the model to go on with an answer that was cut off."""
+        await self._log.append(ContinuationAsked(new_id("msg"), GO_ON))
+
+    async def show_notices(self) -> None:
+        """Show the notices that waited for the end of an answer."""
+        self._notices.streaming = False
+        await self._notices.flush()
+
+    async def _save_and_show(
+        self, message_id: str, receive: MemoryObjectReceiveStream[Delta], ended: anyio.Event
+    ) -> None:
+        """Save what arrives, then show it, so that nothing is on the screen that a kill could lose."""
+        # A cancel in between would leave it saved and never seen. It ends with the stream.
+        with anyio.CancelScope(shield=True):
+            async for delta in receive:
+                waiting = receive.statistics().current_buffer_used
+                deltas = [delta, *(receive.receive_nowait() for _ in range(waiting))]
+                text = "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
+                thinking = "".join(delta.text for delta in deltas if isinstance(delta, ThinkingDelta))
+                await self._log.append(PartialAnswer(message_id, text, thinking))
+                for kind, neighbours in groupby(deltas, type):
+                    joined = "".join(delta.text for delta in neighbours)
+                    update = AgentSaid if kind is TextDelta else AgentThought
+                    await self._show(update(message_id, joined))
+                with anyio.move_on_after(GATHER_SECONDS):
+                    await ended.wait()
+
+
+def _own_parts(answered: Answered) -> tuple[AssistantPart, ...]:
+    """Return the parts with ids of ours; without calls if the answer was cut off, since the last may be incomplete."""
+    cut_off = answered.stop_reason in ("max_tokens", "context_overflow", "refusal")
+    return tuple(
+        replace(part, id=new_id("call")) if isinstance(part, ToolCall) else part
+        for part in answered.parts
+        if not (cut_off and isinstance(part, ToolCall))
+    )
+
+
+def _first(failure: Exception) -> Exception:
+    """Return the failure of a task group in which only one task can fail before the others are cancelled."""
+    while isinstance(failure, ExceptionGroup):
+        failure = cast("ExceptionGroup[Exception]", failure).exceptions[0]
+    return failure

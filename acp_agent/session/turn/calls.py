@@ -1,0 +1,223 @@
+"""`ToolCalls`: the calls of one answer: announced, allowed, run, appended and shown, in the order of the model's."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+import anyio
+
+from acp_agent.conversation.closing import was_cancelled
+from acp_agent.conversation.events import CallView, PlanChanged, ToolReturned
+from acp_agent.conversation.messages import ResultPart, Text, ToolCall, ToolResult
+from acp_agent.conversation.updates import (
+    CallAnnounced,
+    CallFinished,
+    CallOutput,
+    CallStarted,
+    CallStatus,
+    CallTerminal,
+    PlanUpdated,
+    Show,
+)
+from acp_agent.errors import ToolError
+from acp_agent.frozen import frozen
+from acp_agent.hooks.outcomes import Outcome as HookOutcome
+from acp_agent.hooks.outcomes import cut
+from acp_agent.llm.parts import arguments_fault
+from acp_agent.logfile import log_failure
+from acp_agent.session.log import SessionLog
+from acp_agent.session.permissions import Permissions
+from acp_agent.session.project.hooks import SessionHooks
+from acp_agent.session.project.workspace import ToolEnvironment
+from acp_agent.session.turn.record import TurnRecord, view_of
+from acp_agent.tools.registry import ToolRegistry
+from acp_agent.tools.text import one_line
+from acp_agent.tools.tool import Outcome, OutputArrived, Progress, TerminalStarted, Tool
+
+if TYPE_CHECKING:
+    from acp_agent.recipes.model import Recipe
+
+SHOWN_OUTPUT = 20_000
+"""Characters of a running command's output that an editor is shown; the newest."""
+OUTPUT_SECONDS = 0.1
+"""Seconds between two updates of a command's output; each sends all of it."""
+
+
+@frozen
+class _Stopped:
+    """A hook has ended the turn."""
+
+    reason: str
+
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False, slots=True)
+class ToolCalls:
+    """Runs the tool calls of one session."""
+
+    _record: TurnRecord
+    _log: SessionLog
+    _environment: ToolEnvironment
+    _permissions: Permissions
+    _hooks: SessionHooks
+    _show: Show
+
+    async def run(
+        self, tools: ToolRegistry, calls: Sequence[ToolCall], recipe: Recipe | None
+    ) -> Literal["end_turn", "cancelled"] | None:
+        """Run every call and append its result.
+
+        :param recipe: what runs, which may allow less than all calls; definitions of tools are sent all the same.
+        :returns: why the turn ends: `end_turn` if a hook has ended it, `cancelled` if the user answered a permission
+            request by ending it; the calls left over have no result then, which the turn's closing adds.
+        """
+        for call in calls:
+            await self._show(CallAnnounced(call.id, call.name, view_of(tools, call), call.arguments))
+        for number, call in enumerate(calls, 1):
+            ending = await self._run_call(tools, call, recipe)
+            if isinstance(ending, _Stopped):
+                for left in calls[number:]:
+                    await self._finish(left, _failure(left, view_of(tools, left), ToolError(_stopped(ending.reason))))
+                await self._record.note(f"A hook ended the turn. {ending.reason}".rstrip(), apart=True)
+                return "end_turn"
+            if ending is not None:
+                return ending
+        return None
+
+    async def _run_call(
+        self, tools: ToolRegistry, call: ToolCall, recipe: Recipe | None
+    ) -> _Stopped | Literal["cancelled"] | None:
+        view = view_of(tools, call)
+        stop: str | None = None
+        added: tuple[str, ...] = ()
+        try:
+            _allowed_tool(tools, call, recipe)
+            hooked = await self._hooks.before_call(call, view)
+            stop, added = hooked.stop, hooked.context
+            if hooked.blocks:
+                raise ToolError(f"A hook refused this call. {hooked.reason}".rstrip())
+            if stop is not None:
+                raise ToolError(_stopped(stop))
+            asked = call
+            if hooked.tool_input is not None:
+                asked = replace(call, arguments=hooked.tool_input)
+                arguments = cut(json.dumps(asked.arguments, ensure_ascii=False))
+                added = (f"A hook changed the arguments of this call to: {arguments}", *added)
+            tool, view = _allowed_tool(tools, asked, recipe), view_of(tools, asked)
+            prepared = await _or_failure(asked, view, tool.prepare(asked.arguments, self._environment.make(call.id)))
+            if isinstance(prepared, Outcome):
+                outcome = prepared
+            else:
+                view = prepared.view
+                if await self._permissions.check(asked, prepared, hooked) == "cancelled":
+                    return "cancelled"
+                if not prepared.asks:
+                    await self._show(CallStarted(call.id, view))
+                self._record.begun_call = call.id
+                outcome = await _or_failure(asked, view, prepared.run(_reporter(self._show, call.id)))
+            try:
+                after = await self._hooks.after_call(asked, outcome)
+            except anyio.get_cancelled_exc_class():
+                await self._finish(call, _with_texts(outcome, added))  # it has run, and what it did is not undone
+                raise
+            stop = after.stop
+            outcome = _after_hooks(outcome, after)
+        except Exception as error:
+            outcome = _failure(call, view, error)
+        await self._finish(call, _with_texts(outcome, added))
+        return None if stop is None else _Stopped(stop)
+
+    async def _finish(self, call: ToolCall, outcome: Outcome) -> None:
+        result = ToolResult(call.id, outcome.parts, outcome.is_error)
+        plan = () if outcome.plan is None else (PlanChanged(outcome.plan),)
+        status: CallStatus = "failed" if outcome.is_error else "completed"
+        if was_cancelled(result):
+            status = "cancelled"
+        # A cancel in between would leave the user untold of what is in the log.
+        with anyio.CancelScope(shield=True):
+            await self._log.append(ToolReturned(result, outcome.view, outcome.files, outcome.before), *plan)
+            await self._show(CallFinished(call.id, call.name, outcome.view, call.arguments, status, outcome.parts))
+            if outcome.plan is not None:
+                await self._show(PlanUpdated(outcome.plan))
+
+
+async def _or_failure(call: ToolCall, view: CallView, work: Awaitable[T]) -> T | Outcome:
+    """Return the result of a part of a call that was allowed, or its failure as a result, which hooks see too."""
+    try:
+        return await work
+    except Exception as error:
+        return _failure(call, view, error)
+
+
+def _stopped(reason: str) -> str:
+    return f"A hook ended the turn before this call ran. {reason}".rstrip()
+
+
+def _allowed_tool(tools: ToolRegistry, call: ToolCall, recipe: Recipe | None) -> Tool:
+    """Return the tool of a call that may be made at all.
+
+    :raises ToolError: it may not.
+    """
+    tool = tools.get(call.name)
+    if tool is None:
+        raise ToolError(f"There is no tool {one_line(call.name)!r}. The tools are: {', '.join(tools.names)}.")
+    allowed, commands = (recipe.allowed_tools, recipe.allowed_commands) if recipe else (None, None)
+    server = "__".join(call.name.split("__")[:2])  # a recipe names tools, or the MCP server that they are of
+    if allowed is not None and call.name not in allowed and not (call.name.startswith("mcp__") and server in allowed):
+        names = ", ".join(sorted(allowed)) or "none"
+        raise ToolError(f"{call.name} may not run in this recipe. Tools that may: {names}.")
+    if call.invalid is not None:
+        raise ToolError(f"{call.name}: {arguments_fault(call.invalid)}")
+    if call.name == "shell" and commands is not None:
+        from acp_agent.tools.shell.allow import refusal
+
+        if reason := refusal(str(call.arguments.get("command", "")), commands):
+            raise ToolError(f"This command may not run in this recipe: {reason}.")
+    return tool
+
+
+def _after_hooks(outcome: Outcome, after: HookOutcome) -> Outcome:
+    """Return the result as the model reads it after the hooks: replaced by theirs, and with what they say below it."""
+    if after.tool_output is not None:
+        outcome = replace(outcome, parts=(Text(after.tool_output),))
+    objection = (f"A hook objects to this result. {after.reason}".rstrip(),) if after.blocks else ()
+    return _with_texts(outcome, (*objection, *after.context))
+
+
+def _with_texts(outcome: Outcome, texts: Sequence[str]) -> Outcome:
+    added: tuple[ResultPart, ...] = tuple(Text(text) for text in texts)
+    return replace(outcome, parts=(*outcome.parts, *added)) if added else outcome
+
+
+def _failure(call: ToolCall, view: CallView, error: Exception) -> Outcome:
+    """Return what the model reads of a call that did not run, or that failed."""
+    said = (
+        str(error) if isinstance(error, ToolError) else log_failure(_log, f"{call.name} failed inside the agent", error)
+    )
+    return Outcome((Text(said),), CallView(view.title, view.kind, view.locations), is_error=True)
+
+
+def _reporter(show: Show, call_id: str) -> Callable[[Progress], Awaitable[None]]:
+    """Return what shows a running call's progress."""
+    output, shown_at = "", -OUTPUT_SECONDS
+
+    async def report(progress: Progress) -> None:
+        nonlocal output, shown_at
+        match progress:
+            case TerminalStarted(terminal_id):
+                await show(CallTerminal(call_id, terminal_id))
+            case OutputArrived(text):
+                output, now = (output + text)[-SHOWN_OUTPUT:], anyio.current_time()
+                if now - shown_at >= OUTPUT_SECONDS:
+                    shown_at = now
+                    await show(CallOutput(call_id, output))
+
+    return report

@@ -1,0 +1,89 @@
+"""`build_runner`: builds what runs one session's turns. Imported with the first prompt, in a thread."""
+
+from __future__ import annotations
+
+from anyio.abc import TaskGroup
+
+from acp_agent.conversation.updates import Show
+from acp_agent.session.client import SessionClient
+from acp_agent.session.compact.background import BackgroundSummary
+from acp_agent.session.compact.control import SessionCompaction
+from acp_agent.session.compact.job import Compactor
+from acp_agent.session.compact.order import Orders
+from acp_agent.session.mailbox import Mailbox
+from acp_agent.session.notices import Notices
+from acp_agent.session.permissions import Permissions
+from acp_agent.session.project.hook_services import HookServices
+from acp_agent.session.project.hooks import SessionHooks
+from acp_agent.session.project.mcp import SessionMcp
+from acp_agent.session.project.models import SessionModels
+from acp_agent.session.project.recipes import SessionRecipes
+from acp_agent.session.project.requests import Requests
+from acp_agent.session.project.settings import SessionOptions
+from acp_agent.session.project.trust import SessionTrust
+from acp_agent.session.project.workspace import ProjectInstructions, ToolEnvironment
+from acp_agent.session.services import Services
+from acp_agent.session.slash.compaction import CompactCommand
+from acp_agent.session.slash.context import ContextCommands
+from acp_agent.session.slash.export import Export
+from acp_agent.session.slash.offer import CommandOffer
+from acp_agent.session.slash.undo import Undo
+from acp_agent.session.source import Source
+from acp_agent.session.state import SessionState
+from acp_agent.session.turn.answer import AnswerStream
+from acp_agent.session.turn.calls import ToolCalls
+from acp_agent.session.turn.loop import TurnLoop
+from acp_agent.session.turn.question import Questions
+from acp_agent.session.turn.record import TurnRecord
+from acp_agent.session.turn.runner import TurnRunner
+from acp_agent.session.turn.stop_hooks import StopHooks
+
+
+def build_runner(
+    services: Services,
+    state: SessionState,
+    client: SessionClient,
+    mailbox: Mailbox,
+    tasks: TaskGroup,
+    show: Show,
+    *,
+    instructions: ProjectInstructions,
+    notices: Notices,
+    models: SessionModels,
+    mcp: SessionMcp,
+    requests: Requests,
+    trust: SessionTrust,
+    recipes: SessionRecipes,
+    options: SessionOptions,
+    offer: CommandOffer,
+    record: TurnRecord,
+) -> TurnRunner:
+    """Build the runner of a session's turns from the parts that the session has already."""
+    log = state.log
+    permissions, environment = Permissions(state, client, notices), ToolEnvironment(state, client)
+    hook_services = HookServices(services, requests, recipes)
+    hooks = SessionHooks(state, trust, notices, requests, hook_services, services.hooks)
+
+    orders = Orders(state, requests, recipes, hooks, notices, Source(log))
+    compactor = Compactor(log, instructions, services.compaction(), hooks, requests, show)
+    background = BackgroundSummary(log, orders, compactor, tasks)
+    compaction = SessionCompaction(state, requests, orders, compactor, hooks, notices, tasks, background)
+
+    context = ContextCommands(log, requests, options)
+    commands = {
+        "context": context.context,
+        "export": Export(log, environment, permissions, show).run,
+        "help": offer.help,
+        "model": context.model,
+        "pin": context.pin,
+        "undo": Undo(log, environment).run,
+        "unpin": context.unpin,
+    }
+    compact = CompactCommand(state, hooks, requests, orders, compactor, compaction, show)
+
+    questions = Questions(requests, mcp, recipes, hooks, options, mailbox, record)
+    answers = AnswerStream(log, notices, show)
+    calls = ToolCalls(record, log, environment, permissions, hooks, show)
+    stop_hooks = StopHooks(log, hooks, requests, orders, compactor, compaction, record, show)
+    loop = TurnLoop(options, questions, requests, compaction, answers, calls, stop_hooks, record, show)
+    return TurnRunner(record, trust, hooks, options, models, recipes, compaction, commands, compact, loop, client, show)

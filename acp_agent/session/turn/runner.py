@@ -1,0 +1,169 @@
+"""`TurnRunner`: one prompt, from its first event in the log to the last: a slash command, a recipe or a question."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal, TypeAlias
+
+from acp_agent.conversation.messages import new_id
+from acp_agent.conversation.updates import AgentSaid, Show
+from acp_agent.errors import CompactionError, ConfigError, InvalidParamsError, ModelAuthError, ToolError
+from acp_agent.frozen import frozen
+from acp_agent.recipes.arguments import missing_arguments
+from acp_agent.session.client import SessionClient, ask_arguments
+from acp_agent.session.compact.control import SessionCompaction
+from acp_agent.session.mailbox import StopReason, Ticket
+from acp_agent.session.project.commands import builtin_command, command_words, says_anything
+from acp_agent.session.project.hooks import SessionHooks
+from acp_agent.session.project.models import SessionModels
+from acp_agent.session.project.recipes import RecipeRun, SessionRecipes, recipe_run
+from acp_agent.session.project.settings import SessionOptions
+from acp_agent.session.project.trust import SessionTrust
+from acp_agent.session.slash.compaction import CompactCommand, only_reports
+from acp_agent.session.slash.context import only_reads
+from acp_agent.session.turn.loop import TurnLoop
+from acp_agent.session.turn.question import prompted
+from acp_agent.session.turn.record import TurnRecord
+
+BuiltinCommand: TypeAlias = Callable[[str], Awaitable[str]]
+"""Runs a built-in command with the words behind its name, and returns the answer."""
+
+
+@frozen
+class _Command:
+    """A prompt that asks no model, apart from a compaction.
+
+    :ivar reads: whether it changes nothing, so that it is not logged.
+    :ivar answer: does it, and returns what to tell the user, if anything.
+    :ivar run: the recipe, if it is one.
+    """
+
+    reads: bool
+    answer: Callable[[], Awaitable[str]]
+    run: RecipeRun | None = None
+
+
+@dataclass(eq=False, slots=True)
+class TurnRunner:
+    """Runs the turns of one session, one at a time."""
+
+    _record: TurnRecord
+    _trust: SessionTrust
+    _hooks: SessionHooks
+    _options: SessionOptions
+    _models: SessionModels
+    _recipes: SessionRecipes
+    _compaction: SessionCompaction
+    _commands: Mapping[str, BuiltinCommand]
+    _compact: CompactCommand
+    _loop: TurnLoop
+    _client: SessionClient
+    _show: Show
+
+    async def prewarm(self) -> None:
+        """Load what the model in use needs, except an SDK, and dispatch `session_start`.
+
+        :raises AgentError: there is no such model.
+        """
+        await self._models.prewarm("")
+        await self._hooks.start()
+
+    async def end(self, reason: Literal["close", "delete", "exit"]) -> None:
+        """Dispatch `session_end`, if `session_start` was."""
+        await self._hooks.end(reason)
+
+    async def run(self, ticket: Ticket) -> StopReason:
+        """Run one prompt to its end. However it ends, and also if it is cancelled, the log is legal afterwards.
+
+        :raises AgentError: why there is no answer.
+        """
+        record, parts = self._record, ticket.parts
+        try:
+            async with record.closing(ticket):
+                await record.open()
+                if not says_anything(parts):
+                    return "cancelled" if ticket.cancelled else "end_turn"
+                if ticket.cancelled or not await self._prepare() or ticket.cancelled:
+                    await record.keep_cancelled(ticket)
+                    return "cancelled"
+                stop: StopReason = "end_turn"
+                resolved = await self._resolve(ticket)
+                if not isinstance(resolved, _Command):
+                    stop = await self._loop.run(ticket, resolved)
+                else:
+                    if resolved.reads:
+                        await record.show_taken(ticket, new_id("msg"))
+                    else:
+                        await record.take(ticket, prompted(parts, (), resolved.run))
+                    try:
+                        text = await resolved.answer()
+                    except (InvalidParamsError, ToolError, CompactionError) as error:
+                        text = str(error)
+                    if resolved.reads:
+                        await self._show(AgentSaid(new_id("msg"), text))
+                    elif text:
+                        await record.note(text)
+        except (ModelAuthError, ConfigError):
+            self._options.mark_stale()
+            raise
+        # Not above, where its failure would close the turn once more.
+        await record.close(stop)
+        return stop
+
+    async def _prepare(self) -> bool:
+        """Show what another process has changed, ask whether the project's code may run, and take its hooks.
+
+        :returns: False if the user ended the turn instead of answering.
+        """
+        await self._options.show_missed()
+        if not await self._trust.settle():
+            return False
+        await self._hooks.start()
+        await self._hooks.renew()
+        return True
+
+    async def _resolve(self, ticket: Ticket) -> _Command | RecipeRun | None:
+        """Return what a prompt is: a command, a recipe, or None for a question, with settings and recipes up to date.
+
+        :raises AgentError: what is wrong with them. The prompt is kept.
+        """
+        try:
+            if await self._options.renew():
+                self._compaction.background.drop()
+            self._compaction.begin_turn()
+            await self._models.begin_turn()
+            self._recipes.wake()  # more of them may be trusted by now
+            if command_words(ticket.parts) is None:
+                return None  # does not wait for the recipes
+            run = recipe_run(await self._recipes.library(), ticket.parts)
+            if run is None:
+                name, rest = builtin_command(ticket.parts) or ("", "")
+                return _Command(only_reads(name, rest), partial(self._commands[name], rest)) if name else None
+            complete = await self._complete(run)
+        except Exception:
+            await self._record.take(ticket, prompted(ticket.parts, ()))
+            raise
+        if isinstance(complete, _Command) or not complete.compacts:
+            return complete
+        ran = None if complete.report[0] else complete
+        return _Command(only_reports(complete), partial(self._compact.run, complete), ran)
+
+    async def _complete(self, run: RecipeRun) -> RecipeRun | _Command:
+        """Return a run with its missing arguments, for which the user is asked; or what tells that it needs them."""
+        missing, questions = missing_arguments(run.recipe, run.arguments), self._client.questions
+        if not missing or questions.asks == "nothing":
+            return run  # a program gets an error
+        command = f"/{run.recipe.command}"
+        values = await ask_arguments(questions, command, [(each.name, each.description) for each in missing])
+        if not isinstance(values, str):
+            return replace(run, arguments={**run.arguments, **values})
+        needs = f"`{command}` was not run: it needs {', '.join(f'`{each.name}`' for each in missing)}"
+        example = " ".join([command, *(f"{each.name}=…" for each in missing)])
+        rest = ", which you have not given." if values == "not given" else f". Give it in front: `{example}`."
+        return _Command(reads=False, answer=partial(_said, needs + rest), run=run)
+
+
+async def _said(text: str) -> str:
+    return text

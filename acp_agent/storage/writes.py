@@ -1,0 +1,209 @@
+"""The statements that create, fork, extend, archive and delete sessions; each function is one transaction."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+from acp_agent.conversation.attachments import extract_blobs, extract_texts, restore_texts
+from acp_agent.conversation.codec import decode, encode
+from acp_agent.conversation.events import DirectoriesChanged, Event, LoggedEvent, TitleChanged
+from acp_agent.errors import InvalidParamsError, SessionConflictError, StorageError
+from acp_agent.storage.database import transaction
+from acp_agent.storage.rows import changes_fold, find, fold_from, storable
+from acp_agent.storage.search import forget
+
+_Row: TypeAlias = tuple[int, int, str, str]
+_INSERT_SESSION = """
+    INSERT INTO sessions (session_id, cwd, additional_directories, title, created_at, updated_at, head, context_from)
+    VALUES (?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT (session_id) DO NOTHING RETURNING id
+"""
+_INSERT_EVENT = "INSERT INTO events (session, seq, at, kind, data) VALUES (?, ?, ?, ?, ?)"
+_INSERT_BLOB = "INSERT OR IGNORE INTO blobs (sha256, data) VALUES (?, ?)"
+_ADVANCE = """
+    UPDATE sessions
+    SET head = ?, updated_at = ?, title = coalesce(?, title),
+        additional_directories = coalesce(?, additional_directories)
+    WHERE session_id = ? AND head = ? AND deleted_at IS NULL
+    RETURNING id
+"""
+_SET_FOLD = "UPDATE sessions SET context_from = ? WHERE id = ?"
+_COPY_EVENTS = """
+    INSERT INTO events (session, seq, at, kind, data)
+    SELECT ?, seq, at, kind, data FROM events WHERE session = ? AND seq <= ? ORDER BY seq
+"""
+_LAST_TITLE = """
+    SELECT kind, data FROM events WHERE session = ? AND seq <= ? AND kind = 'title_changed' ORDER BY seq DESC LIMIT 1
+"""
+_ARCHIVE = """
+    UPDATE sessions SET archived_at = CASE WHEN ? THEN coalesce(archived_at, ?) END
+    WHERE session_id = ? AND deleted_at IS NULL
+"""
+_BURY = """
+    UPDATE sessions SET deleted_at = ?, cwd = '', additional_directories = '[]', title = NULL
+    WHERE session_id = ? AND deleted_at IS NULL RETURNING id
+"""
+
+
+def create(
+    connection: sqlite3.Connection,
+    session_id: str,
+    cwd: str,
+    additional_directories: tuple[str, ...],
+    events: tuple[Event, ...],
+) -> tuple[LoggedEvent, ...]:
+    """See `SessionStore.create`."""
+    logged, rows, blobs = _numbered(0, events)
+    with transaction(connection):
+        session = _insert(connection, session_id, cwd, additional_directories, _title(logged), len(logged))
+        _insert_events(connection, session, rows, blobs)
+        _move_fold(connection, session, logged)
+    return logged
+
+
+def fork(
+    connection: sqlite3.Connection,
+    session_id: str,
+    new_id: str,
+    at: int,
+    cwd: str,
+    additional_directories: tuple[str, ...],
+    events: tuple[Event, ...],
+) -> tuple[LoggedEvent, ...]:
+    """See `SessionStore.fork`. The entries are copied as they stand, without being read."""
+    logged, rows, blobs = _numbered(at, events)
+    with transaction(connection):
+        source, head, _ = find(connection, session_id)
+        if not 1 <= at <= head:
+            raise InvalidParamsError(
+                f"Session {session_id!r} has no entry {at} to fork it at: its log has the entries 1 to {head}."
+            )
+        found = connection.execute(_LAST_TITLE, (source, at)).fetchone()
+        before = (LoggedEvent(at, 0, decode(*found)),) if found is not None else ()
+        title = _title((*before, *logged))
+        session = _insert(connection, new_id, cwd, additional_directories, title, at + len(logged))
+        connection.execute(_COPY_EVENTS, (session, source, at))
+        _insert_events(connection, session, rows, blobs)
+        place = fold_from(connection, session, at + len(logged))
+        connection.execute(_SET_FOLD, (place, session))
+    return logged
+
+
+def _insert(
+    connection: sqlite3.Connection,
+    session_id: str,
+    cwd: str,
+    additional_directories: tuple[str, ...],
+    title: str | None,
+    head: int,
+) -> int:
+    """Add a row to the list of sessions.
+
+    :returns: its number.
+    :raises StorageError: the id is taken, or was deleted.
+    """
+    moment, directories = _now(), _stored_directories(additional_directories)
+    values = (storable(session_id), storable(cwd), directories, title, moment, moment, head)
+    made: tuple[int] | None = connection.execute(_INSERT_SESSION, values).fetchone()
+    if made is None:
+        raise StorageError(f"The session id {session_id!r} is taken, or was, by a session that is now deleted.")
+    return made[0]
+
+
+def append(
+    connection: sqlite3.Connection, session_id: str, expected: int, events: tuple[Event, ...]
+) -> tuple[LoggedEvent, ...]:
+    """See `SessionStore.append`."""
+    # Encoded before the lock is taken, which other processes wait for.
+    logged, rows, blobs = _numbered(expected, events)
+    head = expected + len(logged)
+    with transaction(connection):
+        values = (head, _now(), _title(logged), _directories(logged), storable(session_id), expected)
+        session = connection.execute(_ADVANCE, values).fetchone()
+        if session is None:
+            _, head, _ = find(connection, session_id)
+            raise SessionConflictError(
+                f"Session {session_id!r} went on elsewhere: its log ends at entry {head}, not at {expected}. "
+                "Load the session again and repeat what you asked for. Nothing was written."
+            )
+        _insert_events(connection, session[0], rows, blobs)
+        _move_fold(connection, session[0], logged)
+    return logged
+
+
+def archive(connection: sqlite3.Connection, session_id: str, archived: bool) -> None:
+    """See `SessionStore.archive`."""
+    with transaction(connection):
+        find(connection, session_id)
+        connection.execute(_ARCHIVE, (archived, _now(), storable(session_id)))
+
+
+def delete(connection: sqlite3.Connection, session_id: str) -> bool:
+    """Remove a session and its log; see `SessionStore.delete`.
+
+    :returns: False where there was none.
+    """
+    with transaction(connection):
+        forget(connection, storable(session_id))
+        buried = connection.execute(_BURY, (_now(), storable(session_id))).fetchone()
+        if buried is not None:
+            connection.execute("DELETE FROM events WHERE session = ?", buried)
+            connection.execute("DELETE FROM blob_uses WHERE session = ?", buried)
+    return buried is not None
+
+
+def _insert_events(
+    connection: sqlite3.Connection, session: int, rows: Iterable[_Row], blobs: Mapping[str, bytes]
+) -> None:
+    """Insert the blobs and then the events: a trigger marks the blobs of an event as used when it is inserted."""
+    connection.executemany(_INSERT_BLOB, blobs.items())
+    connection.executemany(_INSERT_EVENT, ((session, *row) for row in rows))
+
+
+def _move_fold(connection: sqlite3.Connection, session: int, logged: tuple[LoggedEvent, ...]) -> None:
+    """Store the seq at which the fold begins, if these entries move it."""
+    if any(changes_fold(entry.event) for entry in logged):
+        place = fold_from(connection, session, logged[-1].seq)
+        connection.execute(_SET_FOLD, (place, session))
+
+
+def _numbered(
+    head: int, events: tuple[Event, ...]
+) -> tuple[tuple[LoggedEvent, ...], tuple[_Row, ...], dict[str, bytes]]:
+    """Return the events in their places, as a later reader will find them, their rows, and the bytes that they refer
+    to."""
+    moment = _now()
+    logged: list[LoggedEvent] = []
+    rows: list[_Row] = []
+    blobs: dict[str, bytes] = {}
+    for seq, whole in enumerate(events, head + 1):
+        event = extract_blobs(whole, blobs)
+        data = encode(extract_texts(event, blobs))
+        # This character may stand for something that the codec could not store.
+        stored = restore_texts(decode(event.kind, data), blobs.get) if "\ufffd" in data else event
+        logged.append(LoggedEvent(seq, moment, stored))
+        rows.append((seq, moment, event.kind, data))
+    return tuple(logged), tuple(rows), blobs
+
+
+def _title(logged: tuple[LoggedEvent, ...]) -> str | None:
+    """Return the title that these events give the session; None for the one it has."""
+    titles = [entry.event.title for entry in logged if isinstance(entry.event, TitleChanged)]
+    return storable(titles[-1]) if titles else None
+
+
+def _directories(logged: tuple[LoggedEvent, ...]) -> str | None:
+    """Return the additional directories that these events give the session; None for those that it has."""
+    changes = [entry.event for entry in logged if isinstance(entry.event, DirectoriesChanged)]
+    return _stored_directories(changes[-1].additional_directories) if changes else None
+
+
+def _stored_directories(directories: Sequence[str]) -> str:
+    return json.dumps([storable(directory) for directory in directories], ensure_ascii=False)
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

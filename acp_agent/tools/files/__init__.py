@@ -1,0 +1,1 @@
+"""Files: `read`, `write` and `edit`, what a change needs, and the disk."""

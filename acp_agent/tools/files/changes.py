@@ -1,0 +1,178 @@
+"""A change of one file by the model: the check that the model has seen the current text, and the diff.
+
+Shared by `write` and `edit`. A change is checked when it is prepared, and again when the user has decided.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import anyio.to_thread
+
+from acp_agent.conversation.events import CallView, Diff, FileVersion, Location
+from acp_agent.conversation.messages import Text
+from acp_agent.errors import ToolError
+from acp_agent.frozen import frozen
+from acp_agent.tools.environment import Environment
+from acp_agent.tools.paths import Target, outside, refuse_keys, refuse_special, shown
+from acp_agent.tools.text import counted, digest, whole_lines
+from acp_agent.tools.tool import Outcome, PreparedCall
+
+FROM_DISK = (
+    "(The editor did not give its text, so this is the file on the disk. What is not saved in the editor is not in it.)"
+)
+_CHANGED_ON_DISK = (
+    "(The editor did not give its text of the file, so the change was made on the disk alone. If the file is open "
+    "in the editor, what is not saved there does not have it: tell the user.)"
+)
+"""Only of a file outside the session's directories, which editors refuse to read and, as a rule, do not have open."""
+DIFF_LIMIT = 64 * 1024
+"""Characters on each side up to which a diff holds the whole file; the changed part alone is also cut at that."""
+_DIFF_CONTEXT = 20
+
+
+class DiskText(str):
+    """A file's text from the disk, where the editor did not give its own.
+
+    :ivar reason: why it did not, as the end of a sentence.
+    """
+
+    __slots__ = ("reason",)
+
+    reason: str
+
+    @classmethod
+    def of(cls, text: str, reason: str) -> DiskText:
+        """Return the text, with the reason."""
+        given = cls(text)
+        given.reason = reason
+        return given
+
+
+@frozen
+class Change:
+    """New text for one file.
+
+    :ivar before: None where the file does not exist yet.
+    :ivar done: the result for the model once it is written.
+    """
+
+    path: Path
+    before: str | None
+    after: str
+    title: str
+    done: str
+
+    def prepared(self, environment: Environment) -> PreparedCall:
+        """Return the call that writes it, unless the file has changed until then."""
+        target = Target.of(self.path, environment, edited=True)
+        line = first_changed_line(self.before or "", self.after)
+        diff = diff_of(str(self.path), None if self.before is None else str(self.before), self.after)
+        view = CallView(self.title + target.links, "edit", locations=(Location(str(self.path), line),), diffs=(diff,))
+
+        async def run() -> Outcome:
+            now = await text_to_change(environment, self.path)
+            if now != self.before:
+                raise ToolError(
+                    f"{target.label} changed while the change waited for permission, so it was not written. "
+                    "Read it again first, then repeat the change."
+                )
+            if self.after != self.before:
+                target.check()  # once more, since reading may have taken the editor a while
+                away = bool(outside((self.path,), environment.roots))
+                await environment.files.write_text(self.path, self.after, outside=away)
+            version = FileVersion(str(self.path), digest(self.after))
+            former = FileVersion(str(self.path), None if self.before is None else digest(self.before))
+            on_disk = isinstance(self.before, DiskText) or isinstance(now, DiskText)
+            done = f"{self.done}\n{_CHANGED_ON_DISK}" if on_disk else self.done
+            return Outcome((Text(done),), view, files=(version,), before=(former,))
+
+        return target.call("edit", view, run)
+
+
+async def current_text(environment: Environment, path: Path) -> str | None:
+    """Return the file as the editor or the disk has it; None where there is none.
+
+    :raises ToolError: it is a directory, a device, or no text.
+    """
+    refuse_special(path, shown(path, environment.cwd))
+    try:
+        text = await environment.files.read_text(path)
+    except FileNotFoundError:
+        return None
+    # Some editors answer with an empty text for a file that is not there.
+    return None if not text and not await anyio.to_thread.run_sync(os.path.lexists, path) else text
+
+
+async def text_to_change(environment: Environment, path: Path) -> str | None:
+    """Return the text of a file that is to be changed, which must include what is unsaved in the editor.
+
+    :raises ToolError: see `current_text`; or it holds the user's keys; or the editor did not give its text of a file of
+        the project.
+    """
+    refuse_keys(path, environment.private, shown(path, environment.cwd))
+    text = await current_text(environment, path)
+    if isinstance(text, DiskText) and not outside((path,), environment.roots):
+        raise ToolError(
+            f"{shown(path, environment.cwd)} was not changed: the editor could not say what is in its buffer "
+            f"({text.reason}), and what is not saved there would be lost. Nothing was written. Try again; if that "
+            "fails as well, ask the user to save and close the file."
+        )
+    return text
+
+
+def require_seen(environment: Environment, path: Path, text: str) -> None:
+    """Refuse to change a file that the model has not seen in this form.
+
+    :raises ToolError: it was never read since the context began, or has changed since.
+    """
+    label = shown(path, environment.cwd)
+    seen = environment.seen.get(str(path))
+    if seen is None:
+        raise ToolError(f"{label} exists but was not read in this context. Read it first, then change it.")
+    if seen != digest(text):
+        raise ToolError(
+            f"{label} has changed since it was read (by the user, a command or a formatter). Read it again first, then "
+            "change it."
+        )
+
+
+def first_changed_line(before: str, after: str) -> int:
+    """Return the line, from 1, at which two texts begin to differ."""
+    line = 0
+    for line, (old, new) in enumerate(zip(before.split("\n"), after.split("\n"), strict=False), 1):
+        if old != new:
+            return line
+    return line
+
+
+def diff_of(path: str, before: str | None, after: str) -> Diff:
+    """Return the change as an editor shows it.
+
+    A large file is reduced to the lines from the first change to the last with a few around them, and that again to
+    its beginning where it is still large: an update must stay far below what an editor takes in one line.
+
+    :param path: absolute.
+    """
+    if max(len(before or ""), len(after)) <= DIFF_LIMIT:
+        return Diff(path, before, after)
+    if before is None:
+        return Diff(path, None, _bounded(after))
+    old, new = whole_lines(before), whole_lines(after)
+    shortest = min(len(old), len(new))
+    start = 0
+    while start < shortest and old[start] == new[start]:
+        start += 1
+    end = 0
+    while end < shortest - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    start, end = max(0, start - _DIFF_CONTEXT), max(0, end - _DIFF_CONTEXT)
+    return Diff(path, _bounded("".join(old[start : len(old) - end])), _bounded("".join(new[start : len(new) - end])))
+
+
+def _bounded(text: str) -> str:
+    if len(text) <= DIFF_LIMIT:
+        return text
+    kept = text[: text.rfind("\n", 0, DIFF_LIMIT) + 1] or text[:DIFF_LIMIT]
+    return f"{kept}… ({counted(len(text) - len(kept), 'more character')})\n"

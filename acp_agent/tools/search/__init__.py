@@ -1,0 +1,1 @@
+"""Searching: `list`, `glob` and `grep`, over trees without what git ignores."""

@@ -1,0 +1,141 @@
+"""Which command lines a recipe's `allowed_commands` allow: globs over the words of each simple command.
+
+A command line is read as a shell reads it, as far as it is simple; the rest (redirections, substitutions, variables,
+wrappers such as `sudo`) is not understood, and allowed by `*` or by itself alone.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+
+from acp_agent.frozen import frozen
+
+_PIECE = re.compile(
+    r"(?P<blank>[ \t]+)|(?P<end>&&|\|\||[;|])"
+    r"|'(?P<single>[^'\x00-\x08\x0a-\x1f]*)'|\"(?P<double>[^\"\\`$\x00-\x08\x0a-\x1f]*)\""
+    r"|\\(?P<escaped>[();<>|&{}!])|(?P<plain>(?<!\S)\{\}(?!\S)|[^\s'\"\\`$();<>|&{}\x00-\x1f]+)"
+)
+_PROGRAM = re.compile(r"[A-Za-z0-9_./+-]+")
+# What runs something else, so that its name says nothing about what happens.
+_WRAPPER_NAMES = """
+    ! . [[ ash bash builtin busybox chroot command coproc csh dash doas entr env eval exec expect fakeroot fish flock
+    gchroot genv gnice gnohup gstdbuf gtime gtimeout gxargs ionice ksh ksh93 mksh nice nohup nsenter osascript parallel
+    pkexec pwsh runuser screen script setsid sh source ssh stdbuf strace su sudo systemd-run taskset tcsh time timeout
+    tmux trap unshare watch xargs zsh case do done elif else esac fi for function if select then until while
+"""
+_WRAPPERS = frozenset(_WRAPPER_NAMES.split())
+_OPTION = re.compile("-[a-zA-Z0-9]|--[a-z][a-z0-9-]*")
+
+
+@frozen
+class Command:
+    """A simple command.
+
+    :ivar words: the program and its arguments.
+    :ivar grows: whether the shell may put an option into it, where a file is called so: an unquoted `*` begins a word
+        before `--`, or is part of an option.
+    """
+
+    words: tuple[str, ...]
+    grows: bool = False
+
+
+def commands_of(line: str) -> list[Command] | None:
+    """Return the simple commands of a line; None where it is not understood."""
+    commands: list[Command] = []
+    words: list[tuple[str, bool]] = []
+    word: str | None = None
+    unquoted = ""
+    at, line = 0, f"{line.strip()} ;"
+    while at < len(line):
+        piece = _PIECE.match(line, at)
+        if piece is None:
+            return None
+        at = piece.end()
+        if piece["blank"] or piece["end"]:
+            if word is not None:
+                words.append((word, _grows(word, unquoted)))
+            word, unquoted = None, ""
+        else:
+            plain = piece["plain"] or ""
+            if word is None and plain.startswith("#"):
+                return None  # a comment
+            text = plain or piece["escaped"] or piece["single"] or piece["double"] or ""
+            word, unquoted = (word or "") + text, unquoted + (plain or "_" * len(text))
+        if piece["end"]:
+            if not words or not _PROGRAM.fullmatch(words[0][0]) or words[0][0].rpartition("/")[2] in _WRAPPERS:
+                return None
+            texts = [text for text, _ in words]
+            options = words[: texts.index("--")] if "--" in texts else words
+            commands.append(Command(tuple(texts), any(grows for _, grows in options)))
+            words = []
+    return commands
+
+
+def refusal(line: str, patterns: Sequence[str]) -> str:
+    """Return why these patterns do not allow a command line for a shell; empty where they do.
+
+    Each simple command of the line has to match a pattern.
+    """
+    return _refusal(line.strip(), commands_of(line) or (), patterns)
+
+
+def refusal_of_words(words: Sequence[str], patterns: Sequence[str]) -> str:
+    """Return the same of a program and its arguments, which no shell reads."""
+    return _refusal(shlex.join(words), [Command(tuple(words))], patterns)
+
+
+def _refusal(line: str, commands: Sequence[Command], patterns: Iterable[str]) -> str:
+    """Return why the patterns do not allow these commands; a line that is not understood has none."""
+    patterns = [pattern.strip() for pattern in patterns]
+    globs = [pattern for pattern in patterns if not pattern.startswith("!")]
+    understood = bool(commands) and all(any(_matches(glob, each.words) for glob in globs) for each in commands)
+    if not (understood or line in globs or "*" in globs):
+        return f"it is none of the recipe's `allowed_commands`, which are: {', '.join(patterns) or 'none'}"
+    for pattern in (pattern for pattern in patterns if pattern.startswith("!")):
+        if not commands:
+            return f"it is no plain command, so that it is unknown whether `{pattern}` forbids it"
+        program, *rest = _words(pattern[1:])
+        for command in (each for each in commands if fnmatchcase(each.words[0].rpartition("/")[2], program)):
+            if command.grows:
+                return "a `*` in it could become an option where a file is called so; quote it, or put it behind `--`"
+            if _holds(rest, command.words[1:]):
+                return f"`{pattern}` among the recipe's `allowed_commands` forbids it"
+    return ""
+
+
+def _grows(word: str, unquoted: str) -> bool:
+    """Return whether the shell may make an option of a word; in `unquoted`, what is quoted is `_`."""
+    return any(sign in unquoted[: None if word.startswith("-") else 1] for sign in "*?[")
+
+
+def _matches(glob: str, words: Sequence[str]) -> bool:
+    """Return whether a glob matches a command, word by word; `*` also stands for several words."""
+    return fnmatchcase("\0".join(words), "\0".join(_words(glob)))
+
+
+def _holds(globs: Sequence[str], words: Sequence[str]) -> bool:
+    """Return whether globs match words in their order, whatever is between."""
+    rest = iter(words)
+    return all(any(fnmatchcase(word, glob) or _is_option(glob, word) for word in rest) for glob in globs)
+
+
+def _is_option(option: str, word: str) -> bool:
+    """Return whether a word is an option in another spelling: abbreviated, with its value, or among other letters."""
+    if not _OPTION.fullmatch(option):
+        return False
+    if option.startswith("--"):
+        name = word.partition("=")[0]
+        return len(name) > 2 and option.startswith(name)
+    return re.match(f"-[a-zA-Z0-9]*{option[1]}", word) is not None
+
+
+def _words(pattern: str) -> list[str]:
+    """Split a pattern as a shell does, or at its blanks."""
+    try:
+        return shlex.split(pattern) or [""]
+    except ValueError:
+        return pattern.split() or [""]

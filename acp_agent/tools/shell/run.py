@@ -1,0 +1,198 @@
+"""Shell commands on this machine, where no editor lends its terminal.
+
+A command gets the agent's environment without what the caller excludes. It reads nothing from stdin and has no
+terminal.
+"""
+
+from __future__ import annotations
+
+import codecs
+import signal
+from collections.abc import Awaitable, Callable, Collection
+from pathlib import Path
+
+import anyio
+
+from acp_agent.errors import ToolError
+from acp_agent.frozen import frozen
+from acp_agent.processes import Stream, environment_without, run_group
+from acp_agent.tools.environment import CommandResult
+from acp_agent.tools.paths import because, printable
+from acp_agent.tools.text import HeadAndTail
+
+STREAM_LIMIT = 16_000
+"""Characters kept of stdout, and as many of stderr: the beginning and the end."""
+_REPORT_SECONDS = 0.1
+"""Output is reported at most this often; a program that prints by the byte would flood the editor."""
+REPORT_LIMIT = 20_000
+"""Characters of text that are reported at once: the newest, where more has come."""
+MISSING = "…\n"
+"""Stands for text that was not reported."""
+_PENDING_BYTES = 1 << 20
+"""Bytes that wait to be reported: the newest, where more has come."""
+_CONTINUATIONS = bytes(range(0x80, 0xC0))
+"""Bytes of UTF-8 that are not the first of a character."""
+
+
+@frozen
+class Printed:
+    """Bytes that a command has printed.
+
+    :ivar gap: whether bytes before these were not reported.
+    """
+
+    data: bytes
+    gap: bool = False
+
+
+@frozen
+class Ending:
+    """How a command ended, as far as that is known.
+
+    :ivar signal: such as `SIGTERM`.
+    """
+
+    exit_code: int | None
+    signal: str | None
+
+
+class LocalCommands:
+    """Local process groups as a `CommandRunner`.
+
+    Commands are run by bash where there is one, since that is what models and users write for, else by sh. Processes
+    left in the background end with the command; one that is to stay must be started with `setsid`.
+    """
+
+    def __init__(self) -> None:
+        self._shell = ""
+
+    async def run(
+        self,
+        command: str,
+        cwd: Path,
+        timeout: float,
+        on_start: Callable[[str], Awaitable[None]],
+        on_output: Callable[[str], Awaitable[None]],
+        *,
+        exclude: Collection[str] = (),
+    ) -> CommandResult:
+        """Run one command line; see `CommandRunner.run`."""
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+        async def report(printed: Printed) -> None:
+            text = decoder.decode(printed.data)
+            if printed.gap or len(text) > REPORT_LIMIT:
+                text = MISSING + text[len(MISSING) - REPORT_LIMIT :]
+            await on_output(text)
+
+        return await self.run_raw(command, cwd, timeout, report, lambda ending: None, exclude=exclude)
+
+    async def run_raw(
+        self,
+        command: str,
+        cwd: Path,
+        timeout: float,
+        on_output: Callable[[Printed], Awaitable[None]],
+        on_end: Callable[[Ending], None],
+        *,
+        exclude: Collection[str] = (),
+    ) -> CommandResult:
+        """Run one command line, and report its output as bytes, and how it ended also where this is cancelled."""
+        if not self._shell:
+            import shutil
+
+            self._shell = shutil.which("bash") or "/bin/sh"
+        output = _Output()
+        code: int | None = None
+        failure: Exception | None = None
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(output.report, on_output)
+                try:
+                    code = await run_group(
+                        (self._shell, "-c", command),
+                        cwd,
+                        timeout=timeout,
+                        on_data=output.add,
+                        env=environment_without(exclude),
+                        on_end=lambda code: on_end(_ending(code)),
+                    )
+                except (OSError, ValueError) as error:
+                    failure = error
+                output.finish()
+        except ExceptionGroup as group:  # `on_output` failed; its caller knows its own exceptions
+            raise group.exceptions[0] from None
+        if isinstance(failure, OSError):
+            place = printable(str(cwd))
+            raise ToolError(f"The command could not be started in {place}: {because(failure)}.") from failure
+        if failure:
+            raise ToolError("The command holds a character that no command line can (NUL).") from failure
+        return output.result(code)
+
+
+class _Output:
+    """What a command prints: kept within bounds, and reported while it runs."""
+
+    def __init__(self) -> None:
+        decoder = codecs.getincrementaldecoder("utf-8")
+        self._kept = {stream: HeadAndTail(STREAM_LIMIT) for stream in ("stdout", "stderr")}
+        self._decoders = {stream: decoder("replace") for stream in ("stdout", "stderr")}
+        self._pending = bytearray()
+        self._gap = False
+        self._changed = anyio.Event()
+        self._finished = anyio.Event()
+
+    def add(self, stream: Stream, data: bytes) -> None:
+        self._kept[stream].add(self._decoders[stream].decode(data))
+        self._pending += data
+        if len(self._pending) > _PENDING_BYTES:
+            del self._pending[:-_PENDING_BYTES]
+            self._gap = True
+        self._changed.set()
+
+    def finish(self) -> None:
+        for stream, decoder in self._decoders.items():
+            self._kept[stream].add(decoder.decode(b"", final=True))
+        self._finished.set()
+        self._changed.set()
+
+    async def report(self, on_output: Callable[[Printed], Awaitable[None]]) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed = anyio.Event()
+            if self._pending:
+                await on_output(self._take())
+            elif self._finished.is_set():
+                return
+            with anyio.move_on_after(_REPORT_SECONDS):
+                await self._finished.wait()
+            if self._finished.is_set():
+                self._changed.set()
+
+    def result(self, code: int | None) -> CommandResult:
+        stdout, stderr, ending = self._kept["stdout"], self._kept["stderr"], _ending(code)
+        return CommandResult(
+            stdout.text,
+            stderr.text,
+            exit_code=ending.exit_code,
+            signal=ending.signal,
+            timed_out=code is None,
+            truncated=stdout.truncated or stderr.truncated,
+        )
+
+    def _take(self) -> Printed:
+        data, gap = bytes(self._pending), self._gap
+        self._pending.clear()
+        self._gap = False
+        if gap:  # begin with a line where one begins soon, else at least with a character
+            data = data[data.find(b"\n", 0, len(data) // 2) + 1 :].lstrip(_CONTINUATIONS)
+        return Printed(data, gap)
+
+
+def _ending(code: int | None) -> Ending:
+    if code is None or code >= 0:
+        return Ending(code, None)
+    try:
+        return Ending(None, signal.Signals(-code).name)
+    except ValueError:
+        return Ending(None, f"signal {-code}")

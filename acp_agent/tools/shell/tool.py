@@ -1,0 +1,140 @@
+"""The `shell` tool: one command line, in the editor's terminal or on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+from anyio import move_on_after, to_thread
+from pydantic import Field
+
+from acp_agent.conversation.closing import ENDED_BY_USER
+from acp_agent.conversation.events import CallView
+from acp_agent.conversation.messages import JsonObject, Text
+from acp_agent.errors import ToolError
+from acp_agent.tools.arguments import Arguments, BuiltIn, text_argument
+from acp_agent.tools.environment import CommandResult, Environment
+from acp_agent.tools.paths import Target, require_directory
+from acp_agent.tools.shell.named_files import named_files
+from acp_agent.tools.text import clean, cut_middle, one_line, without_escapes
+from acp_agent.tools.tool import Access, Outcome, OutputArrived, PreparedCall, Report, TerminalStarted
+
+T = TypeVar("T")
+
+OUTPUT_LIMIT = 32_000
+"""Characters of stdout, and of stderr; local commands keep half of that of each."""
+_MAX_TIMEOUT = 3600.0
+_LONGEST_COMMAND = 100_000
+_LOOKING_SECONDS = 2.0
+"""For what becomes of named files, before and behind a command: a disk that hangs holds up neither it nor a cancel."""
+
+
+class _ShellArguments(Arguments):
+    command: str = Field(min_length=1, max_length=_LONGEST_COMMAND)
+    timeout: float | None = Field(None, gt=0, le=_MAX_TIMEOUT, description="Seconds after which it is stopped.")
+    cwd: str | None = Field(
+        None, description="Directory to run it in; the working directory else. Outside the session's it asks the user."
+    )
+
+
+class ShellTool(BuiltIn):
+    """Runs a command and reports its streams and its end."""
+
+    name = "shell"
+    description = (
+        "Run a shell command (bash where there is one) and get its output and exit status. There is no terminal "
+        "and no input. Every call is a fresh shell: directories and variables do not carry over. Long output "
+        "is cut in the middle. Processes left in the background are stopped when the command ends; start one that must "
+        "stay with `setsid` and its output redirected. Prefer read, list, glob, grep and edit for files."
+    )
+    arguments = _ShellArguments
+
+    def preview(self, arguments: JsonObject) -> CallView:
+        """Title and kind for the announcement."""
+        return CallView(_title(text_argument(arguments, "command")), "execute")
+
+    async def prepare(self, arguments: JsonObject, environment: Environment) -> PreparedCall:
+        """Check the directory; see `Tool.prepare`."""
+        asked = _ShellArguments.read(self.name, arguments)
+        if not asked.command.strip():
+            raise ToolError("shell: `command` is empty.")
+        if "\0" in asked.command:
+            raise ToolError("shell: `command` holds a NUL character, which no command line can.")
+        target = Target.of(environment.cwd if asked.cwd is None else asked.cwd, environment)
+        cwd = target.path
+        if not target.outside:
+            require_directory(cwd, target.label)
+        timeout = environment.shell_timeout if asked.timeout is None else asked.timeout
+        # The permission question shows where it would run, whatever links lead there.
+        title = _title(asked.command) + "".join(f" (in {one_line(str(folder))})" for folder in target.outside)
+
+        async def run(report: Report) -> Outcome:
+            async def started(terminal_id: str) -> None:
+                await report(TerminalStarted(terminal_id))
+
+            async def printed(text: str) -> None:
+                await report(OutputArrived(clean(without_escapes(text))))
+
+            target.check()
+            require_directory(cwd, target.label)
+            files = await _looked_up(partial(named_files, asked.command, cwd))
+            result = await environment.commands.run(
+                asked.command, cwd, timeout, started, printed, exclude=environment.key_variables
+            )
+            changes = () if files is None else await _looked_up(files.changes) or ()
+            text, raw = _reported(result, timeout)
+            view = CallView(title, "execute", raw_output=raw, changes=changes)
+            return Outcome((Text(text),), view, is_error=result.exit_code != 0)
+
+        # "Always allow" covers the very line; outside of the session's directories it is a rule of another kind, since
+        # the directory that is added to it there looks like one more word of the command.
+        subject = f"{'shell outside' if target.outside else 'shell'}: {asked.command.strip()}"
+        access = Access("execute", target.outside, subject)
+        return PreparedCall(CallView(title, "execute"), access, run)
+
+
+async def _looked_up(look: Callable[[], T]) -> T | None:
+    """Return what a look at the disk finds; None where the disk does not answer soon."""
+    with move_on_after(_LOOKING_SECONDS):
+        return await to_thread.run_sync(look, abandon_on_cancel=True)
+    return None
+
+
+def _title(command: str) -> str:
+    lines = command.strip().splitlines()
+    first = one_line(lines[0]) if lines else "Run a command"
+    return f"{first} …" if len(lines) > 1 else first
+
+
+def _readable(output: str) -> str:
+    return cut_middle(clean(without_escapes(output.replace("\r\n", "\n"))), OUTPUT_LIMIT)
+
+
+def _reported(result: CommandResult, timeout: float) -> tuple[str, JsonObject]:
+    """Return what the model reads, and the raw output; streams are named apart where they came apart."""
+    stdout, stderr = _readable(result.stdout), _readable(result.stderr)
+    raw: JsonObject
+    if result.merged:
+        sections = [_section("output (stdout and stderr together)", stdout)]
+        raw = {"output": stdout}
+    else:
+        sections = [_section("stdout", stdout), _section("stderr", stderr)]
+        raw = {"stdout": stdout, "stderr": stderr}
+    said = (ENDED_BY_USER,) if result.ended_by_user else ()
+    return "\n".join((*said, _ending(result, timeout), *sections)), {**raw, "exitCode": result.exit_code}
+
+
+def _section(name: str, text: str) -> str:
+    return f"{name}:\n{text.rstrip()}" if text.strip() else f"{name}: (empty)"
+
+
+def _ending(result: CommandResult, timeout: float) -> str:
+    if result.timed_out:
+        return f"exit status: none, stopped after the time limit of {timeout:g} seconds"
+    if result.exit_code is None:
+        # An editor may say neither.
+        return (
+            f"exit status: none, ended by {result.signal}" if result.signal else "exit status: the editor did not say"
+        )
+    return f"exit status: {result.exit_code}"

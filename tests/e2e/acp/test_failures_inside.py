@@ -1,0 +1,54 @@
+"""Failures that nobody foresaw: each says its class and the log file, and the traceback is there and nowhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.client import AgentError
+from support.memory import agent_in_memory, stage
+from support.models import Reply, ToolCall
+from support.stage import results
+from support.stored import damage_sessions, damage_times
+
+
+def details(home: Path) -> str:
+    """The sentence that leads to the log file."""
+    return f"The details are in {home / 'state' / 'logs' / 'acp-agent.log'}."
+
+
+def tracebacks(home: Path) -> str:
+    """What the log file holds, after asserting that there is a traceback in it."""
+    logged = (home / "state" / "logs" / "acp-agent.log").read_text()
+    assert "Traceback (most recent call last)" in logged
+    return logged
+
+
+async def test_a_request_that_fails_inside_names_the_log_where_its_traceback_is(tmp_path: Path) -> None:
+    async with agent_in_memory(home=tmp_path) as agent:
+        await agent.new_session(tmp_path)
+        damage_sessions(tmp_path)
+        with pytest.raises(AgentError) as error:
+            await agent.request("session/list", {})
+        assert error.value.code == -32603
+        assert error.value.message.startswith("The agent failed inside (JSONDecodeError: ")
+        assert error.value.message.endswith(details(tmp_path))
+        assert error.value.data["details"] == error.value.message
+        assert agent.stderr == ""
+    assert "JSONDecodeError" in tracebacks(tmp_path)
+
+
+async def test_a_tool_that_fails_inside_names_the_log_where_its_traceback_is(tmp_path: Path) -> None:
+    recall = Reply(tool_calls=[ToolCall("recall", {"entry": 3})])
+    async with stage(tmp_path, Reply("Yes."), recall, Reply("It failed.")) as it:
+        await it.prompt("Hello")
+        damage_times(it.home)
+        await it.prompt("What did I say first?")
+        [result] = results(it.server.calls[-1].body)
+        [call] = it.calls()
+        assert it.agent.stderr == ""
+    assert result.text.startswith("recall failed inside the agent (")
+    assert result.text.endswith(f"). {details(it.home)}")
+    assert call["status"] == "failed"
+    assert "recall failed inside" in tracebacks(it.home)

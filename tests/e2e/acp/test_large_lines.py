@@ -1,0 +1,67 @@
+"""No line to an editor reaches 10 MiB, at which some give up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from acp_agent.server.content import MAX_TEXT
+from support.editors import BARE, TOAD
+from support.memory import stage
+from support.replies import Reply, ToolCall
+from support.stage import Stage, results
+
+LARGE = "\x01 a line\n" * 1_400_000  # 12.6 million characters, of which one in nine takes six bytes in JSON
+THOUGHT = "\x01" * 2_000_000  # twelve million bytes of JSON
+LIMIT = 10 << 20
+SECONDS = 120.0
+
+
+def said(it: Stage, kind: str) -> str:
+    return "".join(update["content"]["text"] for update in it.agent.updates(kind=kind))
+
+
+def longest(it: Stage) -> int:
+    return max(len(line.raw) for line in it.agent.lines if line.received)
+
+
+async def test_twelve_megabytes_of_prompt_and_answer_are_shown_and_replayed_by_their_beginnings(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path, Reply([LARGE], thinking=THOUGHT), dialect="anthropic") as it:
+        assert await it.prompt([{"type": "text", "text": LARGE}], SECONDS) == {"stopReason": "end_turn"}
+        async with it.restarted() as later:
+            await later.agent.load(it.session, it.folder, timeout=SECONDS)
+            for kind, text in (("user_message", LARGE), ("agent_message", LARGE), ("agent_thought", THOUGHT)):
+                shown = said(later, f"{kind}_chunk")
+                assert shown == f"{text[:MAX_TEXT]}\n… ({len(text) - MAX_TEXT} more characters)"
+            assert max(longest(it), longest(later)) < LIMIT
+
+
+async def test_a_call_that_writes_nearly_as_much_as_it_may_is_asked_shown_and_replayed_in_lines_below_ten(
+    tmp_path: Path,
+) -> None:
+    text = LARGE.replace("\x01", "\t")[:800_000]  # with the backslashes of JSON, just below 1 MiB
+    write = Reply(tool_calls=[ToolCall("write", {"path": "large.txt", "content": text})])
+    async with stage(tmp_path, write, Reply("Written."), editor=BARE) as it:
+        assert await it.prompt("Write much", SECONDS) == {"stopReason": "end_turn"}
+        assert (it.folder / "large.txt").read_text() == text
+        call = it.calls()[0]
+        assert call["status"] == "completed"
+        assert call["rawInput"] == {"path": "large.txt", "content": text}
+        async with it.restarted() as later:
+            await later.agent.load(it.session, it.folder, timeout=SECONDS)
+            assert max(longest(it), longest(later)) < LIMIT
+
+
+async def test_an_edit_that_no_line_to_the_editor_can_hold_is_refused_and_the_model_told(tmp_path: Path) -> None:
+    text = "one\n" + "a line of text\n" * 800_000
+    edit = {"path": "a.txt", "edits": [{"old_text": "one", "new_text": "1"}]}
+    calls = [ToolCall("read", {"path": "a.txt", "limit": 3}), ToolCall("edit", edit)]
+    replies = [*(Reply(tool_calls=[call]) for call in calls), Reply("Done.")]
+    async with stage(tmp_path, *replies, editor=TOAD, files={"a.txt": text}, dialect="anthropic") as it:
+        assert await it.prompt(timeout=SECONDS) == {"stopReason": "end_turn"}
+        assert longest(it) < LIMIT
+        assert (it.folder / "a.txt").read_text() == text
+        [result] = results(it.server.calls[-1].body)
+        assert result.is_error
+        assert "too large to be written through the editor" in result.text

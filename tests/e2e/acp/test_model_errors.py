@@ -1,0 +1,128 @@
+"""A model that fails: what the editor is answered, what is kept, and what the next request says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.client import AgentError
+from support.memory import stage
+from support.replies import Reply, ToolCall
+from support.stage import Stage, conversation, results
+
+NOW = {"retry-after": "0"}
+
+
+async def failure(it: Stage, prompt: str = "Go on") -> AgentError:
+    """The error of a prompt, whose sentence stands in both places that editors look at."""
+    with pytest.raises(AgentError) as error:
+        await it.prompt(prompt)
+    assert error.value.message
+    assert error.value.data["details"] == error.value.message
+    assert "Traceback" not in error.value.message
+    assert it.agent.stderr == ""
+    return error.value
+
+
+async def replayed(it: Stage) -> list[tuple[str, str]]:
+    """Kind and text of each message that another process replays."""
+    async with it.restarted() as later:
+        await later.agent.load(it.session, it.folder)
+        return [
+            (update["sessionUpdate"].removesuffix("_message_chunk"), update["content"]["text"])
+            for update in later.agent.updates()
+            if update["sessionUpdate"].endswith("_message_chunk")
+        ]
+
+
+async def test_an_answer_that_stops_without_a_reason_is_an_error_and_what_was_shown_is_kept(tmp_path: Path) -> None:
+    events = [
+        {"type": "message_start", "message": {"usage": {"input_tokens": 9, "output_tokens": 1}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "Half of "}},
+        {"type": "message_stop"},
+    ]
+    body = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+    stream = Reply(body=body, headers={"content-type": "text/event-stream"})
+    async with stage(tmp_path, stream, Reply("Whole."), dialect="anthropic") as it:
+        assert "broke off" in (await failure(it, "Tell me")).message
+        assert await it.prompt("Again") == {"stopReason": "end_turn"}
+        assert await replayed(it) == [
+            ("user", "Tell me"),
+            ("agent", "Half of "),
+            ("user", "Again"),
+            ("agent", "Whole."),
+        ]
+
+
+async def test_a_refusal_leaves_the_context_with_its_prompt_but_not_the_log(tmp_path: Path) -> None:
+    refused = Reply("I will not.", stop="refusal")
+    async with stage(tmp_path, Reply("Hello."), refused, Reply("Gladly."), dialect="anthropic") as it:
+        await it.prompt("First")
+        assert await it.prompt("Something bad") == {"stopReason": "refusal"}
+        assert await it.prompt("Something good") == {"stopReason": "end_turn"}
+        sent = str(conversation(it.server.calls[2].body))
+        assert "First" in sent
+        assert "Something good" in sent
+        assert "Something bad" not in sent
+        assert "I will not" not in sent
+        assert await replayed(it) == [
+            ("user", "First"),
+            ("agent", "Hello."),
+            ("user", "Something bad"),
+            ("agent", "I will not."),
+            ("user", "Something good"),
+            ("agent", "Gladly."),
+        ]
+
+
+async def test_an_answer_that_is_cut_off_by_its_limit_says_so_and_its_calls_do_not_run(tmp_path: Path) -> None:
+    call = ToolCall("write", {"path": "b.txt", "content": "b"})
+    cut = Reply("As I was", tool_calls=[call], stop="max_tokens")
+    async with stage(tmp_path, cut, Reply("saying."), mode="full-access", dialect="anthropic") as it:
+        assert await it.prompt("Talk") == {"stopReason": "max_tokens"}
+        assert it.calls() == []
+        assert not (it.folder / "b.txt").exists()
+        assert await it.prompt("Go on") == {"stopReason": "end_turn"}
+        said = conversation(it.server.calls[1].body)
+        assert [role for role, _ in said] == ["user", "assistant", "user"]
+        assert "As I was" in said[1][1]
+        assert results(it.server.calls[1].body) == []
+
+
+async def test_a_cancel_while_it_waits_to_try_again_ends_the_turn(tmp_path: Path) -> None:
+    async with stage(tmp_path, Reply(http_status=429, headers={"retry-after": "60"}), Reply("Yes.")) as it:
+        handle = await it.agent.start_prompt(it.session, "Work")
+        await it.server.wait_finished(timeout=30)
+        await it.agent.cancel(it.session)
+        assert await handle.result() == {"stopReason": "cancelled"}
+        assert await it.prompt("Again") == {"stopReason": "end_turn"}
+
+
+def logged(it: Stage) -> list[str]:
+    """The lines of the log file."""
+    return (it.home / "state" / "logs" / "acp-agent.log").read_text().splitlines()
+
+
+async def test_failures_and_tries_leave_a_line_each_in_the_log_without_secrets_or_prompts(tmp_path: Path) -> None:
+    key, prompt = "a-key-that-is-a-secret", "Speak of marmalade"
+    said = {"type": "error", "error": {"type": "rate_limit_error", "message": f"{key}: slowly with\n{prompt}"}}
+    limited = Reply(http_status=429, headers={**NOW, "request-id": "req_first"}, body=said)
+    async with stage(tmp_path, limited, Reply("Yes."), env={"ANTHROPIC_API_KEY": key}, dialect="anthropic") as it:
+        it.server.key = key
+        assert await it.prompt(prompt) == {"stopReason": "end_turn"}
+        it.server.key = "another-key"
+        assert (await failure(it, prompt)).code == -32000
+        lines = logged(it)
+        host = it.server.base_url.removeprefix("http://")
+    [again] = [line for line in lines if "trying again" in line]
+    assert " INFO acp_agent.llm.retry: " in again
+    assert f"anthropic ({host}): attempt 1 failed after " in again
+    assert "status 429, code rate_limit_error, request req_first; trying again in " in again
+    assert [line for line in lines if f"anthropic ({host}) answered attempt 2" in line]
+    [refused] = [line for line in lines if "given up" in line]
+    assert " WARNING acp_agent.llm.retry: " in refused
+    assert "status 401, code authentication_error; given up: ModelAuthError" in refused
+    assert [line for line in lines if "the provider anthropic speaks anthropic; key: ANTHROPIC_API_KEY" in line]
+    assert not [line for line in lines if key in line or "marmalade" in line]

@@ -1,0 +1,75 @@
+"""Rules: what "Always allow" leaves behind for the sessions that come, and how it is taken back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.memory import stage
+from support.replies import Reply, ToolCall
+from support.stage import Stage
+from support.terminal import Ran, run_command
+
+ECHO = [Reply(tool_calls=[ToolCall("shell", {"command": "echo 1"})]), Reply("Done.")]
+
+
+def asked(it: Stage) -> int:
+    return len(it.agent.desk.permissions)
+
+
+async def permissions(it: Stage, *words: str) -> Ran:
+    return await run_command(it.home, "permissions", *words)
+
+
+async def test_always_holds_in_every_session_of_the_project_and_in_no_other_until_it_is_revoked(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    async with stage(tmp_path, *ECHO * 6) as it:
+        it.agent.permission_answer = "allow_always"
+        await it.prompt()
+        assert asked(it) == 1
+        it.agent.permission_answer = "allow_once"
+        await it.agent.prompt(await it.agent.new_session(it.folder), "In another session")
+        assert asked(it) == 1
+        await it.agent.prompt(await it.agent.new_session(other), "In another project")
+        assert asked(it) == 2
+        async with it.restarted() as later:
+            await later.agent.prompt(await later.agent.new_session(it.folder), "After a restart")
+            assert asked(later) == 0
+        listed = await permissions(it)
+        [project, rule] = listed.out.splitlines()
+        assert (listed.code, project, rule.split("  ")[-1]) == (0, str(it.folder), "shell: echo 1")
+        revoked = await permissions(it, "revoke", "shell: echo 1", "--project", str(it.folder))
+        assert (revoked.code, revoked.out) == (0, "Asked for again: shell: echo 1\n")
+        await it.prompt("In the session that it was allowed in")
+        assert asked(it) == 3
+        assert (await permissions(it)).out == "Nothing is allowed without asking.\n"
+
+
+async def test_always_allows_the_very_command_line_and_no_other(tmp_path: Path) -> None:
+    lines = {"git log -1": True, "git log": True, "git log -1 ": False, "git  log -1": True, "git log -1; ls": True}
+    calls = [Reply(tool_calls=[ToolCall("shell", {"command": line})]) for line in lines]
+    async with stage(tmp_path, *calls, Reply("Done.")) as it:
+        it.agent.permission_answer = "allow_always"
+        await it.prompt()
+        ids = {params["toolCall"]["toolCallId"] for params in it.agent.desk.permissions}
+        asked_for = {call["rawInput"]["command"]: call["toolCallId"] in ids for call in it.calls()}
+        assert asked_for == lines
+
+
+async def test_what_is_asked_and_listed_holds_no_marks_that_turn_it_around(tmp_path: Path) -> None:
+    call = ToolCall("shell", {"command": "echo \u202e1; echo \u20662"})
+    outside = ToolCall("write", {"path": str(tmp_path / "o\u202edd"), "content": "x"})
+    async with stage(tmp_path, Reply(tool_calls=[call, outside]), Reply("Done.")) as it:
+        it.agent.permission_answer = "allow_always"
+        await it.prompt()
+        assert asked(it) == 2
+        said = [
+            words
+            for asking in it.agent.desk.permissions
+            for words in (asking["toolCall"]["title"], *(option["name"] for option in asking["options"]))
+        ]
+        said += (await permissions(it)).out.splitlines()
+        assert sum("\ufffd" in words for words in said) >= 5
+        assert not [words for words in said if "\u202e" in words or "\u2066" in words]
+        [rule, *_] = [line.split("  ")[-1] for line in said if "shell: " in line and line.startswith("  ")]
+        assert (await permissions(it, "revoke", rule, "--project", str(it.folder))).code == 0

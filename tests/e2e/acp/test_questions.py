@@ -1,0 +1,151 @@
+"""What the user is asked in the middle of a turn: by a form where the editor has those, else by its dialogs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.client import AgentError
+from support.editors import ACPX
+from support.memory import stage
+from support.questions import accepted, answers, question
+from support.replies import Reply, ToolCall
+from support.serving import never_answer
+from support.stage import Stage, results
+
+Params = Mapping[str, Any]
+WAYS = [{"label": "Rewrite", "description": "All of it"}, {"label": "Mend"}, {"label": "Leave"}]
+ASK = ToolCall("ask_user", {"questions": [{"question": "Which way?", "options": WAYS}]})
+
+
+def offered(it: Stage, call: int = 0) -> list[str]:
+    return [each["name"] for each in it.server.calls[call].body["tools"]]
+
+
+async def test_a_question_of_the_model_is_a_form_and_its_answer_the_result(tmp_path: Path) -> None:
+    several = {
+        "questions": [
+            {"question": "Which way?", "options": WAYS, "own_words": True},
+            {"question": "Which parts?", "options": WAYS, "multiple": True},
+            {"question": "What name?"},
+        ]
+    }
+    replies = (Reply(tool_calls=[ASK, ToolCall("ask_user", several)]), Reply("Done."))
+    async with stage(tmp_path, *replies, mode="plan") as it:
+        asked = answers(
+            it,
+            accepted(answer_1="Mend"),
+            accepted(answer_1="", answer_1_other="Burn it", answer_2=["Rewrite", "Leave"], answer_3="Ada"),
+        )
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        assert offered(it)[-1] == "ask_user"
+        first, second = asked
+        [call, other] = it.calls()
+        assert (first["sessionId"], first["toolCallId"], first["mode"]) == (it.session, call["toolCallId"], "form")
+        assert first["message"] == call["title"] == "Which way?"
+        assert other["title"] == "Which way? (and 2 more)"
+        [field] = first["requestedSchema"]["properties"].values()
+        assert field["oneOf"][0] == {"const": "Rewrite", "title": "Rewrite", "description": "All of it"}
+        assert first["requestedSchema"]["required"] == ["answer_1"]
+        assert second["requestedSchema"]["required"] == ["answer_2", "answer_3"]
+        fields = second["requestedSchema"]["properties"]
+        assert [field["type"] for field in fields.values()] == ["string", "string", "array", "string"]
+        # Editors that know this show the text as one more option of its question.
+        other_answer = {"questionId": "answer_1", "isCustomAnswer": True}
+        assert fields["answer_1_other"]["_meta"] == {"_askUserQuestionCustomAnswer": other_answer}
+        assert [name for name, field in fields.items() if "_meta" in field] == ["answer_1_other"]
+        # What has to be answered with a text cannot be left empty.
+        assert ["minLength" in field for field in fields.values()] == [False, False, False, True]
+        told = [result.text for result in results(it.server.calls[1].body)]
+        assert told == [
+            "Which way?\n→ Mend",
+            "Which way?\n→ Burn it\n\nWhich parts?\n→ Rewrite, Leave\n\nWhat name?\n→ Ada",
+        ]
+        # Some editors take a question down when its call runs.
+        assert it.statuses(call["toolCallId"]) == ["pending", "completed"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ({"action": "decline"}, "declined to answer"),
+        ({"action": "cancel"}, "closed the question"),
+        ({"action": "_later"}, "closed the question"),
+        (accepted(answer_1="Sing"), "`Answer` is none of its choices"),
+        (accepted(), "`Answer` is missing"),
+        ({"action": "accept", "content": None}, "`Answer` is missing"),
+        ({}, "cannot be used: action is missing"),
+    ],
+    ids=json.dumps,
+)
+async def test_whatever_comes_in_place_of_an_answer_the_turn_goes_on(tmp_path: Path, answer: Any, said: str) -> None:
+    async with stage(tmp_path, Reply(tool_calls=[ASK]), Reply("Then not.")) as it:
+        answers(it, answer)
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        [result] = results(it.server.calls[1].body)
+        assert said in result.text
+
+
+async def test_a_question_ends_with_its_turn(tmp_path: Path) -> None:
+    async with stage(tmp_path, *[Reply(tool_calls=[ASK])] * 3) as it:
+        it.agent.handlers["elicitation/create"] = never_answer
+        for end in ("session/cancel", "session/close"):
+            begun = len(it.agent.lines)
+            turn = await it.agent.start_prompt(it.session, "Ask")
+            asked = await question(it, begun)
+            if end == "session/cancel":
+                await it.agent.cancel(it.session)
+            else:
+                await it.agent.request(end, {"sessionId": it.session})
+            assert await turn.result() == {"stopReason": "cancelled"}
+            taken_back = [
+                line.params["requestId"] for line in it.agent.lines[begun:] if "cancel_request" in line.method
+            ]
+            assert taken_back == [asked.message["id"]]
+        await it.agent.resume(it.session, it.folder)
+        begun = len(it.agent.lines)
+        await it.agent.start_prompt(it.session, "Ask")
+        await question(it, begun)
+        # The end of the wire ends it as well: `stage` fails where the agent does not go by itself.
+
+
+async def test_an_editor_without_forms_is_asked_by_dialogs_and_goes_on_to_the_next_with_a_yes(
+    tmp_path: Path,
+) -> None:
+    free = ToolCall("ask_user", {"questions": [{"question": "What name?"}]})
+    replies = (Reply(tool_calls=[ASK, ASK, free]), Reply("Done."))
+    async with stage(tmp_path, *replies, editor=ACPX, mode="plan") as it:
+        # Some editors end the turn with a no: every choice can be reached without one.
+        picks = iter(["allow_always", "allow_always", "allow_always", "reject_once", "reject_once"])
+        it.agent.permission_answer = lambda params: next(picks)
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        dialogs = it.agent.desk.permissions
+        assert [[option["name"] for option in dialog["options"]] for dialog in dialogs] == [
+            ["Rewrite", "More …", "None of these"],
+            ["Mend", "Leave", "None of these"],
+        ] * 2
+        assert dialogs[0]["toolCall"]["title"] == "Which way?"
+        assert "Rewrite**: All of it" in json.dumps(dialogs[0]["toolCall"]["content"])
+        told = [result.text for result in results(it.server.calls[1].body)]
+        assert told[0] == "Which way?\n→ Leave"
+        assert told[1].startswith("The user chose none of the options.")
+        assert "options" in told[2]
+        assert not [line for line in it.agent.lines if line.method == "elicitation/create"]
+
+
+async def test_an_editor_that_only_said_it_had_forms_is_asked_in_the_other_way(tmp_path: Path) -> None:
+    async with stage(tmp_path, Reply(tool_calls=[ASK, ASK]), Reply("Done.")) as it:
+
+        async def unknown(params: Params) -> Any:
+            raise AgentError(-32601, "Method not found")
+
+        it.agent.handlers["elicitation/create"] = unknown
+        it.agent.permission_answer = "allow_always"
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        told = [result.text for result in results(it.server.calls[1].body)]
+        assert told == ["Which way?\n→ Leave"] * 2
+        assert len([line for line in it.agent.lines if line.method == "elicitation/create"]) == 1

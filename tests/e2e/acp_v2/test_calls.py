@@ -1,0 +1,150 @@
+"""Tool calls in version 2: upserts, structured diffs, terminals of the agent's own, and what is asked of the user."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from support.client import AgentError
+from support.memory import second_agent
+from support.models import Reply, ToolCall, model_server
+from support.repo import BUG, FIX, make_repo
+
+SLOW = "printf 'begun\\n'; sleep 60"
+
+
+async def test_a_change_is_asked_for_and_shown_as_a_structured_diff_with_a_patch(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "shop")
+    edit = ToolCall("edit", {"path": "shop/cart.py", "edits": [{"old_text": BUG, "new_text": FIX}]})
+    write = ToolCall("write", {"path": "new.txt", "content": "one\ntwo"})
+    read = ToolCall("read", {"path": "shop/cart.py"})
+    replies = [Reply(tool_calls=[read]), Reply(tool_calls=[edit, write]), Reply("Done.")]
+    before = repo.program.read_text()
+    async with model_server(replies) as server, second_agent(home=tmp_path, env=server.env("openai")) as it:
+        session = await it.open(repo.path)
+        assert (await it.answer(session, "Repair it"))["stopReason"] == "end_turn"
+        calls = {call["name"]: call for call in it.calls().values()}
+        assert {name: call["status"] for name, call in calls.items()} == dict.fromkeys(calls, "completed")
+        assert calls["read"]["locations"] == [{"path": str(repo.program), "line": 1}]
+
+        [diff] = calls["edit"]["content"]
+        assert diff["changes"] == [{"operation": "modify", "path": str(repo.program), "fileType": "text"}]
+        [added] = calls["write"]["content"]
+        assert [change["operation"] for change in added["changes"]] == ["add"]
+
+        # what was asked for is what was done, and while it was asked for the session waited
+        asked = it.agent.desk.permissions
+        assert [each["subject"]["type"] for each in asked] == ["tool_call"] * 2
+        assert asked[0]["subject"]["toolCall"]["content"] == [diff]
+        [place] = asked[0]["subject"]["toolCall"]["locations"]
+        assert place == {"path": str(repo.program), "line": before[: before.index(BUG)].count("\n") + 1}
+        assert asked[0]["title"] == "Edit shop/cart.py"
+        assert [option["kind"] for option in asked[0]["options"]] == ["allow_once", "allow_always", "reject_once"]
+        wait = ["requires_action", "running"]
+        assert it.states(session) == ["running", *wait, *wait, "idle"]
+
+    # the patches are ones that git applies, but for the place
+    repo.program.write_text(before)
+    (repo.path / "new.txt").unlink()
+    for item in (diff, added):
+        assert item["patch"]["format"] == "git_patch"
+        patch = item["patch"]["text"].replace(f"{repo.path}/", "")
+        subprocess.run(["git", "apply", "-p0", "-"], cwd=repo.path, input=patch, text=True, check=True)
+    assert repo.run_tests().returncode == 0
+    assert (repo.path / "new.txt").read_text() == "one\ntwo"
+
+
+async def test_a_command_is_asked_for_as_such_and_runs_in_a_terminal_of_the_agents(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    command = "printf 'h\\303\\251\\n'; printf oops >&2; exit 3"
+    call = ToolCall("shell", {"command": command, "cwd": "./other/../below"})
+    async with (
+        model_server([Reply(tool_calls=[call]), Reply("Failed.")]) as server,
+        second_agent(home=tmp_path, env=server.env("openai")) as it,
+    ):
+        session = await it.open(tmp_path)
+        await it.answer(session, "Run it")
+        [(call_id, shown)] = it.calls().items()
+        [asked] = it.agent.desk.permissions
+        place = str(tmp_path / "below")
+        assert asked["subject"] == {"type": "command", "command": command, "cwd": place, "toolCallId": call_id}
+        [(terminal_id, terminal)] = it.terminals().items()
+        assert shown["content"] == [{"type": "terminal", "terminalId": terminal_id}]
+        assert (terminal["command"], terminal["cwd"], terminal["exitStatus"]) == (command, place, {"exitCode": 3})
+        assert sorted(terminal["bytes"].decode()) == sorted("hé\noops")
+        assert (shown["status"], shown["rawOutput"]["exitCode"]) == ("failed", 3)
+        # nothing that has ended can be cancelled
+        assert "capabilities" not in shown
+        assert "capabilities" not in terminal
+        assert "terminal_output_chunk" in [update["sessionUpdate"] for update in it.agent.updates()]
+        assert "exit status: 3" in str(server.calls[-1].body)
+
+
+@pytest.mark.parametrize("by", ["terminal", "tool_call"])
+async def test_a_client_ends_one_command_and_the_turn_goes_on(tmp_path: Path, by: str) -> None:
+    replies = [Reply(tool_calls=[ToolCall("shell", {"command": SLOW})]), Reply("You stopped it.")]
+    async with model_server(replies) as server, second_agent(home=tmp_path, env=server.env("openai")) as it:
+        session = await it.open(tmp_path)
+        await it.say(session, "Wait")
+        chunk = await it.agent.wait_update("terminal_output_chunk", timeout=10)
+        [(call_id, shown)] = it.calls().items()
+        assert shown["capabilities"] == {"cancel": {}} == it.terminals()[chunk["terminalId"]]["capabilities"]
+        which = {"terminalId": chunk["terminalId"]} if by == "terminal" else {"toolCallId": call_id}
+        assert await it.agent.request(f"{by}/cancel", {"sessionId": session, **which}) == {}
+        assert (await it.idle(session))["stopReason"] == "end_turn"
+        terminal = it.terminals()[chunk["terminalId"]]
+        assert (terminal["exitStatus"], terminal["bytes"]) == ({"signal": "SIGTERM"}, b"begun\n")
+        assert it.calls()[call_id]["status"] == "cancelled"
+        # the model knows what has become of it, and by whom
+        for told in ("begun", "The user ended this command", "SIGTERM"):
+            assert told in str(server.calls[-1].body)
+        for method, params in (
+            ("terminal/cancel", {"terminalId": "term_x"}),
+            ("terminal/cancel", {"terminalId": chunk["terminalId"]}),
+            ("tool_call/cancel", {"toolCallId": call_id}),
+            ("tool_call/cancel", {"toolCallId": "x"}),
+        ):
+            with pytest.raises(AgentError) as error:
+                await it.agent.request(method, {"sessionId": session, **params})
+            assert error.value.code == -32602
+        since = len(it.agent.lines)
+        await it.resume(session, tmp_path, replay=True)
+        assert it.calls(since=since)[call_id]["status"] == "cancelled"
+
+
+async def test_the_end_of_a_turn_ends_its_command_its_call_and_what_is_asked(tmp_path: Path) -> None:
+    command, later = ToolCall("shell", {"command": SLOW}), ToolCall("write", {"path": "a", "content": "b"})
+    asking = Reply(tool_calls=[ToolCall("shell", {"command": "true"})])
+    replies = [Reply(tool_calls=[command, later]), asking]
+    async with model_server(replies) as server, second_agent(home=tmp_path, env=server.env("openai")) as it:
+        session = await it.open(tmp_path)
+        await it.say(session, "Wait")
+        await it.agent.wait_update("terminal_output_chunk", timeout=10)
+        await it.agent.notify("session/cancel", {"sessionId": session})
+        assert (await it.idle(session))["stopReason"] == "cancelled"
+        assert {call["status"] for call in it.calls().values()} == {"cancelled"}
+        [terminal] = it.terminals().values()
+        assert terminal["exitStatus"] == {"signal": "SIGTERM"}
+        since = len(it.agent.lines)
+        await it.resume(session, tmp_path, replay=True)
+        assert {call["status"] for call in it.calls(since=since).values()} == {"cancelled"}
+
+        since = len(it.agent.lines)
+        it.agent.handlers["session/request_permission"] = _never
+        await it.say(session, "Ask")
+        question = await it.agent.wait_for(lambda line: line.method == "session/request_permission", since=since)
+        assert it.states(session, since=since) == ["running", "requires_action"]
+        await it.agent.notify("session/cancel", {"sessionId": session})
+        taken_back = await it.agent.wait_for(lambda line: line.method == "$/cancel_request", since=since)
+        assert taken_back.params == {"requestId": question.message["id"]}
+        assert (await it.idle(session, since=since))["stopReason"] == "cancelled"
+        assert it.states(session, since=since) == ["running", "requires_action", "running", "idle"]
+
+
+async def _never(params: Any) -> Any:
+
+    await anyio.sleep_forever()

@@ -1,0 +1,81 @@
+"""A change as version 2 shows it: a patch that git applies, whatever is in the file or its name."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from acp_agent.conversation.events import CallView, Diff, FileChange, Location
+from acp_agent.server.v2.diffs import change_items, diff_items, patch
+from acp_agent.tools.files.changes import DIFF_LIMIT, diff_of, first_changed_line
+
+LINES = st.lists(st.sampled_from(["a", "b", "c", "", " ", "\r", "\x0c", "é", "-x", "+y", "@@ -1 +1 @@"]), max_size=12)
+TEXTS = st.builds(lambda lines, end: "\n".join(lines) + end, LINES, st.sampled_from(["", "\n"]))
+
+
+def applied(folder: Path, changes: list[tuple[str, str | None, str]]) -> list[str]:
+    """What git makes of the files by these changes, which are (name, old text, new text)."""
+    text = ""
+    for name, old, new in changes:
+        path = folder / name
+        path.unlink(missing_ok=True)
+        if old is not None:
+            path.write_bytes(old.encode())
+        found = patch(Diff(name, old, new), first_changed_line(old or "", new))
+        assert found is not None or old == new
+        text += found or ""
+    if text:
+        subprocess.run(["git", "apply", "-p0", "--whitespace=nowarn", "-"], cwd=folder, input=text.encode(), check=True)
+    return [(folder / name).read_bytes().decode() for name, _, _ in changes]
+
+
+def test_git_makes_of_a_patch_what_was_made(tmp_path: Path) -> None:
+    @settings(max_examples=25, deadline=None)
+    @given(st.lists(st.tuples(st.none() | TEXTS, TEXTS), min_size=1, max_size=8))
+    def check(changes: list[tuple[str | None, str]]) -> None:
+        named = [(f"{index}.txt", old, new) for index, (old, new) in enumerate(changes)]
+        assert applied(tmp_path, named) == [new for _, _, new in named]
+
+    check()
+
+
+def test_the_middle_of_a_large_file_has_its_place_in_the_patch(tmp_path: Path) -> None:
+    lines = [f"line {number} {'x' * 40}" for number in range(3000)]
+    old = "\n".join(lines)
+    changed = [*lines[:2000], "one more", *lines[2000:2010], "another", *lines[2012:]]
+    new = "\n".join(changed)
+    assert len(old) > DIFF_LIMIT
+    shown = diff_of("large.txt", old, new)
+    assert shown.old_text != old
+    (tmp_path / "large.txt").write_text(old)
+    text = patch(shown, first_changed_line(old, new))
+    assert text is not None
+    assert "@@ -1998," in text
+    subprocess.run(["git", "apply", "-p0", "-"], cwd=tmp_path, input=text, text=True, check=True)
+    assert (tmp_path / "large.txt").read_text() == new
+
+
+@pytest.mark.parametrize("old", [None, "x" * 10 + "\n"])
+def test_a_change_that_is_not_all_there_has_no_patch(old: str | None) -> None:
+    shown = diff_of("/large.txt", old, "line\n" * DIFF_LIMIT)
+    assert patch(shown, 1) is None
+    [item] = diff_items(CallView("Write", "edit", (Location("/large.txt", 1),), (shown,)))
+    assert "patch" not in item
+    assert cast("Any", item)["changes"][0]["operation"] == ("add" if old is None else "modify")
+
+
+def test_what_was_deleted_moved_and_copied_is_told_without_a_patch() -> None:
+    gone, moved = FileChange("delete", "/a.py", kind="text"), FileChange("move", "/new", "/old", "directory")
+    [item] = change_items(CallView("rm", "execute", changes=(gone, moved)))
+    assert item == {
+        "type": "diff",
+        "changes": [
+            {"operation": "delete", "path": "/a.py", "fileType": "text"},
+            {"operation": "move", "oldPath": "/old", "path": "/new", "fileType": "directory"},
+        ],
+    }

@@ -1,0 +1,186 @@
+"""`acp-agent chat` in a terminal, as a person sees it and types."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from support.called import call_command
+from support.compactions import asked_last, is_summary_request, messages, said
+from support.models import Reply, ToolCall, Usage, model_server
+from support.screens import BACK_TAB, CTRL_C, CTRL_D, CTRL_Z, ENTER, Watcher, leaves, sends, watching
+
+LONG = "The cart adds prices. " * 600
+EDIT = ToolCall("edit", {"path": "cart.py", "edits": [{"old_text": "total = 1", "new_text": "total = 2"}]})
+TOUCH = ToolCall("shell", {"command": "touch ran"})
+READY = "context empty"
+
+
+async def test_a_conversation_with_an_edit_that_is_allowed_and_a_compaction_goes_on_another_day(tmp_path: Path) -> None:
+    (tmp_path / "cart.py").write_text("one = 1\ntotal = 1\n")
+    read = ToolCall("read", {"path": "cart.py"})
+    script = [
+        Reply(["I re", "ad it. "], thinking="Where is it?", tool_calls=[read], usage=Usage(9_000, 20)),
+        Reply(tool_calls=[EDIT], usage=Usage(9_100, 20)),
+        Reply(LONG, usage=Usage(9_200, 400)),
+        Reply("# Goal\nTotals.", usage=Usage(9_700, 20)),
+        Reply("Welcome back.", usage=Usage(900, 5)),
+    ]
+    async with model_server(script, "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env=server.env()) as person:
+                await person.until(READY)
+                await sends(person, "Set the total.")
+                await person.until("Allow?")
+                assert "✓ Read cart.py" in person.rows
+                assert "I read it." in person.rows
+                assert person.rows.index("? Edit cart.py") < person.rows.index("  -total = 1")
+                assert (person.colour("-total = 1"), person.colour("+total = 2")) == ("red", "green")
+                assert person.colour("Where is it?") == "brightblack"
+                assert "[y] Allow  [a] Always allow edit  [n] Reject" in person.text
+                # Whoever was typing has allowed nothing.
+                person.type(f"yes, and then{ENTER}")
+                await person.until("Allow?", 2)
+                assert (tmp_path / "cart.py").read_text() == "one = 1\ntotal = 1\n"
+                person.type(f"y{ENTER}")
+                await person.until("✓ Edit cart.py")
+                assert (tmp_path / "cart.py").read_text() == "one = 1\ntotal = 2\n"
+                await person.until("9.6k of 128k tokens (8%), compacts at ")
+                assert person.text.count("-total = 1") == 1
+                assert person.bottom.endswith(" · openai/gpt-test · ask")
+
+                person.type(BACK_TAB)
+                await person.until("· accept-edits")
+                await sends(person, "/compact keep the totals")
+                await person.until("Compacting …")
+                await person.until("Totals.")
+                await person.until("9,600 → ")
+                assert is_summary_request(server.calls[3].body)
+                after = re.search(r"9,600 → ([\d,]+) tokens", person.text)
+                assert after
+                meter = f"{int(after[1].replace(',', '')) / 1_000:.3g}k of 128k tokens"
+                await person.until_so(lambda: person.bottom.startswith(meter), meter)
+                session = await leaves(person)
+
+            async with watching(tmp_path, "chat", "--follow", env=server.env()) as person:
+                await person.until_so(lambda: person.bottom.startswith(meter), meter)
+                assert "> Set the total." in person.rows
+                assert "> /compact keep the totals" in person.rows
+                assert "✓ Edit cart.py" in person.rows
+                assert person.bottom.endswith("· accept-edits")
+                await sends(person, "Go on.")
+                await person.until("Welcome back.")
+                assert "# Goal\nTotals." in said(messages(server.calls[4].body)[0])
+                assert asked_last(server.calls[4].body) == "Go on."
+                assert await leaves(person) == session
+
+
+async def test_ctrl_c_cancels_the_turn_then_empties_the_line_then_leaves(tmp_path: Path) -> None:
+    script = [
+        Reply(["Some ", *["words "] * 5_000], delay=0.01),
+        Reply(["Second ", *["words "] * 5_000], delay=0.01),
+        Reply(["A ", "b "] * 3_000, delay=0.01),
+        Reply("I run.", tool_calls=[TOUCH]),
+        Reply(["C ", "d "] * 3_000, delay=0.01),
+    ]
+    async with model_server(script, "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env=server.env()) as person:
+                await person.until(READY)
+                await sends(person, "Say it.")
+                await person.until("Some words")
+                await sends(person, "Then this.")
+                await person.until("(comes next)")
+                person.type(CTRL_C)
+                await server.wait_aborted()
+                await person.until("Cancelled.")
+                await person.until("Second words")
+                assert asked_last(server.calls[1].body) == "Then this."
+                person.type(CTRL_C)
+                await person.until("Cancelled.", 2)
+                person.type(f"half{CTRL_Z} a thought")
+                await person.until("> half a thought")
+                person.type(CTRL_C)
+                await person.until_gone("> half a thought")
+                person.type(CTRL_C)
+                await person.until("Once more ctrl-c, or ctrl-d, leaves.")
+                await sends(person, "And this.")
+                await person.until("A b A b")
+                person.type(CTRL_C)
+                await person.until("Cancelled.", 3)
+                await sends(person, "And run it.")
+                await person.until("Allow?")
+                person.type(CTRL_C)
+                await person.until("Cancelled.", 4)
+                await person.until_gone("Allow?")
+                await sends(person, "More.")
+                await person.until("C d C d")
+                # Left while the agent works: the turn ends as by a cancel, and is kept.
+                person.type(CTRL_D)
+                assert await person.ended() == 0
+                assert person.echoes
+        assert not (tmp_path / "ran").exists()
+        begun = (await call_command(tmp_path, "sessions")).out.split()[0]
+        assert begun in person.text
+
+
+async def test_a_full_context_is_compacted_by_itself_and_what_is_sent_meanwhile_joins_the_turn(tmp_path: Path) -> None:
+    hold = anyio.Event()
+    script = [
+        Reply(LONG, usage=Usage(118_000, 20)),
+        Reply("Short again.", tool_calls=[ToolCall("list", {"path": "."})], hold=hold),
+        Reply("Minded."),
+    ]
+
+    def answer(body: dict[str, Any]) -> Reply:
+        return Reply("# Goal\nTotals.", usage=Usage(119_000, 20)) if is_summary_request(body) else script.pop(0)
+
+    async with model_server(answer, "openai") as server:
+        server.write_config(tmp_path, {"prompts_while_working": "steer"})
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env=server.env()) as person:
+                await person.until(READY)
+                await sends(person, "One.")
+                await person.until("118k of 128k tokens (92%), compacts at 95.8k")
+                await sends(person, "Two.")
+                await person.until("Compacting …")
+                await person.until("118,0")
+                await server.wait_held()
+                await sends(person, "Mind the totals.")
+                await person.until("(joins the turn)")
+                hold.set()
+                await person.until("Minded.")
+                assert asked_last(server.calls[-1].body) == "Mind the totals."
+                await leaves(person)
+
+
+KEY = "Zq9aB3dE5fG7haB3dE5fG7haB3dE5fG7haB3dE5fG7h"
+PHRASE = "correct horse battery staple ninety nine bottles"
+ENV = {"MY_API_KEY": KEY, "DB_PASSPHRASE": PHRASE}
+NONE_OF_IT = [KEY[:5], KEY[-5:], *PHRASE.split()]
+
+
+def shown(person: Watcher) -> list[str]:
+    """The parts of secrets that are on the screen."""
+    return [part for part in NONE_OF_IT if part in person.text]
+
+
+async def test_a_value_is_at_no_moment_on_the_screen_while_an_answer_is_written(tmp_path: Path) -> None:
+    pieces = ["It ", "is ", *KEY, " and ", *(f"{word} " for word in PHRASE.split()), "so.\n", "The", " end."]
+    async with model_server([Reply(pieces, thinking=f"It is {PHRASE}?", delay=0.01)], "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env={**server.env(), **ENV}, columns=40) as person:
+                await person.until("context empty")
+                await sends(person, "Tell me.")
+                await person.until_so(lambda: bool(shown(person)) or "The end." in person.text)
+                assert shown(person) == []
+                assert "It is ***?" in person.rows
+                assert "It is *** and *** so." in person.rows
+                person.type(CTRL_D)
+                assert await person.ended() == 0
+            async with watching(tmp_path, "chat", "--follow", env={**server.env(), **ENV}, columns=40) as person:
+                await person.until("The end.")
+                assert shown(person) == []

@@ -1,0 +1,248 @@
+"""What `acp-agent chat` makes of text, without a terminal: lines, the meter, links, candidates, what was typed."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+from prompt_toolkit.utils import get_cwidth
+
+from acp_agent.cli.chat.completion import MAX_IMAGE_BYTES, PromptCompleter, prompt_parts
+from acp_agent.cli.chat.screen import Meter, meter_text
+from acp_agent.cli.chat.view import MAX_PATCH_LINES, StreamWrapper, View, patch_lines
+from acp_agent.cli.terminal.prompts import TerminalQuestions
+from acp_agent.cli.terminal.safe import SafeStream, safe_for
+from acp_agent.conversation.events import CallView, Diff
+from acp_agent.conversation.messages import Image, ResourceLink, Text
+from acp_agent.tools.forms import Choice, Filled, Form, FormField
+from support.paper import Paper
+from support.pictures import png
+
+BREAKS = re.compile(" |(?<=[ab漢])漢")
+"""Where a line of these may be broken."""
+WORDS = st.text(st.sampled_from("ab 漢|`#\r\n\t"), max_size=200)
+
+
+def wrapped(pieces: list[str], columns: int) -> list[tuple[str, str]]:
+    wrapper = StreamWrapper()
+    rows = [row for piece in pieces for row in wrapper.feed(piece, columns)]
+    return [*rows, *wrapper.flush()]
+
+
+@given(text=WORDS, cuts=st.lists(st.integers(0, 200), max_size=8), columns=st.integers(10, 40))
+def test_however_a_text_arrives_the_same_lines_come_of_it(text: str, cuts: list[int], columns: int) -> None:
+    ends = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
+    pieces = [text[begin:end] for begin, end in pairwise(ends)]
+    assert wrapped(pieces, columns) == wrapped([text], columns)
+
+
+@given(text=WORDS, columns=st.integers(10, 40))
+def test_lines_hold_all_words_and_those_of_prose_fit_where_a_space_allows_it(text: str, columns: int) -> None:
+    rows = wrapped([text], columns)
+    assert "".join(row for _, row in rows).replace(" ", "") == "".join(text.split("\n")).replace("\r", "").replace(
+        " ", ""
+    )
+    for kind, row in rows:
+        assert kind == "code" or "|" in row or get_cwidth(row) <= columns or not BREAKS.search(row.strip())
+
+
+def test_chinese_and_japanese_are_broken_between_their_signs() -> None:
+    text = "吾輩は猫である。名前はまだ無い。「どこで」生れたかとんと見当がつかぬ。"
+    rows = [row for _, row in wrapped([*text], 12)]
+    assert "".join(rows) == text
+    assert all(11 <= get_cwidth(row) <= 12 for row in rows[:-1])
+    assert wrapped(["한국어는 띄어쓰기를 합니다"], 12) == [
+        ("text", "한국어는"),
+        ("text", "띄어쓰기를"),
+        ("text", "합니다"),
+    ]
+
+
+def test_code_and_tables_keep_their_lines() -> None:
+    wide = "word " * 20
+    text = f"{wide}\n```py\n{wide}\n```\n| {wide}|\n# A heading\n"
+    rows = wrapped([text], 40)
+    assert ("code", wide) in rows
+    assert ("text", f"| {wide}|") in rows
+    assert rows[-1] == ("heading", "# A heading")
+    assert all(len(row) <= 40 for kind, row in rows[:3])
+
+
+def test_the_meter_says_as_much_as_there_is_room_for() -> None:
+    meter = Meter(54_321, 200_000, 153_600, 0.412, "anthropic/claude-opus", "ask")
+    texts = [meter_text(meter, columns) for columns in (200, 83, 82, 46, 10, 3, 2)]
+    assert texts == [
+        "54.3k of 200k tokens (27%), compacts at 154k · $0.41 · anthropic/claude-opus · ask",
+        "54.3k of 200k tokens (27%), compacts at 154k · $0.41 · anthropic/claude-opus · ask",
+        "54.3k of 200k tokens (27%), compacts at 154k · $0.41 · anthropic/claude-opus · ask",
+        "54.3k of 200k tokens (27%) · claude-opus · ask",
+        "27% · ask",
+        "27%",
+        "",
+    ]
+    for nothing in (Meter(None, 128_000, 95_000), Meter(0, 128_000, 95_000)):
+        assert meter_text(nothing, 200) == "context empty · no model"
+    off = Meter(999_999, 1_048_576, None, None, "", "plan")
+    assert meter_text(off, 200) == "1M of 1.05M tokens (95%), no automatic compaction · no model · plan"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for name in ("src/cart.py", "src/Card.py", "src/my notes.txt", "src/bad\x1b[31m.txt", "build/out.o", ".hidden"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / ".gitignore").write_text("build/\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("see @", ["see @src/"]),
+        ("@src/ca", ["@src/Card.py", "@src/cart.py"]),
+        ("@src/Ca", ["@src/Card.py"]),
+        ("@src/my", ['@"src/my notes.txt"']),
+        ('@"src/my n', ['@"src/my notes.txt"']),
+        ("@src/cart.py and @src/my", ['@src/cart.py and @"src/my notes.txt"']),
+        ("@src/bad", []),
+        ("@src my", []),
+        ("@missing/", []),
+        ("me@src/ca", []),
+        ("open src/car", []),
+    ],
+)
+async def test_a_mention_is_completed_from_what_git_does_not_ignore(
+    project: Path, typed: str, offered: list[str]
+) -> None:
+    found = PromptCompleter(project).get_completions_async(Document(typed), CompleteEvent(text_inserted=True))
+    assert [typed[: len(typed) + each.start_position] + each.text async for each in found] == offered
+
+
+def test_a_mention_of_a_file_is_the_link_that_an_editor_sends(project: Path) -> None:
+    parts = prompt_parts('Compare @src/cart.py, with @"src/my notes.txt" and @nothing or me@src/cart.py', project)
+    cart = ResourceLink((project / "src" / "cart.py").as_uri(), "cart.py")
+    notes = ResourceLink((project / "src" / "my notes.txt").as_uri(), "my notes.txt")
+    rest = Text(" and @nothing or me@src/cart.py")
+    assert parts == (Text("Compare "), cart, Text(", with "), notes, rest)
+    assert prompt_parts("@src/cart.py", project) == (cart,)
+
+
+def test_an_image_is_sent_itself_as_far_as_it_is_not_too_large(tmp_path: Path) -> None:
+    small, large = png(20, 10, seed=3), png(2_600, 2_600, seed=3)
+    assert len(large) > MAX_IMAGE_BYTES
+    (tmp_path / "small.png").write_bytes(small)
+    (tmp_path / "large.png").write_bytes(large)
+    (tmp_path / "padded.png").write_bytes(small)
+    with (tmp_path / "padded.png").open("ab") as file:
+        file.truncate(MAX_IMAGE_BYTES)
+    parts = prompt_parts("@small.png @large.png @padded.png", tmp_path)
+    assert [type(part) for part in parts if not isinstance(part, Text)] == [Image, ResourceLink, Image]
+
+
+@given(text=st.text(st.sampled_from('@."/~ \nsrcat\x00')))
+def test_no_word_is_lost_by_mentions(text: str) -> None:
+    parts = prompt_parts(text, Path("/nowhere-at-all"))
+    kept = [part.text for part in parts if isinstance(part, Text)]
+    assert len(kept) < len(parts) or "".join(kept) == text
+
+
+def test_a_change_is_shown_by_its_lines_and_a_long_one_by_its_beginning() -> None:
+    long = "".join(f"{number}\n" for number in range(500))
+    diffs = (Diff("/p/a.py", "one\ntwo\n", "one\nzwei\n"), Diff("/q/b.py", None, long))
+    lines = patch_lines(CallView("Edit", diffs=diffs), "/p/", safe_for({}))
+    assert [tuple(line[0]) for line in lines[:5]] == [
+        ("file", "  a.py"),
+        ("place", "  @@ -1,2 +1,2 @@"),
+        ("", "   one"),
+        ("removed", "  -two"),
+        ("added", "  +zwei"),
+    ]
+    assert [text for [(_, text)] in lines[5:7]] == ["  /q/b.py", "  @@ -0,0 +1,500 @@"]
+    assert len(lines) == 5 + 1 + MAX_PATCH_LINES + 1
+    assert [*lines[-1]] == [("dim", "  (and 441 lines more)")]
+
+
+@given(text=st.text(st.characters() | st.sampled_from("\x1b[]31m;\x07\x9b\x9d\u202e")))
+def test_nothing_that_a_terminal_obeys_is_left_of_a_text(text: str) -> None:
+    left = safe_for({})(text)
+    assert not any(ord(character) < 32 and character not in "\t\n\r" for character in left)
+    assert not any(0x7F <= ord(character) < 0xA0 for character in left)
+
+
+SECRETS = {"MY_TOKEN": "horse battery", "MY_PASSWORD": "two\nlines, no end"}
+WORDS_OF_SECRETS = ["horse", "battery", "hor", "two", "lines, no end"]
+PIECES = st.sampled_from([*WORDS_OF_SECRETS, " ", "\n", "\x1b[", "31m", "\x1b", "]0;", "\x07", "\u202e", "é"])
+
+
+@given(pieces=st.lists(PIECES, max_size=20), cuts=st.lists(st.integers(0, 60), max_size=8))
+def test_a_text_that_streams_is_made_as_safe_as_the_whole(pieces: list[str], cuts: list[int]) -> None:
+    text = "".join(pieces)
+    ends = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
+    stream = SafeStream(SECRETS)
+    shown = "".join(stream.feed(text[begin:end]) for begin, end in pairwise(ends)) + stream.flush()
+    assert shown == safe_for(SECRETS)(text)
+
+
+def test_what_a_title_was_cut_in_is_not_shown_either() -> None:
+    safe = safe_for(SECRETS)
+    assert safe("Run echo horse bat…") == "Run echo ***…"
+    assert safe("Run echo hors…") == "Run echo ***…"
+    assert safe("Run echo hor…") == "Run echo hor…"
+    assert safe("Run echo horses…") == "Run echo horses…"
+
+
+def test_a_key_is_masked_in_a_change_although_it_has_several_lines() -> None:
+    key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG\nAb3+/9==\n-----END PRIVATE KEY-----\n"
+    lines = patch_lines(CallView("Edit", diffs=(Diff("/p/key.pem", None, key),)), "/p/", safe_for({}))
+    assert [text for [(style, text)] in lines if style == "added"] == [
+        "  +-----BEGIN PRIVATE KEY-----***",
+        "  +-----END PRIVATE KEY-----",
+    ]
+
+
+def test_a_value_is_masked_in_questions_titles_and_results_before_they_are_broken_or_cut() -> None:
+    paper, secret = Paper(20), "correct horse battery staple ninety nine"
+    view = View(paper, Path("/p"), {"DB_PASSPHRASE": secret})
+    view.prompt(f"Is it {secret}?")
+    view.question(CallView(f"Run echo {secret}"), f"echo {secret}; exit 3")
+    view.call(CallView(f"Read missing {secret}"), failed=True, details=[f"{secret} is missing"])
+    view.plan([("completed", f"Use {secret}")])
+    assert paper.text.splitlines() == [
+        "",
+        "> Is it ***?",
+        "? Run echo ***",
+        "  echo ***; exit 3",
+        "✗ Read missing ***",
+        "  *** is missing",
+        "✓ Use ***",
+    ]
+
+
+async def test_a_choice_is_named_by_its_number_or_its_name_and_what_is_none_is_asked_for_again() -> None:
+    walls = tuple(Choice(name.lower(), name) for name in ("Light grey", "Dark green", "Pink"))
+    form = Form(
+        "Choose.",
+        (
+            FormField("colour", "choice", title="Which colour?", choices=(Choice("r", "Red"), Choice("b", "Blue"))),
+            FormField("walls", "choices", title="Which walls?", choices=walls, required=False),
+        ),
+    )
+    typed = iter(["green", "blue", "dark GREEN, 1, pink"])
+    said: list[str] = []
+
+    async def ask(question: str) -> str | None:
+        said.append(question)
+        return next(typed)
+
+    answer = await TerminalQuestions(said.append, ask).fill(form)
+    assert isinstance(answer, Filled)
+    assert dict(answer.values) == {"colour": "b", "walls": ("dark green", "light grey", "pink")}
+    assert said.count("  number or name> ") == 2
+    assert any("is none of its choices" in line for line in said)
+    assert said[-1] == "  numbers or names, with commas (or nothing)> "

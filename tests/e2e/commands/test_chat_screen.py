@@ -1,0 +1,125 @@
+"""What a person types in `acp-agent chat`, and what they see while they do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from acp_agent.cli.chat.screen import Key, Meter
+from acp_agent.conversation.updates import Command
+from support.chat import Person, typing
+from support.screens import BACK_TAB, CTRL_C, CTRL_D, CTRL_R, ENTER, ESCAPE, TAB, UP
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for name in ("src/cart.py", "src/cards.txt", "node_modules/left.js", "my notes/deep/cart.py", ".hidden"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / ".gitignore").write_text("node_modules/\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("typed", "menu", "keys", "completed"),
+    [
+        ("/cont", "What fills it", TAB, "> /context"),
+        ("/text", "What fills it", TAB, "> /context"),
+        ("/pi", "/pin [text]", TAB, "> /pin"),
+        ("See @", " src/", "src/cart", "> See @src/cart"),
+        ("See @src/cart", " cart.py", TAB, "> See @src/cart.py"),
+        ("See @my", " my notes/", TAB, '> See @"my notes/'),
+        ('See @"my notes/', " deep/", TAB, '> See @"my notes/deep/'),
+        ("See @.h", " .hidden", TAB, "> See @.hidden"),
+    ],
+)
+async def test_commands_and_mentions_are_offered_and_completed(
+    project: Path, typed: str, menu: str, keys: str, completed: str
+) -> None:
+    async with typing(project) as person:
+        person.completer.commands = (Command("context", "What fills it"), Command("pin", "Keep it", "text"))
+        person.type(typed)
+        await person.sees(menu)
+        assert "node_modules" not in person.text
+        person.type(keys)
+        await person.sees(completed)
+
+
+async def test_lines_that_were_typed_or_pasted_stay_one_prompt_and_are_there_again_another_day(tmp_path: Path) -> None:
+    async with typing(tmp_path) as person:
+        person.type(f"First{ESCAPE}{ENTER}line{ENTER}")
+        assert await person.input() == "First\nline"
+        person.type(f"\x1b[200~a\n\nb\x1b[201~{ENTER}")
+        assert await person.input() == "a\n\nb"
+    assert (tmp_path / "chat_history").stat().st_mode & 0o777 == 0o600
+    async with typing(tmp_path) as person:
+        person.type(UP)
+        await person.sees("  b")
+        person.type(f"{CTRL_C}{CTRL_R}irst")
+        await person.sees("> First")
+        person.type(ENTER * 2)
+        assert await person.input() == "First\nline"
+
+
+async def test_ctrl_c_empties_the_line_or_interrupts_ctrl_d_leaves_and_shift_tab_changes_the_mode(
+    tmp_path: Path,
+) -> None:
+    async with typing(tmp_path) as person:
+        person.type("half a thought")
+        await person.sees("> half a thought")
+        person.type(CTRL_C)
+        await person.sees_no("half")
+        person.type(BACK_TAB + CTRL_C)
+        assert [await person.input(), await person.input()] == [Key.NEXT_MODE, Key.INTERRUPT]
+        person.screen.busy("Waiting")
+        person.type(f"half{CTRL_C}")
+        assert await person.input() == Key.INTERRUPT
+        await person.sees("> half")
+        person.screen.busy("")
+        person.type(f"{CTRL_C}{CTRL_D}")
+        with pytest.raises(anyio.EndOfStream):
+            await person.input()
+        assert not person.screen.gone
+
+
+async def answered(person: Person, question: str, keys: str) -> str | None:
+    """The answer to a question where these keys are typed."""
+    answers: list[str | None] = []
+
+    async def ask() -> None:
+        answers.append(await person.screen.ask(f"  {question} "))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask)
+        await person.sees(question)
+        person.type(keys)
+    return answers[0]
+
+
+async def test_what_was_being_typed_is_there_again_after_a_question(tmp_path: Path) -> None:
+    async with typing(tmp_path) as person:
+        person.type("my next")
+        await person.sees("> my next")
+        assert await answered(person, "Which way?", f" This one.{ENTER}") == "This one."
+        await person.sees("> my next")
+        assert "  Which way? This one." in person.rows
+        assert await answered(person, "Sure?", CTRL_D) is None
+        await person.sees("> my next")
+        person.type(ENTER)
+        assert await person.input() == "my next"
+
+
+async def test_what_streams_what_is_waited_for_and_the_meter_have_their_rows_in_a_narrow_terminal(
+    tmp_path: Path,
+) -> None:
+    async with typing(tmp_path, columns=24) as person:
+        person.screen.print([[("", "What was said.")]])
+        person.screen.busy(f"Run {'x' * 40}")
+        person.screen.show_meter(Meter(54_321, 200_000, 153_600, 0.4, "anthropic/claude-opus", "ask"))
+        await person.sees("27% · ask")
+        assert [row for row in person.rows if row] == ["What was said.", f"Run {'x' * 13} … 0:00", ">", "27% · ask"]
+        person.screen.show_partial("", "An answer that has come so far")
+        await person.sees("has come so far")
+        assert "Run" not in person.text

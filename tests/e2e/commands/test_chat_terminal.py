@@ -1,0 +1,122 @@
+"""`acp-agent chat` and its terminal: one that goes, a dumb one, a narrow one, and none."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import anyio
+
+from support.called import call_command
+from support.compactions import messages
+from support.models import Reply, ToolCall, model_server
+from support.processes import outlive, processes
+from support.screens import CTRL_C, CTRL_D, leaves, sends, watching
+from support.waiting import read_pipe
+
+EDIT = ToolCall("edit", {"path": "cart.py", "edits": [{"old_text": "total = 1", "new_text": "total = 2"}]})
+READY = "context empty"
+
+
+async def test_nothing_that_the_model_or_a_file_says_is_obeyed_by_the_terminal(tmp_path: Path) -> None:
+    evil = ["Look: \x1b", "[31mred\x1b]0;title", "\x07 \x9b2J \x1bP+q\x1b\\ over\rALLOWED\x08\x08 \u202egnp.exe end\n"]
+    (tmp_path / "a\x1b[2J.txt").write_text("\x1b]52;c;aGk=\x07clipboard\n")
+    read = ToolCall("read", {"path": "a\x1b[2J.txt"})
+    shell = ToolCall("shell", {"command": "echo \x1b[2J\x1b]0;owned\x07"})
+    script = [Reply(evil, thinking="\x1b[1mhm\x1b[0m", tool_calls=[read]), Reply(tool_calls=[shell]), Reply("Over.")]
+    async with model_server(script, "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env=server.env()) as person:
+                await person.until(READY)
+                await sends(person, "Go.")
+                await person.until("Allow?")
+                person.type(CTRL_D)
+                await person.until("Over.")
+                await leaves(person)
+            for sequence in (
+                b"\x1b[31mred",
+                b"\x1b]",
+                b"\x07",
+                b"\xc2\x9b",
+                b"\x1bP",
+                b"\x1b[2J",
+                b"\x08\x08",
+                b"\xe2\x80\xae",
+            ):
+                assert sequence not in person.raw, sequence
+            assert "red" in person.text
+            assert "overALLOWED" in person.text
+            assert "The user" in str(messages(server.calls[2].body)[-1])
+
+
+async def test_a_closed_terminal_saves_what_was_said(tmp_path: Path) -> None:
+    async with model_server([Reply(["Some ", *["words "] * 5_000], delay=0.01)], "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env=server.env()) as person:
+                await person.until(READY)
+                assert not person.echoes
+                await sends(person, "Say it.")
+                await person.until("Some words")
+                assert await person.closes() in (1, 128 + signal.SIGHUP)  # which of both is seen first
+            await server.wait_aborted()
+        async with watching(tmp_path, "chat", "--follow", env=server.env()) as person:
+            with anyio.fail_after(50):
+                await person.until("Some words")
+                assert "> Say it." in person.rows
+
+
+CLOSING = "echo $$ > closing; sleep 60"
+
+
+async def test_ctrl_c_while_a_slow_hook_keeps_it_from_closing_ends_it_and_the_hook(tmp_path: Path) -> None:
+    closing = tmp_path / "closing"
+    os.mkfifo(closing)
+    async with model_server([Reply("Yes.")], "openai") as server:
+        server.write_config(tmp_path, {"hooks": {"session_end": [{"command": CLOSING, "timeout": 60}]}})
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env=server.env()) as person:
+                await person.until(READY)
+                await sends(person, "Are you there?")
+                await person.until("Yes.")
+                person.type(CTRL_D)
+                hook = int(await read_pipe(closing))
+                running = {process for process in processes() if process.pid == hook}
+                person.type(CTRL_C)
+                assert await person.ended() == 128 + signal.SIGINT
+                [goes_on, interrupted] = [row for row in person.rows if row][-2:]
+                assert "goes on with this conversation" in goes_on
+                assert interrupted == "acp-agent: interrupted."
+                assert "Traceback" not in person.text
+            assert running
+            assert not await outlive(running, 10)
+
+
+async def test_without_colours_and_in_a_narrow_terminal_all_is_there(tmp_path: Path) -> None:
+    (tmp_path / "cart.py").write_text("one = 1\ntotal = 1\n")
+    read = ToolCall("read", {"path": "cart.py"})
+    script = [Reply(tool_calls=[read]), Reply(tool_calls=[EDIT]), Reply("Done with the total, which is two by now.")]
+    env = {"NO_COLOR": "1"}
+    async with model_server(script, "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(
+                tmp_path, "chat", "--mode", "accept-edits", env={**server.env(), **env}, columns=24
+            ) as person:
+                await person.until("empty · accept-edits")
+                await sends(person, "Go.")
+                await person.until("which is")
+                await person.until("two by now.")
+                assert "  +total = 2" in person.rows  # nobody was asked, so it is shown when it is done
+                await person.until("% · accept-edits")
+                assert max(map(len, person.rows[person.rows.index("> Go.") :])) <= 24
+                person.type(CTRL_D)
+                assert await person.ended() == 0
+        assert not re.search(rb"\x1b\[[0-9;]*(?:3[0-9]|9[0-7]|4[0-8])m", person.raw)
+
+
+async def test_without_a_terminal_that_moves_its_cursor_the_way_to_ask_is_said(tmp_path: Path) -> None:
+    ran = await call_command(tmp_path, "chat")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("acp-agent: A conversation needs a terminal")
+    assert '`acp-agent run "…"`' in ran.err

@@ -1,0 +1,91 @@
+"""`acp-agent demo` as a person sees it: with the script, with a model, and interrupted."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from pathlib import Path
+
+import anyio
+
+from support.demo import SECONDS, in_order, place, run_demo
+from support.models import model_server
+from support.processes import marked
+from support.replies import Reply, ToolCall
+
+READY = "No model is configured, so a script plays the model"
+
+
+def test_without_a_model_a_script_plays_all_of_it_and_nothing_is_left(tmp_path: Path) -> None:
+    where = place(tmp_path)
+    done = run_demo(where)
+    assert done.returncode == 0
+    where.nothing_left()
+    assert list(where.home.iterdir()) == []
+    assert "\x1b" not in done.stdout  # this is no terminal
+    in_order(
+        done.stdout,
+        READY,
+        "1 of 4 tests fails",
+        "All four tests pass.",
+        "-        return self.end - self.start - self.pause\n",
+        "+        return (self.end - self.start) % DAY - self.pause\n",
+        "$ acp-agent compact",
+        "## Goal and requirements",
+        "## Open work",
+        "'Now the test that I asked for.'",
+        "+    def test_a_night_shift_may_have_a_break(self) -> None:",
+        "✓ Tests: 1 of 4 tests fails → all 4 tests pass",
+        "✓ Compaction",
+        "✓ The test that was meant: all 5 tests pass",
+    )
+    assert "Not allowed" not in done.stderr
+    assert len(re.findall("^→ python3 -m unittest", done.stderr, re.MULTILINE)) == 3
+    sizes = re.findall(r"([\d,]+) → ([\d,]+) tokens", done.stderr)
+    (_, before), (_, short), (_, after) = ((int(size.replace(",", "")) for size in pair) for pair in sizes[1:])
+    assert short < 0.65 * before
+    assert short < after < 0.8 * before
+
+
+async def test_with_a_model_the_demo_plays_with_it_and_a_change_elsewhere_is_not_made(tmp_path: Path) -> None:
+    replies = (
+        Reply(tool_calls=[ToolCall("shell", {"command": "rm march.txt"})]),
+        Reply("That is all I will do."),
+        *[Reply("Noted.")] * 8,
+    )
+    async with model_server(replies) as server:
+        env = {name: value for name, value in server.env().items() if name != "ACP_AGENT_MODEL"}
+        where = place(tmp_path, env)
+        done = await anyio.to_thread.run_sync(run_demo, where, "--model", "anthropic/claude-test")
+    assert done.returncode == 0
+    in_order(done.stdout, "The model is anthropic/claude-test.", "That is all I will do.", "did not do all of it")
+    in_order(done.stderr, "? rm march.txt", "nobody is here to ask")
+    assert READY not in done.stdout
+    assert {call.body["model"] for call in server.calls} == {"claude-test"}
+    where.nothing_left()
+
+
+async def test_an_interrupted_demo_ends_the_agent_and_removes_its_folder(tmp_path: Path) -> None:
+    where = place(tmp_path)
+    command = [sys.executable, "-m", "acp_agent", "demo"]
+    process = await anyio.open_process(command, env=where.env, cwd=where.home, start_new_session=True)
+    try:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        seen = ""
+        with anyio.fail_after(SECONDS):
+            while "I will look" not in seen:
+                seen += (await process.stdout.receive()).decode("utf-8", "replace")
+        assert len(marked(where.mark)) >= 2
+        process.send_signal(signal.SIGTERM)
+        with anyio.fail_after(10):
+            assert await process.wait() == 128 + signal.SIGTERM
+        assert b"".join([piece async for piece in process.stderr]).endswith(b"acp-agent: interrupted.\n")
+    finally:
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        with anyio.CancelScope(shield=True):
+            await process.aclose()
+    where.nothing_left()

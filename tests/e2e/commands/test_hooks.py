@@ -1,0 +1,115 @@
+"""`acp-agent hooks list` and `acp-agent hooks test`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from support.called import call_command
+
+GUARD = """\
+#!/bin/sh
+[ "$1" = hook ] && { echo "PreToolUse, SessionEnd"; exit; }
+grep -q '"command": "rm' && { echo "Never delete." >&2; exit 2; }
+echo '{"context": "Mind the links."}'
+"""
+CONFIG = """\
+hooks:
+  PreToolUse:
+    - {command: 'sed "s/.*/{\\"tool_input\\": {\\"command\\": \\"ls -l\\"}}/"', name: longer, matcher: Bash}
+  Stop:
+    - {command: exit 3, name: broken}
+"""
+
+
+async def prepare(home: Path) -> Path:
+    """Hooks of each origin, with the folder where the user's are."""
+    hooks = home / "state" / "hooks"
+    project = home / ".acp-agent"
+    for folder in (hooks, project):
+        folder.mkdir(parents=True)
+    (home / "state" / "config.yaml").write_text(CONFIG)
+    (project / "config.yaml").write_text("hooks: {Stop: [{command: [echo, done], name: lint}]}\n")
+    (hooks / "guard").write_text(GUARD)
+    (hooks / "guard").chmod(0o755)
+    assert (await call_command(home, "trust")).code == 0
+    return hooks
+
+
+async def test_hooks_are_listed_in_the_order_in_which_they_are_asked(tmp_path: Path) -> None:
+    ran = await call_command(tmp_path, "hooks", "list")
+    assert (ran.code, ran.out, ran.err) == (0, "There are no hooks for this directory.\n", "")
+    hooks = await prepare(tmp_path)
+    ran = await call_command(tmp_path, "hooks", "list")
+    user, project = tmp_path / "state" / "config.yaml", tmp_path / ".acp-agent" / "config.yaml"
+    assert (ran.code, ran.err) == (0, "")
+    assert (
+        ran.out
+        == f"""\
+config   longer  before_tool_call  Bash
+         {user}: hooks.PreToolUse.0
+config   broken  agent_stop
+         {user}: hooks.Stop.0
+user     guard  before_tool_call, session_end
+         {hooks / "guard"}
+project  lint  agent_stop
+         {project}: hooks.Stop.0
+"""
+    )
+    for name, text in (("lost", "#!/usr/bin/env ruby\n"), ("bare.sh", "exit 2\n"), ("notes.txt", "No hook.\n")):
+        (hooks / name).write_text(text)
+    user.write_text(f"{CONFIG}  Notification: [{{command: notify-send}}]\n")
+    ran = await call_command(tmp_path, "hooks", "list")
+    told = [f"acp-agent: {hooks / name}: not executable: chmod +x {hooks / name}" for name in ("bare.sh", "lost")]
+    assert ": hooks.Notification: there is no event 'Notification'" in ran.err.splitlines()[0]
+    assert (ran.code, ran.err.splitlines()[1:]) == (1, told)
+    user.write_text(CONFIG)
+    for name in ("lost", "bare.sh"):
+        (hooks / f"{name}.disable").touch()
+    (hooks / "odd").write_text("#!/bin/sh\necho Stopp\n")
+    (hooks / "odd").chmod(0o755)
+    ran = await call_command(tmp_path, "hooks", "list", "--json")
+    assert ran.code == 1
+    assert ran.err == f"acp-agent: {hooks / 'odd'}: there is no event 'Stopp'; did you mean `Stop`?\n"
+    assert [(entry["name"], entry["timeout"]) for entry in json.loads(ran.out)] == [
+        ("longer", 10),
+        ("broken", 10),
+        ("guard", 10),
+        ("lint", 10),
+    ]
+
+
+async def test_a_hook_is_tried_with_a_sample_and_its_answer_shown_beside_what_comes_of_all(tmp_path: Path) -> None:
+    hooks = await prepare(tmp_path)
+    ran = await call_command(tmp_path, "hooks", "test", "PreToolUse", "--tool", "Bash", "--input", '{"command": "ls"}')
+    user = tmp_path / "state" / "config.yaml"
+    assert (ran.code, ran.err) == (0, "")
+    assert (
+        ran.out
+        == f"""\
+config   longer  ({user}: hooks.PreToolUse.0)
+         {{"tool_input": {{"command": "ls -l"}}}}
+user     guard  ({hooks / "guard"})
+         {{"context": ["Mind the links."]}}
+together {{"tool_input": {{"command": "ls -l"}}, "context": ["Mind the links."]}}
+"""
+    )
+    ran = await call_command(tmp_path, "hooks", "test", "before_tool_call", "--tool", "read", "--json")
+    assert [answer["name"] for answer in json.loads(ran.out)["answers"]] == ["guard"]
+    ran = await call_command(tmp_path, "hooks", "test", "Stop", "--json")
+    report = json.loads(ran.out)
+    assert (ran.code, report["answers"][0]["answer"], report["together"]) == (1, None, {})
+    assert "It ended with status 3." in report["failures"][0]
+    assert not (tmp_path / "state" / "sessions.db").exists()
+
+
+async def test_what_cannot_be_tried_is_said(tmp_path: Path) -> None:
+    for words, message in (
+        (("Stopp",), "EVENT: there is no event 'Stopp'; did you mean `Stop`?"),
+        (("PreToolUse", "--input", "ls"), "--input is no JSON"),
+    ):
+        ran = await call_command(tmp_path, "hooks", "test", *words)
+        assert (ran.code, ran.out) == (1, "")
+        assert ran.err.startswith(f"acp-agent: {message}")
+    ran = await call_command(tmp_path, "hooks", "test", "turn_end")
+    assert (ran.code, ran.out) == (0, "No hook would be asked about this turn_end.\n")

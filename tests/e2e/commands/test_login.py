@@ -1,0 +1,185 @@
+"""`acp-agent login` and `logout`, and that the agent uses what is stored, also one that runs."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from acp_agent.server.recording import recordings
+from support.called import call_command
+from support.client import AgentError, connected_agent
+from support.http_server import Exchange, http_server
+from support.models import KEY, PROVIDERS, Reply, base_urls, model_server
+from support.stage import PATIENCE
+from support.terminal import at_a_terminal
+
+SECRET = "0123-not-of-a-keys-form"
+
+
+async def test_a_key_is_tried_then_stored_for_the_user_alone_and_the_agent_uses_it(tmp_path: Path) -> None:
+    async with model_server([Reply("Hi.")], "anthropic") as server:
+        server.write_config(tmp_path)
+        env = base_urls(server.env())
+        ran = await call_command(tmp_path, "login", PROVIDERS[server.dialect], env=env, stdin=f"  {KEY}\n")
+        file = tmp_path / "state" / "keys.json"
+        assert (ran.code, ran.out, ran.err) == (
+            0,
+            f"The key for {PROVIDERS[server.dialect]} is stored in {file}.\n",
+            "",
+        )
+        [tried] = server.requests
+        assert tried.method == "GET"
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        async with connected_agent(home=tmp_path, env=env) as agent:
+            session = await agent.new_session(tmp_path)
+            assert await agent.prompt(session, "Hello", PATIENCE) == {"stopReason": "end_turn"}
+        for header in ("authorization", "anthropic-version"):
+            assert tried.headers.get(header) == server.calls[0].headers.get(header)
+
+
+async def test_a_running_agent_uses_what_is_stored_meanwhile_and_asks_for_it_again_after_a_logout(
+    tmp_path: Path,
+) -> None:
+    async with model_server([Reply("One."), Reply("Two.")], "openai") as server:
+        env = {**base_urls(server.env()), "ACP_AGENT_WIRE": "1"}
+        del env["ACP_AGENT_MODEL"]
+        async with connected_agent(home=tmp_path, env=env) as agent:
+            session = await agent.new_session(tmp_path)
+            with pytest.raises(AgentError, match="acp-agent login") as error:
+                await agent.prompt(session, "Hello")
+            assert error.value.code == -32000
+            server.key = SECRET
+            assert (await call_command(tmp_path, "login", "openai", env=env, stdin=SECRET)).code == 0
+            assert await agent.request("authenticate", {"methodId": "api-key"}) == {}
+            assert await agent.prompt(session, "Hello", PATIENCE) == {"stopReason": "end_turn"}
+            other = await agent.new_session(tmp_path)
+
+            server.key = "another-key"
+            begun = len(agent.lines)
+            with pytest.raises(AgentError, match="has stored") as error:
+                await agent.prompt(other, "Hello", PATIENCE)
+            assert error.value.code == -32000
+            assert (await call_command(tmp_path, "login", "openai", env=env, stdin="another-key")).code == 0
+            assert await agent.request("authenticate", {"methodId": "login"}) == {}
+            assert await agent.prompt(session, "Again", PATIENCE) == {"stopReason": "end_turn"}
+
+            assert await agent.request("logout", {}) == {}
+            for id in (session, other):
+                with pytest.raises(AgentError, match="acp-agent login") as error:
+                    await agent.prompt(id, "Hello", PATIENCE)
+                assert error.value.code == -32000
+            assert await agent.request("logout", {}) == {}
+            said = b"".join(line.raw for line in agent.lines[begun:]).decode() + agent.stderr
+        assert SECRET not in said
+        assert recordings(tmp_path / "state" / "wire")
+        for path in (tmp_path / "state").rglob("*"):
+            assert not path.is_file() or SECRET.encode() not in path.read_bytes(), path
+
+
+async def test_the_environments_key_is_told_to_go_before_a_stored_one(tmp_path: Path) -> None:
+    async with model_server([Reply("Hi.")], "anthropic") as server:
+        stored = await call_command(tmp_path, "login", "anthropic", "--no-check", env=server.env(), stdin=SECRET)
+        assert (stored.code, server.requests) == (0, [])
+        assert stored.err == "ANTHROPIC_API_KEY is set in this environment, and goes before it wherever it is set.\n"
+
+
+@pytest.mark.parametrize(
+    ("status", "stored", "said"),
+    [(302, False, "refused the request (status 302)"), (429, True, "is stored"), (404, True, "no list of models")],
+)
+async def test_what_a_provider_answers_decides_whether_a_key_is_stored(
+    tmp_path: Path, status: int, stored: bool, said: str
+) -> None:
+    asked: list[str] = []
+
+    async def serve(exchange: Exchange) -> None:
+        asked.append(exchange.request.path)
+        await exchange.respond(status, {"error": {"message": "no"}}, {"location": "http://127.0.0.1:9/elsewhere"})
+
+    async with http_server(serve) as url:
+        (tmp_path / "state").mkdir()
+        (tmp_path / "state" / "config.yaml").write_text(f"providers:\n  openrouter: {{base_url: '{url}/v1'}}\n")
+        ran = await call_command(tmp_path, "login", "openrouter", stdin=SECRET)
+    # Its models are listed for anybody.
+    assert asked == ["/v1/key"]
+    assert ran.code == (0 if stored else 1)
+    assert said in ran.out + ran.err
+    assert (tmp_path / "state" / "keys.json").exists() is stored
+
+
+async def test_a_key_that_is_refused_or_cannot_be_tried_is_not_stored_and_not_shown(tmp_path: Path) -> None:
+    async with model_server([], "anthropic") as server:
+        env = base_urls(server.env())
+        refused = await call_command(tmp_path, "login", env=env, stdin=SECRET)  # the configured model's provider
+        nowhere = {**env, "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
+        unreached = await call_command(tmp_path, "login", "anthropic", env=nowhere, stdin=SECRET)
+        odd = await call_command(tmp_path, "login", "anthropic", "--no-check", env=env, stdin=f"{SECRET}“")
+        empty = await call_command(tmp_path, "login", "anthropic", env=env, stdin="\n")
+        nobody = await call_command(tmp_path, "login", "nobody", env=env, stdin=SECRET)
+        unnamed = await call_command(tmp_path, "login", stdin=SECRET)
+        for ran, complaint in (
+            (refused, "refused the key (status 401): check the key that you gave."),
+            (unreached, "cannot be reached"),
+            (odd, "that no key has. Check the key that you gave: it should be the key alone.\n"),
+            (empty, "No key was given"),
+            (nobody, "there is no provider 'nobody'"),
+            (unnamed, "`acp-agent login anthropic`"),
+        ):
+            assert ran.code == 1
+            assert complaint in ran.err
+            assert SECRET not in ran.out + ran.err
+        assert "--no-check" in refused.err
+        assert not (tmp_path / "state" / "keys.json").exists()
+
+
+async def test_what_is_typed_at_a_terminal_is_not_shown_and_an_interrupt_brings_the_echo_back(tmp_path: Path) -> None:
+    async with model_server([], "openai") as server:
+        env = base_urls(server.env())
+        env["ACP_AGENT_MODEL"] = ""
+        async with at_a_terminal(tmp_path, "login", env=env) as person:
+            await person.until("Which provider")
+            person.type("openai\n")
+            await person.until("(it is not shown): ")
+            person.type(f"{KEY}\n")
+            assert await person.ended() == 0
+            assert "is stored in" in person.shown
+            assert KEY not in person.shown
+        async with at_a_terminal(tmp_path, "login", "openai", env=env) as person:
+            await person.until("(it is not shown): ")
+            assert not person.echoes
+            person.type("\x03")
+            await person.until("interrupted")
+            assert person.echoes
+            assert await person.ended() == 130
+
+
+async def test_logout_forgets_one_key_or_all(tmp_path: Path) -> None:
+    for name in ("openai", "anthropic", "google"):
+        await call_command(tmp_path, "login", name, "--no-check", stdin=SECRET)
+    one = await call_command(tmp_path, "logout", "openai", env={"OPENAI_API_KEY": "x"})
+    assert (one.code, one.out) == (0, "The key for openai is removed.\n")
+    assert "OPENAI_API_KEY is still set" in one.err
+    again = await call_command(tmp_path, "logout", "openai")
+    assert (again.code, again.err) == (
+        1,
+        "acp-agent: No key for openai is stored, but for anthropic, google.\n",
+    )
+    everything = await call_command(tmp_path, "logout")
+    assert everything.out == "The key for anthropic is removed.\nThe key for google is removed.\n"
+    assert SECRET not in (tmp_path / "state" / "keys.json").read_text()
+    assert (await call_command(tmp_path, "logout")).err == "acp-agent: No key is stored.\n"
+
+
+async def test_a_file_of_keys_that_others_may_read_is_closed_to_them_and_a_broken_one_is_named(tmp_path: Path) -> None:
+    await call_command(tmp_path, "login", "openai", "--no-check", stdin=SECRET)
+    file = tmp_path / "state" / "keys.json"
+    file.chmod(0o644)
+    async with connected_agent(home=tmp_path) as agent:
+        await agent.new_session(tmp_path)
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        file.write_text("{")
+        session = await agent.new_session(tmp_path)
+        with pytest.raises(AgentError, match=r"keys\.json.*acp-agent login"):
+            await agent.prompt(session, "Hello", PATIENCE)

@@ -1,0 +1,109 @@
+"""The questions of `acp-agent run`, with somebody at the terminal, with nobody, and with somebody who leaves."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import anyio
+import pytest
+
+from support.called import call_command
+from support.compactions import messages
+from support.models import ModelServer, Reply, ToolCall, model_server
+from support.terminal import at_a_terminal
+
+TOUCH = ToolCall("shell", {"command": "touch ran"})
+
+
+def told(server: ModelServer, request: int) -> str:
+    """The text of the last result in a request."""
+    return messages(server.calls[request].body)[-1]["content"][0]["content"][0]["text"]
+
+
+async def test_an_open_question_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    async with (
+        model_server([Reply("I run.", tool_calls=[TOUCH])], "openai") as server,
+        at_a_terminal(tmp_path, "run", "Run it.", env=server.env()) as person,
+    ):
+        with anyio.fail_after(40):
+            await person.until("Allow?")
+            person.send_signal(signal.SIGTERM)
+            assert await person.ended() == 128 + signal.SIGTERM
+            assert "(cancelled)" in person.shown
+            assert person.shown.endswith("acp-agent: interrupted.\r\n")
+        assert not (tmp_path / "ran").exists()
+    assert "sess_" in (await call_command(tmp_path, "sessions")).out
+
+
+async def test_a_terminal_gets_no_sequence_and_no_secret_of_an_answer_and_another_program_all_of_it(
+    tmp_path: Path,
+) -> None:
+    key = "Zq9aB3dE5fG7haB3dE5fG7h"
+    script = [Reply(["\x1b[2J\x1b]0;title\x07 \x9b2J ", "\x1b", "[31mYour key is ", *key, " now."]) for _ in range(2)]
+    async with model_server(script, "openai") as server:
+        env = {**server.env(), "MY_API_KEY": key}
+        async with at_a_terminal(tmp_path, "run", "Say it.", env=env) as person:
+            with anyio.fail_after(40):
+                assert await person.ended() == 0
+        assert not {"\x1b", "\x07", "\x9b"} & set(person.shown)
+        assert "Your key is *** now." in person.shown
+        piped = await call_command(tmp_path, "run", "Say it.", env=env)
+        assert piped.out == f"\x1b[2J\x1b]0;title\x07 \x9b2J \x1b[31mYour key is {key} now.\n"
+
+
+async def test_who_leaves_in_place_of_an_answer_is_not_there_and_who_answers_is(tmp_path: Path) -> None:
+    script = [Reply("I run.", tool_calls=[TOUCH]), Reply("Again.", tool_calls=[TOUCH]), Reply("Ran.")]
+    async with (
+        model_server(script, "openai") as server,
+        at_a_terminal(tmp_path, "run", "Run it.", env=server.env()) as person,
+    ):
+        with anyio.fail_after(40):
+            await person.until("Allow?")
+            person.type("\x04")
+            await person.until("nobody is here to ask")
+            assert not (tmp_path / "ran").exists()
+            await person.until("Allow?", times=2)
+            person.type("y\n")
+            assert await person.ended() == 0
+        assert told(server, 1).startswith("Nobody is here to ask, so nothing was done.")
+        assert (tmp_path / "ran").exists()
+
+
+async def test_without_somebody_to_ask_nothing_that_needs_permission_runs(tmp_path: Path) -> None:
+    call = ToolCall("shell", {"command": "touch ran"})
+    script = [Reply("I run.", tool_calls=[call]), Reply("Not."), Reply("I run.", tool_calls=[call]), Reply("Ran.")]
+    async with model_server(script, "openai") as server:
+        refused = await call_command(tmp_path, "run", "Run it.", env=server.env())
+        assert refused.code == 0
+        assert "--mode full-access." in refused.err
+        assert not (tmp_path / "ran").exists()
+        assert told(server, 1).startswith("Nobody is here to ask, so nothing was done.")
+        assert (
+            await call_command(tmp_path, "run", "--mode", "full-access", "--follow", "Again.", env=server.env())
+        ).code == 0
+        assert (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "mode", "named"),
+    [
+        ("a.txt", "ask", "accept-edits or full-access"),
+        (".git/hooks/pre-commit", "ask", "full-access"),
+        (".acp-agent/config.yaml", "accept-edits", "full-access"),
+        ("../outside.txt", "accept-edits", "full-access"),
+    ],
+)
+async def test_without_somebody_to_ask_the_modes_are_named_that_would_allow_this_very_call(
+    tmp_path: Path, path: str, mode: str, named: str
+) -> None:
+    call = ToolCall("write", {"path": path, "content": "x"})
+    async with model_server([Reply("I write.", tool_calls=[call]), Reply("Not.")], "openai") as server:
+        refused = await call_command(tmp_path, "run", "--mode", mode, "Write it.", env=server.env())
+    assert f"Allow it with --mode {named}." in refused.err
+
+
+async def test_a_question_is_not_offered_to_the_model_where_nobody_can_answer(tmp_path: Path) -> None:
+    async with model_server([Reply("Alone.")], "openai") as server:
+        assert (await call_command(tmp_path, "run", "Alone.", env=server.env())).code == 0
+        assert "ask_user" not in [tool["name"] for tool in server.calls[0].body["tools"]]

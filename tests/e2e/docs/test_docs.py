@@ -1,0 +1,176 @@
+"""The examples in the documentation are run: what a reader copies must work."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import anyio
+import pytest
+
+from acp_agent.app import RESERVED, recipe_known
+from acp_agent.compaction import ENTRY_POINTS, CompactionService
+from acp_agent.config import load_settings
+from acp_agent.hooks.handlers import builtin_handlers, known_handlers
+from acp_agent.llm.scripted import load_script
+from acp_agent.recipes import Known, render
+from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary
+from acp_agent.session.project.commands import BUILT_IN
+from acp_agent.session.project.surroundings import surroundings
+from support.checkout import REPOSITORY
+from support.compactions import shown_compactions
+from support.models import Reply, model_server
+from support.repo import make_repo
+from support.stage import stage
+
+PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").glob("*.md"), *(REPOSITORY / "editors").rglob("*.md")])
+FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n]*)\n(?P<text>.*?)^ *```$", re.DOTALL | re.MULTILINE)
+
+
+def examples(info: str) -> list[tuple[str, str]]:
+    """Every example with this info string: the page's name and the text."""
+    return [
+        (page.name, "\n".join(line.removeprefix(found["indent"]) for line in found["text"].splitlines()) + "\n")
+        for page in PAGES
+        for found in FENCE.finditer(page.read_text())
+        if found["info"] == info
+    ]
+
+
+@pytest.mark.parametrize(("page", "text"), examples("yaml config"))
+def test_a_configuration_in_the_documentation_is_accepted(page: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(text)
+    settings = load_settings({"ACP_AGENT_HOME": str(tmp_path)})
+    assert settings.model, page
+
+
+@pytest.mark.parametrize(("page", "text"), examples("yaml project"))
+def test_a_project_configuration_in_the_documentation_is_accepted(page: str, text: str, tmp_path: Path) -> None:
+    project = tmp_path / "repository" / ".acp-agent"
+    project.mkdir(parents=True)
+    (project / "config.yaml").write_text(text)
+    settings = load_settings({"ACP_AGENT_HOME": str(tmp_path / "home")}, project.parent)
+    assert settings.mode == "plan", page
+
+
+@pytest.mark.parametrize(("page", "text"), examples("markdown recipe"))
+def test_a_recipe_in_the_documentation_loads_and_is_rendered_with_what_is_typed(
+    page: str, text: str, tmp_path: Path
+) -> None:
+    name = re.search(r"^name: (\S+)$", text, re.MULTILINE)
+    assert name, page
+    (tmp_path / "recipes").mkdir()
+    (tmp_path / "recipes" / f"{name[1]}.md").write_text(text)
+    known = recipe_known(load_settings({"ACP_AGENT_HOME": str(tmp_path / "home")}), CompactionService().choices)
+    # As somebody's own: of those that are built in, the template is not looked at before it is used.
+    library = RecipeLibrary.read([RecipeFolder("user", tmp_path / "recipes")], known, RESERVED)
+    assert not library.errors
+    [recipe] = library.recipes.values()
+    assert recipe.name == name[1]
+    repo = make_repo(tmp_path / "shop")
+    rendered = render(recipe, {}, "mind the {{ tea }}", surroundings("sess_1", str(repo.path), recipe))
+    assert rendered.count("mind the {{ tea }}") == 1
+    assert "{%" not in rendered
+
+
+@pytest.mark.parametrize(("page", "text"), examples("yaml script"))
+def test_a_script_in_the_documentation_can_be_played(page: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / "story.yaml").write_text(text)
+    assert load_script(tmp_path / "story.yaml"), page
+
+
+@pytest.mark.parametrize(("page", "text"), examples("python library"))
+async def test_a_program_in_the_documentation_runs_and_prints_what_is_said_of_it(
+    page: str, text: str, tmp_path: Path
+) -> None:
+    (tmp_path / "program.py").write_text(text)
+    async with model_server(lambda _: Reply("## Goal\nA cart.")) as server:
+        state = {"ACP_AGENT_HOME": str(tmp_path / "home"), "PYTHONPATH": str(REPOSITORY)}
+        ran = await anyio.run_process(
+            [sys.executable, "program.py"], cwd=tmp_path, env={**server.env(), **state}, check=False
+        )
+    assert (ran.returncode, ran.stderr.decode()) == (0, "")
+    printed = ran.stdout.decode()
+    if "model.provider.stream" in text:
+        assert len(server.calls) == 1
+        assert "## Goal\nA cart." in printed
+        assert "Never touch `prices.py`." in printed
+    else:
+        lines = " and ".join(f"`{line}`" for line in printed.splitlines())
+        assert f"It prints {lines}:" in (REPOSITORY / "docs" / page).read_text()
+
+
+async def test_the_strategy_in_the_documentation_works_once_it_is_installed(tmp_path: Path) -> None:
+    [(_, code)], [(_, project)] = examples("python strategy"), examples("toml entry-point")
+    [(name, target)] = tomllib.loads(project)["project"]["entry-points"][ENTRY_POINTS].items()
+    packages = tmp_path / "packages"
+    metadata = packages / "its-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: its\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[{ENTRY_POINTS}]\n{name} = {target}\n")
+    (packages / f"{target.partition(':')[0]}.py").write_text(code)
+    env = {"PYTHONPATH": os.pathsep.join([str(REPOSITORY), str(packages)])}
+    config = {"compaction": {"strategy": name}}
+    async with stage(tmp_path, Reply("A cart. " * 400), Reply("Tea."), env=env, config=config) as it:
+        await it.prompt("What is this?\nTell me all.")
+        await it.prompt("/compact")
+        [compaction] = shown_compactions(it.agent)
+        await it.prompt("And this?")
+    assert compaction.statuses[-1] == "completed"
+    assert compaction.text.startswith("The user asked:\n- What is this? [#")
+    assert "of talk left out" in compaction.receipt
+    assert it.server.calls[-1].mentions("- What is this? [#")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", page.read_text())
+    missing = [target for target in targets if not (page.parent / target).exists()]
+    assert not missing
+
+
+def test_every_module_that_the_architecture_names_exists() -> None:
+    tree = (REPOSITORY / "docs" / "architecture.md").read_text().partition("## Rooms")[2].partition("## One prompt")[0]
+    named = re.findall(r"[\w*]+\.py\b", tree)
+    assert [name for name in named if not [*(REPOSITORY / "acp_agent").rglob(name)]] == []
+    rooms = {path.name for path in (REPOSITORY / "acp_agent").iterdir() if (path / "__init__.py").exists()}
+    assert {room for room in rooms if f"\n  {room}/" not in tree} == set()
+
+
+def test_the_strategies_in_the_documentation_are_those_that_can_be_chosen() -> None:
+    page = (REPOSITORY / "docs" / "strategies.md").read_text()
+    named = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+    assert sorted(named) == sorted(CompactionService().choices)
+
+
+def test_the_built_in_recipes_and_commands_in_the_documentation_are_those_that_there_are() -> None:
+    page = (REPOSITORY / "docs" / "recipes.md").read_text().partition("## Built in")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `([\w-]+)` \|([^|]*)\|([^|]*)\|", page, re.MULTILINE)
+    said = {
+        name: (re.findall(r"`(\w+)`", arguments), "mode `plan`" in runs, "everything" in runs, "nothing" in runs)
+        for name, arguments, runs in rows
+    }
+    known = Known(known_handlers(builtin_handlers().values()), params=builtin_handlers())
+    library = RecipeLibrary.read([RecipeFolder("builtin", REPOSITORY / "recipes")], known)
+    assert said == {
+        recipe.name: (
+            [argument.name for argument in recipe.arguments],
+            recipe.mode == "plan",
+            {"edit", "shell"} <= set(recipe.allowed_tools or ()) and recipe.allowed_commands is None,
+            recipe.allowed_tools == (),
+        )
+        for recipe in library.recipes.values()
+    }
+    page = (REPOSITORY / "docs" / "commands.md").read_text()
+    commands = re.findall(r"^\| `/(\w+)(?: \[?([\w/]+)\]?)?` \|", page, re.MULTILINE)
+    assert commands == [(command.name, command.hint or "") for command in BUILT_IN]
+
+
+def test_the_commands_of_the_readme_are_targets_of_the_makefile() -> None:
+    targets = re.findall(r"^make (\w+)", (REPOSITORY / "README.md").read_text(), re.MULTILINE)
+    makefile = (REPOSITORY / "Makefile").read_text()
+    assert targets == ["demo", "test"]
+    assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)

@@ -1,0 +1,260 @@
+"""The story of a session, for every legal log; see `support.logs`."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.cli.inspect.entries import message_text
+from acp_agent.cli.inspect.page import totals
+from acp_agent.cli.inspect.story import Story
+from acp_agent.conversation.context import Context
+from acp_agent.conversation.events import (
+    AssistantAnswered,
+    CallView,
+    CompactionFailed,
+    ContextSwapped,
+    LoggedEvent,
+    PartialAnswer,
+    SessionForked,
+    SummaryDropped,
+    TextPinned,
+    ToolReturned,
+    UserPrompted,
+)
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    CompactedBlock,
+    Image,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from support.inspection import inspected
+from support.logs import LogBuilder, legal_logs
+
+Log = tuple[LoggedEvent, ...]
+
+
+def texts_of(value: object) -> list[str]:
+    """Every string in a value of dataclasses and tuples."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list | tuple):
+        return [text for item in value for text in texts_of(item)]
+    if is_dataclass(value):
+        return [text for field in fields(value) for text in texts_of(getattr(value, field.name))]
+    return []
+
+
+@given(legal_logs(), st.data())
+def test_a_story_that_goes_on_later_is_the_same_as_one_told_at_once(log: Log, data: st.DataObject) -> None:
+    pause = data.draw(st.integers(0, len(log)))
+    story = Story()
+    for logged in log[:pause]:
+        story.feed(logged)
+    assert story == inspected(log[:pause])
+    for logged in log[pause:]:
+        story.feed(logged)
+    assert story == inspected(log)
+
+
+@given(legal_logs())
+def test_turns_follow_each_other_and_hold_every_item_once_in_the_order_of_the_log(log: Log) -> None:
+    seen = inspected(log)
+    seqs = [item.seq for turn in seen.turns for item in turn.items]
+    assert seqs == sorted(seqs)
+    assert [turn.number for turn in seen.turns] == [*range(len(seen.turns))]
+    assert len(seen.turns) - 1 == sum(isinstance(logged.event, UserPrompted) for logged in log)
+    for turn, later in itertools.pairwise(seen.turns):
+        assert all(turn.seq <= item.seq < later.seq for item in turn.items)
+
+
+@given(legal_logs())
+def test_what_was_said_and_what_tools_answered_can_be_found_in_the_story(log: Log) -> None:
+    said = set(texts_of(inspected(log).turns))
+    for logged in log:
+        match logged.event:
+            case UserPrompted(shown=(Text(text), *_)):
+                assert text in said
+            case AssistantAnswered(message=message):
+                assert {part.text for part in message.parts if isinstance(part, Text)} <= said
+            case ToolReturned(result=result):
+                assert result.text in said
+            case _:
+                pass
+
+
+@given(legal_logs())
+def test_what_the_model_saw_is_what_the_context_was_before_and_behind_each_compaction(log: Log) -> None:
+    done = [each for each in inspected(log).compactions if each.status == "completed"]
+    swaps = [logged.seq for logged in log if isinstance(logged.event, ContextSwapped)]
+    assert [each.seq for each in done] == swaps
+    for each in done:
+        for blocks, seq in ((each.before, each.seq - 1), (each.after, each.seq)):
+            entries = Context.from_log(log[:seq]).entries
+            assert [block.text for block in blocks] == [message_text(entry.message) for entry in entries]
+        stays = {block.seq for block in each.after}
+        assert {block.seq for block in each.before if block.layer == "replaced"}.isdisjoint(stays)
+        assert {block.seq for block in each.before if block.layer in ("tail", "pinned")} <= stays
+
+
+@given(legal_logs())
+def test_the_costs_of_all_items_are_what_the_session_cost(log: Log) -> None:
+    seen = inspected(log)
+    assert totals(seen)["cost"] == pytest.approx(Context.from_log(log).cost)
+    assert totals(seen)["compaction_cost"] == pytest.approx(sum(each.cost for each in seen.compactions))
+
+
+def a_session() -> Story:
+    """A turn with two calls and usage, a compaction, its undo, one that failed, and an answer that streams."""
+    log = LogBuilder()
+    log.prompt("Fix the\ncart")
+    log.step("I look.", calls=2, usage=Usage(100, 10, 300, 0, 0.25))
+    log.step("Done.", usage=Usage(50, 5, 550, 0, 0.25))
+    log.end()
+    log.swap(summary="All is well.")
+    log.restore()
+    log.add(CompactionFailed("compaction_x", "threshold", "failed", "No room.", Usage(1, 1, cost=0.5)))
+    log.add(SummaryDropped(Usage(1, 1, cost=1.0)))
+    log.prompt("And now?")
+    log.add(PartialAnswer("msg_9", "Let me s"), PartialAnswer("msg_9", "ee"))
+    return inspected(log.logged)
+
+
+def test_a_session_is_told_with_its_turns_steps_sizes_and_costs() -> None:
+    seen = a_session()
+    start, first, second = seen.turns
+    assert [item.title for item in start.items] == ["Session started", "Instructions loaded"]
+    assert (first.title, first.stop, second.title, second.stop) == (
+        "Fix the cart",
+        "end_turn",
+        "And now?",
+        "",
+    )
+    assert [(item.kind, item.title, item.status) for item in first.items] == [
+        ("prompt", "Prompt", ""),
+        ("answer", "Answer", ""),
+        ("call", "read: Read /shop/0.py", "completed"),
+        ("call", "read: Read /shop/1.py", "completed"),
+        ("answer", "Answer", ""),
+        ("compaction", "Compaction 1: 1,000 → 100 tokens", "completed"),
+        ("undo", "Compaction undone", ""),
+        ("compaction", "Compaction 2 failed", "failed"),
+        ("note", "A summary that was prepared was not used", ""),
+    ]
+    assert [item.ms for item in first.items[2:4]] == [1000, 2000]
+    partial = seen.partial()
+    assert partial is not None
+    assert partial.parts[-1].text == "Let me see"
+    assert [totals(seen)[name] for name in ("steps", "calls", "failed")] == [2, 2, 0]
+    assert totals(seen)["cached"] == pytest.approx(0.85)
+    assert (totals(seen)["cost"], totals(seen)["compaction_cost"]) == (2.5, 1.0)
+    assert [*seen.points] == [(1, 410, None), (2, 605, None), (2, 1000, 0), (2, 100, 0), (2, 800, None)]
+    done, failed = seen.compactions
+    assert done.undone == done.seq + 1
+    assert (failed.text, failed.before, failed.after) == ("No room.", (), ())
+
+
+def test_the_layers_of_a_compacted_past_are_told_apart() -> None:
+    log = LogBuilder()
+    log.prompt("One")
+    log.step("1")
+    log.end()
+    log.prompt("Two")
+    kept = log.step("2")
+    log.end()
+    head = log.head
+    layers: tuple[Any, ...] = (
+        Text("<carried_over>\nNever touch it.\n</carried_over>"),
+        Text("<conversation_summary>\nIt went on.\n</conversation_summary>"),
+        Text("<recorded_excerpts>\na.py was read.\n</recorded_excerpts>"),
+        Text("<recorded_facts>\nOf version 0.1.\n</recorded_facts>"),
+        CompactedBlock("openai", {"secret": "form"}, "The gist."),
+    )
+    log.add(
+        ContextSwapped("compaction_1", "msg_1", "manual", "It went on.", layers, kept, log.context.carried(), 1000, 100)
+    )
+    log.prompt("Three")
+    log.step("3")
+    log.end()
+    second = log.swap()
+    one, two = inspected(log.logged).compactions
+    assert [(block.layer, block.text) for block in one.after] == [
+        ("pinned", layers[0].text),
+        ("summary", layers[1].text),
+        ("excerpts", layers[2].text),
+        ("excerpts", layers[3].text),
+        ("summary", "The gist."),
+        ("tail", "2"),
+    ]
+    assert [block.layer for block in one.before] == ["replaced", "replaced", "replaced", "tail"]
+    # What the next one replaces is again in its layers.
+    assert [block.layer for block in two.before][:5] == ["pinned", "summary", "excerpts", "excerpts", "summary"]
+    assert [block.seq for block in two.before][:5] == [head + 1] * 5
+    assert [block.layer for block in two.after] == ["summary"]
+    assert two.seq == second
+
+
+def test_what_a_compaction_carries_over_word_for_word_does_not_leave() -> None:
+    log = LogBuilder()
+    begins = log.prompt("Mend the cart.")
+    log.step("1")
+    log.end()
+    pinned = log.add(TextPinned("msg_p", 1, "Never touch prices.py.", "The user has pinned: Never touch prices.py."))
+    other = log.add(TextPinned("msg_q", 2, "Forgotten.", "The user has pinned: Forgotten."))
+    sent = (Text("<carried_over>\nNever touch prices.py.\nMend the cart.\n</carried_over>"), Text("Summary."))
+    log.add(
+        ContextSwapped("cmp_1", "msg_s", "manual", "Summary.", sent, log.head + 1, log.context.carried(), 1000, 100)
+    )
+    [each] = inspected(log.logged).compactions
+    layers = {block.seq: block.layer for block in each.before}
+    assert (layers.pop(begins), layers.pop(pinned), layers.pop(other)) == ("pinned", "pinned", "replaced")
+    assert {*layers.values()} == {"replaced"}
+
+
+def test_an_answer_of_several_parts_costs_what_it_costs_once() -> None:
+    log = LogBuilder()
+    log.prompt("Look")
+    parts = (Thinking("Hm."), Text("One."), ToolCall("call_1", "read"), Text("Two."))
+    log.add(AssistantAnswered(AssistantMessage("msg_1", parts, "scripted/one", "max_tokens", Usage(1, 1, cost=1.0))))
+    seen = inspected(log.logged)
+    assert [(item.kind, item.title, item.cost) for item in seen.turns[1].items[1:]] == [
+        ("thought", "Thought", 0.0),
+        ("answer", "Answer (max_tokens)", 1.0),
+        ("call", "read", 0.0),
+        ("answer", "Answer (max_tokens)", 0.0),
+    ]
+    assert totals(seen)["cost"] == 1.0
+
+
+def test_what_a_fork_has_from_another_session_costs_nothing_here() -> None:
+    log = LogBuilder()
+    log.prompt("There")
+    log.step("Done.", usage=Usage(50, 5, 550, 0, 0.25))
+    log.swap()
+    log.add(SessionForked("sess_0", log.head, "/shop"))
+    log.prompt("Here")
+    log.step("Done.", usage=Usage(100, 7, 300, 0, 0.125))
+    sums = totals(inspected(log.logged))
+    assert [sums[name] for name in ("steps", "sent", "output", "cached")] == [1, 400, 7, 0.75]
+    assert (sums["cost"], sums["compaction_cost"]) == (0.125, 0.0)
+
+
+def test_data_of_an_image_is_named_and_not_shown_and_arguments_that_are_no_json_stand_as_they_came() -> None:
+    log = LogBuilder()
+    log.prompt("Look")
+    call = ToolCall("call_1", "read", invalid='{"path": ')
+    log.add(AssistantAnswered(AssistantMessage("msg_1", (call,), "scripted/one", "tool_use")))
+    image = Image("QUJD" * 10_000, "image/png", "file:///a.png")
+    log.add(ToolReturned(ToolResult("call_1", (image,), is_error=True), CallView("Read a.png")))
+    [_, item] = inspected(log.logged).turns[1].items
+    assert (item.title, item.status) == ("read: Read a.png", "failed")
+    assert [part.text for part in item.parts] == ['{"path": ', "[image image/png, 30,000 bytes]"]

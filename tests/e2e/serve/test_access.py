@@ -1,0 +1,202 @@
+"""Who may connect."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from socket import create_connection
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import pytest
+from starlette.datastructures import Headers
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+
+from acp_agent.cli import serve
+from acp_agent.errors import AgentError
+from acp_agent.server.web.listener import listening_socket
+from acp_agent.server.web.websocket import AccessPolicy, parse_origin
+from support.editors import BARE
+from support.models import Reply, ToolCall
+from support.remote import serving, site
+from support.stage import PATIENCE, results
+
+TOKEN = "0123456789abcdef-secret"
+V6 = Path("/proc/net/if_inet6")
+HAS_V6 = V6.exists() and f"{1:032x}" in V6.read_text()
+
+
+def refused(access: AccessPolicy, **headers: str) -> int | None:
+    refusal = access.refusal(Headers(headers))
+    return None if refusal is None else refusal.status_code
+
+
+async def status(address: str, **headers: str) -> int:
+    """Of the response to an upgrade."""
+    try:
+        async with connect(address, additional_headers=headers):
+            return 101
+    except InvalidStatus as refusal:
+        return refusal.response.status_code
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"host": "127.0.0.1:8123"}, None),
+        ({"host": "localhost:9000"}, None),  # a port that ssh forwards here
+        ({"Host": "LOCALHOST"}, None),
+        ({"host": "[::1]:8123"}, None),
+        ({"host": "rebound.example:8123"}, 421),
+        ({"host": "127.0.0.1.rebound.example"}, 421),
+        ({}, 421),
+        ({"host": "127.0.0.1:8123", "origin": "http://127.0.0.1:8123"}, None),
+        ({"host": "127.0.0.1:8123", "origin": "http://localhost:3000"}, 403),
+        ({"host": "127.0.0.1:8123", "origin": "https://example.com"}, 403),
+        ({"host": "127.0.0.1:8123", "origin": "null"}, 403),
+        ({"host": "127.0.0.1:8123", "origin": "http://[oops"}, 403),
+    ],
+)
+def test_without_a_token_names_and_pages_that_are_not_this_machine_s_are_refused(
+    headers: dict[str, str], status: int | None
+) -> None:
+    assert refused(AccessPolicy(None, ["127.0.0.1"]), **headers) == status
+
+
+@pytest.mark.parametrize(
+    ("authorization", "status"),
+    [
+        (f"Bearer {TOKEN}", None),
+        (f"bearer  {TOKEN}", None),
+        (f"Bearer {TOKEN}x", 401),
+        (f"Bearer {TOKEN[:-1]}", 401),
+        (f"Basic {TOKEN}", 401),
+        (TOKEN, 401),
+        ("Bearer \xff", 401),
+        ("", 401),
+        (None, 401),
+    ],
+)
+def test_with_a_token_whoever_knows_it_comes_in_by_whatever_name(authorization: str | None, status: int | None) -> None:
+    headers = {"host": "agent.example", "origin": "https://agent.example"}
+    more = {} if authorization is None else {"authorization": authorization}
+    assert refused(AccessPolicy(TOKEN, ["0.0.0.0"]), **headers, **more) == status
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://localhost:2718", None),
+        ("HTTP://LocalHost:2718", None),
+        ("http://127.0.0.1:8123", None),  # this server's own
+        ("https://localhost:2718", 403),
+        ("http://localhost:2719", 403),
+        ("http://localhost:2718.example", 403),
+        ("http://127.0.0.1:2718", 403),
+        ("null", 403),
+        ("", 403),
+    ],
+)
+def test_pages_of_an_origin_that_is_named_are_let_in_and_no_others(origin: str, status: int | None) -> None:
+    access = AccessPolicy(None, ["127.0.0.1"], [parse_origin("http://LOCALHOST:2718/")])
+    assert refused(access, host="127.0.0.1:8123", origin=origin) == status
+    assert refused(access, host="rebound.example:8123", origin=origin) == 421
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+async def test_a_command_does_not_find_the_token_where_the_environment_of_the_agent_can_be_read(tmp_path: Path) -> None:
+    # A process of its own: the environment of one that was forked says nothing.
+    env = {"ACP_AGENT_WIRE": "1", "PYTHONNODEBUGRANGES": "1"}
+    halves = TOKEN.partition("-")
+    words = [
+        "tr '\\0' '\\n' < /proc/{pid}/environ",
+        "echo looked",
+        f"printf 'It is %s%s%s.' {halves[0]} {halves[1]} {halves[2]}",
+    ]
+
+    def answer(body: dict[str, Any]) -> Reply:
+        if results(body):
+            return Reply("Done.")
+        command = "; ".join(words).format(pid=it.served.process.pid)
+        return Reply(tool_calls=[ToolCall("shell", {"command": command})])
+
+    async with site(tmp_path, script=answer, token=TOKEN, env=env) as it:
+        async with it.client(env={"TOKEN": TOKEN}, capabilities=BARE) as agent:
+            session = await it.opened(agent, "full-access")
+            await agent.prompt(session, "Look", PATIENCE)
+        [result] = results(it.server.calls[1].body)
+    found, said = result.text.split("looked")
+    assert "ACP_AGENT_WIRE=1" in found
+    assert TOKEN not in found
+    # Who finds it elsewhere has it, and it is not written down.
+    assert f"It is {TOKEN}." in said
+    recorded = "".join(path.read_text() for path in (it.home / "state" / "wire").iterdir())
+    assert "It is ***." in recorded
+    assert TOKEN not in recorded
+
+
+async def test_a_token_can_come_over_a_pipe_and_stands_in_no_file_then(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe, 0o644)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(anyio.to_thread.run_sync, pipe.write_text, TOKEN)
+        async with serving(tmp_path / "home", "--websocket", "127.0.0.1:0", "--token-file", str(pipe)) as served:
+            assert await status(served.url()) == 401
+            assert await status(served.url(), Authorization=f"Bearer {TOKEN}") == 101
+
+
+REFUSED = {
+    "not loopback": (["--websocket", "0.0.0.0:0"], {}, "0.0.0.0 is not loopback"),
+    "one of two": (["--websocket", "127.0.0.1:0", "--websocket", "0.0.0.0:0"], {}, "0.0.0.0 is not loopback"),
+    "a name": (["--websocket", "agent.example:0"], {}, "agent.example is not loopback"),
+    "a short token": (["--websocket", "0.0.0.0:0"], {"ACP_AGENT_TOKEN": "short"}, "ACP_AGENT_TOKEN has no token"),
+    "no file": (["--token-file", "/nowhere"], {}, "The token in /nowhere cannot be read (No such file or directory)"),
+    "no origin": (["--origin", "localhost:2718"], {}, "'localhost:2718' is no origin of a page"),
+    "any origin": (["--origin", "*"], {}, "'*' is no origin of a page"),
+    "a page": (["--origin", "http://localhost:2718/edit"], {}, "'http://localhost:2718/edit' is no origin of a page"),
+    "no address": (["--websocket", "127.0.0.1:http"], {}, "'127.0.0.1:http' is no address"),
+    "no port": (["--websocket", f"127.0.0.1:{'1' * 5_000}"], {}, "'127.0.0.1:1"),
+    "no brackets": (
+        ["--websocket", "::1"],
+        {},
+        "'::1' is no address: write HOST:PORT, as 127.0.0.1:8080",
+    ),
+    "a URL": (["--websocket", "http://127.0.0.1:0"], {}, "'http://127.0.0.1:0' is no address"),
+    "not ours": (["--websocket", "192.0.2.1:0"], {"ACP_AGENT_TOKEN": TOKEN}, "Cannot listen on 192.0.2.1, port 0"),
+}
+
+
+@pytest.mark.skipif(not HAS_V6, reason="this machine has no IPv6")
+def test_every_address_of_version_6_stands_for_those_of_version_4_too() -> None:
+    with listening_socket("::", 0) as listening, create_connection(("127.0.0.1", listening.getsockname()[1]), 5):
+        pass
+
+
+@pytest.mark.parametrize("case", REFUSED)
+async def test_what_cannot_be_served_is_said_in_a_sentence(
+    tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words, env, said = REFUSED[case]
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    parser = argparse.ArgumentParser()
+    serve.add_arguments(parser)
+    with pytest.raises(AgentError) as refusal:
+        await serve.run(parser.parse_args(words))
+    assert str(refusal.value).startswith(said)
+    assert TOKEN not in str(refusal.value)
+
+
+async def test_a_token_in_a_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text(f"{TOKEN}\n")
+    token.chmod(0o640)
+    parser = argparse.ArgumentParser()
+    serve.add_arguments(parser)
+    with pytest.raises(AgentError, match=f"chmod 600 {token}"):
+        await serve.run(parser.parse_args(["--token-file", str(token)]))

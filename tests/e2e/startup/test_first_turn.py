@@ -1,0 +1,94 @@
+"""The first prompt, sent as soon as there is a session: what it needs is loaded beside the loop, which has to be free
+for a cancel and for the end. Asserted by thread, not by milliseconds."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from support.client import ROOT, connected_agent
+from support.models import Reply, model_server
+from support.slow_modules import begun, hanging
+
+THREADS = """
+import pathlib, sys, threading
+
+class Told:
+    def find_spec(self, name, path=None, target=None):
+        if threading.current_thread() is threading.main_thread():
+            with pathlib.Path(__file__).with_name("loaded").open("a") as file:
+                file.write(name + "\\n")
+
+sys.meta_path.insert(0, Told())
+"""
+FILE = [{"type": "resource", "resource": {"uri": "file:///a", "text": "a"}}]
+
+
+async def test_up_to_the_first_request_to_the_model_the_loop_loads_nothing_but_the_standard_library(
+    tmp_path: Path,
+) -> None:
+    told = tmp_path / "told"
+    told.mkdir()
+    (told / "sitecustomize.py").write_text(THREADS)
+    async with model_server([Reply("hi")]) as server:
+        env = {**server.env(), "PYTHONPATH": f"{told}{os.pathsep}{ROOT}"}
+        async with connected_agent(home=tmp_path / "home", env=env) as agent:
+            session_id = await agent.new_session(tmp_path)
+            before = (told / "loaded").read_text().split()
+            assert "acp_agent.session.factory" in before
+            await agent.prompt(session_id, FILE)
+            after = (told / "loaded").read_text().split()[len(before) :]
+    assert not [name for name in after if name.partition(".")[0] not in sys.stdlib_module_names]
+    assert "importlib.metadata" not in after
+
+
+@pytest.mark.parametrize(
+    ("module", "signalled"), [("acp_agent.session.project.hooks", False), ("anthropic", True)], ids=["EOF", "SIGTERM"]
+)
+async def test_the_end_in_mid_turn_does_not_wait_for_what_is_being_loaded(
+    tmp_path: Path, module: str, signalled: bool
+) -> None:
+    slow = hanging(tmp_path, module)
+    env = {"PYTHONPATH": f"{slow}{os.pathsep}{ROOT}", "ANTHROPIC_API_KEY": "key"}
+    async with connected_agent(home=tmp_path / "home", env=env) as agent:
+        session_id = await agent.new_session(tmp_path)
+        await agent.start_prompt(session_id, "Hi.")
+        await begun(slow)
+        if signalled:
+            agent.process.send_signal(signal.SIGTERM)
+        else:
+            await agent.close_stdin()
+        assert await agent.wait_exit() == 0
+
+
+async def test_a_prompt_whose_turn_ends_before_pydantic_is_loaded_is_kept(tmp_path: Path) -> None:
+    slow = hanging(tmp_path, "pydantic.main")
+    async with connected_agent(home=tmp_path / "home", env={"PYTHONPATH": f"{slow}{os.pathsep}{ROOT}"}) as agent:
+        session_id = await agent.new_session(tmp_path)
+        await agent.start_prompt(session_id, "Remember me.")
+        await begun(slow)
+        await agent.close_stdin()
+        assert await agent.wait_exit() == 0
+    async with connected_agent(home=tmp_path / "home") as agent:
+        await agent.load(session_id, tmp_path)
+        update = await agent.wait_update("user_message_chunk")
+        assert update["content"]["text"] == "Remember me."
+
+
+async def test_a_cancel_does_not_wait_for_what_is_being_loaded(tmp_path: Path) -> None:
+    slow = hanging(tmp_path, "anthropic")
+    env = {"PYTHONPATH": f"{slow}{os.pathsep}{ROOT}", "ANTHROPIC_API_KEY": "key"}
+    async with connected_agent(home=tmp_path / "home", env=env) as agent:
+        session_id = await agent.new_session(tmp_path)
+        turn = await agent.start_prompt(session_id, "Hi.")
+        await begun(slow)
+        await agent.cancel(session_id)
+        assert await turn.result() == {"stopReason": "cancelled"}
+        with anyio.fail_after(5):
+            await agent.close_stdin()
+            assert await agent.wait_exit() == 0

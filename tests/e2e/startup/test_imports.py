@@ -1,0 +1,120 @@
+"""What is loaded when: heavy imports would delay the editor's first answer. Asserted by module, not by milliseconds."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+
+from support.checkout import REPOSITORY
+from support.client import start_agent
+from support.mcp import mcp_program
+from support.models import Reply, model_server
+
+HEAVY = ("anthropic", "openai", "mcp", "pydantic", "anyio", "asyncio", "jsonrpcserver", "jsonschema", "yaml", "jinja2")
+SDKS = ("anthropic", "openai", "mcp", "httpx2")
+AFTER_A_NEW_SESSION = {
+    *("pydantic", "pydantic_core", "importlib.metadata", "yaml", "jinja2", "_hashlib", "re2"),
+    *("acp_agent.hooks.events", "acp_agent.hooks.handlers", "acp_agent.session.project.hooks"),
+}
+"""Each takes milliseconds that the first session's answer need not wait for; pydantic and our models a third of all."""
+
+
+def in_order(importtime: str) -> list[str]:
+    """Modules named in the interpreter's import report, as they were ready."""
+    lines = importtime.splitlines()
+    return [line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")]
+
+
+def modules(importtime: str) -> set[str]:
+    """Modules named in the interpreter's import report."""
+    return set(in_order(importtime))
+
+
+def imported(importtime: str) -> set[str]:
+    """Top-level packages named in the interpreter's import report."""
+    return {name.partition(".")[0] for name in modules(importtime)}
+
+
+def pss(pid: int) -> float:
+    """MiB of a process's memory, shared pages in parts."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss:"))
+
+
+LOADED = """
+import sys
+import acp_agent.jsonrpc.descriptors, acp_agent.server.handshake
+print(*sys.modules)
+import acp_agent.app
+print(*sys.modules)
+import acp_agent.server.v1.agent
+modules = [module for name, module in [*sys.modules.items()] if name.startswith("acp_agent")]
+classes = {value for module in modules for value in vars(module).values() if isinstance(value, type)}
+found = [cls for cls in classes if "__dataclass_params__" in vars(cls)]
+print(len(found) > 100, *(cls for cls in found if cls.__dataclass_params__.frozen))
+"""
+
+
+def test_the_handshake_needs_the_standard_library_and_serving_not_what_only_later_requests_need() -> None:
+    command = [sys.executable, "-c", LOADED]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=REPOSITORY, timeout=30)
+    first, then, compiled = done.stdout.splitlines()
+    assert not {name.partition(".")[0] for name in first.split()} & set(HEAVY)
+    loaded = set(then.split())
+    assert "acp_agent.session.factory" in loaded
+    assert not loaded & {*AFTER_A_NEW_SESSION, "acp_agent.recipes", "acp_agent.protocol.wire", "rich"}
+    assert not {name for name in loaded if name.startswith(("acp_agent.server.web", "starlette", "uvicorn"))}
+    assert compiled == "True", "no class has its methods compiled one by one"
+
+
+async def test_a_session_without_a_prompt_takes_little_memory_and_never_loads_the_providers_sdk(
+    tmp_path: Path,
+) -> None:
+    async with model_server([Reply("hi")]) as server:
+        env = {**server.env("openai"), "PYTHONPROFILEIMPORTTIME": "1"}
+        async with start_agent(home=tmp_path, env=env, laws=False) as agent:
+            await agent.initialize()
+            session_id = await agent.new_session(tmp_path)
+            # What it prepares by itself ends with what the SDK stands on.
+            with anyio.fail_after(10):
+                while "httpx2" not in modules(agent.stderr):  # noqa: ASYNC110 - stderr wakes nobody
+                    await anyio.sleep(0.05)
+            assert not imported(agent.stderr) & {"anthropic", "openai"}
+            if sys.platform == "linux":
+                assert pss(agent.pid) < 60
+            await agent.prompt(session_id, "Hello")
+            assert "openai" in imported(agent.stderr)
+
+
+async def test_a_new_session_is_answered_before_the_mcp_sdk_is_loaded_which_its_servers_need(tmp_path: Path) -> None:
+    server = mcp_program(tmp_path, "files", tools=[], results={})
+    async with start_agent(home=tmp_path, env={"PYTHONPROFILEIMPORTTIME": "1"}, laws=False) as agent:
+        await agent.initialize()
+        await agent.new_session(tmp_path, mcpServers=[server.entry])
+        await agent.wait_update("available_commands_update")
+        await server.noted("initialize")
+        agent.kill()
+        await agent.wait_exit()
+        order = in_order(agent.stderr)
+        answered = next(at for at, name in enumerate(order) if name.startswith("acp_agent.recipes"))
+        assert not {name for name in order[:answered] if name.partition(".")[0] in ("mcp", "mcp_types")}
+        assert "mcp" in order[answered:]
+
+
+async def test_a_new_session_is_answered_without_pydantic(tmp_path: Path) -> None:
+    async with start_agent(home=tmp_path, env={"PYTHONPROFILEIMPORTTIME": "1"}, laws=False) as agent:
+        await agent.initialize()
+        await agent.new_session(tmp_path)
+        # The recipes are the first that is loaded once the response is on its way; these are their names.
+        await agent.wait_update("available_commands_update")
+        agent.kill()
+        await agent.wait_exit()
+        order = in_order(agent.stderr)
+        answered = next(at for at, name in enumerate(order) if name.startswith("acp_agent.recipes"))
+        assert {"sqlite3", "acp_agent.server.v1.agent"} <= set(order[:answered])
+        assert not set(order[:answered]) & AFTER_A_NEW_SESSION
+        assert not imported(agent.stderr) & set(SDKS)
+        assert "pydantic" in order[answered:]

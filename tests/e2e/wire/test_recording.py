@@ -1,0 +1,222 @@
+"""What is written down of the wire: masked, bounded, private, and never in anybody's way."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.secrets.messages import masked
+from acp_agent.server.recording import MAX_TEXT, RecordingTransport, WireLog, recordings
+
+SECRET = 'pa"ss\nwörd-1'
+KEY = "sk-" + "a1" * 12
+HARMLESS = st.text('abc xyz\n"\\é', max_size=8)
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | HARMLESS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(HARMLESS, inner, max_size=3),
+    max_leaves=12,
+)
+
+
+def texts(value: Any) -> list[str]:
+    """Every text in a value, names included."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list):
+        return [text for item in value for text in texts(item)]
+    if isinstance(value, dict):
+        return [text for key, item in value.items() for text in (key, *texts(item))]
+    return []
+
+
+def hide(value: Any, draw: Any) -> Any:
+    """The same value with secrets in its texts, here and there."""
+    if isinstance(value, str):
+        return draw(st.sampled_from([value, f"{value}{SECRET}", f"{value}\n{KEY} {value}"]))
+    if isinstance(value, list):
+        return [hide(item, draw) for item in value]
+    if isinstance(value, dict):
+        return {key: hide(item, draw) for key, item in value.items()}
+    return value
+
+
+@given(JSON)
+def test_a_message_without_secrets_is_written_as_it_is(value: Any) -> None:
+    assert masked(value, [SECRET]) == value
+
+
+@given(JSON, st.data())
+def test_no_secret_is_left_wherever_it_stands(value: Any, data: st.DataObject) -> None:
+    left = texts(masked(hide(value, data.draw), [SECRET]))
+    assert not [text for text in left if SECRET in text or KEY in text]
+
+
+def test_names_tell_that_a_value_is_a_secret() -> None:
+    message = {
+        "mcpServers": [
+            {"name": "tracker", "env": [{"name": "TRACKER_TOKEN", "value": "t"}, {"name": "LANG", "value": "C"}]},
+            {
+                "name": "web",
+                "headers": [{"name": "Authorization", "value": "Basic dTpw"}],
+                "url": "http://a/?x=1&key=k1b2c3d4",
+            },
+            {"name": "args", "args": ["--token", "t", "--api-key=k", "--monkey=banana", "-v"]},
+        ],
+        "_meta": {"api-key": {"value": ["deep", True]}, "maxTokens": 5},
+        "content": {"password": "p", "note": "n"},
+    }
+    assert masked(message, []) == {
+        "mcpServers": [
+            {"name": "tracker", "env": [{"name": "TRACKER_TOKEN", "value": "***"}, {"name": "LANG", "value": "***"}]},
+            {"name": "web", "headers": [{"name": "Authorization", "value": "***"}], "url": "http://a/?x=1&key=***"},
+            {"name": "args", "args": ["--token", "***", "--api-key=***", "--monkey=banana", "-v"]},
+        ],
+        "_meta": {"api-key": {"value": ["***", True]}, "maxTokens": 5},
+        "content": {"password": "***", "note": "n"},
+    }
+
+
+def records(folder: Path) -> list[dict[str, Any]]:
+    """All that was written, in order."""
+    return [json.loads(line) for path in recordings(folder) for line in path.read_bytes().splitlines()]
+
+
+def test_a_secret_at_the_place_where_a_long_text_is_cut_is_masked_before(tmp_path: Path) -> None:
+    half = MAX_TEXT // 2
+    log = WireLog(tmp_path)
+    log.note("in", json.dumps({"text": "x" * (half - 6) + " " + KEY + " " + "y" * MAX_TEXT}).encode())
+    log.close()
+    [text] = [each["message"]["text"] for each in records(tmp_path)]
+    assert len(text) < MAX_TEXT + 50
+    assert "sk-" not in text
+
+
+def test_what_is_answered_to_a_form_is_masked_and_what_was_asked_is_not(tmp_path: Path) -> None:
+    fields = {
+        "city": {"type": "string", "title": "City"},
+        "api_key": {"type": "string", "title": "Key"},
+        "size": {"type": "string", "enum": ["small", "large"]},
+        "extras": {"type": "array", "items": {"anyOf": [{"const": "tea", "title": "Tea"}]}},
+    }
+    asked = {"id": 3, "method": "elicitation/create", "params": {"requestedSchema": {"properties": fields}}}
+    answer = {
+        "city": "hunter2",
+        "api_key": "hunter2",
+        "size": "large",
+        "extras": ["tea", "hunter2"],
+        "n": 2,
+        "yes": True,
+    }
+    log = WireLog(tmp_path)
+    log.note("out", json.dumps(asked).encode())
+    log.note("in", json.dumps({"id": 3, "result": {"action": "accept", "content": answer}}).encode())
+    log.close()
+    form, answered = (each["message"] for each in records(tmp_path))
+    assert form["params"]["requestedSchema"]["properties"] == fields
+    assert answered["result"]["content"] == {
+        "city": "***",
+        "api_key": "***",
+        "size": "***",
+        "extras": ["***", "***"],
+        "n": "***",
+        "yes": True,
+    }
+
+
+def test_what_is_no_json_loses_its_secrets_as_well(tmp_path: Path) -> None:
+    log = WireLog(tmp_path)
+    log.note("in", b'{"env":[{"name":"DB","value":"hunter2"}],"_meta":{"apiKey":"hunter2"},"cwd":"/a"')
+    log.close()
+    assert [each["invalid"] for each in records(tmp_path)] == [
+        '{"env":[{"name":"DB","value":"***"}],"_meta":{"apiKey":"***"},"cwd":"/a"'
+    ]
+
+
+def test_every_line_is_written_with_its_direction_in_files_for_the_user_alone(tmp_path: Path) -> None:
+    log = WireLog(tmp_path / "wire", lambda: [SECRET])
+    log.note("in", b'{"id": 1, "method": "a"}')
+    log.note("out", b'{"id": 1, "result": {"half": "\\ud800"}}\n{"method": "b"}\n')
+    log.note("in", b'{"broken": "' + KEY.encode() + b"\xff")
+    log.close()
+    assert [(each["dir"], each.get("message", each.get("invalid"))) for each in records(tmp_path / "wire")] == [
+        ("in", {"id": 1, "method": "a"}),
+        ("out", {"id": 1, "result": {"half": "?"}}),
+        ("out", {"method": "b"}),
+        ("in", '{"broken": "***\ufffd'),
+    ]
+    [path] = recordings(tmp_path / "wire")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "wire").stat().st_mode) == 0o700
+
+
+def test_files_and_their_number_are_bounded_and_the_newest_stay(tmp_path: Path) -> None:
+    log = WireLog(tmp_path, max_bytes=500, max_files=3)
+    for number in range(100):
+        log.note("in", b'{"method": "%d"}' % number)
+    log.close()
+    assert len(recordings(tmp_path)) == 3
+    assert all(path.stat().st_size <= 500 for path in recordings(tmp_path))
+    kept = [int(each["message"]["method"]) for each in records(tmp_path)]
+    assert kept == [*range(kept[0], 100)]
+    again = WireLog(tmp_path, max_bytes=500, max_files=3)
+    again.note("in", b"{}")
+    again.close()
+    assert len(recordings(tmp_path)) == 3
+
+
+class Wire:
+    """A transport that has one line, and keeps what is written."""
+
+    def __init__(self) -> None:
+        self.lines: list[bytes | None] = [b'{"method": "a"}', None]
+        self.written = b""
+        self.closed = False
+
+    async def read_line(self) -> bytes | None:
+        return self.lines.pop(0)
+
+    async def write(self, data: bytes) -> None:
+        self.written += data
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+@pytest.mark.parametrize("can_write", [True, False])
+async def test_a_recording_changes_nothing_of_what_goes_over_the_wire(tmp_path: Path, can_write: bool) -> None:
+    folder = tmp_path / "wire"
+    if not can_write:
+        folder.write_text("a file where the folder should be")
+    wire = Wire()
+    transport = RecordingTransport(wire, WireLog(folder))
+    assert await transport.read_line() == b'{"method": "a"}'
+    await transport.write(b'{"id": 1}\n')
+    assert await transport.read_line() is None
+    await transport.aclose()
+    assert (wire.written, wire.closed) == (b'{"id": 1}\n', True)
+    assert len(records(folder) if can_write else [1, 2]) == 2
+
+
+def chunk(text: str, session: str = "A", kind: str = "agent_message_chunk") -> bytes:
+    update = {"sessionUpdate": kind, "messageId": "m1", "content": {"type": "text", "text": text}}
+    message = {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": session, "update": update}}
+    return json.dumps(message).encode() + b"\n"
+
+
+def test_text_that_streams_is_one_message_without_the_secret_that_came_in_pieces(tmp_path: Path) -> None:
+    log = WireLog(tmp_path, lambda: [SECRET])
+    for piece in ("The key is ", KEY[:9], KEY[9:], " and ", SECRET[:4], SECRET[4:], "."):
+        log.note("out", chunk(piece))
+    log.note("out", chunk("Hm", kind="agent_thought_chunk") + chunk("Oh", "B") + chunk("x" * MAX_TEXT, "B"))
+    log.note("in", b'{"method": "a"}')
+    log.note("out", chunk("last"))
+    log.close()
+    updates = [each["message"].get("params", {}).get("update") for each in records(tmp_path)]
+    expected = ["The key is *** and ***.", "Hm", "Oh", "x" * MAX_TEXT, None, "last"]
+    assert [update and update["content"]["text"] for update in updates] == expected

@@ -1,0 +1,130 @@
+"""Two ends of real pipes for the tests of this room: a `Peer` at one end, a test or another `Peer` at the other."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+
+from acp_agent.jsonrpc.messages import JsonObject, JsonValue
+from acp_agent.jsonrpc.peer import Peer
+from acp_agent.jsonrpc.router import Call, Handler
+from acp_agent.jsonrpc.transport import MAX_LINE_BYTES, StdioTransport
+
+
+async def echo(call: Call, params: JsonObject) -> JsonValue:
+    return params
+
+
+async def forever(call: Call, params: JsonObject) -> JsonValue:
+    await anyio.sleep_forever()
+
+
+def request(id: Any, method: str, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+
+
+def notification(method: str, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "method": method, "params": params}
+
+
+def error(id: Any, code: int, message: str, data: Any = None) -> dict[str, Any]:
+    return {
+        "jsonrpc": "2.0",
+        "id": id,
+        "error": {"code": code, "message": message, "data": data or {"details": message}},
+    }
+
+
+class Client:
+    """The raw end: sends what it is told and shows what arrives. Each direction can be closed by itself."""
+
+    def __init__(self, peer: Peer, read_fd: int, write_fd: int) -> None:
+        self.peer = peer
+        self.finished = anyio.Event()
+        self._incoming = StdioTransport(read_fd, os.open(os.devnull, os.O_WRONLY))
+        self._outgoing = StdioTransport(os.open(os.devnull, os.O_RDONLY), write_fd)
+
+    async def send(self, *messages: Any) -> None:
+        """Write all of it at once, one line each; bytes go as they are."""
+        await self._outgoing.write(
+            b"".join(item if isinstance(item, bytes) else json.dumps(item).encode() + b"\n" for item in messages)
+        )
+
+    async def receive(self) -> Any:
+        line = await self._incoming.read_line()
+        assert line is not None, "the peer has closed the connection"
+        return json.loads(line)
+
+    async def ask(self, *messages: Any) -> Any:
+        """Send, and return the first line that arrives then."""
+        await self.send(*messages)
+        return await self.receive()
+
+    async def rest(self) -> list[Any]:
+        """Everything up to the end of the connection."""
+        lines: list[Any] = []
+        while (line := await self._incoming.read_line()) is not None:
+            lines.append(json.loads(line))
+        return lines
+
+    async def end_input(self) -> None:
+        """What an editor does that wants the agent to end."""
+        await self._outgoing.aclose()
+
+    async def stop_reading(self) -> None:
+        """Close the pipe that the peer writes to."""
+        await self._incoming.aclose()
+
+
+@asynccontextmanager
+async def serving(
+    handlers: Mapping[str, Handler],
+    *,
+    max_line: int = MAX_LINE_BYTES,
+    seconds: float = 5,
+    **options: Any,
+) -> AsyncGenerator[Client]:
+    """A running peer, and the other ends of its pipes. All of it within some seconds."""
+    near_read, far_write = os.pipe()
+    far_read, near_write = os.pipe()
+    transport = StdioTransport(near_read, near_write, max_line=max_line)
+    client = Client(Peer(transport, handlers, **options), far_read, far_write)
+
+    async def run() -> None:
+        await client.peer.run()
+        client.finished.set()
+
+    with anyio.fail_after(seconds):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run)
+            try:
+                yield client
+            finally:
+                client.peer.close()
+                await client.end_input()
+                await client.stop_reading()
+
+
+@asynccontextmanager
+async def two_peers(
+    near_handlers: Mapping[str, Handler], far_handlers: Mapping[str, Handler]
+) -> AsyncGenerator[tuple[Peer, Peer]]:
+    """Two running peers that talk to each other."""
+    near_read, far_write = os.pipe()
+    far_read, near_write = os.pipe()
+    near = Peer(StdioTransport(near_read, near_write), near_handlers)
+    far = Peer(StdioTransport(far_read, far_write), far_handlers)
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(near.run)
+            tasks.start_soon(far.run)
+            try:
+                yield near, far
+            finally:
+                near.close()
+                far.close()

@@ -1,0 +1,54 @@
+"""The endpoint, served by this process, so that its limits can be set."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+
+from acp_agent.app import connection, sessions_database
+from acp_agent.jsonrpc.transport import Transport
+from acp_agent.server.connection import Connection
+from acp_agent.server.web.listener import WebServer, listening_socket
+from acp_agent.server.web.websocket import PATH, AccessPolicy, Endpoint
+
+
+@dataclass(slots=True)
+class Hosted:
+    """:ivar port: that is listened on.
+    :ivar ends: for each connection, in order, what is set as soon as its client has gone.
+    """
+
+    port: int
+    ends: list[anyio.Event] = field(default_factory=list[anyio.Event])
+
+    @property
+    def url(self) -> str:
+        return f"ws://127.0.0.1:{self.port}{PATH}"
+
+
+@asynccontextmanager
+async def hosted(home: Path) -> AsyncGenerator[Hosted]:
+    """The endpoint, without a token."""
+    env = {"HOME": str(home)}
+    listening = listening_socket("127.0.0.1", 0)
+    site = Hosted(listening.getsockname()[1])
+    async with sessions_database(env) as database, anyio.create_task_group() as tasks:
+
+        def connect(transport: Transport) -> Connection:
+            site.ends.append(anyio.Event())
+            return connection(transport, database, env, on_end=site.ends[-1].set)
+
+        endpoint = Endpoint(AccessPolicy(None, ["127.0.0.1"]), connect)
+        server = WebServer(endpoint.app)
+        tasks.start_soon(server.serve, [listening])
+        try:
+            yield site
+        finally:
+            tasks.cancel_scope.cancel()
+            with anyio.CancelScope(shield=True):
+                await endpoint.close()
+                await server.shutdown([listening])

@@ -1,0 +1,173 @@
+"""An agent in the process of the tests, and its editor: what `support.client`, `stage` and `second` do with a process.
+
+    from support.memory import agent_in_memory, second_agent, stage
+
+    async with agent_in_memory(home=tmp_path, env=server.env()) as agent:   # in the place of connected_agent
+        session = await agent.new_session(repo.path)
+        assert await agent.prompt(session, "Hi") == {"stopReason": "end_turn"}
+
+The connection, its sessions and the database are the agent's own; they run in the event loop of the test and are
+reached over two pipes. It starts in a few milliseconds. For what is a process's (signals, kills, the start, stdio),
+use `support.client`. What the agent reads of `os.environ`, and its child processes inherit, is `env` as
+long as it runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from io import FileIO
+from pathlib import Path
+from typing import cast
+from uuid import uuid4
+
+import anyio
+from anyio.abc import TaskGroup
+
+from acp_agent.app import connection, sessions_database, start_home_logging
+from acp_agent.jsonrpc.transport import StdioTransport
+from support.background import desk as _desk
+from support.client import AgentProcess, environment, served
+from support.editors import ZED, Editor
+from support.forked import Started
+from support.processes import Process, marked
+from support.second import second_agent as _second_agent
+from support.stage import stage as _stage
+
+_ = anyio.Path
+"""Loaded here: CPython 3.11 fails to compile a module that pytest rewrites while the agent's calls are deep."""
+
+
+class Pipes:
+    """As much of `subprocess.Popen` as the tests use, for an agent that runs in this process.
+
+    :ivar returncode: None while it runs; 0 once its connection has ended, 1 where it has failed.
+    """
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self.pid = os.getpid()
+        self.returncode: int | None = None
+        self.ended = anyio.Event()
+        self._env = env
+        self._scope = anyio.CancelScope()
+        self._read_fd, to_agent = os.pipe()
+        from_agent, self._write_fd = os.pipe()
+        from_stderr, stderr = os.pipe()
+        os.close(stderr)
+        self.stdin, self.stdout, self.stderr = FileIO(to_agent, "w"), FileIO(from_agent), FileIO(from_stderr)
+
+    async def run(self) -> None:
+        """Serve until stdin is closed."""
+        transport = StdioTransport(self._read_fd, self._write_fd)
+        try:
+            with self._scope:
+                async with sessions_database(self._env) as database:
+                    await connection(transport, database, self._env).run()
+                    self.returncode = 0
+        finally:
+            if self.returncode is None:
+                self.returncode = 1
+            self.ended.set()
+
+    def poll(self) -> int | None:
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        assert self.returncode is not None, "an agent in memory ends in its task"
+        return self.returncode
+
+    def kill(self) -> None:
+        """Cancel it: the last resort of a test that has failed. Nothing is left half done, as a killed process may."""
+        self._scope.cancel()
+
+    def send_signal(self, sent: int) -> None:
+        raise AssertionError("an agent in memory gets no signals: use connected_agent")
+
+
+class AgentInMemory(AgentProcess):
+    """An agent under test in this process; made by `agent_in_memory`."""
+
+    process: Pipes
+
+    def _family(self) -> set[Process]:
+        return marked(self._mark)
+
+    def run(self, tasks: TaskGroup) -> None:
+        super().run(tasks)
+        tasks.start_soon(self.process.run)
+
+    async def _wait(self) -> None:
+        await self.process.ended.wait()
+        self._exited = True
+        self.changes.notify()
+
+
+@asynccontextmanager
+async def agent_in_memory(
+    *,
+    home: Path,
+    env: Mapping[str, str | None] | None = None,
+    capabilities: Editor = ZED,
+    validate: bool = True,
+    laws: bool = True,
+    initialize: bool = True,
+) -> AsyncGenerator[AgentInMemory, None]:
+    """Run an agent in this process, with an editor at the other end of its pipes.
+
+    :param home: HOME of the agent, and the parent of its state `home / "state"`; the same one again means a restart.
+    :param env: added to PATH, HOME, LANG and ACP_AGENT_HOME, which are all that it has; None removes one of them.
+    :param capabilities: the editor to be, see `support.editors`.
+    :param validate: check everything that it sends against the official schema.
+    :param laws: check the rules of `support.laws`.
+    :param initialize: send `initialize` first; otherwise nothing has been sent yet.
+    :raises AssertionError: at the end, naming every problem, unless the body of the `async with` raised already.
+    """
+    mark = uuid4().hex
+    home.mkdir(parents=True, exist_ok=True)
+    its = environment(home, mark, env or {}, own=False)
+    tasks = anyio.create_task_group()
+    with _environ(its), _logging(its):
+        pipes = cast("Started", Pipes(its))
+        agent = AgentInMemory(pipes, editor=capabilities, mark=mark, validate=validate, laws=laws, tasks=tasks)
+        async with served(agent, tasks):
+            if initialize:
+                await agent.initialize()
+            yield agent
+
+
+@contextmanager
+def _environ(env: Mapping[str, str]) -> Generator[None]:
+    before = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(env)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@contextmanager
+def _logging(env: Mapping[str, str]) -> Generator[None]:
+    root = logging.getLogger()
+    handlers, level, raising = [*root.handlers], root.level, logging.raiseExceptions
+    start_home_logging(env)
+    try:
+        yield
+    finally:
+        for added in [each for each in root.handlers if each not in handlers]:
+            root.removeHandler(added)
+            added.close()
+        root.setLevel(level)
+        logging.raiseExceptions = raising
+
+
+desk = partial(_desk, connect=agent_in_memory)
+"""`support.background.desk`, with an agent in this process."""
+second_agent = partial(_second_agent, start=partial(agent_in_memory, initialize=False))
+"""`support.second.second_agent`, with an agent in this process."""
+stage = partial(_stage, connect=agent_in_memory)
+"""`support.stage.stage`, with an agent in this process."""

@@ -1,0 +1,145 @@
+"""Methods are compared at points of a session: what is bad scores lower, and the figures are the same every time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.compaction.evaluation.measure import (
+    NOTHING_TO_DO,
+    Measurement,
+    Method,
+    figures_of,
+    measure,
+    policy_method,
+    table,
+)
+from acp_agent.compaction.evaluation.recordings import (
+    Recording,
+    from_log,
+    points,
+    read_recording,
+    state_at,
+)
+from acp_agent.compaction.service import CompactionService
+from acp_agent.compaction.state import CompactionPolicy
+from acp_agent.compaction.strategy import Writer
+from acp_agent.conversation.events import LoggedEvent
+from acp_agent.conversation.messages import Text, Usage
+from acp_agent.errors import CompactionError
+from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest
+from support.logs import is_legal, legal_logs
+from support.recordings import as_transcript, cart_session, write
+
+
+async def silent(_: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+    raise CompactionError("No model may be asked.")
+    yield
+
+
+SERVICE = partial(CompactionService(), call=silent)
+EXCERPTS = CompactionPolicy("", strategy="excerpts")
+GOOD = policy_method("good", replace(EXCERPTS, size=2_000), SERVICE)
+BAD = policy_method("bad", replace(EXCERPTS, size=300), SERVICE)
+
+
+@pytest.fixture
+def cart(tmp_path: Path) -> Recording:
+    return read_recording(write(tmp_path / "cart.json", as_transcript(cart_session())))
+
+
+async def measured(
+    recordings: Sequence[Recording], methods: Sequence[Method], shares: Sequence[float] = (0.5,), model: str = ""
+) -> list[Measurement]:
+    return [each async for each in measure(recordings, methods, shares, model)]
+
+
+def kept(measurements: Sequence[Measurement], method: str, kind: str) -> int:
+    return sum(each.tallies[kind].kept for each in measurements if each.method == method)
+
+
+async def test_a_deliberately_bad_method_scores_lower(cart: Recording) -> None:
+    results = await measured([cart], [GOOD, BAD], (0.4, 0.6))
+    assert [each.method for each in results] == ["good", "bad", "good", "bad"]
+    assert (figures_of(results[::2])["score"] or 0) > (figures_of(results[1::2])["score"] or 0) + 20
+    for kind in ("files", "commands"):
+        assert kept(results, "good", kind) > kept(results, "bad", kind)
+
+
+async def test_a_size_takes_the_place_of_the_policys_at_each_point(cart: Recording) -> None:
+    half = policy_method("half", replace(EXCERPTS, size=1), SERVICE, lambda budget: budget.messages // 2)
+    for each in await measured([cart], [half], (0.4, 0.6)):
+        assert 0.3 < each.tokens_after / each.tokens_before <= 0.5
+
+
+async def test_a_recipe_that_wants_a_summary_is_measured_without_one_and_says_so(cart: Recording) -> None:
+    wants = policy_method("/compact", CompactionPolicy("Summarise."), SERVICE, has_model=False)
+    without = policy_method("excerpts", EXCERPTS, SERVICE, has_model=False)
+    first, second = await measured([cart], [wants, without])
+    assert replace(first, method="") == replace(second, method="")
+    text = table([first, second])
+    assert "/compact*" in text
+    assert "* measured without its summary" in text
+
+
+def telling(summary: str, requests: list[ModelRequest]) -> Method:
+    """A recipe's method with a model that has one thing to say."""
+
+    async def call(request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        requests.append(request)
+        yield Answered((Text(summary),), "end_turn", Usage(10, 10))
+
+    writer = Writer("writer-1", 200_000, 4_096)
+    policy = CompactionPolicy("Summarise.", tail=0, size=300)
+    return policy_method("/compact", policy, partial(CompactionService(), call=call, writer=writer))
+
+
+async def test_what_is_needed_does_not_depend_on_what_a_summary_says(cart: Recording) -> None:
+    needed: list[dict[str, int]] = []
+    for written in (
+        "Nothing.",
+        "We decided to paint it green because the vouchers are stacked there twice. Port 8347.",
+    ):
+        [result] = await measured([cart], [telling(written, [])])
+        needed.append({kind: tally.needed for kind, tally in result.tallies.items()})
+    assert needed[0] == needed[1]
+    assert needed[0]["decisions"] == 1
+
+
+async def test_a_method_that_comes_to_nothing_is_told_of_and_not_counted(cart: Recording) -> None:
+    idle = policy_method("idle", replace(EXCERPTS, steps=()), SERVICE)
+    results = await measured([cart], [telling("", []), idle])
+    assert "empty summary" in results[0].failure
+    assert results[1].failure == NOTHING_TO_DO
+    text = table(results)
+    assert "/compact: no result at 1 of the points: The model answered with an empty summary" in text
+    assert "idle: no result at 2 of the points: " in table([*results, results[1]])
+    assert figures_of(results[:1])["score"] is None
+
+
+@given(legal_logs(), st.lists(st.floats(0.01, 0.99), max_size=4))
+def test_points_are_legal_places_with_something_on_both_sides(
+    log: tuple[LoggedEvent, ...], shares: list[float]
+) -> None:
+    recording = from_log(log, "sess_1")
+    found = points(recording, shares)
+    assert sorted({*found}) == found
+    assert len(found) <= len(shares)
+    for cut in found:
+        assert 4 <= cut <= len(recording.entries) - 2
+        assert is_legal(recording.messages[:cut])
+        assert is_legal(recording.messages[cut:])
+        state = state_at(recording, cut)
+        assert 0.7 < state.budget.used / state.budget.window <= 0.8
+
+
+def test_a_turn_that_had_not_ended_is_running(cart: Recording) -> None:
+    assert state_at(cart, 7).turn_from == 1
+    assert state_at(cart, 8).turn_from is None
+    assert state_at(cart, 9).turn_from == 9

@@ -1,0 +1,149 @@
+"""The short list: files with their state, commands with their last result, calls that failed, branch and commit."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.compaction.estimate import estimate_text
+from acp_agent.compaction.excerpts.inventory import FileState, command_line, inventory, render
+from acp_agent.compaction.state import Workspace
+from acp_agent.conversation.entries import Entry
+from acp_agent.conversation.messages import AssistantMessage, JsonValue, Message, Text, ToolCall, ToolResult
+
+
+def call(name: str, **arguments: JsonValue) -> ToolCall:
+    return ToolCall("", name, arguments)
+
+
+def log(*steps: tuple[ToolCall, str] | tuple[ToolCall, str, bool]) -> tuple[Entry, ...]:
+    messages: list[Message] = []
+    for number, (made, text, *failed) in enumerate(steps):
+        named = ToolCall(f"c{number}", made.name, made.arguments)
+        messages += [AssistantMessage("a", (named,)), ToolResult(named.id, (Text(text),), any(failed))]
+    return tuple(Entry(seq, message) for seq, message in enumerate(messages, 1))
+
+
+def files(*steps: tuple[ToolCall, str] | tuple[ToolCall, str, bool]) -> dict[str, str]:
+    return {file.path: file.change for file in inventory(log(*steps)).files}
+
+
+READ, WRITE = call("read", path="cart.py"), call("write", path="cart.py", content="x = 1\n")
+EDIT = call("edit", path="cart.py", old_text="1", new_text="2")
+
+
+@pytest.mark.parametrize(
+    ("steps", "state"),
+    [
+        ((READ,), "read"),
+        ((WRITE,), "created"),
+        ((EDIT,), "edited"),
+        ((READ, WRITE), "edited"),
+        ((READ, EDIT, READ), "edited"),
+        ((WRITE, EDIT, READ, WRITE), "created"),
+        ((call("Edit", file_path="cart.py", old_string="1", new_string="2"),), "edited"),
+        ((call("Write", file_path="cart.py", content=""),), "created"),
+        ((call("str_replace_editor", command="view", path="cart.py"),), "read"),
+        ((call("str_replace_editor", command="create", path="cart.py", file_text="x"),), "created"),
+        ((call("str_replace_editor", command="str_replace", path="cart.py", old_str="1", new_str="2"),), "edited"),
+    ],
+)
+def test_a_files_state_follows_from_the_arguments_of_the_calls(steps: tuple[ToolCall, ...], state: str) -> None:
+    assert files(*((step, "done") for step in steps)) == {"cart.py": state}
+
+
+def test_a_call_that_failed_changed_nothing_and_is_listed_until_one_succeeds() -> None:
+    failed = log((EDIT, "old_text was not found", True))
+    assert not inventory(failed).files
+    assert "[#1] edit of cart.py: old_text was not found" in render(inventory(failed), 100)
+    cured = inventory(log((EDIT, "old_text was not found", True), (EDIT, "done")))
+    assert [file.change for file in cured.files] == ["edited"]
+    assert not cured.failures
+
+
+def test_a_file_that_changed_on_disk_is_stale_and_one_that_is_gone_is_deleted() -> None:
+    steps = log((READ, "x"), (call("edit", path="tax.py", edits=[]), "done"))
+    seen = {"/w/cart.py": "old", "/w/tax.py": "same"}
+    changed = inventory(steps, Workspace("/w", {"/w/cart.py": "new", "/w/tax.py": "same"}), seen)
+    assert changed.files == (FileState("cart.py", "read", 1, stale=True), FileState("tax.py", "edited", 3))
+    assert "[#1] read cart.py, changed on disk since" in render(changed, 100)
+    gone = inventory(steps, Workspace("/w", {"/w/tax.py": None}), seen)
+    assert [file.change for file in gone.files] == ["read", "deleted"]
+
+
+@pytest.mark.parametrize(
+    ("text", "failed", "shown"),
+    [
+        ("exit status: 0\nstdout:\nok", False, "run.sh"),
+        (
+            "exit status: 1\nstdout:\nE\n==== 2 failed, 7 passed in 0.3s ====",
+            True,
+            "→ exit 1: 2 failed, 7 passed in 0.3s",
+        ),
+        ("<returncode>2</returncode>\nfatal: no such thing", True, "→ exit 2: fatal: no such thing"),
+        ("Ran 12 tests in 0.1s\n\nOK", False, "→ Ran 12 tests in 0.1s"),
+        ("stopped", True, "→ failed"),
+    ],
+)
+def test_a_command_is_listed_with_what_it_came_to(text: str, failed: bool, shown: str) -> None:
+    line = render(inventory(log((call("shell", command="run.sh"), text, failed))), 100).splitlines()[-1]
+    assert line.startswith("[#1] run.sh")
+    assert line.endswith(shown)
+
+
+def test_a_rerun_takes_the_place_of_the_run_before_whatever_its_options() -> None:
+    runs = inventory(
+        log(
+            (call("bash", command="pytest a.py"), "1 failed", True),
+            (call("bash", command="pytest -q a.py"), "1 passed"),
+        )
+    ).runs
+    assert [(run.line, run.seq, run.result) for run in runs] == [("pytest -q a.py", 3, "1 passed")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ({"command": "cat <<'EOF' > a.py\nimport os\nEOF\npython a.py"}, "cat <<'EOF' > a.py; python a.py"),
+        ({"command": ["bash", "-lc", "pytest a.py"]}, "pytest a.py"),
+        ({"cmd": ["pytest", "a.py"]}, "pytest a.py"),
+        ({"command": "cd src\n\nmake   all"}, "cd src; make all"),
+        ({"command": 7}, ""),
+        ({"pattern": "x"}, ""),
+    ],
+)
+def test_a_command_line_is_one_line_without_here_documents(arguments: dict[str, JsonValue], line: str) -> None:
+    assert command_line(ToolCall("", "bash", arguments)) == line
+
+
+def test_what_is_likely_to_run_again_stays_where_there_is_little_room() -> None:
+    looks = [(call("bash", command=f"nl -ba src/cart_{n}.py | sed -n '{n},40p'"), "x") for n in range(30)]
+    tests = [(call("bash", command="python check.py"), "1 passed")] * 3
+    text = render(inventory(log(*looks[:15], *tests, *looks[15:])), 18)
+    assert "python check.py" in text
+    assert "cart_" not in text
+
+
+def test_commands_that_stand_in_the_new_context_anyway_are_not_listed() -> None:
+    assert render(inventory(log((call("bash", command="make all"), "ok"))), 100, kept=[1]) == ""
+
+
+def test_the_branch_and_the_commit_are_named() -> None:
+    assert "branch main at 1a2b3c" in render(inventory((), Workspace("/w", {}, "main", "1a2b3c")), 50)
+
+
+@given(st.lists(st.tuples(st.text(max_size=60), st.text(max_size=200), st.booleans()), max_size=8), st.integers(0, 200))
+def test_the_list_never_takes_more_than_its_room_and_a_line_is_a_line(
+    runs: list[tuple[str, str, bool]], room: int
+) -> None:
+    steps = [(call("bash", command=command), text, failed) for command, text, failed in runs]
+    steps += [(call("edit", path=command, edits=[]), text, failed) for command, text, failed in runs]
+    text = render(inventory(log(*steps)), room)
+    assert estimate_text(text) <= room
+    assert text.splitlines() == (text.split("\n") if text else [])
+
+
+@pytest.mark.parametrize("text", ["<<EOF\n" * 50_000, "x" * 1_000_000, "exit status " * 80_000, "1 " * 500_000])
+def test_catastrophic_calls_are_read_in_linear_time(text: str) -> None:
+    assert estimate_text(render(inventory(log((call("bash", command=text), text, True))), 200)) <= 200

@@ -1,0 +1,246 @@
+"""Which sentences of a user's message are rules."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.compaction.excerpts.rules import (
+    MAX_RULE_LENGTH,
+    MAX_RULES,
+    MAX_TYPED,
+    prose,
+    same_rule_key,
+    stated_rules,
+)
+
+RULES = [
+    "Never push to main!",
+    "You must not touch the legacy folder.",
+    "Don't change the public API.",
+    "Do **not** rename files.",
+    "DO NOT run the migrations.",
+    "Only touch files in src/.",
+    "From now on answer in German.",
+    "Make sure that all tests stay green.",
+    "Please avoid global state.",
+    "I prefer composition over inheritance.",
+    "Use uv instead of pip.",
+    "Use tabs, not spaces.",
+    "No new dependencies.",
+    "Add logging without adding dependencies.",
+    "Please, don’t format files that you don’t change.",
+    "Under no circumstances delete data.",
+    "Keep the functions short.",
+    "Answer in Polish, please.",
+    "Ask me whenever a schema changes.",
+    "Leave the vendor folder alone.",
+    "Fasse den Ordner legacy nicht an.",
+    "Niemals auf main pushen!",
+    "Schreib die Kommentare immer auf Englisch.",
+    "Tests bitte nicht ändern.",
+    "Bitte keine neuen Abhängigkeiten.",
+    "Ab jetzt bitte nur noch Deutsch.",
+    "Verwende uv statt pip.",
+    "Du darfst die Datenbank nicht löschen.",
+    "Achte darauf, dass die Tests grün bleiben.",
+    "Kein Refactoring ohne Rückfrage.",
+    "N'utilise pas npm.",
+    "Ne touche jamais aux tests.",
+    "Réponds en français.",
+    "Utilise uv au lieu de pip.",
+    "No toques la carpeta legacy.",
+    "Nunca hagas push.",
+    "A partir de ahora usa solo pytest.",
+    "Rispondi sempre in italiano.",
+    "Никогда не трогай тесты.",
+    "不要修改测试。",
+    "テストは絶対に変更しないでください。",
+    "테스트는 절대 수정하지 마세요.",
+]
+NO_RULES = [
+    "Fix the login bug.",
+    "I don't know why it fails.",
+    "The only problem is the login page.",
+    "Das geht immer noch nicht.",
+    "Was ist das?",
+    "No idea.",
+    "Keep going.",
+    "Never.",
+    "",
+    "修复错误。",
+]
+PASTED = [
+    "```\nnever do this\n```",
+    "~~~~ text\nalways ```\n~~~\nnever\n~~~~",
+    "- first\n  ```py\n  # never\n  ```",
+    "> you must never do that",
+    "the log must be read " * 100,
+    "the log must be read\n" * 100,
+]
+FILLER = st.sampled_from([*NO_RULES[:5], *PASTED, "Thanks", "- a point", "## Heading", "line one\nline two"])
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_sentence_that_states_a_rule_is_found_between_others(rule: str) -> None:
+    assert stated_rules(rule) == [rule]
+    assert stated_rules(f"The page is broken. {rule} What happened?") == [rule]
+    assert stated_rules(f"Look here:\n\n- one\n- {rule}\n- two") == [rule]
+
+
+@pytest.mark.parametrize("text", NO_RULES)
+def test_what_states_no_rule_is_none(text: str) -> None:
+    assert stated_rules(text) == []
+
+
+@pytest.mark.parametrize("pasted", PASTED)
+def test_what_the_user_did_not_write_states_no_rule(pasted: str) -> None:
+    assert stated_rules(pasted) == []
+    # And hides none behind it.
+    assert stated_rules(f"Look:\n\n{pasted}\n\nNever push.") == ["Never push."]
+
+
+@pytest.mark.parametrize(
+    "paragraph",
+    [
+        "12:00:01 WARN the value must never be null\n12:00:02 ERROR no value",
+        "def total(cart):\n    # never round here\n    return sum(cart)",
+        "You must never\nround a price before the\nsum is built.",
+        "ERROR: the key must be set",
+    ],
+)
+def test_blank_lines_do_not_end_a_paste(paragraph: str) -> None:
+    pasted = "\n\n".join([paragraph] * 80)
+    assert len(paragraph) < MAX_TYPED < len(pasted)
+    assert stated_rules(f"Look:\n\n{pasted}\n\nNever push.") == ["Never push."]
+
+
+def test_a_long_message_in_plain_paragraphs_and_lists_is_typed() -> None:
+    paragraphs = [
+        f"The page with the number {number} is slow. Never touch {number}.py. {'Thanks. ' * 30}" for number in range(9)
+    ]
+    text = "\n\n".join([*paragraphs, "And:\n- always test\n- never push"])
+    assert len(text) > MAX_TYPED
+    assert stated_rules(text)[:9] == [f"Never touch {number}.py." for number in range(9)]
+    assert "never push" in stated_rules(text)[-1]
+
+
+@given(st.lists(st.sampled_from(RULES), unique=True, max_size=8), st.data())
+def test_rules_are_found_in_order_wherever_they_stand(rules: list[str], data: st.DataObject) -> None:
+    blocks: list[str] = []
+    for rule in rules:
+        blocks += data.draw(st.lists(FILLER, max_size=2))
+        blocks.append(rule)
+    blocks += data.draw(st.lists(FILLER, max_size=2))
+    assert stated_rules("\n\n".join(blocks)) == rules
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.text(max_size=30),
+            st.sampled_from(
+                [*RULES, *PASTED, "\n", "\r\n", "```", "~~~", "> ", "- ", "# Rules", ":", "\n    ", "…", "!"]
+            ),
+        ),
+        max_size=30,
+    )
+)
+def test_every_rule_is_a_slice_of_the_message_and_all_bounds_hold(pieces: list[str]) -> None:
+    for joint in ("", "\n", " "):
+        text = joint.join(pieces)
+        rules = stated_rules(text)
+        assert all(rule in text and rule == rule.strip() != "" for rule in rules)
+        assert all(len(rule) <= MAX_RULE_LENGTH for rule in rules)
+        assert len(rules) == len({same_rule_key(rule) for rule in rules}) <= MAX_RULES
+        assert stated_rules(text) == rules
+        assert all(piece in text for piece in prose(text))
+
+
+def test_on_the_corpus_nine_cues_of_ten_are_found_and_few_ordinary_sentences_taken_for_rules() -> None:
+    corpus = json.loads((Path(__file__).parents[4] / "benchmarks" / "rules" / "rules.json").read_bytes())
+    cued = [rule["text"] for rule in corpus["rules"] if rule["cue"]]
+    assert sum(stated_rules(text) == [text] for text in cued) >= 0.9 * len(cued)
+    ordinary = [sentence["text"] for sentence in corpus["ordinary"]]
+    assert sum(stated_rules(text) != [] for text in ordinary) <= 0.25 * len(ordinary)
+
+
+def test_a_sentence_that_is_too_long_is_no_rule() -> None:
+    assert stated_rules("Never " + "x" * (MAX_RULE_LENGTH - 6)) == ["Never " + "x" * (MAX_RULE_LENGTH - 6)]
+    assert stated_rules("Never " + "x" * (MAX_RULE_LENGTH - 5)) == []
+
+
+def test_of_more_rules_than_a_message_may_state_the_last_ones_count() -> None:
+    text = "\n".join(f"- Never use port {port}." for port in range(100))
+    assert stated_rules(text) == [f"Never use port {port}." for port in range(100 - MAX_RULES, 100)]
+
+
+def test_two_rules_are_the_same_but_for_case_and_space_and_contradicting_ones_both_stand() -> None:
+    text = "Never push.\nAlways push.\nnever  push."
+    assert [same_rule_key(rule) for rule in stated_rules(text)] == ["never push.", "always push."]
+    assert same_rule_key("NEVER\n push ") == same_rule_key("never push") != same_rule_key("never push!")
+
+
+def test_a_rule_that_is_wrapped_over_lines_is_one() -> None:
+    wrapped = "You must not change anything that is in a folder called\nLegacy or in any folder below it."
+    assert stated_rules(f"Hello.\n{wrapped}\nThanks") == [wrapped]
+    assert stated_rules("never touch\nthe tests") == ["never touch\nthe tests"]
+    assert stated_rules("- never touch\n  the tests\n- thanks") == ["never touch\n  the tests"]
+    windows = "You must not change anything that is in a folder called\r\nLegacy."
+    assert stated_rules(f"Hello.\r\n{windows}\r\nThanks") == [windows]
+
+
+def test_a_question_states_a_rule_only_where_it_is_polite() -> None:
+    assert stated_rules("Why does it always fail?") == []
+    assert stated_rules("Could you always run the tests?") == ["Could you always run the tests?"]
+
+
+def test_the_items_of_a_list_stay_with_the_line_that_makes_rules_of_them() -> None:
+    text = "Never:\n- push to main\n- delete files\n\nAnd fix the bug.\n\n- this\n- that"
+    assert stated_rules(text) == ["Never:\n- push to main\n- delete files"]
+    assert stated_rules("## Rules\n\n- two spaces\n- pytest\n\nThanks") == ["## Rules\n\n- two spaces\n- pytest"]
+    assert stated_rules("Unsere Regeln:\n\n1. zwei Leerzeichen") == ["Unsere Regeln:\n\n1. zwei Leerzeichen"]
+    assert stated_rules("Files:\n- a.py\n- b.py") == []
+
+
+def test_a_list_behind_pasted_code_is_no_part_of_what_stands_before_it() -> None:
+    assert stated_rules("You must never:\n```\nfoo()\n```\n- the page") == ["You must never:"]
+
+
+def test_a_long_list_of_one_line_items_is_typed() -> None:
+    items = [f"Folder {number} must keep its name, its owner and its mode, {'x' * 40}." for number in range(30)]
+    text = "\n".join(f"- {item}" for item in items)
+    assert len(text) > MAX_TYPED
+    assert stated_rules(text) == items
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "." * 200_000,
+        "```\n~~~~x\n" * 20_000,
+        "prefer a b. " * 20_000,
+        "prefer " * 30_000,
+        "a\n" * 100_000,
+        "abc, \n" * 40_000,
+        "use a " * 40_000,
+        " " * 200_000 + "x",
+        "`" * 200_000,
+        "a:\n- b:\n" * 25_000,
+        "# rules\n" + "- b\n" * 50_000,
+        "(((" * 70_000,
+        "\"'" * 100_000,
+        "\n" * 200_000,
+        "~~~\n" * 60_000,
+        "- a:\n" * 50_000,
+        "Never x.\n\n" * 20_000,
+    ],
+    ids=lambda text: repr(text[:8]),
+)
+@pytest.mark.timeout(20)
+def test_hostile_texts_end(text: str) -> None:
+    assert len(stated_rules(text)) <= MAX_RULES

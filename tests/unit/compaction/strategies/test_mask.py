@@ -1,0 +1,227 @@
+"""Old results give way to lines that name them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.compaction.cuts import unanswered_from
+from acp_agent.compaction.estimate import estimate_messages
+from acp_agent.compaction.shortening import Rewrite, apply_rewrites, mask_images
+from acp_agent.compaction.strategies.mask import MASKED, plan_mask
+from acp_agent.conversation.context import Entry
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    JsonObject,
+    Message,
+    Text,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
+from acp_agent.llm.parts import is_picture
+from support.histories import History, faults, histories
+
+TEXT = "A line of a file, or of what a command printed.\n" * 40
+"""480 tokens."""
+
+
+class Log:
+    """Steps of one call each."""
+
+    def __init__(self) -> None:
+        self.entries: tuple[Entry, ...] = ()
+        self.user()
+
+    def user(self) -> int:
+        return self._add(UserMessage("u", (Text("Fix it."),)))
+
+    def call(self, name: str, arguments: JsonObject, text: str = TEXT, *, is_error: bool = False) -> int:
+        """Seq of the result."""
+        call_id = f"call_{len(self.entries)}"
+        self._add(AssistantMessage("a", (ToolCall(call_id, name, arguments),)))
+        return self._add(ToolResult(call_id, (Text(text),), is_error=is_error))
+
+    def end(self) -> None:
+        self._add(AssistantMessage("a", (Text("Done."),)))
+
+    def _add(self, message: Message) -> int:
+        seq = len(self.entries) + 1
+        self.entries = (*self.entries, Entry(seq, message))
+        return seq
+
+
+def plan(
+    entries: tuple[Entry, ...],
+    *,
+    turn_from: int | None = None,
+    tail: int = 0,
+    at_least: int = 1,
+    target: int | None = None,
+) -> tuple[Rewrite, ...]:
+    return plan_mask(
+        entries,
+        recall_hint=True,
+        turn_from=turn_from,
+        keep_tail_tokens=tail,
+        clear_at_least=at_least,
+        target_tokens=target,
+    )
+
+
+def tokens(entries: tuple[Entry, ...]) -> int:
+    return estimate_messages(entry.message for entry in entries)
+
+
+def seqs(rewrites: tuple[Rewrite, ...]) -> list[int]:
+    return [rewrite.seq for rewrite in rewrites]
+
+
+def line(rewrite: Rewrite) -> str:
+    (part,) = rewrite.message.parts
+    assert isinstance(part, Text)
+    return part.text
+
+
+# Laws ----------------------------------------------------------------------------------------------------------------
+
+SIZES = st.sampled_from([0, 50, 2_000, 50_000])
+
+
+@given(histories(), SIZES, st.sampled_from([1, 500, 20_000]), st.none() | SIZES)
+def test_masking_changes_results_alone_gains_what_was_asked_and_is_done_once(
+    history: History, tail: int, at_least: int, target: int | None
+) -> None:
+    entries = history.entries
+    rewrites = plan(entries, turn_from=history.turn_from, tail=tail, at_least=at_least, target=target)
+    masked = apply_rewrites(entries, rewrites)
+    assert not rewrites or tokens(entries) - tokens(masked) >= at_least
+    protected = unanswered_from(entries, history.turn_from)
+    for index, (before, after) in enumerate(zip(entries, masked, strict=True)):
+        if before == after:
+            continue
+        assert isinstance(before.message, ToolResult)
+        assert isinstance(after.message, ToolResult)
+        assert after.message.text.startswith(MASKED)
+        assert (after.seq, after.message.call_id, after.message.is_error) == (
+            before.seq,
+            before.message.call_id,
+            before.message.is_error,
+        )
+        assert index < protected
+        assert tokens(entries[index:]) > tail
+    assert faults(entry.message for entry in masked) == faults(entry.message for entry in entries)
+    assert not plan(masked, turn_from=history.turn_from, tail=tail, at_least=at_least, target=target)
+
+
+@given(histories(), SIZES, st.sampled_from([1, 500]), SIZES)
+def test_masking_stops_where_its_target_and_another_batch_are_reached(
+    history: History, tail: int, at_least: int, target: int
+) -> None:
+    entries, turn_from = history.entries, history.turn_from
+    rewrites = plan(entries, turn_from=turn_from, tail=tail, at_least=at_least, target=target)
+    if not rewrites:
+        return
+    assert tokens(entries) > target
+    everything = plan(entries, turn_from=turn_from, tail=tail, at_least=at_least)
+    assert set(seqs(rewrites)) <= set(seqs(everything))
+    reached = tokens(apply_rewrites(entries, rewrites)) <= target - at_least
+    assert reached or rewrites == everything
+    # One result less would not have reached it, whichever was the last.
+    without_one = [tuple(other for other in rewrites if other is not one) for one in rewrites]
+    assert any(tokens(apply_rewrites(entries, fewer)) > target - at_least for fewer in without_one)
+
+
+@given(histories(), st.integers(0, 6))
+def test_only_the_newest_images_stay(history: History, most: int) -> None:
+    entries = history.entries
+    rewrites = mask_images(entries, most, recall_hint=True)
+    masked = apply_rewrites(entries, rewrites)
+    before, after = images(entries), images(masked)
+    assert after == before[max(0, len(before) - most) :]
+    assert faults(entry.message for entry in masked) == faults(entry.message for entry in entries)
+    assert not mask_images(masked, most, recall_hint=True)
+    for old, new in zip(entries, masked, strict=True):
+        assert (old.seq, old.message.role, len(old.message.parts)) == (
+            new.seq,
+            new.message.role,
+            len(new.message.parts),
+        )
+        for part, now in zip(old.message.parts, new.message.parts, strict=True):
+            assert part == now or (is_picture(part) and isinstance(now, Text) and f"#{old.seq}" in now.text)
+
+
+def images(entries: tuple[Entry, ...]) -> list[object]:
+    return [part for entry in entries for part in entry.message.parts if is_picture(part)]
+
+
+# What a line says ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "named"),
+    [
+        ("read", {"offset": 3, "path": "src/app.py"}, "read src/app.py: 484 tokens, 40 lines left out"),
+        ("grep", {"path": "src", "pattern": "def main"}, "grep def main: "),
+        ("shell", {"command": "make\n  test"}, "shell make test: "),
+        ("mcp__git__log", {"limit": 3, "branch": "main"}, "mcp__git__log main: "),
+        ("list", {}, "list: "),
+        ("shell", {"command": "x" * 900}, f"shell {'x' * 100}...: "),
+    ],
+)
+def test_a_line_names_the_call_what_it_held_and_where_to_read_it(name: str, arguments: JsonObject, named: str) -> None:
+    log = Log()
+    seq = log.call(name, arguments)
+    log.end()
+    (rewrite,) = plan(log.entries)
+    assert line(rewrite).startswith(f"{MASKED} {named}")
+    assert line(rewrite).endswith(f"; `recall` reads entry #{seq} in full")
+    assert "\n" not in line(rewrite)
+
+
+# Which go, and in which order ----------------------------------------------------------------------------------------
+
+
+def test_results_that_the_model_has_not_answered_stay_until_it_has() -> None:
+    log = Log()
+    first, second = log.call("read", {"path": "a.py"}), log.call("read", {"path": "b.py"})
+    assert seqs(plan(log.entries, turn_from=1)) == [first]
+    log.end()
+    assert seqs(plan(log.entries, turn_from=1)) == [first, second]
+
+
+def first_to_go(log: Log) -> int:
+    """Seq of the one result that is masked where one is enough."""
+    log.end()
+    (seq,) = seqs(plan(log.entries, target=tokens(log.entries) - 1))
+    return seq
+
+
+@pytest.mark.parametrize(
+    "call", [("read", {"path": "a.py", "offset": 9}), ("shell", {"command": "make test"}), ("their_tool", {})]
+)
+def test_the_result_of_a_call_that_was_repeated_goes_before_what_is_older(call: tuple[str, JsonObject]) -> None:
+    log = Log()
+    log.call("read", {"path": "old.py"})
+    repeated = log.call(*call)
+    log.call(*call)
+    assert first_to_go(log) == repeated
+
+
+@pytest.mark.parametrize(
+    ("later", "is_error"),
+    [
+        (("read", {"path": "a.py", "offset": 9}), False),
+        (("read", {"path": "a.py"}), True),
+        (("list", {"path": "a.py"}), False),
+    ],
+)
+def test_other_arguments_another_tool_and_what_failed_are_no_repetition(
+    later: tuple[str, JsonObject], is_error: bool
+) -> None:
+    log = Log()
+    old = log.call("read", {"path": "old.py"})
+    log.call("read", {"path": "a.py"})
+    log.call(*later, is_error=is_error)
+    assert first_to_go(log) == old

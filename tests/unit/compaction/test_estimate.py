@@ -1,0 +1,122 @@
+"""Counting tokens that no provider has counted."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.compaction.estimate import (
+    MAX_CALIBRATION,
+    estimate_message,
+    estimate_messages,
+    request_bytes,
+    used_tokens,
+)
+from acp_agent.conversation.context import Context
+from acp_agent.conversation.events import LoggedEvent
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    Image,
+    Message,
+    Resource,
+    ResourceLink,
+    Stored,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+    UserMessage,
+)
+from support.logs import LogBuilder, legal_logs
+
+FULL: list[Message] = [
+    UserMessage("m", (Text("x" * 4_000),)),
+    UserMessage("m", (Resource("file:///a", text="x" * 4_000),)),
+    UserMessage("m", (Resource("file:///a", blob="x" * 4_000),)),
+    UserMessage("m", (ResourceLink("file:///" + "x" * 4_000, "a"),)),
+    UserMessage("m", (Image("eA==", "image/png"),)),
+    UserMessage("m", (Resource("file:///a.png", blob="x" * 400_000, mime_type="image/png"),)),
+    AssistantMessage("m", (Thinking("x" * 4_000),)),
+    AssistantMessage("m", (Thinking("", "anthropic", {"signature": "x" * 4_000}),)),
+    AssistantMessage("m", (ToolCall("c", "edit", {"edits": [{"new_text": "x" * 4_000}]}),)),
+    AssistantMessage("m", (ToolCall("c", "edit", invalid="x" * 4_000),)),
+    ToolResult("c", (Text("x" * 4_000),)),
+    ToolResult("c", (Image("eA==", "image/png"),)),
+]
+
+
+@pytest.mark.parametrize("message", FULL, ids=[f"{m.role} {type(m.parts[0]).__name__}" for m in FULL])
+def test_nothing_that_is_sent_escapes_the_estimate(message: Message) -> None:
+    assert 1_000 <= estimate_message(message) <= 2_000
+
+
+@given(st.text(), st.text())
+def test_more_text_is_never_fewer_tokens(text: str, more: str) -> None:
+    short = estimate_message(UserMessage("m", (Text(text),)))
+    assert short <= estimate_message(UserMessage("m", (Text(text + more),)))
+    assert short < estimate_messages([UserMessage("m", (Text(text),)), UserMessage("m", (Text(more),))])
+
+
+@given(legal_logs(), st.integers(0, 50))
+def test_the_providers_count_wins_and_what_came_since_is_added(log: tuple[LoggedEvent, ...], prefix: int) -> None:
+    context = Context.from_log(log)
+    used = used_tokens(context, prefix)
+    if context.baseline:
+        since = estimate_messages(entry.message for entry in context.entries if entry.seq > context.baseline_seq)
+        assert context.baseline + since <= used <= context.baseline + since * MAX_CALIBRATION + 1
+    elif context.entries:
+        assert used == prefix + estimate_messages(context.messages)
+    else:
+        assert used == 0
+
+
+@pytest.mark.parametrize(("counts", "factor"), [(2, 2), (0.2, 1), (50, MAX_CALIBRATION)])
+def test_what_came_since_the_providers_count_is_counted_as_the_provider_counts(counts: float, factor: float) -> None:
+    log = LogBuilder()
+    log.prompt("One?")
+    log.step("One.", usage=Usage(9_000, 0))  # most of it is not in the messages, and says nothing of them
+    log.end()
+    log.prompt("x" * 8_000)
+    assert used_tokens(log.context, 0) == 9_000 + 2_004
+    second = 9_000 + int(2_009 * counts)
+    log.step("Two.", usage=Usage(second, 0))
+    log.end()
+    log.prompt("x" * 40)
+    assert used_tokens(log.context, 0) == second + 14  # of a few words, more would change nothing
+    log.end()
+    log.prompt("x" * 400_000)
+    assert used_tokens(log.context, 0) == pytest.approx(second + 100_020 * factor, rel=0.01)
+    log.end()
+    # Counts from before a compaction say nothing any more.
+    log.swap()
+    log.prompt("x" * 4_000)
+    assert used_tokens(log.context, 0) == 100 + 1_004
+    log.step("Three.", usage=Usage(1_200, 0))
+    log.end()
+    log.prompt("x" * 4_000)
+    assert used_tokens(log.context, 0) == 1_200 + 1_004
+
+
+def test_what_a_refusal_has_shown_of_the_count_holds_until_the_providers_own_counts_show_it() -> None:
+    log = LogBuilder()
+    log.prompt("x" * 8_000)
+    assert used_tokens(log.context, 96, 1.5) == (96 + 2_004) * 1.5
+    log.step("One.", usage=Usage(2_000, 0))
+    log.end()
+    log.prompt("x" * 8_000)
+    assert used_tokens(log.context, 96, 1.5) == 2_000 + 2_004 * 1.5
+    log.step("Two.", usage=Usage(2_000 + 2 * 2_009, 0))
+    log.end()
+    log.prompt("x" * 8_000)
+    assert used_tokens(log.context, 96, 1.5) == pytest.approx(6_018 + 2_004 * 2, abs=2)
+
+
+def test_a_stored_file_takes_the_bytes_that_are_sent_of_it() -> None:
+    def file(kind: str | None, *, text: bool = False) -> Message:
+        return UserMessage("m", (Resource("file:///a", blob=Stored("a" * 64, 30_000_000, text), mime_type=kind),))
+
+    binary, text, sound, picture = file("application/zip"), file(None, text=True), file("audio/wav"), file("image/png")
+    assert [request_bytes([each]) for each in (binary, text, sound)] == [0, 30_000_000, 40_000_000]
+    assert request_bytes([picture]) < 10_000_000  # it is scaled before it is sent

@@ -1,0 +1,149 @@
+"""Where a history may be cut: one law for each invariant, on what three providers would receive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+
+from acp_agent.compaction.cuts import (
+    legal_cuts,
+    thinking_stays_with_its_call,
+    unanswered_from,
+)
+from acp_agent.conversation.context import Entry
+from acp_agent.conversation.messages import AssistantMessage, Text, Thinking, ToolCall, ToolResult, UserMessage
+from support.histories import (
+    SHORT,
+    History,
+    anthropic,
+    begins_with_result,
+    behind_summary,
+    chat,
+    faults,
+    histories,
+    responses,
+    thinking_of_calls,
+)
+
+SIGNED = Thinking("Hm.", "anthropic", {"type": "thinking", "signature": "s"})
+
+
+def entries_of(*messages: UserMessage | AssistantMessage | ToolResult) -> tuple[Entry, ...]:
+    return tuple(Entry(number, message) for number, message in enumerate(messages, 1))
+
+
+def user(text: str = "Fix it.") -> UserMessage:
+    return UserMessage("u", (Text(text),))
+
+
+def answer(*parts: Text | Thinking | ToolCall) -> AssistantMessage:
+    return AssistantMessage("a", parts)
+
+
+def result(call_id: str) -> ToolResult:
+    return ToolResult(call_id, (Text("done"),))
+
+
+# One law for each ----------------------------------------------------------------------------------------------------
+
+
+def legal(history: History) -> list[int]:
+    return legal_cuts(history.entries, history.turn_from)
+
+
+@given(histories(texts=SHORT))
+def test_no_result_is_left_without_its_call_and_no_call_leaves_before_its_result(history: History) -> None:
+    results = {entry.message.call_id for entry in history.entries if isinstance(entry.message, ToolResult)}
+    for index in legal(history):
+        kept = faults(behind_summary(history.messages[index:]))
+        assert not [fault for fault in kept if "has no call" in fault]
+        left = {call.id for entry in history.entries[:index] for call in calls_of(entry)}
+        assert left <= results
+
+
+@given(histories(texts=SHORT))
+def test_no_batch_of_calls_is_split_on_either_side_of_the_cut(history: History) -> None:
+    before = faults(behind_summary(history.messages))
+    for index in legal(history):
+        assert faults(behind_summary(history.messages[index:])) <= before
+        # What is summarised in pieces is sent as well.
+        assert not faults((*history.messages[:index], user("Summarise.")))
+
+
+@given(histories(texts=SHORT))
+def test_no_call_loses_the_thinking_that_led_to_it(history: History) -> None:
+    whole = thinking_of_calls(behind_summary(history.messages))
+    for index in legal(history):
+        kept = thinking_of_calls(behind_summary(history.messages[index:]))
+        assert kept == {call: thought for call, thought in whole.items() if call in kept}
+
+
+@given(histories(texts=SHORT, strays=True))
+def test_the_first_message_behind_the_summary_is_never_a_result(history: History) -> None:
+    for index in legal(history):
+        assert not begins_with_result(history.messages[index:])
+
+
+@given(histories(texts=SHORT))
+def test_what_the_model_has_not_answered_reaches_every_provider_as_it_was(history: History) -> None:
+    open_steps = unanswered(history)
+    for index in legal(history):
+        kept = history.messages[index:]
+        assert ends_with(kept, open_steps)
+        if open_steps and not isinstance(open_steps[0], UserMessage):
+            # Neighbours are one message on two of the wires: what follows the first is the same in any case.
+            for wire in (anthropic, chat):
+                assert ends_with(wire(behind_summary(kept)), wire(behind_summary(open_steps))[2:])
+            assert ends_with(responses(behind_summary(kept)), responses(open_steps))
+
+
+def ends_with(whole: Sequence[object], end: Sequence[object]) -> bool:
+    return whole[len(whole) - len(end) :] == end
+
+
+def unanswered(history: History) -> tuple[UserMessage | AssistantMessage | ToolResult, ...]:
+    """From the newest answer of the running turn on; all of the turn where it has none."""
+    if history.turn_from is None:
+        return ()
+    turn = [entry.message for entry in history.entries if not entry.summary and entry.seq >= history.turn_from]
+    answers = [index for index, message in enumerate(turn) if isinstance(message, AssistantMessage)]
+    return tuple(turn[answers[-1] if answers else 0 :])
+
+
+def calls_of(entry: Entry) -> tuple[ToolCall, ...]:
+    return entry.message.tool_calls if isinstance(entry.message, AssistantMessage) else ()
+
+
+# None forbids more than it has to ------------------------------------------------------------------------------------
+
+
+# What each of them is about ------------------------------------------------------------------------------------------
+
+
+def test_thinking_of_a_paused_answer_stays_with_the_call_of_its_continuation() -> None:
+    rule = thinking_stays_with_its_call
+    paused = entries_of(user(), answer(SIGNED, Text("I look.")), answer(Text("On.")), answer(ToolCall("1", "read")))
+    assert [rule(paused, index) for index in range(5)] == [True, True, False, False, True]
+    unsigned = entries_of(user(), answer(Thinking("Hm."), Text("I look.")), answer(ToolCall("1", "read")))
+    assert rule(unsigned, 2)
+    # Another step's thinking is another message for every provider.
+    steps = entries_of(user(), answer(SIGNED, ToolCall("1", "read")), result("1"), answer(ToolCall("2", "read")))
+    assert rule(steps, 3)
+
+
+@pytest.mark.parametrize(
+    ("messages", "first"),
+    [
+        ((user(), answer(Text("So.")), user("Now this.")), 2),
+        ((user(), answer(Text("So.")), user("Now this."), answer(ToolCall("1", "read")), result("1")), 3),
+        ((user(), answer(Text("So.")), user("Now this."), answer(Text("It is")), user("Go on.")), 3),
+    ],
+)
+def test_a_running_turn_may_be_cut_up_to_its_newest_answer(
+    messages: tuple[UserMessage | AssistantMessage | ToolResult, ...], first: int
+) -> None:
+    entries = entries_of(*messages)
+    assert unanswered_from(entries, 3) == first
+    assert max(legal_cuts(entries, 3)) <= first

@@ -1,0 +1,180 @@
+"""A provider that has no room: it refuses a request, or cuts an answer off. The turn goes on, once, or says why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from acp_agent.session.turn.answer import GO_ON
+from support.client import AgentError
+from support.compactions import shown_compactions
+from support.dialogues import check_legal, pieces, texts
+from support.editors import ZED_BETA
+from support.memory import stage
+from support.replies import Reply, ToolCall, Usage
+from support.stage import Stage
+
+WINDOW = 40_000
+USABLE = 30_000
+TAKES = 9_000
+"""Tokens that the provider takes of a sudden."""
+LONG = "The cart adds prices. " * 900
+"""About 5,000 tokens."""
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+Script = Callable[[Mapping[str, Any]], Reply]
+
+
+def at(tmp_path: Path, *replies: Reply, script: Script | None = None, window: int = WINDOW) -> Any:
+    """A session with a window of a known size, in which nothing is prepared."""
+    return stage(
+        tmp_path,
+        *replies,
+        script=script,
+        editor=ZED_BETA,
+        config={"compaction": {"prepare": False}},
+        env={"ACP_AGENT_CONTEXT_WINDOW": str(window)},
+        dialect="anthropic",
+    )
+
+
+async def talk(it: Stage, turns: int) -> None:
+    """Turns before the one that is looked at."""
+    for turn in range(1, turns + 1):
+        assert await it.prompt(f"Question {turn}?") == {"stopReason": "end_turn"}
+    assert shown_compactions(it.agent) == []
+
+
+def images(body: Mapping[str, Any]) -> int:
+    """How many images a request holds."""
+    return sum(block["type"] == "image" for message in body["messages"] for block in message["content"])
+
+
+def pictures(count: int, text: str) -> list[dict[str, Any]]:
+    """A prompt with images."""
+    image = {"type": "image", "data": PIXEL, "mimeType": "image/png"}
+    return [*([image] * count), {"type": "text", "text": text}]
+
+
+async def test_a_request_that_is_refused_after_the_results_of_tools_is_made_short_and_sent_again(
+    tmp_path: Path,
+) -> None:
+    def answer(body: Mapping[str, Any]) -> Reply:
+        if texts(body)[-1] == "Read both." and not any(piece.role == "result" for piece in pieces(body)):
+            it.server.max_prompt_tokens = TAKES
+            return Reply("Both.", tool_calls=[ToolCall("read", {"path": name}) for name in ("a.txt", "b.txt")])
+        return Reply("Read." if texts(body, "result") else LONG)
+
+    async with at(tmp_path, script=answer) as it:
+        (it.folder / "a.txt").write_text("one\n")
+        (it.folder / "b.txt").write_text("two\n")
+        await talk(it, 2)
+        asked = len(it.server.calls)
+        assert await it.prompt("Read both.") == {"stopReason": "end_turn"}
+        _, refused, again = [call.body for call in it.server.calls[asked:]]
+        assert texts(refused, "result") == texts(again, "result")
+        assert len(texts(again, "result")) == 2
+        assert texts(again)[-1] == "Read both."
+        assert "Question 1?" in texts(again)[0]
+        assert "Question 1?" not in texts(again)[1:]
+        assert "<recorded_excerpts>" in "".join(texts(again))
+        check_legal(again)
+        [compaction] = shown_compactions(it.agent)
+        assert compaction.statuses == ["in_progress", "completed"]
+        assert it.agent.text().endswith("Read.")
+
+
+@pytest.mark.parametrize(
+    ("stop", "used"),
+    [("model_context_window_exceeded", WINDOW), ("max_tokens", int(USABLE * 0.96))],
+    ids=["the window is full", "the limit of the answer, in a window that is nearly full"],
+)
+async def test_an_answer_that_is_cut_off_for_want_of_room_is_gone_on_with(tmp_path: Path, stop: str, used: int) -> None:
+    broken = ToolCall("shell", '{"command": "touch ran; rm -')
+
+    def answer(body: Mapping[str, Any]) -> Reply:
+        if texts(body)[-1] == "Tell me.":
+            return Reply("The first ha", tool_calls=[broken], stop=stop, usage=Usage(used - 100, 100))
+        return Reply("lf, and the second." if texts(body)[-1] == GO_ON else LONG)
+
+    async with at(tmp_path, script=answer) as it:
+        await talk(it, 2)
+        begun = len(it.agent.lines)
+        assert await it.prompt("Tell me.") == {"stopReason": "end_turn"}
+        assert it.agent.text(since=begun).replace("\n", "") == "The first half, and the second."
+        last = it.server.calls[-1].body
+        assert [piece.text for piece in pieces(last)[-3:]] == ["Tell me.", "The first ha", GO_ON]
+        assert "<recorded_excerpts>" in "".join(texts(last))
+        assert texts(last, "call") == []
+        check_legal(last)
+        [compaction] = shown_compactions(it.agent)
+        assert compaction.statuses == ["in_progress", "completed"]
+        # What the program asked of the model is no word of the user's, neither now nor when the session is loaded.
+        async with it.restarted() as later:
+            await later.agent.load(it.session, it.folder)
+            assert later.agent.text().replace("\n", "").endswith("The first half, and the second.")
+            shown = [line for agent in (it.agent, later.agent) for line in agent.lines if line.update_kind]
+            assert shown
+            assert not any(GO_ON[:60] in str(line.message) for line in shown)
+
+
+async def test_a_second_refusal_in_a_turn_is_a_clear_error_and_the_session_lives_on(tmp_path: Path) -> None:
+    refuses = True
+
+    def answer(body: Mapping[str, Any]) -> Reply:
+        if texts(body)[-1] == "Tell me." and refuses:
+            error = {"type": "invalid_request_error", "message": "prompt is too long: 50000 tokens > 40000 maximum"}
+            return Reply(http_status=400, body={"type": "error", "error": error})
+        return Reply(LONG)
+
+    async with at(tmp_path, script=answer) as it:
+        await talk(it, 2)
+        asked = len(it.server.calls)
+        with pytest.raises(AgentError, match="made short in this turn already"):
+            await it.prompt("Tell me.")
+        bodies = [call.body for call in it.server.calls[asked:]]
+        assert [texts(body)[-1] == "Tell me." for body in bodies] == [True, True]
+        [compaction] = shown_compactions(it.agent)
+        assert compaction.statuses == ["in_progress", "completed"]
+        refuses = False
+        assert await it.prompt("Tell me, please.") == {"stopReason": "end_turn"}
+        check_legal(it.server.calls[-1].body)
+
+
+async def test_images_that_a_provider_refuses_give_way_to_a_line_each(tmp_path: Path) -> None:
+    def answer(body: Mapping[str, Any]) -> Reply:
+        if images(body) > 20:
+            error = {"type": "invalid_request_error", "message": "too many images and documents: 30 + 0 > 20"}
+            return Reply(http_status=400, body={"type": "error", "error": error})
+        return Reply("Seen.")
+
+    async with at(tmp_path, script=answer, window=200_000) as it:
+        assert await it.prompt(pictures(15, "Old ones.")) == {"stopReason": "end_turn"}
+        assert await it.prompt(pictures(10, "New ones.")) == {"stopReason": "end_turn"}
+        first, refused, again = [call.body for call in it.server.calls]
+        assert (images(first), images(refused), images(again)) == (15, 25, 12)
+        assert sum("image left out" in text for text in texts(again)) == 13
+        assert texts(again)[-11:-1] == ["[image]"] * 10
+        assert len(shown_compactions(it.agent)) == 1
+
+
+@pytest.mark.parametrize("limit", ["images", "bytes"])
+async def test_a_request_with_too_many_images_or_bytes_is_not_even_sent(tmp_path: Path, limit: str) -> None:
+    def answer(body: Mapping[str, Any]) -> Reply:
+        return Reply("Seen.", usage=Usage(3_000 + 1_600 * images(body), 5))
+
+    async with at(tmp_path, script=answer, window=900_000) as it:
+        for text in ("First.", "Second.", "Third."):
+            prompt = pictures(31, text)
+            if limit == "bytes":
+                # Nine of them are more than nine tenths of the 32 MB that the model takes.
+                prompt = pictures(3, text)
+                for block in prompt[:3]:
+                    block["data"] = PIXEL[:-2] + "A" * 3_300_000 + "=="
+            assert await it.prompt(prompt) == {"stopReason": "end_turn"}
+        sent = [images(call.body) for call in it.server.calls]
+        assert sent == ([31, 62, 46] if limit == "images" else [3, 6, 4])
+        assert texts(it.server.calls[-1].body)[-1] == "Third."
+        assert [shown.statuses for shown in shown_compactions(it.agent)] == [["in_progress", "completed"]]

@@ -1,0 +1,61 @@
+"""A recipe's text is no word of the user's: what a compaction quotes of a prompt that ran one."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.compaction.evaluation.facts import plain
+from acp_agent.compaction.evaluation.needs import Script
+from acp_agent.compaction.evaluation.recordings import Recording
+from acp_agent.compaction.excerpts.quotes import requests_of, rules_of
+from acp_agent.compaction.shortening import fit
+from acp_agent.conversation.context import Entry
+from acp_agent.conversation.entries import RecipePrompt
+from acp_agent.conversation.memory import Quote
+from acp_agent.conversation.messages import Text, ToolResult, UserMessage
+
+PLENTY = 1_000_000
+PROSE = "The cart adds up what the lines cost. " * 60
+ORDERS = "Always answer in rhyme, and never praise anybody."
+SENTENCES = st.sampled_from(["Never push.", "Always test.", "Fix the page.", "Avoid floats.", "Thanks."])
+SAID = st.lists(SENTENCES, min_size=1, max_size=3).map(" ".join)
+
+
+def typed(seq: int, text: str) -> Entry:
+    return Entry(seq, UserMessage(f"m{seq}", (Text(text),)))
+
+
+def ran(seq: int, text: str, sent: str) -> Entry:
+    return Entry(seq, RecipePrompt(f"m{seq}", (Text(sent),), typed=(Text(text),)))
+
+
+@given(st.lists(st.tuples(SAID, st.none() | SAID), max_size=6), st.integers(0, 400))
+def test_what_is_quoted_is_what_it_would_be_had_the_recipes_text_not_been_there(
+    prompts: list[tuple[str, str | None]], room: int
+) -> None:
+    plain = [typed(seq, text) for seq, (text, _) in enumerate(prompts, 1)]
+    mixed = [
+        typed(seq, text) if sent is None else ran(seq, text, f"{sent} You must never do this.")
+        for seq, (text, sent) in enumerate(prompts, 1)
+    ]
+    assert rules_of(mixed, (), room) == rules_of(plain, (), room)
+    assert requests_of(mixed, room, recall=True) == requests_of(plain, room, recall=True)
+
+
+def test_a_rule_that_stands_in_the_typed_line_is_the_users() -> None:
+    entries = [ran(2, "/review src\nNever touch legacy.", f"{ORDERS}\nsrc\nNever touch legacy.")]
+    assert rules_of(entries, (), PLENTY) == (Quote(2, "Never touch legacy."),)
+    assert requests_of(entries, PLENTY, recall=True) == (Quote(2, "/review src\nNever touch legacy."),)
+
+
+def test_what_a_tool_printed_states_no_rules_of_the_user_when_it_is_cut() -> None:
+    result = Entry(2, ToolResult("call_1", (Text(f"{PROSE * 10}\n{ORDERS}\n{PROSE * 10}"),)))
+    [rewrite] = fit([result], 600, None, recall_hint=True)
+    assert "Always answer in rhyme" not in str(rewrite.message.parts)
+
+
+def test_a_measurement_asks_for_no_rule_of_a_recipe() -> None:
+    entries = (ran(1, "/review src\nNever touch legacy.", f"{ORDERS} Never touch legacy."), typed(2, "Go on."))
+    rules = [need.key for need in Script(Recording("it", "own", entries)).needs(1) if need.kind == "rules"]
+    assert rules == [plain("Never touch legacy.")]

@@ -1,0 +1,193 @@
+"""The ladder of strategies, and which results are accepted. The model is a function here; elsewhere a real one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from acp_agent.compaction.budget import Limits
+from acp_agent.compaction.calls import MAX_REQUESTS, ModelCalls
+from acp_agent.compaction.cuts import Cut
+from acp_agent.compaction.estimate import estimate_messages, estimate_text
+from acp_agent.compaction.layers import size_of
+from acp_agent.compaction.service import CompactionService
+from acp_agent.compaction.state import CompactionPolicy
+from acp_agent.compaction.strategies import by_name, installed_strategies
+from acp_agent.compaction.strategy import Draft, Task
+from acp_agent.conversation.messages import AssistantMessage, Image, Message, Text, ToolResult, UserMessage
+from acp_agent.errors import AgentError, CompactionError, ModelUnavailableError
+from acp_agent.llm.provider import Compacted, ModelRequest
+from support.ladder import AT_THRESHOLD, BY_HAND, MOVES, MUST_FIT, WINDOW, Model, answered, history, run, state_of
+
+
+class DownToo:
+    """A provider's own compaction that cannot be asked."""
+
+    keeps_user_messages = False
+
+    async def compact(
+        self, request: ModelRequest, instructions: str, again: Callable[[], None] = lambda: None
+    ) -> Compacted:
+        raise ModelUnavailableError("down")
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.sampled_from(list(MOVES)), min_size=1, max_size=8),
+    st.sampled_from([BY_HAND, AT_THRESHOLD, MUST_FIT]),
+    st.sampled_from([(12, 4_000, 0), (6, 2_000, 6_000), (3, 20_000, 30_000), (60, 400, 800)]),
+    st.sampled_from([None, 17_000, WINDOW, 35_000]),
+)
+def test_every_path_ends_soon_in_a_smaller_context_or_a_clear_error(
+    moves: list[str], policy: CompactionPolicy, shape: tuple[int, int, int], used: int | None
+) -> None:
+    state = state_of(history(*shape), used)
+    model = Model(list(moves))
+    result = None
+    error = ""
+    try:
+        result = run(state, policy, model)
+    except AgentError as failure:
+        error = str(failure)
+    assert model.wire <= MAX_REQUESTS
+    assert not (error and policy.must_fit), "the last step asks nobody"
+    assert not error or "unchanged" in error or "Nothing was changed" in error
+    if result is not None:
+        assert result.summary.strip()
+        assert result.tokens_after < result.tokens_before
+        if policy.must_fit:
+            assert result.tokens_after <= state.budget.limit
+        elif result.strategy != "mask":
+            long = estimate_text(result.summary) * max(1, state.calibration) if "word" in result.summary else 0
+            assert result.tokens_after <= policy.size_tokens(state) + long
+        assert "# Go" not in result.summary or "# Goal" in result.summary
+
+
+class OwnCut:
+    """Takes away what it likes, and not what the service would."""
+
+    name = "summary"
+
+    def __init__(self, tail: int | None) -> None:
+        self._tail = tail
+
+    async def draft(self, task: Task) -> Draft | None:
+        return Draft(task.cut(self._tail), "# Goal\nA cart.")
+
+
+@pytest.mark.parametrize("tail", [None, 0, 1_500, 9_000])
+def test_a_strategy_may_cut_where_it_likes_and_the_size_holds_all_the_same(tail: int | None) -> None:
+    state, policy = state_of(history(16, 4_000)), replace(AT_THRESHOLD, steps=("summary",))
+    result = run(state, policy, Model(["summary"]), CompactionService({"summary": OwnCut(tail)}))
+    assert result is not None
+    cut = Task(state, policy, size_of(state, policy), ModelCalls(Model(["summary"]))).cut(tail)
+    assert cut is not None
+    assert result.boundary == cut.summarised[-1].seq
+    assert result.messages[1:] == tuple(entry.message for entry in cut.kept)
+    assert estimate_messages(result.messages) <= policy.size_tokens(state)
+
+
+@given(st.integers(1, 6), st.integers(0, 2_000), st.integers(1, 12_000))
+def test_a_summary_is_used_only_if_the_conversation_is_shorter_with_it(
+    turns: int, characters: int, length: int
+) -> None:
+    messages = history(turns, characters)
+    before = estimate_messages(messages)
+    MOVES["so long"] = lambda _: answered(Text("s" * length))
+    try:
+        result = run(state_of(messages), BY_HAND, Model(["so long"]))
+    except CompactionError:
+        # The layers around a summary take a few hundred tokens.
+        assert before < estimate_text("s" * length) + 500
+        return
+    assert result is not None
+    assert estimate_messages(result.messages) < before
+
+
+def test_a_provider_that_is_down_is_not_asked_once_more() -> None:
+    model = Model(["down"])
+    result = run(state_of(history(12, 4_000)), MUST_FIT, model)
+    assert result is not None
+    assert (result.strategy, model.wire) == ("excerpts", 1)
+    assert any("down" in note for note in result.receipt.notes)
+    result = run(state_of(history(12, 4_000)), replace(MUST_FIT, strategy="native"), model, native=DownToo())
+    assert result is not None
+    assert (result.strategy, model.wire) == ("excerpts", 1)
+
+
+def test_a_strategy_of_a_package_that_breaks_does_not_break_the_ladder() -> None:
+    class Broken:
+        name = "broken"
+
+        async def draft(self, task: Task) -> Draft | None:
+            raise KeyError(task.window)
+
+    service = CompactionService({**installed_strategies(), **by_name([Broken()])})
+    policy = replace(MUST_FIT, strategy="broken")
+    result = run(state_of(history(12, 4_000)), policy, Model(["summary"]), service)
+    assert result is not None
+    assert result.strategy == "excerpts"
+    with pytest.raises(CompactionError, match=r"'broken' failed inside \(KeyError"):
+        run(state_of(history(12, 4_000)), replace(policy, by_hand=True, must_fit=False), Model(["summary"]), service)
+
+
+@pytest.mark.parametrize("policy", [BY_HAND, AT_THRESHOLD, MUST_FIT], ids=["by hand", "threshold", "must fit"])
+def test_a_strategy_that_leaves_nothing_in_the_place_of_what_it_takes_away_is_refused(policy: CompactionPolicy) -> None:
+    class Eraser:
+        name = "eraser"
+
+        async def draft(self, task: Task) -> Draft | None:
+            entries = task.state.entries
+            return Draft(Cut(entries[:1], (), entries[1:]), "")
+
+    # No word of the user's leaves, and what stays has no room for excerpts beside it.
+    answer, prompt = AssistantMessage("a1", (Text("a" * 40_000),)), UserMessage("u1", (Text("u" * 30_000),))
+    state = state_of([answer, prompt, AssistantMessage("a2", (Text("Yes."),))], 18_000)
+    service = CompactionService({"eraser": Eraser()})
+    with pytest.raises(CompactionError, match=r"'eraser' leaves nothing in the place of.*The history is unchanged"):
+        run(state, replace(policy, steps=("eraser",)), Model(["summary"]), service)
+
+
+def test_one_giant_prompt_is_shortened_where_nothing_else_is_left() -> None:
+    giant: list[Message] = [UserMessage("u", (Text("The log says:\n" + "error\n" * 40_000 + "Why?"),))]
+    state = replace(state_of(giant), turn_from=1)
+    result = run(state, MUST_FIT, Model(["refused"]))
+    assert result is not None
+    [message] = result.messages
+    assert isinstance(message.parts[0], Text)
+    assert message.parts[0].text.startswith("The log says:")
+    assert message.parts[0].text.endswith("Why?")
+    assert result.tokens_after <= state.budget.limit
+
+
+@settings(deadline=None)
+@given(st.integers(1, 60), st.integers(1, 50))
+def test_no_result_holds_more_images_than_a_request_may(count: int, most: int) -> None:
+    messages = history(8, 4_000)
+    image = Image("iVBO", "image/png")
+    messages += [UserMessage("i", (*[image] * count, Text("See."))), AssistantMessage("j", (Text("Seen."),))]
+    policy = replace(AT_THRESHOLD, max_images=most, max_bytes=1_000_000)
+    assume(Limits(most, None).exceeded(messages))
+    for steps, moves in ((None, ["overflow"]), (("summary",), ["summary"])):
+        result = run(state_of(messages, window=500_000), replace(policy, steps=steps), Model(moves))
+        assert result is not None
+        assert not Limits(most, None).exceeded(result.messages)
+
+
+@pytest.mark.parametrize("policy", [AT_THRESHOLD, MUST_FIT])
+def test_the_oldest_gives_way_first_and_the_newest_stays(policy: CompactionPolicy) -> None:
+    state = state_of(history(20, 400, 2_400), 16_000)
+    result = run(state, replace(policy, steps=("mask",)), Model(["down"]))
+    assert result is not None
+    results = [message.text for message in result.messages if isinstance(message, ToolResult)]
+    masked = [text.startswith("[masked result]") for text in results]
+    assert masked == sorted(masked, reverse=True)
+    assert masked[0]
+    assert not masked[-1]
+    shorter = run(state, replace(MUST_FIT, steps=("excerpts",)), Model(["down"]))
+    assert shorter is not None
+    assert shorter.messages[-1] == state.entries[-1].message

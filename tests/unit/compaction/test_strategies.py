@@ -1,0 +1,133 @@
+"""How a conversation is made short: chosen by the configuration or a recipe, and added by installed packages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from acp_agent.compaction.strategies.excerpts import SUMMARY as EXCERPTS
+from support.client import AgentError, connected_agent
+from support.compactions import messages, said, shown_compactions
+from support.editors import ZED_BETA
+from support.layers import layers
+from support.memory import stage
+from support.models import MODELS, Reply, Usage
+from support.strategies import MODEL, RECIPE, WINDOW, compacted, config, in_the_file, in_the_model, install, put
+
+OTHER_WRITER = RECIPE.format("summary\n  model: mine/small")
+
+
+@pytest.mark.parametrize("place", [in_the_file, in_the_model])
+async def test_mask_leaves_old_results_out_and_every_word_that_was_said_in(
+    tmp_path: Path, place: Callable[[str], dict[str, Any]]
+) -> None:
+    async with compacted(tmp_path, place("mask"), Reply("Done.")) as it:
+        await it.prompt("Go on")
+    [compaction] = shown_compactions(it.agent)
+    assert compaction.statuses[-1] == "completed"
+    assert re.search(r" · (\d+\.\d|under 0\.1) s$", compaction.receipt.splitlines()[0])
+    last = it.server.calls[-1]
+    assert len(it.server.calls) == 5
+    assert not last.mentions("An old line")
+    assert last.mentions("A new line")
+    texts = [said(message) for message in messages(last.body)]
+    assert [text for text in texts if text] == [
+        *("Read the old file", "Read the old one.", "Read the new file", "Read the new one.", "Go on")
+    ]
+
+
+@pytest.mark.parametrize("place", [in_the_file, in_the_model])
+async def test_excerpts_ask_no_model_and_leave_lines_and_the_users_words(
+    tmp_path: Path, place: Callable[[str], dict[str, Any]]
+) -> None:
+    async with compacted(tmp_path, place("excerpts"), Reply("Done.")) as it:
+        await it.prompt("Go on")
+    last = it.server.calls[-1]
+    assert len(it.server.calls) == 5
+    [compaction] = shown_compactions(it.agent)
+    assert compaction.text == EXCERPTS
+    there = layers(last.body)
+    assert list(there) == ["carried_over", "recorded_excerpts"]
+    assert "Read the old file" in there["carried_over"]
+    assert "old.txt" in there["recorded_excerpts"]
+    assert 0 < str(last.body).count("An old line") < 200, "a quarter of the conversation at most"
+
+
+async def test_a_recipe_chooses_and_the_configuration_holds_over_it(tmp_path: Path) -> None:
+    recipe = RECIPE.format("excerpts")
+    async with compacted(tmp_path / "1", config(), recipe=recipe) as it:
+        assert len(it.server.calls) == 4
+        assert shown_compactions(it.agent)[0].text == EXCERPTS
+    async with compacted(tmp_path / "2", config(strategy="summary"), Reply("# Goal\nA shop."), recipe=recipe) as it:
+        assert it.server.calls[4].mentions("said the user's own recipe")
+        assert shown_compactions(it.agent)[0].text == "# Goal\nA shop."
+
+
+@pytest.mark.parametrize("name", ["headline"])
+async def test_an_unknown_name_in_the_configuration_is_an_error_with_file_and_line(tmp_path: Path, name: str) -> None:
+    async with stage(tmp_path, env=install(tmp_path / "packages"), connect=connected_agent) as it:
+        file = it.folder / ".acp-agent" / "config.yaml"
+        file.parent.mkdir()
+        file.write_text(f"compaction:\n  auto: true\n  strategy: {name}\n")
+        with pytest.raises(AgentError) as caught:
+            await it.agent.new_session(it.folder)
+    said = f"{caught.value} {caught.value.data}"
+    assert f"{file}" in said
+    assert "line 3" in said or f"{file}:3" in said
+    assert f"there is no strategy '{name}'" in said
+    assert "headlines" in said
+
+
+@pytest.mark.parametrize("place", ["config", "model", "recipe"])
+async def test_a_model_that_cannot_be_used_is_told_by_hand_and_replaced_otherwise(tmp_path: Path, place: str) -> None:
+    unusable = {"model": "mine/small"}
+    settings: dict[str, Any] = config(wait=True, **(unusable if place == "config" else {}))
+    settings["providers"] = {"mine": {"kind": "openai-chat"}}  # which nobody said where to find
+    key, where = "compaction.model", "in config.yaml"
+    if place == "model":
+        settings["models"] = {MODEL: {"compaction": unusable}}
+    if place == "recipe":
+        where = f"of the recipe {put(tmp_path, OTHER_WRITER)}"
+    long = Reply("The cart adds prices. " * 900, usage=Usage(13_000, 5))
+    replies = [long, Reply("# Goal\nA shop."), long, Reply("# Goal\nA cart."), Reply("Done.")]
+    env = {"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW)}
+    async with stage(tmp_path, *replies, editor=ZED_BETA, config=settings, env=env, dialect="anthropic") as it:
+        await it.prompt("What is in the cart?")
+        told = f"mine/small, which `{key}` {where} names for summaries, cannot be used: providers.mine: needs"
+        for words in ("/compact", "/compact preview"):
+            begun = len(it.agent.lines)
+            assert await it.prompt(words) == {"stopReason": "end_turn"}
+            assert told in it.agent.text(since=begun)
+            assert "Nothing was changed" in it.agent.text(since=begun)
+        assert (len(it.server.calls), it.agent.updates(kind="notice")) == (1, [])
+        await it.prompt("And now?")
+        await it.prompt("And then?")
+        texts = [compaction.text for compaction in shown_compactions(it.agent)]
+        assert texts == ["# Goal\nA shop.", "# Goal\nA cart."]
+        [notice] = it.agent.updates(kind="notice")  # not with each compaction
+        assert told in str(notice)
+        assert "The session's own model writes them." in str(notice)
+
+
+@pytest.mark.parametrize("place", ["config", "recipe"])
+async def test_another_model_writes_the_summary_and_the_receipt_says_so(tmp_path: Path, place: str) -> None:
+    cheap = f"local/{MODELS['chat']}"
+    settings, recipe = config(model=cheap), ""
+    if place == "recipe":
+        settings, recipe = config(), RECIPE.format(f"summary\n  model: {cheap}")
+    written = Reply("# Goal\nA shop.", usage=Usage(9_000, 50))
+    env = {"LOCAL_API_KEY": "test-key"}
+    async with compacted(tmp_path, settings, written, Reply("Done."), recipe=recipe, env=env) as it:
+        await it.prompt("Go on")
+    [compaction] = shown_compactions(it.agent)
+    asked, after = it.server.calls[4:]
+    assert (asked.path, asked.body["model"]) == ("/v1/chat/completions", MODELS["chat"])
+    assert asked.mentions("An old line")
+    assert (after.path, after.body["model"]) == ("/v1/messages", MODELS["anthropic"])
+    assert after.mentions("# Goal\nA shop.")
+    assert "0% of the prompt cached" in compaction.receipt
+    assert f"written by {MODELS['chat']}" in compaction.receipt

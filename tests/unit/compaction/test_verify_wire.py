@@ -1,0 +1,134 @@
+"""What becomes of a summary that says what nobody said: the recipe's `verify`, in requests and in the editor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from support.compactions import RECIPE_FILE, asked_last, bare, both_editors, shown_compactions
+from support.editors import ZED_BETA, Editor
+from support.layers import layers
+from support.memory import stage
+from support.models import Reply, ToolCall
+from support.stage import Stage
+
+SECTIONS = (
+    "Goal and requirements",
+    "Decisions",
+    "Files",
+    "Commands and tests",
+    "Errors and fixes",
+    "Current state",
+    "Open work",
+)
+PROSE = "The cart adds up what the lines cost. " * 60
+HONEST = "The user asked for the bug in `a.txt`. It has three lines [#3]."
+FABRICATED = (
+    'It is in `src/ghost.py`, at 4711 lines, see https://ghost.example/plan. It says "drop the whole database".'
+)
+MARKED = (
+    "It is in `src/ghost.py` [unverified], at 4711 [unverified] lines, see https://ghost.example/plan [unverified]. "
+    'It says "drop the whole database" [unverified].'
+)
+INVENTED = (
+    "src/ghost.py",
+    "4711",
+    "https://ghost.example/plan",
+    "drop the whole database",
+)
+
+
+def summary(said: str, without: Sequence[str] = ()) -> str:
+    """A whole summary that says this under its first heading."""
+    first, *others = (title for title in SECTIONS if title not in without)
+    return "\n\n".join([f"## {first}\n{said}", *(f"## {title}\nNone." for title in others)])
+
+
+def recipe(home: Path, verify: str) -> None:
+    """The built-in recipe, with another `verify`."""
+    folder = home / "state" / "recipes"
+    folder.mkdir(parents=True, mode=0o700)
+    (home / "state").chmod(0o700)
+    (folder / "compact.md").write_text(RECIPE_FILE.read_text().replace("verify: mark", f"verify: {verify}"))
+
+
+@asynccontextmanager
+async def compacting(tmp_path: Path, verify: str, *written: str | Reply, editor: Editor = ZED_BETA):
+    """A session with something to summarise, for which the model writes this."""
+    recipe(tmp_path / "home", verify)
+    read = ToolCall("read", {"path": "a.txt"})
+    talk = (Reply("I look.", tool_calls=[read]), Reply(f"Three lines. {PROSE}"))
+    replies = (*talk, *(Reply(one) if isinstance(one, str) else one for one in written))
+    async with stage(tmp_path, *replies, editor=editor) as it:
+        await it.prompt("Find the bug in a.txt.")
+        yield it
+
+
+async def read_after(it: Stage) -> str:
+    """The summary as the next request holds it, without its frame."""
+    it.server.add(Reply("Going on."))
+    await it.prompt("Go on.")
+    return layers(it.server.calls[-1].body)["conversation_summary"].partition("\n\n")[2]
+
+
+@both_editors
+async def test_what_is_invented_is_marked_in_the_context_and_named_in_the_receipt(
+    tmp_path: Path, editor: Editor
+) -> None:
+    async with compacting(tmp_path, "mark", summary(f"{HONEST} {FABRICATED}"), editor=editor) as it:
+        await it.prompt("/compact")
+        [compaction] = shown_compactions(it.agent)
+        assert compaction.statuses[-1] == "completed"
+        # The last word carries the whole text, since what streamed had no marks.
+        assert compaction.text == await read_after(it) == summary(f"{HONEST} {MARKED}")
+        told = compaction.receipt.splitlines()[1]
+        assert told == f"Not found in the conversation: {', '.join(f'`{piece}`' for piece in INVENTED)}"
+        assert len(it.server.calls) == 4
+
+
+@both_editors
+async def test_the_model_is_asked_once_to_mend_and_its_second_text_is_used(tmp_path: Path, editor: Editor) -> None:
+    bad, good = summary(f"{HONEST} {FABRICATED}", without=["Decisions", "Files"]), summary(HONEST)
+    async with compacting(tmp_path, "mend", bad, good, editor=editor) as it:
+        await it.prompt("/compact")
+        asked, again = (bare(call.body) for call in it.server.calls[2:])
+        assert again["messages"][: len(asked["messages"])] == asked["messages"], "the same prefix, so it is cached"
+        request = asked_last(it.server.calls[3].body)
+        for piece in (*INVENTED, "- Decisions", "- Files"):
+            assert piece in request
+        assert "a.txt" not in request
+        [compaction] = shown_compactions(it.agent)
+        assert editor is not ZED_BETA or compaction.chunks == bad, "the second text is shown at the end alone"
+        assert compaction.text == await read_after(it) == good
+        assert "Not found" not in compaction.receipt
+        assert "lacks" not in compaction.receipt
+
+
+@both_editors
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        (summary(f"{HONEST} {FABRICATED}"), "it says what the conversation does not contain (`src/ghost.py`"),
+        (summary(HONEST, without=["Open work"]), "it lacks the sections Open work"),
+    ],
+    ids=["invented", "incomplete"],
+)
+async def test_a_rejected_summary_leaves_the_history_as_it_was(
+    tmp_path: Path, written: str, reason: str, editor: Editor
+) -> None:
+    async with compacting(tmp_path, "reject", written, editor=editor) as it:
+        begun = len(it.agent.lines)
+        assert await it.prompt("/compact") == {"stopReason": "end_turn"}
+        [compaction] = shown_compactions(it.agent)
+        assert compaction.statuses[-1] == "failed"
+        assert reason in compaction.text
+        assert reason in it.agent.text(since=begun)
+        assert "The history is unchanged" in compaction.text
+        it.server.add(Reply("Going on."))
+        await it.prompt("Go on.")
+        before, after = bare(it.server.calls[2].body), bare(it.server.calls[3].body)
+        go_on = {"role": "user", "content": [{"type": "text", "text": "Go on."}]}
+        assert after == {**before, "messages": [*before["messages"][:-1], go_on]}

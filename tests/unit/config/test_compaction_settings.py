@@ -1,0 +1,228 @@
+"""What can be said of compaction, in which layer, and for which model; and what earlier versions said of it."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from acp_agent.config import load_settings
+from acp_agent.config.settings import CompactionChoices, CompactionSettings, ModelSettings, Share, size_tokens
+from support.configuration import Machine
+
+SIZES = st.integers(1_000, 1_000_000) | st.floats(0.02, 0.9).map(Share)
+KEYS: dict[str, st.SearchStrategy[Any]] = {
+    "auto": st.booleans(),
+    "threshold": st.floats(0.1, 0.95),
+    "prepare": st.just(False) | st.floats(0.05, 0.95),
+    "wait": st.booleans(),
+    "size": SIZES,
+    "strategy": st.sampled_from(Machine.STRATEGIES),
+    "model": st.sampled_from(["a/b", "c/d"]),
+}
+CHOICES = st.builds(CompactionChoices, **{key: st.none() | value for key, value in KEYS.items()})
+
+
+def sections(keys: dict[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({}, optional={**keys, "size": st.integers(1_000, 1_000_000)})
+
+
+def written(user: dict[str, Any], project: dict[str, Any], own: dict[str, Any]) -> tuple[str, str]:
+    return (
+        yaml.safe_dump({"compaction": user, "models": {"a/b": {"compaction": own}}}),
+        yaml.safe_dump({"compaction": project}),
+    )
+
+
+@given(CHOICES, CHOICES, CHOICES)
+def test_every_key_comes_from_the_topmost_layer_that_says_it_however_layers_are_put_together(
+    top: CompactionChoices, middle: CompactionChoices, bottom: CompactionChoices
+) -> None:
+    merged, nothing = top.over(middle).over(bottom), CompactionChoices()
+    assert merged == top.over(middle.over(bottom))
+    assert top.over(nothing) == nothing.over(top) == top.over(top) == top
+    for field in fields(CompactionChoices):
+        said = [getattr(layer, field.name) for layer in (top, middle, bottom)]
+        assert getattr(merged, field.name) == next((value for value in said if value is not None), None)
+
+
+@given(CHOICES)
+def test_what_is_said_holds_and_defaults_fill_the_rest(said: CompactionChoices) -> None:
+    settled = said.settled()
+    assert settled.auto is (said.auto is not False)
+    assert settled.threshold == (0.80 if said.threshold is None else said.threshold)
+    assert settled.wait is (said.wait is True)
+    assert (settled.size, settled.strategy, settled.model) == (said.size, said.strategy, said.model)
+    if said.auto is False or said.prepare is False:
+        assert settled.prepare is None
+    elif said.prepare is not None and said.prepare < settled.threshold:
+        assert settled.prepare == said.prepare
+    else:
+        assert settled.prepare is not None
+        assert 0 < settled.prepare < settled.threshold
+        assert settled.prepare <= max(0.70, 0.875 * settled.threshold)
+
+
+@given(st.integers(1, 10_000_000), SIZES)
+def test_a_size_becomes_tokens_and_by_default_a_fifth_of_the_window_and_64_000_at_most(
+    window: int, size: int | Share
+) -> None:
+    assert size_tokens(size, window) == (int(size.of_window * window) if isinstance(size, Share) else size)
+    assert size_tokens(None, window) == min(int(window * 0.2), 64_000)
+
+
+GENERAL = "compaction: {threshold: 0.7, prepare: off, strategy: mask, model: a/small, size: 40%, wait: true}\n"
+OWN = "models: {a/b: {compaction: {threshold: 0.9, prepare: 0.85, strategy: summary, size: 3000, wait: false}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", CompactionSettings(True, 0.80, 0.70, False, None, None, None)),
+        ("compaction: {threshold: 0.5}\n", CompactionSettings(threshold=0.5, prepare=0.4375)),
+        ("compaction: {threshold: 0.95}\n", CompactionSettings(threshold=0.95, prepare=0.70)),
+        *((f"compaction: {{prepare: {off}}}\n", CompactionSettings(prepare=None)) for off in ("off", "false", "no")),
+        ("models: {a/b: {compaction: {auto: false}}}\n", CompactionSettings(auto=False, prepare=None)),
+        (GENERAL, CompactionSettings(True, 0.7, None, True, Share(0.4), "mask", "a/small")),
+        (GENERAL + OWN, CompactionSettings(True, 0.9, 0.85, False, 3_000, "summary", "a/small")),
+    ],
+)
+def test_a_models_own_section_is_laid_over_the_general_one_and_that_over_the_defaults(
+    machine: Machine, text: str, expected: CompactionSettings
+) -> None:
+    assert machine.load(text).compaction_for("a/b") == expected
+
+
+@pytest.mark.parametrize(
+    ("said", "size"),
+    [
+        ("20%", Share(0.2)),
+        ("12.5 %", Share(0.125)),
+        ("2%", Share(0.02)),
+        ("90%", Share(0.9)),
+        ("0.02", Share(0.02)),
+        ("1000", 1_000),
+        ("30_000", 30_000),
+        ("1000000", 1_000_000),
+        ("null", None),
+    ],
+)
+def test_a_size_is_a_share_of_the_window_or_tokens(machine: Machine, said: str, size: int | Share | None) -> None:
+    assert machine.load(f"compaction: {{size: {said}}}\n").compaction.size == size
+
+
+SIZE = "should be a share of the window from 2% to 90%, such as 20% or 0.2, or a number of tokens from 1,000"
+WRONG_SIZES = (
+    *("1.9%", "90.1%", "twenty%", "0.01", "0.91", ".nan"),
+    *("999", "1000001", "30k", "true", "[5]", "'30000'"),
+)
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "words"),
+    [
+        ("threshold: 0.05", "threshold", "should be greater than or equal to 0.1, not 0.05"),
+        ("auto: 1", "auto", "should be a valid boolean"),
+        ("prepare: 70", "prepare", "should be a share of the usable window from 0.05 to 0.95, or off, not 70"),
+        ("prepare: on", "prepare", "should be a share of the usable window"),
+        *((f"size: {size}", "size", SIZE) for size in WRONG_SIZES),
+        ("strategy: two words", "strategy", "should be the name of a strategy"),
+        ("strategy: sumary", "strategy", "there is no strategy 'sumary'; did you mean `summary`?"),
+        ("strategy: zebra", "strategy", "known are: excerpts, mask, summary"),
+        ("model: small", "model", "should be provider/model"),
+        ("model: antropic/small", "model", "did you mean `anthropic`?"),
+        ("verify: mark", "verify", "unknown key; known are: auto, model, prepare, size, strategy, threshold, wait"),
+    ],
+)
+def test_a_mistake_is_named_with_file_line_and_key_in_every_place(
+    machine: Machine, section: str, key: str, words: str
+) -> None:
+    general, own = f"compaction:\n  {section}\n", f"models:\n  a/b:\n    compaction:\n      {section}\n"
+    for user, project, file, line, place in (
+        (general, "", machine.user_file, 2, "compaction"),
+        (own, "", machine.user_file, 4, "models.a/b.compaction"),
+        ("", general, machine.project_file, 2, "compaction"),
+    ):
+        error = machine.error(user, project)
+        assert (error.source, error.line, error.key) == (str(file), line, f"{place}.{key}")
+        assert words in str(error)
+
+
+def test_the_users_own_providers_may_write_summaries_and_a_caller_who_knows_no_names_gets_any(
+    machine: Machine,
+) -> None:
+    section = "compaction: {model: mine/small}"
+    user = f"providers: {{mine: {{base_url: 'http://localhost:1/v1'}}}}\n{section}\nmodels: {{a/b: {{{section}}}}}\n"
+    found = machine.load(user, f"{section}\n")
+    assert found.compaction.model == found.compaction_for("a/b").model == "mine/small"
+    machine.user_file.write_text("compaction: {strategy: zebra, model: zzz/small}\n")
+    found = load_settings(machine.env).compaction
+    assert (found.strategy, found.model) == ("zebra", "zzz/small")
+
+
+@settings(deadline=None, max_examples=60)
+@given(sections(KEYS), sections(KEYS), sections(KEYS))
+def test_three_layers_in_files_are_the_same_three_layers_in_memory(
+    tmp_path_factory: pytest.TempPathFactory, user: dict[str, Any], project: dict[str, Any], own: dict[str, Any]
+) -> None:
+    loaded = Machine(tmp_path_factory.mktemp("machine")).load(*written(user, project, own))
+    general = CompactionChoices(**project).over(CompactionChoices(**user))
+    assert loaded.compaction == general
+    assert loaded.compaction_for("c/d") == general.settled()
+    assert loaded.compaction_for("a/b") == CompactionChoices(**own).over(general).settled()
+    assert loaded.models["a/b"] == ModelSettings(compaction=CompactionChoices(**own))
+
+
+NOW = "`compaction.size` says how much the new context may take."
+
+
+@pytest.mark.parametrize("key", ["tail", "ledger", "requests", "summary", "target"])
+@pytest.mark.parametrize("value", ["0.5", "null", "{a: 1}"])
+def test_a_removed_key_is_ignored_whatever_it_says_and_named_with_its_line(
+    machine: Machine, key: str, value: str
+) -> None:
+    found = machine.load(f"compaction:\n  threshold: 0.7\n  {key}: {value}\n")
+    assert found.compaction == CompactionChoices(threshold=0.7)
+    assert found.notices == (f"{machine.user_file}: `compaction.{key}` (line 3) is no longer used: {NOW}",)
+
+
+def test_all_old_keys_of_a_file_are_one_notice_and_a_file_without_has_none(machine: Machine) -> None:
+    text = """\
+compaction:
+  target: 0.5
+  strategy: ledger
+models:
+  a/b:
+    compaction: {tail: 10%, strategy: truncate, size: 30%}
+"""
+    found = machine.load(text, "compaction: {strategy: truncate}\n")
+    assert found.compaction.strategy == found.compaction_for("a/b").strategy == "excerpts"
+    user, project = found.notices
+    assert user == (
+        f"{machine.user_file}: `compaction.target` (line 2) and `models.a/b.compaction.tail` (line 6) are no longer "
+        f"used: {NOW} `compaction.strategy: ledger` (line 3) means `strategy: excerpts` now. "
+        "`models.a/b.compaction.strategy: truncate` (line 6) means `strategy: excerpts` now."
+    )
+    assert (
+        project == f"{machine.project_file}: `compaction.strategy: truncate` (line 1) means `strategy: excerpts` now."
+    )
+    assert machine.load("compaction: {size: 20%, strategy: mask}\n").notices == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "key", "words"),
+    [
+        ("compaction:\n  target: 0.5\n  targets: 0.5\n", 3, "compaction.targets", "unknown key"),
+        ("compaction:\n  target: 0.5\n  size: 5\n", 3, "compaction.size", "should be a share of the window"),
+        ("models:\n  - compaction: {target: 0.5}\n", 1, "models", "should be `key: value` lines"),
+        ("compaction:\n  strategy: chunked\n", 2, "compaction.strategy", "there is no strategy 'chunked'"),
+    ],
+)
+def test_old_keys_hide_no_mistake(machine: Machine, text: str, line: int, key: str, words: str) -> None:
+    error = machine.error(text)
+    assert (error.line, error.key) == (line, key)
+    assert words in str(error)

@@ -1,0 +1,137 @@
+"""Small YAML files: every mistake has its line, and a hostile file is only another mistake."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from acp_agent.config.document import MAX_FILE_BYTES, DocumentError, parse_mapping, read_text
+
+KEYS = st.text("abcxyz_", min_size=1, max_size=5)
+WORDS = st.text(st.characters(min_codepoint=32, max_codepoint=126) | st.sampled_from("\n\t€😀"), max_size=10)
+
+
+def trees(leaves: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    lists = st.recursive(
+        leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=8
+    )
+    return st.dictionaries(KEYS, lists, max_size=5)
+
+
+LEAVES = st.integers() | st.booleans() | st.none()
+TREES = trees(LEAVES | st.floats(allow_nan=False) | st.text(max_size=10))
+
+
+@settings(deadline=None)
+@given(TREES, st.integers(1, 50))
+def test_what_was_dumped_is_parsed_and_every_key_is_found_on_its_line(tree: dict[str, Any], first_line: int) -> None:
+    text = yaml.safe_dump(tree, default_flow_style=False, sort_keys=False)
+    document = parse_mapping(text, first_line)
+    assert document.data == tree
+    lines = text.split("\n")
+    for place, line in document.lines.items():
+        here = lines[line - first_line].strip()
+        assert isinstance(place[-1], int) or f"{place[-1]}" in here, (place, here)
+    assert {place for place in document.lines if len(place) == 1} == {(key,) for key in tree}
+
+
+@settings(deadline=None)
+@given(st.text(max_size=100) | st.text("ab01.: -[]{},\n\t&*!|>'\"#%@?~<=", max_size=60))
+def test_any_text_is_a_mapping_or_an_error_with_words(text: str) -> None:
+    try:
+        outcome = str(parse_mapping(text).data)
+    except DocumentError as error:
+        outcome = error.message
+    assert outcome
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("a: 1\nb: [1\nc: 2\n", 3, "not valid YAML"),
+        ("a: 1\nb:\t- x\n", 2, "not valid YAML"),
+        ("a: 1\n\nb: \x00\n", 3, "the character #x00 is not allowed"),
+        ("a: 1\nb: 2\na: 3\n", 3, "is set twice, first in line 1"),
+        ("a:\n  b: 1\n  b: 1\n", 3, "is set twice, first in line 2"),
+        ("a: 1\non: 2\n", 2, "put it in quotes: 'on'"),
+        ("a: 1\n[x]: 2\n", 2, "a key should be a word"),
+        ("a: &x 1\nb: *x\n", 1, "anchors (&name) and aliases (*name) are not understood"),
+        ("a: &x [*x]\n", 1, "anchors (&name) and aliases (*name) are not understood"),
+        ("- 1\n", 1, "should be `key: value` lines"),
+        ("just words\n", 1, "should be `key: value` lines"),
+        ("a: 1\n---\nb: 2\n", 2, "expected a single document"),
+        ("a: !!python/object:os.system x\n", 1, "could not determine a constructor"),
+        ("a: 2020-13-45\n", None, "month must be in"),
+        ("a: !!bool maybe\n", None, "not valid YAML"),
+        ("a: !!timestamp maybe\n", None, "not valid YAML"),
+        ("a: " + "9" * 5000 + "\n", None, "not valid YAML"),
+        ("a: " + "[" * 30 + "]" * 30, 1, "nested too deeply"),
+        ("a: " + "[" * 20_000, None, "nested too deeply"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(text: str, line: int | None, words: str) -> None:
+    with pytest.raises(DocumentError) as caught:
+        parse_mapping(text)
+    assert words in caught.value.message
+    assert caught.value.line == line
+
+
+@settings(deadline=None)
+@given(trees(LEAVES | WORDS), st.sampled_from(["\t", 4, None]))
+def test_json_is_understood_however_it_is_indented(tree: dict[str, Any], indent: str | int | None) -> None:
+    text = json.dumps(tree, indent=indent, ensure_ascii=False)
+    assert parse_mapping(text).data == tree
+    document = parse_mapping(f"mode: ask\nx: {text}\n")
+    assert document.data == {"mode": "ask", "x": tree}
+    lines = f"mode: ask\nx: {text}".split("\n")
+    assert all(place[-1] in lines[line - 1] for place, line in document.lines.items() if isinstance(place[-1], str))
+
+
+def test_nothing_but_comments_is_an_empty_mapping_and_a_missing_file_is_none(tmp_path: Path) -> None:
+    assert parse_mapping("# a: 1\n\n").data == {}
+    assert read_text(tmp_path / "none") is None
+    (tmp_path / "file").write_bytes(b"\xef\xbb\xbfa: 1\n")
+    assert read_text(tmp_path / "file" / "none") is None
+    assert read_text(tmp_path / "file") == "a: 1\n"  # without its byte order mark
+
+
+def test_files_that_are_no_small_text_are_refused_without_waiting(tmp_path: Path) -> None:
+    pipe, zero, large, latin, loop = (tmp_path / name for name in ("pipe", "zero", "large", "latin", "loop"))
+    os.mkfifo(pipe)
+    zero.symlink_to("/dev/zero")
+    large.write_bytes(b"#" * (MAX_FILE_BYTES + 1))
+    latin.write_bytes("a: 1\nb: größer\n".encode("latin-1"))
+    loop.symlink_to(loop)
+    for path, words in [
+        (pipe, "is not a regular file"),
+        (zero, "is not a regular file"),
+        (tmp_path, "cannot be read"),
+        (large, "is larger than 256 KiB"),
+        (latin, "is not UTF-8 text"),
+        (loop, "cannot be read"),
+    ]:
+        with pytest.raises(DocumentError, match=words) as caught:
+            read_text(path)
+        assert caught.value.line == (2 if path == latin else None)
+    with pytest.raises(DocumentError, match="cannot be read"):
+        read_text(loop, within=tmp_path)
+
+
+def test_a_link_may_not_lead_out_of_the_given_folder(tmp_path: Path) -> None:
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    (tmp_path / "secret").write_text("a: 1")
+    (inside / "file").write_text("a: 1")
+    (inside / "out").symlink_to(tmp_path / "secret")
+    (inside / "in").symlink_to(inside / "file")
+    assert read_text(inside / "in", within=inside) == "a: 1"
+    assert read_text(inside / "out") == "a: 1"
+    with pytest.raises(DocumentError, match="is a link that leads out of"):
+        read_text(inside / "out", within=inside)

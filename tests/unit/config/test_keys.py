@@ -1,0 +1,128 @@
+"""Stored keys: each in one place, the keyring's or the file's, and none left behind."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import anyio
+import pytest
+
+from acp_agent.config.keys import KeyStore
+from acp_agent.errors import ConfigError
+from acp_agent.llm.credentials import ModelAccess
+
+SECRET = "0123-not-of-a-keys-form"
+
+
+class Keyring(ModuleType):
+    """Stands in for the package `keyring`.
+
+    :ivar held: what it has, by account.
+    :ivar locked: nothing of it can be changed.
+    :ivar broken: nothing of it can be read either.
+    :ivar unlocked: what a removal waits for.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("keyring")
+        self.__spec__ = ModuleSpec("keyring", None)
+        self.held: dict[str, str] = {}
+        self.priority = 5.0
+        self.locked = self.broken = False
+        self.unlocked = threading.Event()
+        self.unlocked.set()
+
+    def get_keyring(self) -> object:
+        return SimpleNamespace(priority=self.priority)
+
+    def get_password(self, service: str, account: str) -> str | None:
+        if self.broken:
+            raise RuntimeError("broken")
+        return self.held.get(account)
+
+    def set_password(self, service: str, account: str, password: str) -> None:
+        if self.locked or self.broken:
+            raise RuntimeError(f"locked: {password}")
+        self.held[account] = password
+
+    def delete_password(self, service: str, account: str) -> None:
+        self.unlocked.wait()
+        if self.locked:
+            raise RuntimeError("locked")
+        del self.held[account]
+
+
+@pytest.fixture
+def keyring(monkeypatch: pytest.MonkeyPatch) -> Keyring:
+    package = Keyring()
+    monkeypatch.setitem(sys.modules, "keyring", package)
+    return package
+
+
+def test_without_a_keyring_a_key_is_in_a_file_for_the_user_alone(tmp_path: Path) -> None:
+    store = KeyStore(tmp_path / "home")
+    assert store.store("openai", SECRET) == str(store.path)
+    assert SECRET not in repr(store.read())
+    assert KeyStore(tmp_path / "home").read()["openai"].key == SECRET
+    assert store.remove(["anthropic"]) == ()
+    assert store.remove() == ("openai",)
+    assert store.read() == {}
+
+
+def test_a_keyring_keeps_the_key_of_each_home_and_the_file_names_the_provider_alone(
+    tmp_path: Path, keyring: Keyring
+) -> None:
+    store, other = KeyStore(tmp_path / "home"), KeyStore(tmp_path / "other")
+    assert store.store("openai", SECRET) == other.store("openai", "another") == "the system's keyring"
+    assert json.loads(store.path.read_text())["providers"] == {"openai": {"in": "keyring"}}
+    assert (store.read()["openai"].key, store.from_keyring("openai")) == (None, SECRET)
+    assert store.remove() == ("openai",)
+    assert [*keyring.held.values()] == ["another"]
+
+
+@pytest.mark.parametrize("why", ["unsafe", "locked", "broken"])
+def test_a_keyring_that_is_not_safe_or_refuses_leaves_the_key_to_the_file_which_gives_it_back(
+    tmp_path: Path, keyring: Keyring, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    keyring.priority = 0.5 if why == "unsafe" else 5.0
+    keyring.locked, keyring.broken = why == "locked", why == "broken"
+    store = KeyStore(tmp_path)
+    assert store.store("openai", SECRET) == str(store.path)
+    assert store.read()["openai"].key == SECRET
+    assert store.remove() == ("openai",)
+    assert SECRET not in caplog.text
+
+
+def test_a_key_that_is_in_two_places_is_removed_from_both(tmp_path: Path, keyring: Keyring) -> None:
+    store = KeyStore(tmp_path)
+    store.store("openai", "older")
+    keyring.locked = True
+    assert store.store("openai", SECRET) == str(store.path)
+    with pytest.raises(ConfigError, match="does not let go of the key for openai"):
+        store.remove()
+    assert SECRET not in store.path.read_text()
+    keyring.locked = False
+    assert store.remove() == ("openai",)
+    assert keyring.held == {}
+
+    keyring.locked = True
+    store.store("openai", SECRET)
+    keyring.locked = False
+    assert store.store("openai", "newer") == "the system's keyring"
+    assert SECRET not in store.path.read_text()
+
+
+async def test_a_keyring_that_does_not_answer_is_not_waited_for_for_ever(tmp_path: Path, keyring: Keyring) -> None:
+    store = KeyStore(tmp_path)
+    store.store("openai", SECRET)
+    keyring.unlocked.clear()
+    try:
+        with anyio.fail_after(5), pytest.raises(ConfigError, match="keyring has not answered"):
+            await ModelAccess(store, patience=0.05).forget_keys()
+    finally:
+        keyring.unlocked.set()

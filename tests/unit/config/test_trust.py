@@ -1,0 +1,154 @@
+"""What of a project could run, its digest, and the file that says what is allowed."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from acp_agent.config import HookCommand
+from acp_agent.config.trust import (
+    MAX_BYTES,
+    MAX_DEPTH,
+    MAX_FILES,
+    CodeFile,
+    ProjectCode,
+    TrustStore,
+    read_project_code,
+)
+
+PLACE = Path("/project/.acp-agent")
+NAMES = st.text("ab/.", min_size=1, max_size=4)
+FILES = st.lists(
+    st.builds(CodeFile, NAMES, st.sampled_from("12"), st.booleans(), st.sampled_from(["", "x"])),
+    unique_by=lambda file: file.name,
+    max_size=3,
+)
+COMMANDS = st.lists(
+    st.builds(
+        HookCommand,
+        st.sampled_from(["agent_stop", "turn_end"]),
+        st.sampled_from(["make lint", ("make lint",), ("make", "lint")]),
+        st.just("make"),
+        st.just("project"),
+        st.sampled_from(["here", "there"]),
+        matcher=st.sampled_from(["", "Bash"]),
+        timeout=st.none() | st.just(1.0),
+        on_error=st.sampled_from(["allow", "block"]),
+    ),
+    max_size=2,
+)
+
+
+def place(tmp_path: Path, **files: str) -> Path:
+    folder = tmp_path / "project" / ".acp-agent"
+    for name, text in files.items():
+        path = folder / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+@given(FILES, FILES, COMMANDS, COMMANDS)
+def test_what_differs_in_anything_but_its_order_and_the_place_of_a_command_has_another_digest(
+    files: list[CodeFile], others: list[CodeFile], commands: list[HookCommand], more: list[HookCommand]
+) -> None:
+    same = {*files} == {*others} and [replace(each, source="") for each in commands] == [
+        replace(each, source="") for each in more
+    ]
+    one, other = ProjectCode(PLACE, (*files,), (*commands,)), ProjectCode(PLACE, (*others,), (*more,))
+    assert (one.digest == other.digest) == same
+
+
+@given(st.data())
+def test_every_change_of_a_file_is_another_digest(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    tmp_path = tmp_path_factory.mktemp("project")
+    folder = place(tmp_path, hooks__a="one", recipes__b="two", hooks__lib__c="three")
+    before = read_project_code(folder)
+    path = folder / data.draw(st.sampled_from(["hooks/a", "recipes/b", "hooks/lib/c"]))
+    status = path.stat()
+    match data.draw(st.sampled_from(["content", "mode", "removed", "added", "renamed", "link"])):
+        case "content":
+            text = data.draw(st.text("abc\ufeff", max_size=5))
+            assume(text.removeprefix("\ufeff") != path.read_text())
+            path.write_text(text)
+            os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+        case "mode":
+            path.chmod(0o755)
+        case "removed":
+            path.unlink()
+        case "added":
+            path.with_name("new").write_text("")
+        case "renamed":
+            path.rename(path.with_name("new"))
+        case _:
+            path.rename(tmp_path / "moved")
+            path.symlink_to(tmp_path / "moved")
+    after = read_project_code(folder)
+    assert after.digest != before.digest
+    assert before.hooks_are_same() == (not path.is_relative_to(folder / "hooks"))
+    assert after.hooks_are_same()
+
+
+def test_a_text_is_known_by_its_own_digest_without_a_byte_order_mark(tmp_path: Path) -> None:
+    folder = place(tmp_path, recipes__a="one", recipes__b="\ufeffone")
+    found = read_project_code(folder)
+    assert found.text_of(folder / "recipes" / "a") == found.text_of(folder / "recipes" / "b") is not None
+    assert found.text_of(folder / "recipes" / "c") is found.text_of(tmp_path) is None
+
+
+def test_what_is_no_file_is_named_and_what_a_link_leads_to_counts(tmp_path: Path) -> None:
+    folder = place(tmp_path, hooks__a="one")
+    (folder / "hooks" / "gone").symlink_to(tmp_path / "gone")
+    os.mkfifo(folder / "hooks" / "pipe")
+    (tmp_path / "script").write_text("one")
+    (folder / "hooks" / "script").symlink_to(tmp_path / "script")
+    before = read_project_code(folder)
+    assert [file.name for file in before.files] == ["hooks/a", "hooks/gone", "hooks/pipe", "hooks/script"]
+    (tmp_path / "script").write_text("two")
+    assert not before.hooks_are_same()
+
+
+@pytest.mark.parametrize("what", ["files", "bytes", "folders", "loop"])
+def test_what_is_too_much_to_read_is_never_allowed(tmp_path: Path, what: str) -> None:
+    folder, store = place(tmp_path, hooks__a=""), TrustStore(tmp_path / "home")
+    match what:
+        case "files":
+            for number in range(MAX_FILES):
+                (folder / "hooks" / str(number)).touch()
+        case "bytes":
+            os.truncate(folder / "hooks" / "a", MAX_BYTES + 1)
+        case "folders":
+            folder.joinpath("hooks", *"b" * MAX_DEPTH).mkdir(parents=True)
+        case _:
+            (folder / "hooks" / "loop").symlink_to(folder / "hooks")
+    found = read_project_code(folder)
+    assert found.problem
+    assert not found.is_empty
+    store.trust([found])
+    assert not store.trusts(found)
+
+
+def test_what_was_allowed_is_known_to_the_next_process_as_it_was_and_nothing_else_is(tmp_path: Path) -> None:
+    home, folder = tmp_path / "home", place(tmp_path, hooks__a="one")
+    found = read_project_code(folder)
+    assert not TrustStore(home).trusts(found)
+    TrustStore(home).trust([found])
+    assert TrustStore(home).trusts(read_project_code(folder))
+    (tmp_path / "link").symlink_to(tmp_path / "project")
+    assert TrustStore(home).trusts(read_project_code(tmp_path / "link" / ".acp-agent"))
+    stranger = tmp_path / "stranger"
+    stranger.mkdir()
+    (stranger / ".acp-agent").symlink_to(folder)
+    assert not TrustStore(home).trusts(read_project_code(stranger / ".acp-agent"))
+    (folder / "hooks" / "a").write_text("two")
+    assert not TrustStore(home).trusts(read_project_code(folder))
+    assert TrustStore(home).revoke(tmp_path / "project") == (str(folder),)
+    assert TrustStore(home).revoke(tmp_path / "project") == ()
+    assert TrustStore(home).read() == {}

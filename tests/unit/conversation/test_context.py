@@ -1,0 +1,227 @@
+"""The context as a fold over the log."""
+
+from __future__ import annotations
+
+import pytest
+
+from acp_agent.conversation.context import Context, Partial
+from acp_agent.conversation.events import (
+    AssistantAnswered,
+    AutoCompactionChanged,
+    CallView,
+    CompactionFailed,
+    DirectoriesChanged,
+    Event,
+    FileVersion,
+    InstructionsLoaded,
+    ModeChanged,
+    ModelChanged,
+    NoteAdded,
+    PartialAnswer,
+    PermissionGranted,
+    PlanChanged,
+    PlanEntry,
+    SessionStarted,
+    SummaryDropped,
+    ThoughtLevelChanged,
+    TitleChanged,
+    ToolReturned,
+)
+from acp_agent.conversation.memory import Pin
+from acp_agent.conversation.messages import AssistantMessage, Text, ToolCall, ToolResult, Usage, UserMessage
+from support.logs import LogBuilder
+
+
+def texts(context: Context) -> list[str]:
+    return [
+        message.text
+        if not isinstance(message, UserMessage)
+        else "".join(part.text for part in message.parts if isinstance(part, Text))
+        for message in context.messages
+    ]
+
+
+def test_a_swap_clears_the_usage_and_the_files_that_were_seen_and_sets_the_estimate() -> None:
+    log = LogBuilder()
+    log.prompt("fix it")
+    log.step(calls=2, usage=Usage(100, 20, 3, 4))
+    assert log.context.usage == Usage(100, 20, 3, 4)
+    assert (log.context.baseline, log.context.baseline_seq) == (127, 4)
+    assert set(log.context.files) == {"/shop/0.py", "/shop/1.py"}
+    log.swap(keep_from=log.cuts()[-2])
+    assert log.context.usage is None
+    assert log.context.files == {}
+    assert (log.context.baseline, log.context.baseline_seq) == (100, log.head)
+
+
+def test_a_swap_keeps_the_running_turns_prompt_word_for_word() -> None:
+    log = LogBuilder()
+    log.prompt("first")
+    log.step("done")
+    log.end()
+    log.prompt("second")
+    log.step("looking", calls=1)
+    log.swap(summary="the first is done")
+    assert texts(log.context) == ["History: the first is done", "second"]
+    log.step("found")
+    assert texts(log.context) == ["History: the first is done", "second", "found"]
+
+
+def test_the_agents_own_words_to_the_model_are_notes_and_nothing_else_is() -> None:
+    log = LogBuilder()
+    log.prompt("fix it")
+    log.pin("prices are cents")
+    log.unpin(1)
+    log.step("cut off")
+    log.ask_on()
+    log.add(NoteAdded("msg_9", "for the user"), SummaryDropped(Usage(1, cost=0.25)))
+    assert texts(log.context) == ["fix it", "Pinned: prices are cents", "No longer pinned: 1", "cut off", "Go on."]
+    assert [entry.note for entry in log.context.entries] == [False, True, True, False, True]
+    log.swap(keep_from=4)
+    log.mask()
+    log.restore()
+    assert [entry.note for entry in log.context.entries] == [False, False, True, True, False, True]
+
+
+def test_a_refusal_goes_back_to_the_count_before_the_refused_turn() -> None:
+    log = LogBuilder()
+    log.prompt("bad")
+    log.step("looking", calls=1, usage=Usage(100))
+    log.refuse()
+    assert log.context.usage is None
+    assert (log.context.baseline, log.context.baseline_seq) == (0, 0)
+    log.prompt("good")
+    counted = log.step("done", usage=Usage(40, 2))
+    log.end()
+    log.prompt("bad")
+    log.step("looking", calls=1, usage=Usage(100))
+    log.swap()
+    log.refuse()
+    assert log.context.usage == Usage(40, 2)
+    assert (log.context.baseline, log.context.baseline_seq) == (42, counted)
+
+
+def test_a_refused_turn_takes_its_compaction_back_but_not_its_pin() -> None:
+    log = LogBuilder()
+    log.prompt("first")
+    log.end()
+    swap = log.swap()
+    log.prompt("bad")
+    log.pin("prices are cents")
+    log.swap()
+    log.refuse()
+    assert log.context.swaps == (swap,)
+    assert log.context.memory.pins == (Pin(1, "prices are cents"),)
+    assert log.context.memory.next_pin == 2
+
+
+def test_a_fold_that_begins_behind_a_refused_prompt_takes_out_what_it_has_seen_of_the_turn() -> None:
+    log = LogBuilder()
+    log.prompt("bad")
+    log.step("looking", calls=1, usage=Usage(100))
+    log.refuse()
+    context = Context.from_log(log.logged[3:])
+    assert (context.entries, context.usage, context.baseline) == ((), None, 0)
+
+
+def test_a_prompt_is_what_the_recipe_says_and_a_command_is_nothing() -> None:
+    log = LogBuilder()
+    log.prompt("/fix it", sent="Fix it well.")
+    log.end()
+    log.prompt("/compact", sent="")
+    assert texts(log.context) == ["Fix it well."]
+    assert log.context.turn_from == log.head
+
+
+def test_checkpoints_of_an_answer_add_up_until_the_whole_one_supersedes_them() -> None:
+    log = LogBuilder()
+    log.prompt("hello")
+    log.add(PartialAnswer("msg_9", "Go", "h"), PartialAnswer("msg_9", "od", "m"))
+    assert log.context.partial == Partial("msg_9", "Good", "hm")
+    assert texts(log.context) == ["hello"]
+    log.add(AssistantAnswered(AssistantMessage("msg_9", (Text("Good day"),))))
+    assert log.context.partial is None
+    assert texts(log.context) == ["hello", "Good day"]
+
+
+def test_a_checkpoint_is_forgotten_with_the_next_prompt_and_with_the_turns_end() -> None:
+    for forget in (lambda log: log.prompt("next"), lambda log: log.end("cancelled")):
+        log = LogBuilder()
+        log.prompt("hello")
+        log.add(PartialAnswer("msg_9", "Go"))
+        forget(log)
+        assert log.context.partial is None
+
+
+def test_an_answer_that_says_nothing_is_no_message_but_is_paid_for() -> None:
+    log = LogBuilder()
+    log.prompt("hello")
+    log.add(AssistantAnswered(AssistantMessage("msg_9", (), stop_reason="cancelled", usage=Usage(5, cost=0.5))))
+    assert texts(log.context) == ["hello"]
+    assert log.context.cost == 0.5
+
+
+def test_open_calls_are_those_of_the_newest_answer_without_a_result() -> None:
+    log = LogBuilder()
+    assert log.context.open_calls == ()
+    log.prompt("fix it")
+    log.step(calls=2)
+    calls = tuple(ToolCall(f"call_{name}", "read") for name in "xyz")
+    log.add(AssistantAnswered(AssistantMessage("msg_9", (Text("three"), *calls), stop_reason="tool_use")))
+    assert log.context.open_calls == calls
+    log.add(ToolReturned(ToolResult("call_y", (Text("t"),)), CallView("Read")))
+    assert log.context.open_calls == (calls[0], calls[2])
+    for name in "zx":
+        log.add(ToolReturned(ToolResult(f"call_{name}", (Text("t"),)), CallView("Read")))
+    assert log.context.open_calls == ()
+    log.prompt("next")
+    assert log.context.open_calls == ()
+
+
+def test_the_newest_version_of_a_file_counts_and_one_that_is_gone_is_known_to_be() -> None:
+    log = LogBuilder()
+    for path, digest in (("/a", "1"), ("/b", "1"), ("/a", "2"), ("/b", None)):
+        log.add(ToolReturned(ToolResult("c", ()), CallView("Edit", "edit"), (FileVersion(path, digest),)))
+    assert log.context.files == {"/a": "2", "/b": None}
+
+
+def test_costs_of_answers_and_of_compactions_that_failed_were_dropped_or_not_add_up() -> None:
+    log = LogBuilder()
+    log.prompt("fix it")
+    log.step("a", usage=Usage(1, cost=0.25))
+    log.step("b", usage=Usage(1))
+    log.add(CompactionFailed("compaction_1", "manual", "failed", "empty", Usage(1, cost=0.125)))
+    log.add(CompactionFailed("compaction_2", "manual", "cancelled"))
+    log.add(SummaryDropped(Usage(1, cost=1.0)), SummaryDropped(Usage(1)))
+    log.swap()  # 0.5
+    assert log.context.cost == 1.875
+
+
+@pytest.mark.parametrize(
+    ("event", "changes"),
+    [
+        (SessionStarted("/w", ("/l",), "plan", "a/b", "low"), {"cwd": "/w", "additional_directories": ("/l",)}),
+        (InstructionsLoaded("Be brief."), {"instructions": "Be brief."}),
+        (PlanChanged((PlanEntry("x"),)), {"plan": (PlanEntry("x"),)}),
+        (ModeChanged("plan"), {"mode": "plan"}),
+        (ModelChanged("a/b"), {"model": "a/b"}),
+        (ThoughtLevelChanged("high"), {"thought_level": "high"}),
+        (AutoCompactionChanged(False), {"auto_compaction": False}),
+        (DirectoriesChanged(("/l",)), {"additional_directories": ("/l",)}),
+        (TitleChanged("The cart"), {"title": "The cart"}),
+        (PermissionGranted("edit"), {"grants": frozenset({"edit"})}),
+        (PermissionGranted("edit", "project"), {"grants": frozenset()}),
+        (NoteAdded("msg_1", "a note"), {"entries": ()}),
+    ],
+    ids=lambda value: value.kind if hasattr(value, "kind") else "",
+)
+def test_a_setting_is_what_was_said_last_and_outlives_a_compaction(event: Event, changes: dict[str, object]) -> None:
+    log = LogBuilder()
+    log.add(event)
+    assert {name: getattr(log.context, name) for name in changes} == changes
+    log.swap()
+    kept = Context.from_log(log.logged[-1:])
+    assert kept == log.context
+    assert {name: getattr(kept, name) for name in changes if name != "entries"} == {
+        name: value for name, value in changes.items() if name != "entries"
+    }

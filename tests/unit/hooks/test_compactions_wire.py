@@ -1,0 +1,126 @@
+"""What hooks may do to a compaction: veto it, write its summary, add to its prompt, and hear of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from support.background import LONG, OUT_OF_ROOM, SUMMARY
+from support.client import AgentError
+from support.compactions import shown_compactions
+from support.memory import desk
+from support.models import Reply
+
+NO_BACKGROUND = {"compaction": {"prepare": False}}
+HOOK = """\
+from pathlib import Path
+from acp_agent.hooks import *
+
+@hook("before_compaction")
+async def before(event, services):
+    with (Path(__file__).parents[2] / "asked").open("a") as file:
+        file.write("once\\n")
+    return ANSWER
+"""
+
+
+def with_hook(home: Path, answer: str) -> None:
+    folder = home / "state" / "hooks"
+    folder.mkdir(parents=True, mode=0o700)
+    (folder / "compactions.py").write_text(HOOK.replace("ANSWER", answer))
+
+
+def asked(home: Path) -> int:
+    """How often the hook was asked about a compaction."""
+    return len((home / "asked").read_text().splitlines())
+
+
+REWORD = """\
+from acp_agent.hooks import *
+
+@hook("turn_end")
+async def reword(event, services):
+    if "# Goal" in event.response:
+        return Outcome(action=SwapContext(event.response.replace("A cart", "A basket")))
+"""
+
+
+@pytest.mark.parametrize("rewords", [False, True], ids=["by the recipe alone", "reworded"])
+async def test_what_own_hooks_want_done_behind_an_answer_does_not_take_the_place_of_a_swap(
+    tmp_path: Path, rewords: bool
+) -> None:
+    wants = ({"action": "compact"}, {"action": "continue", "messages": ["More."]}, {"continue": False})
+    heard_it = "grep -o '\"response\": *\"# Goal' >> heard && echo '{}'; true"
+    hooks = [{"command": heard_it.format(json.dumps(each)), "name": f"own{n}"} for n, each in enumerate(wants)]
+    if rewords:
+        with_hook(tmp_path, "None")
+        (tmp_path / "state" / "hooks" / "reword.py").write_text(REWORD)
+    async with desk(
+        tmp_path,
+        Reply(SUMMARY),
+        Reply(SUMMARY),
+        config={"compaction": {"prepare": False, "wait": True}, "hooks": {"turn_end": hooks}},
+    ) as it:
+        await it.prompt("One?", Reply(LONG))
+        await it.prompt("/compact")
+        await it.filled(OUT_OF_ROOM)
+        await it.prompt("Two?", Reply("Yes."))
+        text = "# Goal\nA basket." if rewords else SUMMARY
+        assert [(each.statuses[-1], each.text) for each in shown_compactions(it.agent)] == [("completed", text)] * 2
+        assert it.asked == 2
+        # All of them are asked all the same, and the log says of whom nothing was used.
+        assert len((tmp_path / "heard").read_text().splitlines()) == 2 * len(wants)
+        log = (tmp_path / "state" / "logs" / "acp-agent.log").read_text()
+        for name, word in (("own0", "action: compact"), ("own1", "action: continue"), ("own2", "continue: false")):
+            assert re.search(rf"The hook {name} \(.*\) answered `{word}` at turn_end.*That was left out", log)
+        assert "The hook own" not in str(it.agent.updates(kind="notice"))
+
+
+SWAPS = """\
+from acp_agent.hooks import *
+
+@hook("turn_end")
+async def swaps(event, services):
+    return Outcome(action=SwapContext("LONG " * 400 if event.is_summary else "Only this."))
+"""
+BOUNDED = """\
+---
+description: Make it short
+hooks: {turn_end: {handler: swap_context, params: {max_summary_tokens: 60}}}
+---
+Summarise it.
+"""
+
+
+async def test_a_hook_s_summary_is_refused_as_a_model_s_would_be(tmp_path: Path) -> None:
+    with_hook(tmp_path, 'Outcome(summary="# Goal\\nA cart, says the hook.")')
+    refuses = {"command": "! grep -q 'says the hook' || { echo 'Say it better.' >&2; exit 2; }"}
+    config = {**NO_BACKGROUND, "hooks": {"turn_end": [refuses]}}
+    async with desk(tmp_path, config=config) as it:
+        await it.prompt("One?", Reply(LONG))
+        await it.prompt("/compact")
+        [compaction] = shown_compactions(it.agent)
+        assert compaction.statuses == ["in_progress", "failed"]
+        assert "A hook refused the summary. Say it better." in compaction.text
+        await it.prompt("Two?", Reply("Yes."))
+        assert LONG in str(it.last)
+
+
+@pytest.mark.parametrize("told", ["prompt is too long: 50000 tokens > 40000 maximum", "context_length_exceeded"])
+async def test_a_veto_where_the_provider_refuses_ends_the_turn_with_a_clear_error(tmp_path: Path, told: str) -> None:
+    with_hook(tmp_path, 'Outcome.block("Never.") if event.reason == "overflow" else None')
+    refusal = Reply(http_status=400, body={"error": {"code": "context_length_exceeded", "message": told}})
+    async with desk(tmp_path, config=NO_BACKGROUND) as it:
+        await it.filled(8_000)
+        it.answers += [refusal]
+        with pytest.raises(AgentError, match=re.escape("A hook did not allow the compaction. Never.")):
+            await it.prompt("Two?")
+        assert it.answers == []
+        assert (it.asked, shown_compactions(it.agent)) == (0, [])
+        assert asked(tmp_path) == 1
+        # Nothing is lost: the next turn has the whole conversation.
+        await it.prompt("Three?", Reply("Third."))
+        assert LONG in str(it.last)

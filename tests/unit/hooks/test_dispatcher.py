@@ -1,0 +1,339 @@
+"""Which hooks are asked, in which order, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import cast
+
+import anyio
+import pytest
+
+from acp_agent.config.hook_events import EVENT_NAMES, EventName, OnError
+from acp_agent.errors import HookError
+from acp_agent.hooks.contract import Hook, Origin, Services
+from acp_agent.hooks.dispatcher import Dispatcher
+from acp_agent.hooks.events import (
+    AfterCompaction,
+    AfterToolCall,
+    AgentStop,
+    BeforeCompaction,
+    BeforeToolCall,
+    HookEvent,
+    Moment,
+    SessionEnd,
+    SessionStart,
+    TurnEnd,
+    UserMessageSend,
+)
+from acp_agent.hooks.outcomes import (
+    DEFERRED,
+    LIMIT,
+    NOTHING,
+    POSSIBLE,
+    SWAP,
+    Compact,
+    Continue,
+    Decision,
+    Outcome,
+    Replace,
+    Summarize,
+    SwapContext,
+    Verdict,
+    bounded,
+)
+from support.hook_answers import transcript
+
+Answer = Callable[[HookEvent], Awaitable[Outcome]]
+MOST: frozenset[EventName] = frozenset({"turn_end", "before_tool_call", "session_end"})
+
+
+@dataclass
+class Asked:
+    """What a hook answers, and what it was asked about."""
+
+    name: str
+    answer: Outcome | Answer = NOTHING
+    origin: Origin = "user"
+    events: frozenset[EventName] = MOST
+    time_limit: float = 5.0
+    on_error: OnError = "ask"
+    heard: list[HookEvent] = field(default_factory=list[HookEvent])
+    place: str = ""
+    file: Path | None = None
+
+    @property
+    def hook(self) -> Hook:
+        async def run(event: HookEvent, services: Services) -> Outcome:
+            self.heard.append(event)
+            return self.answer if isinstance(self.answer, Outcome) else await self.answer(event)
+
+        source = self.place or f"hooks/{self.name}"
+        return Hook(self.name, self.origin, source, self.events, run, "", self.time_limit, self.on_error, self.file)
+
+
+def fails(with_error: Exception) -> Answer:
+    async def fail(event: HookEvent) -> Outcome:
+        raise with_error
+
+    return fail
+
+
+AT = Moment("s", "/shop", transcript)
+CALL = BeforeToolCall(AT, "call_1", "shell", {"command": "ls"})
+
+
+def dispatcher(*hooks: Asked, told: list[str] | None = None) -> Dispatcher:
+    async def tell(text: str) -> None:
+        if told is not None:
+            told.append(text)
+
+    return Dispatcher([each.hook for each in hooks], cast("Services", None), tell)
+
+
+def order(*hooks: Asked) -> list[str]:
+    return [hook.name for hook in hooks if hook.heard]
+
+
+async def test_hooks_are_asked_in_the_order_config_user_project_recipe_whatever_order_they_were_found_in() -> None:
+    heard: list[str] = []
+
+    def named(name: str, origin: Origin) -> Asked:
+        async def answer(event: HookEvent) -> Outcome:
+            heard.append(name)
+            return NOTHING
+
+        return Asked(name, answer, origin)
+
+    hooks = [named("p", "project"), named("c", "config"), named("u2", "user"), named("u1", "user")]
+    await dispatcher(*hooks).dispatch(CALL, [named("r", "recipe").hook], recipe_first=[named("r0", "recipe").hook])
+    assert heard == ["r0", "c", "u2", "u1", "p", "r"]
+
+
+async def test_each_hook_is_told_what_the_one_before_made_of_the_event() -> None:
+    first = Asked("first", Outcome(tool_input={"command": "ls -l"}))
+    second = Asked("second", Outcome(context=("Mind the links.",)))
+    third = Asked("third", Outcome(tool_input={"command": "ls -la"}))
+    outcome = await dispatcher(first, second, third).dispatch(CALL)
+    inputs = [
+        event.input for hook in (first, second, third) for event in hook.heard if isinstance(event, BeforeToolCall)
+    ]
+    assert inputs == [{"command": "ls"}, {"command": "ls -l"}, {"command": "ls -l"}]
+    assert outcome == Outcome(tool_input={"command": "ls -la"}, context=("Mind the links.",))
+
+
+@pytest.mark.parametrize("end", [Outcome(Decision("block", "No.")), Outcome(stop="Enough.")], ids=["block", "stop"])
+async def test_nobody_is_asked_after_a_hook_that_blocks_or_ends_the_turn(end: Outcome) -> None:
+    first, second, third = Asked("first"), Asked("second", end), Asked("third", Outcome(Decision("allow")))
+    assert await dispatcher(first, second, third).dispatch(CALL) == end
+    assert order(first, second, third) == ["first", "second"]
+
+
+async def test_of_what_is_done_all_hooks_are_told_at_once_and_nothing_comes_of_it() -> None:
+    both = anyio.Event()
+    waiting: list[str] = []
+
+    async def meet(event: HookEvent) -> Outcome:
+        waiting.append(event.name)
+        if len(waiting) == 2:
+            both.set()
+        await both.wait()
+        return Outcome(Decision("block"), action=Compact())
+
+    with anyio.fail_after(5):
+        assert await dispatcher(Asked("a", meet), Asked("b", meet)).dispatch(SessionEnd(AT, "close")) == NOTHING
+
+
+@pytest.mark.parametrize("kind", [HookError, ValueError])
+async def test_a_failure_that_is_told_at_great_length_is_cut(kind: type[Exception]) -> None:
+    told: list[str] = []
+    outcome = await dispatcher(Asked("failing", fails(kind("x" * (3 * LIMIT))), on_error="block"), told=told).dispatch(
+        CALL
+    )
+    assert all("left out]" in text and len(text) < LIMIT + 500 for text in (*told, outcome.reason))
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize(("on_error", "verdict"), [("allow", None), ("ask", "ask"), ("block", "block")])
+async def test_what_a_failing_hook_means_is_its_own_choice_each_time_and_the_user_is_told_once(
+    on_error: OnError, verdict: Verdict | None
+) -> None:
+    told: list[str] = []
+    reason = "The hook failing failed. It ended with status 3."
+    failing, after = Asked("failing", fails(HookError("It ended with status 3.")), on_error=on_error), Asked("after")
+    asked = dispatcher(failing, after, told=told)
+    for _ in range(2):
+        assert (await asked.dispatch(CALL)).decision == (None if verdict is None else Decision(verdict, reason))
+    assert bool(after.heard) != (verdict == "block")
+    assert len(told) == 1
+    assert "failing (hooks/failing) failed at before_tool_call. It ended with status 3." in told[0]
+
+
+async def test_a_hook_whose_file_is_switched_off_by_now_is_not_asked_and_has_not_failed(tmp_path: Path) -> None:
+    told: list[str] = []
+    asked = dispatcher(
+        Asked("guard", fails(HookError("It could not be started.")), file=tmp_path / "guard.sh"), told=told
+    )
+    assert (await asked.dispatch(CALL)).decision is not None
+    (tmp_path / "guard.sh.disable").touch()
+    assert await asked.dispatch(CALL) == NOTHING
+    (tmp_path / "guard.sh.disable").unlink()
+    assert (await asked.dispatch(CALL)).decision is not None
+    assert len(told) == 1
+
+
+async def test_a_hook_that_takes_too_long_is_ended_and_counts_as_failed() -> None:
+    ended: list[str] = []
+
+    async def sleep(event: HookEvent) -> Outcome:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.append("ended")
+        return NOTHING
+
+    told: list[str] = []
+    slow = Asked("slow", sleep, time_limit=0.01, on_error="block")
+    outcome = await dispatcher(slow, told=told).dispatch(CALL)
+    assert (ended, outcome.blocks) == (["ended"], True)
+    assert "within 0.01 seconds" in told[0]
+
+
+async def test_any_exception_of_a_hook_is_its_failure_and_a_cancel_is_not() -> None:
+    told: list[str] = []
+    assert (
+        await dispatcher(Asked("broken", fails(KeyError("command")), on_error="allow"), told=told).dispatch(CALL)
+        == NOTHING
+    )
+    assert "KeyError" in told[0]
+
+    async def sleep(event: HookEvent) -> Outcome:
+        await anyio.sleep_forever()
+        return NOTHING
+
+    with anyio.move_on_after(0.01) as scope:
+        await dispatcher(Asked("slow", sleep, on_error="block"), told=told).dispatch(CALL)
+    assert scope.cancelled_caught
+    assert len(told) == 1
+
+
+# --- what is left out, and what a failure means ---
+
+
+async def test_what_cannot_be_done_at_an_event_is_left_out_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    told: list[str] = []
+    hook = Asked("eager", Outcome(Decision("allow"), context=("Mind it.",), action=Replace(()), summary="All."))
+    asked = dispatcher(hook, told=told)
+    for _ in range(2):
+        assert await asked.dispatch(CALL) == Outcome(Decision("allow"), context=("Mind it.",))
+    [text] = told
+    assert "`action: replace`, `summary` at before_tool_call, where only these are possible: `decision: block`" in text
+    assert caplog.text.count("`action: replace`") == 2
+
+
+FAILED = [
+    (SessionStart(AT, "new"), "It counts as not there.", False),
+    (UserMessageSend(AT, "Hi"), "it counts as a refusal.", True),
+    (CALL, "it counts as a refusal.", True),
+    (AfterToolCall(AT, "call_1", "shell", {}, ()), "it counts as a refusal.", True),
+    (TurnEnd(AT, "Done."), "it counts as a refusal.", True),
+    (AgentStop(AT, "Done."), "it counts as a refusal.", True),
+    (BeforeCompaction(AT, "manual", 1, 1, 1), "it counts as a refusal.", True),
+    (SessionEnd(AT, "exit"), "It counts as not there.", False),
+]
+
+
+@pytest.mark.parametrize(("event", "meant", "blocks"), FAILED, ids=lambda value: getattr(value, "name", None))
+async def test_a_failure_is_told_with_what_it_means_at_its_event(event: HookEvent, meant: str, blocks: bool) -> None:
+    told: list[str] = []
+    hook = Asked("bad", fails(HookError("It is out of order.")), events=frozenset({event.name}), on_error="block")
+    outcome = await dispatcher(hook, told=told).dispatch(event)
+    assert outcome.blocks == blocks
+    assert told[0].endswith(meant)
+
+
+async def test_a_failure_keeps_the_agent_going_once_whichever_of_its_answers_it_first_comes_with() -> None:
+    told: list[str] = []
+    # Those of an installed module stand in one place.
+    ends: frozenset[EventName] = frozenset({"turn_end"})
+    hooks = [
+        Asked(name, fails(HookError("It is out of order.")), events=ends, on_error="block", place="shop (shop)")
+        for name in ("one", "two")
+    ]
+    asked, blamed = dispatcher(*hooks, told=told), set[tuple[str, str]]()
+    answers = [TurnEnd(replace(AT, turn_number=number), "Done.") for number in (1, 2, 3)]
+    reasons = [(await asked.dispatch(answer, blamed=blamed)).reason for answer in answers]
+    assert reasons == ["The hook one failed. It is out of order.", "The hook two failed. It is out of order.", ""]
+    assert ["The hook one " in told[0], "The hook two " in told[1], len(told)] == [True, True, 2]
+
+
+# --- what is possible where ---
+
+EVENTS: tuple[HookEvent, ...] = (
+    SessionStart(AT, "new"),
+    UserMessageSend(AT, "One?"),
+    CALL,
+    AfterToolCall(AT, "call_1", "shell", {}, ()),
+    TurnEnd(AT, "Done."),
+    AgentStop(AT, "Done."),
+    BeforeCompaction(AT, "manual", 0, 0, 0),
+    AfterCompaction(AT, "manual", 0, 0, 0, ""),
+    SessionEnd(AT, "close"),
+)
+SUMMARY = TurnEnd(AT, "# Goal", is_summary=True)
+
+
+async def test_each_answer_is_possible_where_the_table_says_and_nowhere_else() -> None:
+    wanted = {
+        "decision: block": Outcome(Decision("block")),
+        "decision: ask": Outcome(Decision("ask")),
+        "continue: false": Outcome(stop=""),
+        "systemMessage": Outcome(notices=("a",)),
+        "context": Outcome(context=("a",)),
+        "tool_input": Outcome(tool_input={}),
+        "tool_output": Outcome(tool_output=""),
+        "message": Outcome(message=""),
+        "action: compact": Outcome(action=Compact()),
+        "action: summary": Outcome(action=Summarize()),
+        "action: continue": Outcome(action=Continue(("a",))),
+        "action: replace": Outcome(action=Replace(())),
+        "summary": Outcome(summary="a"),
+        SWAP: Outcome(action=SwapContext("a")),
+    }
+    assert wanted.keys() == POSSIBLE.keys()
+    assert [event.name for event in EVENTS] == [*EVENT_NAMES.values()]
+    for word, outcome in wanted.items():
+        behind_a_summary = word in (SWAP, "decision: block", "context", "systemMessage")
+        for event in (*EVENTS, SUMMARY):
+            fits = event.name in POSSIBLE[word] and word != SWAP
+            hook = Asked("eager", outcome, events=frozenset({event.name}))
+            possible = behind_a_summary if event is SUMMARY else fits
+            assert await dispatcher(hook).dispatch(event) == (outcome if possible else NOTHING)
+
+
+LONG = "x" * (LIMIT + 5)
+CUT = f"{'x' * LIMIT}\n[5 more characters of this hook were left out]"
+
+
+def test_what_a_hook_adds_has_no_blank_texts_and_a_bound() -> None:
+    said = ("", "a", " ", LONG)
+    fitted = bounded(Outcome(Decision("block", LONG), summary=LONG, stop=LONG, context=said, notices=said))
+    kept = ("a", CUT)
+    assert fitted == Outcome(Decision("block", CUT), summary=CUT, stop=CUT, context=kept, notices=kept)
+    actions = [Continue(said), Continue((" ",)), Compact(LONG), Summarize(LONG), SwapContext(" \n")]
+    wanted = [Continue(kept), None, Compact(CUT), Summarize(CUT), None]
+    assert [bounded(Outcome(action=action)).action for action in actions] == wanted
+    replacing = Outcome(tool_output=LONG, message=LONG, action=SwapContext(LONG))
+    assert bounded(replacing) == replacing
+
+
+async def test_a_hook_that_defers_as_in_earlier_versions_vetoes_and_is_told_of_once() -> None:
+    told: list[str] = []
+    compacts: frozenset[EventName] = frozenset({"before_compaction"})
+    asked = dispatcher(Asked("old", Outcome(DEFERRED), events=compacts), told=told)
+    for _ in range(2):
+        assert (await asked.dispatch(BeforeCompaction(AT, "threshold", 1, 1, 1))).blocks
+    [text] = told
+    assert text.startswith("The hook old (hooks/old) vetoed the compaction.")
+    assert "`defer`, which is no longer known" in text

@@ -1,0 +1,332 @@
+"""What the built-in handlers want, and what they write."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from acp_agent.conversation.events import LoggedEvent
+from acp_agent.conversation.messages import JsonObject, JsonValue, Text
+from acp_agent.errors import HookError
+from acp_agent.hooks.contract import Hook, Services
+from acp_agent.hooks.dispatcher import Dispatcher
+from acp_agent.hooks.events import AfterToolCall, BeforeToolCall, HookEvent, Moment, TurnEnd, UserMessageSend
+from acp_agent.hooks.handlers import MARK, bound_handler, builtin_handlers
+from acp_agent.hooks.json_schemas import form_fault, schema_fault
+from acp_agent.hooks.outcomes import NOTHING, Decision, Outcome, SwapContext
+from acp_agent.recipes.model import Known
+from acp_agent.recipes.parser import parse_recipe
+from acp_agent.session.project.hooks import recipe_hooks
+
+CART: JsonObject = {"type": "object", "required": ["items"], "properties": {"items": {"items": {"type": "integer"}}}}
+
+
+@dataclass
+class Home:
+    """All of the services that these handlers use, with an empty log."""
+
+    home: Path
+
+    @property
+    def store(self) -> Home:
+        return self
+
+    async def events(self, session: str) -> AsyncGenerator[LoggedEvent]:
+        for event in ():
+            yield event
+
+
+async def transcript() -> str:
+    return "/nowhere"
+
+
+async def handle(name: str, event: HookEvent, params: JsonObject, home: Path | None = None) -> Outcome:
+    hook = bound_handler(name, event.name, "recipe.md", params=params)
+    return await hook.run(event, cast("Services", Home(home or Path("/nowhere"))))
+
+
+def answered(text: str, cwd: Path | str = "/shop") -> TurnEnd:
+    return TurnEnd(Moment("s", str(cwd), transcript), text, is_summary=True)
+
+
+def read(output: str, tool: str = "read", *, is_error: bool = False) -> AfterToolCall:
+    return AfterToolCall(Moment("s", "/shop", transcript), "c", tool, {}, (Text(output),), is_error)
+
+
+# --- the order ---
+
+
+def other(answer: Outcome) -> tuple[Hook, list[HookEvent]]:
+    """A hook that is not the recipe's, and what it is asked about."""
+    heard: list[HookEvent] = []
+
+    async def run(event: HookEvent, services: Services) -> Outcome:
+        heard.append(event)
+        return answer
+
+    return Hook("other", "user", "hooks/other", frozenset({"turn_end"}), run), heard
+
+
+async def asked_in_order(handlers: str, *others: Hook) -> tuple[Outcome, list[str]]:
+    text = f"---\nhooks:\n  turn_end: {{handlers: {handlers}}}\n---\nx\n"
+    known = Known({"turn_end": tuple(builtin_handlers())})
+    recipe = parse_recipe(text, name="n", source=Path("/r/n.md"), origin="user", known=known)
+    last, first = recipe_hooks(recipe)
+    told: list[str] = []
+
+    async def tell(text: str) -> None:
+        told.append(text)
+
+    dispatcher = Dispatcher(others, cast("Services", Home(Path("/nowhere"))), tell)
+    return await dispatcher.dispatch(answered("Done."), last, recipe_first=first), told
+
+
+async def test_the_recipe_says_whether_its_handlers_come_before_or_after_the_other_hooks() -> None:
+    swapping, heard = other(Outcome(action=SwapContext("Mine.")))
+    for handlers, words in (
+        ("[swap_context]", "Mine."),
+        ("[external, swap_context]", "Mine."),
+        ("[swap_context, external]", "Done."),
+    ):
+        outcome, _ = await asked_in_order(handlers, swapping)
+        assert outcome.action == SwapContext(words)
+    wanted = "{handler: validate_output, params: {schema: {type: object}}}"
+    outcome, _ = await asked_in_order(f"[{wanted}, external, swap_context]", swapping)
+    # One that refuses before the other hooks spares them.
+    assert (outcome.blocks, outcome.action, len(heard)) == (True, None, 3)
+
+
+async def test_a_handler_bound_once_is_asked_at_the_first_answer_of_a_run_only() -> None:
+    moments = [Moment("s", "/shop", transcript, turn_number=number) for number in (1, 2)]
+    first, second = (TurnEnd(moment, "Done.", is_summary=True) for moment in moments)
+    services = cast("Services", Home(Path("/nowhere")))
+    for once, later in ((True, None), (False, SwapContext("Done."))):
+        hook = bound_handler("swap_context", "turn_end", "compact.md", params={}, once=once)
+        assert (await hook.run(first, services)).action == SwapContext("Done.")
+        assert (await hook.run(second, services)).action == later
+    assert await hook.run(replace(first, response=" \n"), services) == NOTHING
+
+
+async def test_a_handler_that_fails_is_told_with_its_place_and_the_others_go_on() -> None:
+    outcome, told = await asked_in_order("[{handler: append_context, params: {file: none.txt}}, swap_context]")
+    assert outcome.action == SwapContext("Done.")
+    [failure] = told
+    assert failure.startswith("The hook append_context (/r/n.md: hooks.turn_end.append_context) failed at turn_end. ")
+    assert failure.endswith("There is no file /shop/none.txt. It counts as not there.")
+
+
+async def test_the_parameters_of_swap_context_go_into_the_swap() -> None:
+    params: JsonObject = {"preserve_system_prompt": True, "max_summary_tokens": 900, "keep_tail_tokens": 0}
+    outcome = await handle("swap_context", answered("A cart."), params)
+    assert outcome.action == SwapContext("A cart.", True, 900, 0)
+
+
+# --- append_context ---
+
+
+async def test_a_text_and_a_file_of_the_project_are_added(tmp_path: Path) -> None:
+    (tmp_path / "rules.md").write_text("Be brief.\n")
+    event = UserMessageSend(Moment("s", str(tmp_path), transcript), "Hi")
+    outcome = await handle("append_context", event, {"text": "Mind these:", "file": "rules.md"})
+    assert outcome == Outcome(context=('Mind these:\n\n<file path="rules.md">\nBe brief.\n</file>',))
+    (tmp_path / "out").symlink_to("/etc/hosts")
+    with pytest.raises(HookError, match="leads out of"):
+        await handle("append_context", event, {"file": "out"})
+
+
+# --- validate_output, validate_tool_output ---
+
+VALUES: st.SearchStrategy[JsonValue] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@settings(deadline=None)
+@given(VALUES, st.sampled_from([None, 2]))
+def test_json_is_found_bare_and_in_a_fence(value: JsonValue, indent: int | None) -> None:
+    text = json.dumps(value, indent=indent)
+    for answer in (
+        f"\n{text} ",
+        f"Here:\n\n```json\n{text}\n```\nThat is all.",
+        f"```py\n[1]\n```\n\n~~~\n[2]\n~~~\n\n```JSON\n{text}\n```\n\n```sh\nls\n```",
+    ):
+        assert form_fault(answer, {"const": value}) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ("It is done.", "has no fence"),
+        ("", "has no fence"),
+        ("[NaN]", "NaN is no JSON"),
+        ("```json\n{\n```", "its last fence"),
+        ("```sh\n{}\n```", "has no fence"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_what_is_no_json_is_said(answer: str, words: str) -> None:
+    assert words in (form_fault(answer, {}) or "")
+
+
+@pytest.mark.parametrize(
+    ("answer", "wrong"),
+    [
+        ('{"items": [1]}', None),
+        ('Yes.\n```json\n{"items": [1]}\n```', None),
+        ('{"items": ["a", 2, "b"]}', "$.items[0]: 'a' is not of type 'integer'; $.items[2]: 'b' is not of type"),
+        ("{}", "$: 'items' is a required property"),
+        ("Done.", "it is no JSON"),
+    ],
+)
+async def test_an_answer_of_another_form_keeps_the_agent_going(answer: str, wrong: str | None, tmp_path: Path) -> None:
+    (tmp_path / "cart.json").write_text(json.dumps(CART))
+    for params in ({"schema": CART}, {"file": "cart.json"}):
+        outcome = await handle("validate_output", answered(answer, tmp_path), cast(JsonObject, params))
+        if wrong is None:
+            assert outcome == NOTHING
+        else:
+            assert outcome.blocks
+            assert wrong in outcome.reason
+
+
+def test_a_schema_may_refer_to_itself_and_to_nothing_else() -> None:
+    tree: JsonObject = {"$ref": "#/$defs/t", "$defs": {"t": {"type": "array", "items": {"$ref": "#/$defs/t"}}}}
+    assert schema_fault(tree) is None
+    assert form_fault("[[], [[]]]", tree) is None
+    assert form_fault("[[1]]", tree) == "$[0][0]: 1 is not of type 'array'"
+    assert schema_fault({"items": [{"$ref": "other.json"}]}) is not None
+    assert (form_fault(json.dumps(["x"] * 9), {"items": {"type": "null"}}) or "").endswith("; and 4 more")
+
+
+HOSTILE = "a" * 60 + "!"
+"""Python's `re` would look for `^(a+)+$` in it for years."""
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "found"),
+    [
+        ({"pattern": "^(a+)+$"}, HOSTILE, [f"$: '{HOSTILE}' does not match '^(a+)+$'"]),
+        ({"pattern": "^(a+)+!$"}, HOSTILE, []),
+        ({"pattern": r"^\pL$"}, 5, []),
+        ({"patternProperties": {"^(a+)+$": False}}, {HOSTILE: 1}, []),
+        ({"patternProperties": {"^x-": {"type": "null"}}}, {"x-a": 1, "y": 2}, ["$['x-a']: 1 is not of type 'null'"]),
+        (
+            {"properties": {"b": {}}, "patternProperties": {"^(a+)+$": {}}, "additionalProperties": False},
+            {HOSTILE: 1, "aa": 2, "b": 3},
+            [f"$: Additional properties are not allowed: '{HOSTILE}'"],
+        ),
+        (
+            {"patternProperties": {"^a": {}}, "additionalProperties": {"type": "null"}},
+            {"a": 1, "b": 2, "c": None},
+            ["$.b: 2 is not of type 'null'"],
+        ),
+        ({"additionalProperties": False}, {}, []),
+        ({"$schema": "http://json-schema.org/draft-04/schema#", "pattern": "^(a+)+$"}, "a", []),
+    ],
+)
+def test_the_patterns_of_a_schema_are_matched_in_linear_time(
+    schema: JsonObject, value: JsonValue, found: list[str]
+) -> None:
+    assert schema_fault(schema) is None
+    assert form_fault(json.dumps(value), schema) == ("; ".join(found) or None)
+
+
+@pytest.mark.parametrize("version", ["http://json-schema.org/draft-04/schema#", None])
+@pytest.mark.parametrize("keyword", [{"pattern": "(?=a)"}, {"patternProperties": {"(?=a)": {}}}])
+def test_a_schema_with_lookahead_is_refused_whatever_its_version(version: str | None, keyword: JsonObject) -> None:
+    fault = schema_fault({"$schema": version, **keyword} if version else keyword)
+    assert fault is not None
+    assert fault.startswith("`(?=a)` is no regular expression of RE2")
+
+
+async def test_a_result_of_another_form_is_objected_to() -> None:
+    wrong = await handle("validate_tool_output", read("two\none"), {"tool": "read", "pattern": "^three"})
+    assert wrong.decision == Decision(
+        "block", "It does not have the form that is demanded: nothing in it matches the pattern ^three."
+    )
+    assert await handle("validate_tool_output", read("two\none"), {"pattern": "^one$"}) == NOTHING
+    assert (await handle("validate_tool_output", read(HOSTILE), {"pattern": "^(a+)+$"})).blocks
+    assert await handle("validate_tool_output", read("x", "shell"), {"tool": "read", "pattern": "y"}) == NOTHING
+    assert await handle("validate_tool_output", read("x", is_error=True), {"pattern": "y"}) == NOTHING
+    assert (await handle("validate_tool_output", read("[1"), {"schema": {}})).blocks
+    assert await handle("validate_tool_output", read("[1]"), {"schema": {"type": "array"}}) == NOTHING
+
+
+# --- export_markdown ---
+
+
+async def export(folder: Path, path: str, *, overwrite: bool = False) -> None:
+    await handle("export_markdown", answered("Done.", folder), {"path": path, "overwrite": overwrite})
+
+
+async def test_an_export_replaces_an_export_and_nothing_else(tmp_path: Path) -> None:
+    mine, ours, mark = tmp_path / "mine.md", tmp_path / "a" / "b.md", MARK.format("s")
+    for _ in range(2):
+        await export(tmp_path, "a/b.md")
+        assert ours.read_text().startswith(mark)
+        ours.write_text(mark)
+    mine.write_text("mine")
+    with pytest.raises(HookError, match=r"is no export of this session\. It was not changed"):
+        await export(tmp_path, "mine.md")
+    assert mine.read_text() == "mine"
+    await export(tmp_path, "mine.md", overwrite=True)
+    assert mine.read_text().startswith(mark)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "b.md", "mine.md"]
+
+
+async def test_an_export_stays_in_the_project(tmp_path: Path) -> None:
+    project, outside = tmp_path / "project", tmp_path / "outside"
+    project.mkdir()
+    outside.mkdir()
+    (project / "link").symlink_to(outside)
+    (outside / "a.md").write_text(MARK)
+    (project / "a.md").symlink_to(outside / "a.md")
+    (project / "folder.md").mkdir()
+    for name, words in (("link/b.md", "outside of"), ("a.md", "cannot be"), ("folder.md", "is there already")):
+        with pytest.raises(HookError, match=words):
+            await export(project, name, overwrite=True)
+    assert [(path.name, path.read_text()) for path in outside.iterdir()] == [("a.md", MARK)]
+
+
+# --- log_tool_usage ---
+
+
+async def test_calls_are_logged_for_the_user_alone_and_without_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", 'quo"ted-secret')
+    at = Moment("s", "/shop", transcript, invoked_by="fix")
+    before = BeforeToolCall(at, "c", "shell", {"command": ['echo quo"ted-secret sk-a1b2c3d4e5f6a7b8', "é" * 3_000]})
+    await handle("log_tool_usage", before, {}, tmp_path)
+    await handle("log_tool_usage", read("four"), {}, tmp_path)
+    path = tmp_path / "logs" / "tool-usage.jsonl"
+    first, second = (json.loads(line) for line in path.read_text().splitlines())
+    assert first["at"].endswith("+00:00")
+    expected = {"event": "before_tool_call", "session_id": "s", "cwd": "/shop", "recipe": "fix", "tool": "shell"}
+    assert expected.items() <= first.items()
+    assert first["input"]["command"] == ["echo *** ***", f"{'é' * 2_000}… (3,000 characters)"]
+    assert {"event": "after_tool_call", "is_error": False, "output_characters": 4}.items() <= second.items()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+async def test_a_log_stays_in_the_home(tmp_path: Path) -> None:
+    home, outside = tmp_path / "home", tmp_path / "outside"
+    home.mkdir()
+    outside.mkdir()
+    (home / "link").symlink_to(outside)
+    (home / "a.jsonl").symlink_to(outside / "a")
+    with pytest.raises(HookError, match="outside of"):
+        await handle("log_tool_usage", read("x"), {"path": "link/a.jsonl"}, home)
+    with pytest.raises(HookError, match="cannot be written"):
+        await handle("log_tool_usage", read("x"), {"path": "a.jsonl"}, home)
+    assert not list(outside.iterdir())

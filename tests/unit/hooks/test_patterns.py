@@ -1,0 +1,54 @@
+"""Patterns that other people wrote: matched in linear time, or refused with what to write instead."""
+
+from __future__ import annotations
+
+import pytest
+
+from acp_agent.hooks.contract import matches
+from acp_agent.hooks.events import BeforeToolCall
+from acp_agent.patterns import PatternError, compile_pattern
+from support.hook_answers import AT
+
+HOSTILE = "a" * 60 + "!"
+
+
+@pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|aa)+$", "^(a|a?)+$", "(.*a){20}$", "(a*)*b"])
+def test_patterns_that_make_others_backtrack_are_matched_at_once(pattern: str) -> None:
+    assert compile_pattern(pattern).search(HOSTILE) is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "instead"),
+    [
+        ("(?=a)b", "no lookaround"),
+        ("(?!a)b", "no lookaround"),
+        ("(?<=a)b", "no lookaround"),
+        ("(?<!a)b", "no lookaround"),
+        (r"(a)\1", "no backreferences"),
+        ("(?P<a>x)(?P=a)", "no backreferences"),
+        ("a++", "never backtracks"),
+        ("(?>a)", "never backtracks"),
+        ("a{1,2000}", "`maxLength`"),
+        (r"a\Z", r"\z"),
+        (r"\u20ac", r"\x{20ac}"),
+    ],
+)
+def test_what_re2_cannot_match_is_refused_with_what_to_write_instead(pattern: str, instead: str) -> None:
+    with pytest.raises(PatternError) as caught:
+        compile_pattern(pattern, multiline=True)
+    assert str(caught.value).startswith(f"`{pattern}` is no regular expression of RE2: ")
+    assert instead in str(caught.value)
+
+
+def test_flags_mean_what_they_mean_elsewhere() -> None:
+    assert compile_pattern("^b$", multiline=True).search("ä\nb\n") == (3, 4)
+    assert compile_pattern("^b$").search("a\nb\n") is None
+    assert compile_pattern("Ä", ignore_case=True).search("ä") == (0, 2)
+    assert compile_pattern("a.b", dot_all=True).search("a\nb") == (0, 3)
+    assert compile_pattern(r"a\sb", within_lines=True).search("a\nb") is None
+
+
+def test_a_hostile_matcher_is_compared_with_a_tools_name_at_once() -> None:
+    event = BeforeToolCall(AT, "c", f"mcp__x__{HOSTILE}", {})
+    assert not matches("(a+)+$", event)
+    assert matches("^mcp__.*(a+)+!$", event)

@@ -1,0 +1,74 @@
+"""A hook that puts messages of its own in the place of the conversation, or has a summary shown."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from support.background import LONG, SUMMARY
+from support.compactions import shown_compactions
+from support.memory import desk
+from support.models import Reply
+
+REPLACE = """#!{python}
+import json, sys
+if sys.argv[1] == "hook":
+    print("agent_stop")
+elif "Replace" in str(json.load(sys.stdin)["messages"][-2]):
+    print(json.dumps({{"action": "replace", "replace_messages": [
+        {{"role": "user", "content": "A cart adds prices."}},
+        {{"role": "assistant", "content": [{{"type": "tool_use", "id": "t1", "name": "read", "input": {{}}}}]}},
+        {{"role": "user", "content": [{{"type": "tool_result", "tool_use_id": "t1", "content": "one"}}]}},
+        {{"role": "assistant", "content": "It is read."}}]}}))
+"""
+SUMMARY_ASKED = """#!{python}
+import json, sys
+if sys.argv[1] == "hook":
+    print("agent_stop")
+elif "sum up" in str(json.load(sys.stdin)["messages"][-2]):
+    print(json.dumps({{"action": "summary", "instructions": "Mind the prices."}}))
+"""
+
+
+def with_program(home: Path, text: str) -> None:
+    folder = home / "state" / "hooks"
+    folder.mkdir(parents=True, mode=0o700)
+    (folder / "stop").write_text(text.format(python=sys.executable))
+    (folder / "stop").chmod(0o755)
+
+
+async def test_messages_of_a_hook_take_the_place_of_the_conversation_which_can_be_brought_back(tmp_path: Path) -> None:
+    with_program(tmp_path, REPLACE)
+    async with desk(tmp_path) as it:
+        await it.prompt("One?", Reply(LONG))
+        await it.prompt("Replace it.", Reply("Done."))
+        [shown] = shown_compactions(it.agent)
+        assert "replaced the conversation by 4 of its own messages" in shown.text
+        await it.prompt("Two?", Reply("Second."))
+        roles = [message["role"] for message in it.last]
+        assert roles == ["user", "assistant", "user", "assistant", "user"]
+        assert LONG not in json.dumps(it.last)
+        assert "It is read." in json.dumps(it.last)
+        # Nothing was lost: it is undone like a compaction.
+        await it.prompt("/compact undo")
+        await it.prompt("Three?", Reply("Third."))
+        said = json.dumps(it.last)
+        assert LONG in said
+        assert "It is read." not in said
+        assert [word in said for word in ("Replace it.", "Two?", "Second.")] == [True, True, True]
+
+
+async def test_a_summary_that_a_hook_wants_is_shown_and_the_conversation_stays(tmp_path: Path) -> None:
+    with_program(tmp_path, SUMMARY_ASKED)
+    veto = {"hooks": {"PreCompact": [{"command": "touch asked; exit 2"}]}}
+    async with desk(tmp_path, Reply(SUMMARY), config=veto) as it:
+        await it.prompt("One?", Reply(LONG))
+        await it.prompt("Now sum up", Reply("I will."))
+        assert SUMMARY in it.agent.text()
+        assert (it.asked, shown_compactions(it.agent)) == (1, [])
+        # Nothing is compacted that a hook could be asked about.
+        assert not (tmp_path / "asked").exists()
+        assert any(call.mentions("Mind the prices.") for call in it.server.calls)
+        await it.prompt("Two?", Reply("Second."))
+        assert LONG in json.dumps(it.last)

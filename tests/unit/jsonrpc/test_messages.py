@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import json
+import math
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.jsonrpc.messages import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    InvalidMessageError,
+    JsonValue,
+    Request,
+    Response,
+    RpcError,
+    encode,
+    encode_error,
+    parse,
+)
+
+surrogates = st.characters(categories=["Cs"])
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+def value_in(line: bytes) -> JsonValue:
+    """What a line holds, as the params of a message."""
+    message = parse(b'{"jsonrpc":"2.0","method":"m","params":{"x":' + line.strip(b"\n") + b"}}")
+    assert isinstance(message, Request)
+    assert isinstance(message.params, dict)
+    return message.params["x"]
+
+
+@given(json_values)
+def test_what_is_encoded_is_one_line_for_every_reader_and_parsed_as_the_same_value(value: JsonValue) -> None:
+    line = encode(value)
+    assert line.endswith(b"\n")
+    assert len(line.decode().splitlines()) == 1
+    assert value_in(line) == value
+
+
+@given(st.lists(st.text() | surrogates).map("".join))
+def test_a_text_with_lone_surrogates_can_be_written_and_keeps_all_other_characters(text: str) -> None:
+    assert value_in(encode(text)) == text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def test_numbers_that_json_does_not_have_are_written_as_null() -> None:
+    assert encode({"a": math.nan, "b": [math.inf, 1.5], "c": "x"}) == b'{"a":null,"b":[null,1.5],"c":"x"}\n'
+
+
+@given(st.lists(st.sampled_from([r"\ud83d", r"\uDE00", r"\\", r"\\ud800", r"\"", "u", "x", r"\n", "é"])).map("".join))
+def test_lone_surrogates_that_arrive_as_escapes_become_replacement_characters(text: str) -> None:
+    expected = json.loads(f'"{text}"').encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    assert value_in(f'"{text}"'.encode()) == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(b"nonsense", b"", b"{", b'{"a":1} x', b"NaN", b'{"a": Infinity}', b"[-Infinity]", b'"\xff"', b"\xed\xa0\x80"),
+        b"[" * 200_000 + b"]" * 200_000,
+        b"1" * 10_000,
+    ],
+)
+def test_what_is_not_json_is_a_parse_error(line: bytes) -> None:
+    with pytest.raises(InvalidMessageError) as caught:
+        parse(line)
+    assert (caught.value.code, caught.value.request_id) == (PARSE_ERROR, None)
+
+
+@given(st.lists(st.binary(max_size=2) | st.sampled_from([b"{", b"}", b'"', b":", b"[1]", b"\\ud8"])).map(b"".join))
+def test_any_bytes_are_a_message_or_refused(line: bytes) -> None:
+    with suppress(InvalidMessageError):
+        parse(line)
+
+
+@pytest.mark.parametrize(
+    ("value", "id"),
+    [
+        *((value, None) for value in (42, "text", None, {}, [])),
+        ([{"jsonrpc": "2.0", "id": 1, "method": "m"}], None),
+        ({"jsonrpc": "2.0", "id": 1}, 1),
+        ({"jsonrpc": "1.0", "id": 1, "method": "m"}, 1),
+        ({"id": "a", "method": "m"}, "a"),
+        ({"jsonrpc": "2.0", "id": 1, "method": 2}, 1),
+        ({"jsonrpc": "2.0", "id": 1, "method": "m", "params": "text"}, 1),
+        ({"jsonrpc": "2.0", "method": "m", "params": "text"}, None),
+        *(({"jsonrpc": "2.0", "id": id, "method": "m"}, None) for id in (True, 1.5, {}, [1])),
+    ],
+)
+def test_what_is_no_message_is_refused_with_the_id_where_one_can_be_read(value: Any, id: Any) -> None:
+    with pytest.raises(InvalidMessageError) as caught:
+        parse(json.dumps(value).encode())
+    assert (caught.value.request_id, caught.value.code) == (id, INVALID_REQUEST)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "m", "params": {"a": 1}}', Request(1, "m", {"a": 1}, False)),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "m", "params": [1]}', Request(1, "m", [1], False)),
+        (b'\xef\xbb\xbf{"jsonrpc": "2.0", "id": "x", "method": "m"}\r', Request("x", "m", {}, False)),
+        (b'{"jsonrpc": "2.0", "id": null, "method": "m", "params": null}', Request(None, "m", {}, False)),
+        (b'{"jsonrpc": "2.0", "method": "m"}', Request(None, "m", {}, True)),
+        (b'{"jsonrpc": "2.0", "id": 1, "result": null}', Response(1, None, None)),
+        (b'{"id": 1, "result": {"a": 1}}', Response(1, {"a": 1}, None)),
+    ],
+)
+def test_requests_notifications_and_responses_are_told_apart(line: bytes, expected: Any) -> None:
+    assert parse(line) == expected
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "data"),
+    [
+        ({"code": -1, "message": "no", "data": [1]}, -1, [1]),
+        ({"code": "x"}, -32603, None),
+        ("broken", -32603, "broken"),
+    ],
+)
+def test_an_error_response_of_any_shape_becomes_an_error(error: Any, code: int, data: Any) -> None:
+    response = parse(json.dumps({"jsonrpc": "2.0", "id": 1, "error": error}).encode())
+    assert isinstance(response, Response)
+    assert response.error is not None
+    assert (response.error.code, response.error.data) == (code, data)
+
+
+def test_an_error_without_data_repeats_its_sentence_as_details() -> None:
+    assert json.loads(encode_error(7, RpcError(-32603, "It broke."))) == {
+        "jsonrpc": "2.0",
+        "id": 7,
+        "error": {"code": -32603, "message": "It broke.", "data": {"details": "It broke."}},
+    }

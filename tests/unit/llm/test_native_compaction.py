@@ -1,0 +1,128 @@
+"""Compactions that the providers make themselves, through the real SDKs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from inline_snapshot import snapshot
+
+from acp_agent.conversation import messages as m
+from acp_agent.errors import ContextOverflowError, ModelRequestError
+from acp_agent.llm.client import make_client
+from acp_agent.llm.places import Endpoint
+from acp_agent.llm.provider import NativeCompaction
+from support.models import ModelServer, Reply, Usage
+from support.native import ASK, BETA, NATIVE, PROFILE, chat, compacted, going_on, native, playing
+
+
+def test_only_these_two_compact_themselves() -> None:
+    assert isinstance(native("anthropic", "http://127.0.0.1"), NativeCompaction)
+    assert isinstance(native("openai", "http://127.0.0.1"), NativeCompaction)
+    assert not isinstance(chat("http://127.0.0.1"), NativeCompaction)
+
+
+async def test_anthropic_returns_a_readable_block_and_the_usage_of_the_compaction() -> None:
+    reply = Reply("A shop for bread.", usage=Usage(input=900, output=50, cache_read=800))
+    async with playing("anthropic", reply, Reply("A shop.")) as (provider, server):
+        made = await compacted(provider)
+        await compacted(provider, " \n")
+    assert made.block.provider == "anthropic"
+    assert made.block.text == "A shop for bread."
+    assert made.block.data == snapshot(
+        {"type": "compaction", "content": "A shop for bread.", "signature": "sig-3309f0b9f4fd8d2e"}
+    )
+    assert made.usage == m.Usage(900, 50, 800, 0, cost=pytest.approx(0.0148))  # pyright: ignore[reportArgumentType]
+    call, without = server.calls
+    assert without.body["compaction"] == {"type": "summarize"}
+    assert call.headers["anthropic-beta"] == BETA
+    assert call.body["compaction"] == {"type": "summarize", "instructions": "Keep all names."}
+    assert {"context_management", "stop_sequences", "tool_choice", "output_config"} & set(call.body) == set()
+    assert [tool["name"] for tool in call.body["tools"]] == ["read"]
+    assert call.body["system"][0]["text"] == "Be brief."
+
+
+async def test_openai_returns_the_users_messages_and_an_encrypted_item_without_text() -> None:
+    reply = Reply("A shop for bread.", usage=Usage(input=900, output=50, cache_read=800))
+    async with playing("openai", reply) as (provider, server):
+        made = await compacted(provider)
+    assert (made.block.provider, made.block.text) == ("openai", "")
+    assert made.block.data == snapshot(
+        {
+            "items": [
+                {
+                    "type": "message",
+                    "id": "msg_1_0",
+                    "status": "completed",
+                    "role": "user",
+                    "content": [{"type": "input_text", "text": "Build a shop."}],
+                },
+                {
+                    "type": "message",
+                    "id": "msg_1_2",
+                    "status": "completed",
+                    "role": "user",
+                    "content": [{"type": "input_text", "text": "For bread."}],
+                },
+                {"id": "cmp_1", "type": "compaction", "encrypted_content": "sealed-QSBzaG9wIGZvciBicmVhZC4="},
+            ]
+        }
+    )
+    assert made.usage == m.Usage(900, 50, 800, 0, cost=pytest.approx(0.0148))  # pyright: ignore[reportArgumentType]
+    (call,) = server.calls
+    assert call.path == "/v1/responses/compact"
+    assert set(call.body) == {"model", "input", "instructions", "prompt_cache_key"}
+    assert call.body["instructions"] == "Be brief."
+
+
+@pytest.mark.parametrize(
+    ("stop", "error"),
+    [
+        ("max_tokens", ModelRequestError),
+        ("refusal", ModelRequestError),
+        ("model_context_window_exceeded", ContextOverflowError),
+    ],
+)
+async def test_a_compaction_of_anthropic_that_made_no_summary_is_an_error(
+    stop: str, error: type[ModelRequestError]
+) -> None:
+    async with playing("anthropic", Reply("A sh", stop=stop, usage=Usage(100, 7))) as (provider, server):
+        with pytest.raises(error) as caught:
+            await compacted(provider)
+    assert type(caught.value) is error
+    assert len(server.calls) == 1
+
+
+async def test_an_answer_of_openai_without_a_compaction_is_an_error() -> None:
+    async with playing("openai", Reply("", usage=Usage(100, 7))) as (provider, _):
+        with pytest.raises(ModelRequestError, match="made no summary"):
+            await compacted(provider)
+
+
+@pytest.mark.parametrize("dialect", NATIVE)
+async def test_tokens_are_counted_by_the_provider(dialect: str) -> None:
+    async with playing(dialect, Reply("A shop.")) as (provider, server):
+        block = (await compacted(provider)).block
+        assert await provider.count_tokens(ASK) == counted(server)
+        assert await provider.count_tokens(going_on(replace(block, text="x"))) == counted(server)
+        if dialect == "anthropic":
+            assert BETA in server.requests[-1].headers["anthropic-beta"].split(",")
+            assert "max_tokens" not in server.requests[-1].body
+    assert len(server.calls) == 1
+
+
+def counted(server: ModelServer) -> int:
+    """What the server counts for the last request."""
+    return len(json.dumps(server.requests[-1].body)) // 4
+
+
+@pytest.mark.parametrize("dialect", NATIVE)
+async def test_where_the_provider_does_not_count_there_is_no_count(dialect: str) -> None:
+    async with playing(dialect) as (provider, server):
+        server.key = "another"
+        assert await provider.count_tokens(ASK) is None
+    assert await native(dialect, "http://127.0.0.1:9").count_tokens(ASK) is None
+    assert await chat("http://127.0.0.1:9").count_tokens(ASK) is None
+    nobody = make_client(Endpoint("openai", "openai-responses", required=True), lambda _: PROFILE)
+    assert await nobody.count_tokens(ASK) is None

@@ -1,0 +1,158 @@
+"""Images as they are sent: as they came where that is fine, and else made so that a model sees what a person sees."""
+
+from __future__ import annotations
+
+import base64
+import random
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from acp_agent.llm import pictures
+from acp_agent.llm.pictures import Limits, Unusable, prepared, received
+from acp_agent.llm.profiles import IMAGE_TYPES
+from support.pictures import BROKEN, png
+
+if TYPE_CHECKING:
+    from PIL import Image as Pillow
+else:
+    Pillow = pytest.importorskip("PIL.Image")
+
+LIMITS = Limits(200, 400_000, IMAGE_TYPES)
+RED, BLUE = (255, 0, 0), (0, 0, 255)
+
+
+def encoded(image: Pillow.Image, form: str, **options: Any) -> str:
+    out = BytesIO()
+    image.save(out, form, **options)
+    return base64.b64encode(out.getvalue()).decode()
+
+
+def opened(data: str) -> Pillow.Image:
+    return Pillow.open(BytesIO(base64.b64decode(data)))
+
+
+def noise(width: int, height: int) -> Pillow.Image:
+    return Pillow.frombytes("RGB", (width, height), random.Random(3).randbytes(width * height * 3))
+
+
+def near(color: Any, other: tuple[int, int, int]) -> bool:
+    return all(abs(one - two) < 60 for one, two in zip(color[:3], other, strict=True))
+
+
+@given(
+    st.sampled_from(["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"]),
+    st.sampled_from(["RGB", "L", "P", "1"]),
+    st.integers(1, 420),
+    st.integers(1, 420),
+)
+@settings(max_examples=40, deadline=None)
+def test_whatever_comes_in_what_goes_out_is_within_the_limits_and_the_same_each_time(
+    form: str, mode: str, width: int, height: int
+) -> None:
+    mode = "RGB" if form in ("JPEG", "WEBP") and mode in ("P", "1") else mode
+    data = encoded(Pillow.new(mode, (width, height)), form)
+    sent = prepared(data, f"image/{form.lower()}", LIMITS)
+    assert sent == prepared(data, "image/wrong", LIMITS)
+    with opened(sent[0]) as image:
+        assert max(image.size) <= LIMITS.edge
+        assert len(sent[0]) <= LIMITS.characters
+        assert sent[1] == f"image/{(image.format or '').lower()}"
+        assert sent[1] in IMAGE_TYPES
+        if max(width, height) <= LIMITS.edge:
+            assert image.size == (width, height)
+            assert (sent[0] == data) == (form not in ("BMP", "TIFF"))
+        else:
+            factor = LIMITS.edge / max(width, height)
+            assert all(abs(new - old * factor) <= 1 for new, old in zip(image.size, (width, height), strict=True))
+
+
+def test_a_photo_that_lies_on_its_side_stands_up() -> None:
+    image = Pillow.new("RGB", (100, 40), RED)
+    image.paste(BLUE, (0, 0, 50, 40))
+    exif = Pillow.Exif()
+    exif[0x0112] = 6  # the camera was turned: the left is the top
+    data, _ = prepared(encoded(image, "JPEG", exif=exif), "image/jpeg", LIMITS)
+    with opened(data) as sent:
+        assert sent.size == (40, 100)
+        assert near(sent.getpixel((20, 10)), BLUE)
+        assert near(sent.getpixel((20, 90)), RED)
+        assert sent.getexif().get(0x0112, 1) == 1
+
+
+def test_print_colours_become_screen_colours_and_what_shines_through_stays_or_turns_white() -> None:
+    sent, kind = prepared(encoded(Pillow.new("CMYK", (30, 30), (0, 255, 255, 0)), "JPEG"), "image/jpeg", LIMITS)
+    with opened(sent) as image:
+        assert (image.mode, kind) == ("RGB", "image/jpeg")
+        assert near(image.getpixel((5, 5)), RED)
+    glass = Pillow.new("RGBA", (400, 300), (0, 0, 255, 0))
+    with opened(prepared(encoded(glass, "PNG"), "image/png", LIMITS)[0]) as image:
+        assert image.mode == "RGBA"
+    glass = noise(190, 190).convert("RGBA")
+    glass.paste((0, 0, 0, 0), (0, 0, 95, 190))
+    sent, kind = prepared(encoded(glass, "PNG"), "image/png", Limits(200, 30_000, IMAGE_TYPES))
+    with opened(sent) as image:
+        assert (image.mode, kind) == ("RGB", "image/jpeg")
+        assert near(image.getpixel((20, 20)), (255, 255, 255))
+
+
+def test_an_image_of_too_many_bytes_loses_detail_and_then_size_until_it_fits() -> None:
+    data = encoded(noise(200, 200), "PNG")
+    sizes = []
+    for characters in (200_000, 20_000, 8_000, 3_000):
+        sent, kind = prepared(data, "image/png", Limits(200, characters, IMAGE_TYPES))
+        assert len(sent) <= characters
+        assert (kind == "image/png") == (characters > len(data))
+        with opened(sent) as image:
+            sizes.append(image.width)
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] < 200
+    with pytest.raises(Unusable, match="cannot be made small enough"):
+        prepared(data, "image/png", Limits(200, 300, IMAGE_TYPES))
+
+
+def test_a_small_file_that_claims_to_be_huge_is_not_decoded(capfd: pytest.CaptureFixture[str]) -> None:
+    data = encoded(Pillow.new("1", (30_000, 30_000)), "PNG")
+    assert len(data) < 1_000_000
+    with pytest.raises(Unusable, match="30,000 x 30,000 pixels"):
+        prepared(data, "image/png", LIMITS)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_what_is_broken_or_no_image_is_not_sent(kind: str) -> None:
+    with pytest.raises(Unusable, match=r"no base64|damaged|said to be .* no image|empty"):
+        prepared(*BROKEN[kind], LIMITS)
+
+
+@pytest.mark.parametrize("form", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
+def test_an_image_of_which_a_part_is_missing_is_not_sent_whatever_its_size(form: str) -> None:
+    for size in (150, 300):  # the one would go through as it is, the other has to be scaled
+        whole = base64.b64decode(encoded(noise(size, size), form))
+        for kept in (len(whole) // 2, len(whole) * 9 // 10):
+            with pytest.raises(Unusable, match="damaged"):
+                prepared(base64.b64encode(whole[:kept]).decode(), f"image/{form.lower()}", LIMITS)
+
+
+def test_lines_of_base64_are_joined_and_a_large_image_in_them_is_scaled() -> None:
+    for size in (100, 300):
+        data = encoded(noise(size, size), "PNG")
+        lines = base64.encodebytes(base64.b64decode(data)).decode()
+        assert prepared(lines, "image/png", LIMITS) == prepared(data, "image/png", LIMITS)
+
+
+def test_without_pillow_what_is_small_goes_on_and_what_is_not_is_refused_with_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pictures, "can_scale", lambda: False)
+    limits = Limits(200, 4_000, frozenset({"image/png", "image/jpeg"}))
+    small, large = (base64.b64encode(content).decode() for content in (png(), png(40, 40, seed=2)))
+    assert prepared(small, "image/jpeg", limits) == received(small, "") == (small, "image/png")
+    with pytest.raises(Unusable, match=r"larger than .*install"):
+        prepared(large, "image/png", limits)
+    for make in (lambda data: prepared(data, "", limits), lambda data: received(data, "")):
+        with pytest.raises(Unusable, match=r"image/tiff is not a type .* converts it"):
+            make(encoded(Pillow.new("1", (9, 9)), "TIFF"))

@@ -1,0 +1,99 @@
+"""What is known of models, and how much they are told to think."""
+
+from __future__ import annotations
+
+import pytest
+
+from acp_agent.config.settings import ModelPrices, ModelSettings
+from acp_agent.conversation.messages import JsonObject, Text, Usage, UserMessage
+from acp_agent.llm.profiles import DEFAULT_WINDOW, ModelProfile, Prices, profile
+from acp_agent.llm.provider import ModelRequest
+from support.adapters import wire_body
+
+
+@pytest.mark.parametrize(
+    ("model", "window"),
+    [
+        ("claude-sonnet-4-5-20250929", 200_000),
+        ("anthropic/claude-opus-5.5", 1_000_000),
+        ("gpt-4o-mini-2024-07-18", 128_000),
+        ("gpt-5-2025-08-07", 400_000),
+        ("gpt-6.2-sol", 1_050_000),
+        ("gemini-3.9-flash", 1_048_576),
+        ("qwen3:8b", DEFAULT_WINDOW),
+    ],
+)
+def test_ids_find_their_family(model: str, window: int) -> None:
+    assert profile(model).context_window == window
+
+
+@pytest.mark.parametrize(
+    ("model", "images", "megabytes"),
+    [
+        ("claude-sonnet-4-5-20250929", 100, 32),
+        ("anthropic/claude-sonnet-5.5", 600, 32),
+        ("gpt-6.2-sol", 500, 50),
+        ("gemini-3.8-flash", 3_600, 20),
+        ("qwen3:8b", 20, 20),
+    ],
+)
+def test_families_differ_in_the_images_and_bytes_of_a_request(model: str, images: int, megabytes: int) -> None:
+    found = profile(model)
+    assert (found.max_images, found.max_request_bytes) == (images, megabytes * 1_000_000)
+
+
+def test_every_kind_of_token_has_its_price() -> None:
+    usage = Usage(1_000_000, 2_000_000, 3_000_000, 4_000_000)
+    assert ModelProfile(prices=Prices(1, 10, 100, 1_000)).priced(usage).cost == 1 + 30 + 400 + 2_000
+
+
+def test_the_user_knows_prices_and_limits_better_and_the_window_where_the_table_does_not() -> None:
+    settings = ModelSettings(context_window=5_000, max_output_tokens=99, prices=ModelPrices(output=7))
+    assert profile("qwen3:8b").with_settings(settings).context_window == 5_000
+    changed = profile("gpt-4o").with_settings(settings)
+    assert (changed.context_window, changed.max_output_tokens) == (128_000, 99)
+    assert changed.prices == Prices(2.5, 1.25, 2.5, 7)
+
+
+def thinking(model: str, level: str, limit: int = 32_000) -> JsonObject:
+    request = ModelRequest(model, "", (UserMessage("u", (Text("x"),)),), (), limit, level)
+    body: JsonObject = wire_body("anthropic", request, profile(model))
+    return {key: body[key] for key in ("thinking", "output_config") if key in body}
+
+
+SHOWN = {"type": "adaptive", "display": "summarized"}
+LOW, HIGH = ({"thinking": SHOWN, "output_config": {"effort": effort}} for effort in ("low", "high"))
+TOLD: dict[str, list[object]] = {
+    "claude-3-haiku-20240307": [{}, {}, {}, {}],
+    "claude-haiku-4-5": [
+        {},
+        {},
+        {"thinking": {"type": "enabled", "budget_tokens": 4_096}},
+        {"thinking": {"type": "enabled", "budget_tokens": 12_288}},
+    ],
+    "claude-opus-4-7": [{}, {}, LOW, HIGH],
+    "claude-sonnet-5-5": [{"thinking": SHOWN}, {"thinking": {"type": "disabled"}}, LOW, HIGH],
+    "claude-opus-5-5": [{"thinking": SHOWN}, LOW, LOW, HIGH],
+}
+"""For the levels "", off, low and high."""
+
+
+@pytest.mark.parametrize("model", TOLD)
+def test_how_claude_is_told_to_think(model: str) -> None:
+    assert [thinking(model, level) for level in ("", "off", "low", "high")] == TOLD[model]
+
+
+@pytest.mark.parametrize(
+    ("model", "level", "effort"),
+    [
+        ("gpt-5", "off", "minimal"),
+        ("gpt-5.5", "off", "none"),
+        ("gpt-6.2-sol", "off", "low"),
+        ("o3", "high", "high"),
+        ("gpt-5", "", None),
+    ],
+)
+def test_how_openai_is_told_to_think(model: str, level: str, effort: str | None) -> None:
+    request = ModelRequest(model, "", (UserMessage("u", (Text("x"),)),), thought_level=level)
+    body = wire_body("openai", request, profile(model))
+    assert body["reasoning"] == ({"summary": "auto"} | ({"effort": effort} if effort else {}))

@@ -1,0 +1,176 @@
+"""What MCP servers ask in the middle of a call: of the user, passed on to the editor; of the model, refused."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from acp_agent.conversation.messages import JsonObject
+from acp_agent.mcp.elicitation import form_of
+from support.editors import ACPX
+from support.mcp import McpProgram, mcp_program, ready, says, tool
+from support.memory import stage
+from support.questions import accepted, answers, question
+from support.replies import Reply, ToolCall
+from support.serving import never_answer
+from support.stage import results
+
+SCHEMA: JsonObject = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "title": "Name", "minLength": 2, "format": "colour", "default": "Ada"},
+        "plan": {"type": "string", "enum": ["a", "b"], "enumNames": ["Basic", "Better"]},
+        "size": {"type": "integer", "minimum": 1, "maximum": 10},
+        "share": {"type": "number", "maximum": 1},
+        "tags": {"type": "array", "items": {"anyOf": [{"const": "x", "title": "X"}]}, "minItems": 1},
+        "sure": {"type": "boolean"},
+    },
+    "required": ["name"],
+}
+FORM = {"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": SCHEMA}}
+LINK = {
+    "method": "elicitation/create",
+    "params": {"mode": "url", "message": "Sign in", "url": "https://example.com/in", "elicitationId": "theirs"},
+    "completes": "theirs",
+}
+SAMPLE = {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 5}}
+CALL = ToolCall("mcp__shop__buy")
+
+
+def shop(folder: Path, *asks: dict[str, Any], name: str = "shop") -> McpProgram:
+    return mcp_program(folder, name, tools=[tool("buy")], results={"buy": says() | {"asks": asks}})
+
+
+async def test_what_a_server_asks_is_asked_in_the_editor_and_what_it_asks_of_the_model_is_refused(
+    tmp_path: Path,
+) -> None:
+    server = shop(tmp_path, FORM, FORM, LINK, SAMPLE)
+    replies = (Reply(tool_calls=[CALL]), Reply("Bought."))
+    async with stage(tmp_path, *replies, mcp=[server.entry], mode="full-access") as it:
+        await ready(it, "shop")
+        filled = accepted(name="Bo", size=3, tags=["x"], sure=True, plan="b")
+        asked = answers(it, filled, {"action": "decline"}, {"action": "accept"})
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        form, _, link = asked
+        [call] = it.calls()
+        assert {params["toolCallId"] for params in asked} == {call["toolCallId"]}
+        assert form["message"] == "shop: Who?"
+        fields = form["requestedSchema"]["properties"]
+        assert fields["name"] == {"type": "string", "title": "Name", "default": "Ada", "minLength": 2}
+        assert fields["plan"]["oneOf"] == [{"const": "a", "title": "Basic"}, {"const": "b", "title": "Better"}]
+        assert form["requestedSchema"]["required"] == ["name"]
+        assert (link["mode"], link["url"], link["message"]) == ("url", "https://example.com/in", "shop: Sign in")
+        complete = await it.line("elicitation/complete")
+        assert complete.params == {"elicitationId": link["elicitationId"]}
+        told = [json.loads(line) for line in results(it.server.calls[1].body)[0].text.split("\n")]
+        assert told[0]["result"] == {"action": "accept", "content": filled["content"]}
+        assert [each["result"]["action"] for each in told[1:3]] == ["decline", "accept"]
+        assert "Sampling not supported" in told[3]["error"]["message"]
+        [said] = [note["params"]["capabilities"] for note in server.notes() if note.get("got") == "initialize"]
+        assert "sampling" not in said
+        assert said["elicitation"] == {"form": {}, "url": {}}
+
+
+async def test_what_a_server_gets_fits_its_form_and_an_answer_that_nobody_knows_is_no_consent(tmp_path: Path) -> None:
+    wrong = [
+        ({"size": 0}, "`size` is too small or too large"),
+        ({"size": 11}, "`size` is too small or too large"),
+        ({"size": "3"}, "`size` is no whole number"),
+        ({"size": True}, "`size` is no whole number"),
+        ({"size": 2.5}, "`size` is no whole number"),
+        ({"share": 1.5}, "`share` is too small or too large"),
+        ({"sure": "yes"}, "`sure` is neither true nor false"),
+        ({"sure": 1}, "`sure` is neither true nor false"),
+        ({"name": 3}, "`Name` is no text"),
+        ({"name": "B"}, "`Name` is too short or too long"),
+        ({"plan": "c"}, "`plan` is none of its choices"),
+        ({"tags": ["y"]}, "`tags` is not of its choices"),
+        ({"name": None}, "`Name` is missing"),
+    ]
+    actions = {"decline": "decline", "cancel": "cancel", "_later": "cancel"}
+    server = shop(tmp_path, *[FORM] * len(wrong), *[FORM] * len(actions), *[LINK] * len(actions))
+    async with stage(tmp_path, Reply(tool_calls=[CALL]), Reply("No."), mcp=[server.entry], mode="full-access") as it:
+        await ready(it, "shop")
+        refused = [accepted(**{"name": "Bo", **content}) for content, _ in wrong]
+        asked = answers(it, *refused, *({"action": action} for action in [*actions, *actions]))
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        assert len(asked) == len(wrong) + 2 * len(actions)
+        told = [json.loads(line) for line in results(it.server.calls[1].body)[0].text.split("\n")]
+        for (_, said), answer in zip(wrong, told, strict=False):
+            assert said in answer["error"]["message"]
+        assert [answer["result"] for answer in told[len(wrong) :]] == [
+            {"action": said} for said in actions.values()
+        ] * 2
+
+
+def test_a_limit_or_a_default_that_editors_cannot_read_is_left_out() -> None:
+    fields: JsonObject = {
+        "size": {"type": "integer", "minimum": 0.5, "maximum": 10, "default": 2.5},
+        "most": {"type": "integer", "maximum": 2**63 - 1, "default": 3.0},
+        "name": {"type": "string", "minLength": 2, "maxLength": "9", "format": "colour", "pattern": "^a"},
+        "share": {"type": "number", "minimum": 0.5, "maximum": math.inf, "default": 0.75},
+    }
+    form = form_of("Well?", {"type": "object", "properties": fields})
+    assert {each.name: (each.limits, each.default) for each in form.fields} == {
+        "size": ({"minimum": 0.5, "maximum": 10}, None),
+        "most": ({"maximum": 2**63 - 1}, 3),
+        "name": ({"minLength": 2, "pattern": "^a"}, None),
+        "share": ({"minimum": 0.5}, 0.75),
+    }
+
+
+async def test_what_a_server_asks_ends_with_the_turn_and_nobody_is_asked_where_nobody_can_be(tmp_path: Path) -> None:
+    server = shop(tmp_path, FORM)
+    async with stage(tmp_path, Reply(tool_calls=[CALL]), mcp=[server.entry], mode="full-access") as it:
+        await ready(it, "shop")
+        it.agent.handlers["elicitation/create"] = never_answer
+        turn = await it.agent.start_prompt(it.session, "Buy")
+        asked = await question(it)
+        await it.agent.cancel(it.session)
+        assert await turn.result() == {"stopReason": "cancelled"}
+        taken_back = await it.line("$/cancel_request")
+        assert taken_back.params == {"requestId": asked.message["id"]}
+        # An editor without forms and addresses has servers that are told so.
+        other = shop(tmp_path, FORM, name="mart")
+        it.server.add(Reply(tool_calls=[ToolCall("mcp__mart__buy")]), Reply("Not."))
+        async with it.restarted(capabilities=ACPX) as later:
+            session = await later.agent.new_session(it.folder, mcpServers=[other.entry])
+            await ready(later, "mart")
+            await later.agent.set_mode(session, "full-access")
+            await later.agent.prompt(session, "Buy", 30)
+            assert "Elicitation not supported" in results(it.server.calls[-1].body)[0].text
+            said = [note["params"]["capabilities"] for note in other.notes() if note.get("got") == "initialize"]
+            assert "elicitation" not in said[0]
+
+
+async def test_an_address_that_has_to_be_visited_first_is_shown_and_the_model_is_told_to_try_again(
+    tmp_path: Path,
+) -> None:
+    link = {"mode": "url", "message": "Sign in", "url": "https://example.com/in", "elicitationId": "theirs"}
+    error = {"code": -32042, "message": "Sign in first", "data": {"elicitations": [link]}}
+    server = mcp_program(tmp_path, "shop", tools=[tool("buy")], results={"buy": {"error": error}})
+    replies = (Reply(tool_calls=[CALL, CALL]), Reply("Later."))
+    async with stage(tmp_path, *replies, mcp=[server.entry], mode="full-access") as it:
+        await ready(it, "shop")
+        asked = answers(it, {"action": "accept"}, {"action": "decline"})
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        assert [(params["url"], params["message"]) for params in asked] == [(link["url"], "shop: Sign in")] * 2
+        first, second = (result.text for result in results(it.server.calls[1].body))
+        assert "try again then" in first
+        assert "they have not gone there" in second
+
+
+async def test_the_trace_of_a_prompt_goes_along_with_the_calls_of_its_turn_and_no_further(tmp_path: Path) -> None:
+    server = mcp_program(tmp_path, "shop", tools=[tool("buy")], results={"buy": says("Here.")})
+    replies = (Reply(tool_calls=[CALL]), Reply("Yes."), Reply(tool_calls=[CALL]), Reply("Yes."))
+    trace = {"traceparent": "00-80e1afed08e019fc1110464cfa66635c-7a085853722dc6d2-01", "baggage": "user=ada"}
+    async with stage(tmp_path, *replies, mcp=[server.entry], mode="full-access") as it:
+        await ready(it, "shop")
+        meta = {**trace, "tracestate": 7, "zed.dev/debug": True}
+        await it.agent.prompt(it.session, "Buy", 30, _meta=meta)
+        await it.prompt("Again")
+        first, second = [note["params"] for note in server.notes() if note.get("got") == "tools/call"]
+        assert {key: value for key, value in first["_meta"].items() if key != "progressToken"} == trace
+        assert second["_meta"].keys() == {"progressToken"}

@@ -1,0 +1,107 @@
+"""What MCP servers answer, as a model reads it: everything has words, and nothing is larger than a request may be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.conversation.messages import Image, JsonObject, Resource, Text
+from acp_agent.mcp.model import Answer, PromptMessage
+from acp_agent.mcp.results import (
+    EMPTY,
+    IMAGE_LIMIT,
+    IMAGES,
+    TEXT_LIMIT,
+    prompt_parts,
+    result_parts,
+)
+from support.pictures import BROKEN, encoded, png
+
+BLOB = encoded(png())
+BLOCKS: dict[str, tuple[dict[str, Any], Text | Image]] = {
+    "text": ({"type": "text", "text": "a\x00b"}, Text("a\ufffdb")),
+    "image": ({"type": "image", "data": BLOB, "mimeType": "image/png"}, Image(BLOB, "image/png")),
+    "large image": (
+        {"type": "image", "data": "A" * (IMAGE_LIMIT + 1), "mimeType": "image/png"},
+        Text("[an image (image/png) left out: larger than models take]"),
+    ),
+    "audio": (
+        {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"},
+        Text("[a sound (audio/wav) left out: it cannot be passed on]"),
+    ),
+    "resource": ({"type": "resource", "resource": {"uri": "x://y", "text": "words"}}, Text("x://y:\nwords")),
+    "picture": (
+        {"type": "resource", "resource": {"uri": "x://y", "blob": BLOB, "mimeType": "image/png"}},
+        Image(BLOB, "image/png", "x://y"),
+    ),
+    "binary": (
+        {"type": "resource", "resource": {"uri": "x://y", "blob": BLOB}},
+        Text("[x://y left out: it is binary (of no known type)]"),
+    ),
+    "link": (
+        {"type": "resource_link", "uri": "x://y", "name": "y", "title": "Why", "description": "because"},
+        Text("[link: Why | y | x://y | because]"),
+    ),
+    "unknown": ({"type": "smell"}, Text("[content of the unknown type smell left out]")),
+}
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_every_kind_of_content_becomes_something_that_a_model_reads(kind: str) -> None:
+    block, part = BLOCKS[kind]
+    assert result_parts(Answer((block,))) == (part,)
+
+
+@pytest.mark.parametrize(
+    ("texts", "structured", "said"),
+    [
+        (["3"], {"result": 3}, ["3"]),
+        (["three"], {"result": "three"}, ["three"]),
+        (["a", "b"], {"result": ["a", "b"]}, ["a", "b"]),
+        (['{"a": [1, "ä"]}'], {"a": [1, "ä"]}, ['{"a": [1, "ä"]}']),
+        (["Found two."], {"found": ["ä", 2]}, ["Found two.", '{"found": ["ä", 2]}']),
+        ([], {"found": 2}, ['{"found": 2}']),
+        ([], None, [EMPTY]),
+    ],
+)
+def test_a_structured_result_is_told_once(texts: list[str], structured: Any, said: list[str]) -> None:
+    answer = Answer(tuple({"type": "text", "text": text} for text in texts), structured)
+    assert [part.text for part in result_parts(answer) if isinstance(part, Text)] == said
+
+
+@given(st.lists(st.none() | st.integers(1, 2 * TEXT_LIMIT), max_size=2 * IMAGES))
+def test_an_answer_is_bounded_and_says_what_is_missing(sizes: list[int | None]) -> None:
+    image: JsonObject = {"type": "image", "data": BLOB, "mimeType": "image/png"}
+    blocks: list[Any] = [{"type": "text", "text": "x" * size} if size else image for size in sizes]
+    parts = result_parts(Answer(tuple(blocks)))
+    text = "".join(part.text for part in parts if isinstance(part, Text))
+    images = sum(isinstance(part, Image) for part in parts)
+    assert len(text) <= TEXT_LIMIT + 200
+    assert images == min(IMAGES, sum(block["type"] == "image" for block in blocks))
+    whole = [block["text"] for block in blocks if block["type"] == "text"]
+    if sum(map(len, whole)) > TEXT_LIMIT or sum(block["type"] == "image" for block in blocks) > IMAGES:
+        assert "cut" in text or "left out" in text
+
+
+@pytest.mark.parametrize("kind", ["no base64", "too short", "a page", "empty"])
+def test_a_broken_image_is_a_line_that_says_so(kind: str) -> None:
+    data, mime_type = BROKEN[kind]
+    image: dict[str, Any] = {"type": "image", "data": data, "mimeType": mime_type}
+    [part] = result_parts(Answer((image,)))
+    assert isinstance(part, Text)
+    assert part.text.startswith(f"[an image ({mime_type}) left out: it")
+    assert prompt_parts((PromptMessage("user", image),)) == (part,)
+    file: dict[str, Any] = {"uri": "x://y", "blob": data, "mimeType": mime_type}
+    [part] = result_parts(Answer(({"type": "resource", "resource": file},)))
+    assert isinstance(part, Text)
+
+
+def test_a_prompt_of_several_voices_says_who_speaks() -> None:
+    one = PromptMessage("user", {"type": "text", "text": "Hello"})
+    other = PromptMessage("assistant", {"type": "text", "text": "Hi"})
+    file = PromptMessage("user", {"type": "resource", "resource": {"uri": "x://y", "text": "words"}})
+    assert prompt_parts((one, file)) == (Text("Hello"), Resource("x://y", text="words"))
+    assert prompt_parts((one, other)) == (Text("[user]"), Text("Hello"), Text("[assistant]"), Text("Hi"))

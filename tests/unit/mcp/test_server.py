@@ -1,0 +1,169 @@
+"""One server, from its start to its end, without a session around it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from acp_agent.config.settings import McpServer
+from acp_agent.errors import ToolError
+from acp_agent.mcp import server as module
+from acp_agent.mcp.elicitation import Calling
+from acp_agent.mcp.entry import ServerOptions
+from acp_agent.mcp.server import SessionServer
+from support.mcp import McpProgram, mcp_program, says, tool
+
+
+class Running:
+    """A server as a session runs it; `seconds` is what a listing may take."""
+
+    def __init__(self, program: McpProgram, folder: Path, seconds: float = 20) -> None:
+        command, *args = program.configured["command"], *program.configured["args"]
+        server = McpServer(program.name, "stdio", command, tuple(args), timeout=20)
+        options = ServerOptions((folder,), os.environ, start_seconds=seconds)
+        self.told: list[str] = []
+        self.server = SessionServer(server, program.name, options, self._tell, self._change)
+        self._changed = anyio.Event()
+
+    async def _tell(self, text: str) -> None:
+        self.told.append(text)
+
+    def _change(self) -> None:
+        self._changed.set()
+
+    @asynccontextmanager
+    async def run(self) -> AsyncGenerator[SessionServer]:
+        """Run it until the body ends."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self.server.run)
+            with anyio.fail_after(30):
+                await self.server.settled()
+                yield self.server
+            self.server.close()
+
+    async def until(self, *names: str) -> None:
+        """Wait until these are its tools."""
+        while [each.name for each in self.server.offer.tools] != [*names]:
+            await self._changed.wait()
+            self._changed = anyio.Event()
+
+    async def call(self, name: str) -> Any:
+        """Call a tool; its texts, or why there are none."""
+        try:
+            answer = await self.server.call(name, {}, nothing, Calling())
+        except ToolError as error:
+            return str(error)
+        return [block["text"] for block in answer.content]
+
+
+async def nothing(progress: str) -> None:
+    """Is told how far a call is."""
+
+
+async def test_a_server_that_crashes_is_started_again_and_one_that_refuses_a_call_is_not(tmp_path: Path) -> None:
+    results = {
+        "crash": {"exit": 3},
+        "buy": {"error": {"code": -32000, "message": "rate limited"}},
+        "work": says("Worked."),
+    }
+    program = mcp_program(tmp_path, "shaky", tools=[tool(name) for name in results], results=results)
+    running = Running(program, tmp_path)
+    async with running.run() as server:
+        tools = server.tools
+        lost = await running.call("crash")
+        assert "'shaky' ended during this call, which may or may not have been done: it ended with status 3" in lost
+        assert await running.call("work") == ["Worked."]
+        assert await running.call("buy") == "The MCP server 'shaky' has not answered this call: rate limited."
+        assert await running.call("work") == ["Worked."]
+        assert server.tools is tools
+    assert len(program.pids()) == 2
+    assert not running.told
+
+
+async def test_a_server_that_keeps_crashing_is_given_up_and_started_again_when_it_is_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "RESTART_DELAYS", (0.0, 0.0, 0.0))
+    results = {"crash": {"exit": 1}, "work": says("Worked.")}
+    program = mcp_program(tmp_path, "dying", tools=[tool(name) for name in results], results=results, fails_again=3)
+    running = Running(program, tmp_path)
+    async with running.run() as server:
+        await running.call("crash")
+        assert await running.call("work") == (
+            "The MCP server 'dying' has not answered this call: it is not running: it ended with status 1."
+        )
+        assert [text.partition(":")[0] for text in running.told] == [
+            "The MCP server 'dying' has ended too often and is given up"
+        ]
+        server.revive()
+        while server.state == "failed":
+            await anyio.lowlevel.checkpoint()
+        assert await running.call("work") == ["Worked."]
+    assert len(program.pids()) == 5
+
+
+async def test_a_server_that_knows_no_handshake_is_spoken_to_as_it_wants(tmp_path: Path) -> None:
+    results = {"work": says("Worked.", resultType="complete")}
+    running = Running(mcp_program(tmp_path, "new", tools=[tool("work")], results=results, modern=True), tmp_path)
+    async with running.run():
+        assert await running.call("work") == ["Worked."]
+
+
+NAMES = tool("names", inputSchema={"type": "object", "properties": {"two words": {"type": "string"}}})
+
+
+async def test_what_nobody_could_use_of_an_offer_is_left_out_by_its_name_and_the_rest_is_there(tmp_path: Path) -> None:
+    program = mcp_program(
+        tmp_path,
+        "garden",
+        tools=[tool("first"), NAMES, tool("last")],
+        prompts=[{"name": "good"}],
+        resources=[],
+        refuses=["resources/list"],
+    )
+    running = Running(program, tmp_path)
+    async with running.run() as server:
+        assert [each.name for each in server.tools] == ["mcp__garden__first", "mcp__garden__last"]
+        assert [each.name for each in server.offer.prompts] == ["good"]
+        told = [text.removeprefix("Of the MCP server 'garden': its ") for text in running.told]
+        assert [text.partition(" left out")[0] for text in told] == [
+            "resources could not be listed: boom.",
+            "tool 'names' is",
+        ]
+
+
+async def test_a_list_that_changes_while_it_is_listed_is_listed_again(tmp_path: Path) -> None:
+    leaf, twig, root = tool("leaf"), tool("twig"), tool("root")
+    changes = [{"tools": [leaf, twig]}, {"tools": [leaf, twig, root]}]
+    program = mcp_program(tmp_path, "tree", tools=[leaf], while_listed=changes)
+    running = Running(program, tmp_path)
+    async with running.run():
+        await running.until("leaf", "twig", "root")
+    assert sum(note.get("got") == "tools/list" for note in program.notes()) == 3
+
+
+async def test_a_server_that_never_says_what_it_offers_is_given_up(tmp_path: Path) -> None:
+    running = Running(mcp_program(tmp_path, "mute", mute=True), tmp_path, 0.5)
+    async with running.run() as server:
+        assert server.reason == "it has not said within 0.5 seconds what it offers"
+    assert "'mute' could not be started: it has not said within 0.5 seconds" in running.told[0]
+
+
+@pytest.mark.parametrize("said", ["Odd \\ud83d", "Odd \t\\ud83d", "Odd \udce2"], ids=["half", "raw tab", "no UTF-8"])
+async def test_what_a_server_prints_by_mistake_is_passed_over_and_half_a_character_costs_that_character(
+    tmp_path: Path, said: str
+) -> None:
+    line = f'{{"result":{{"content":[{{"type":"text","text":"{said}!"}}]}},"jsonrpc":"2.0","id":ID}}'
+    prints = ["Hello, I am a server.", "{}", "[]", "null", '{"jsonrpc":"2.0","id":[1],"result":{}}', '{"id":', "\x01"]
+    program = mcp_program(tmp_path, "odd", prints=prints, tools=[tool("say")], results={"say": {"line": line}})
+    running = Running(program, tmp_path)
+    async with running.run():
+        [text] = await running.call("say")
+        assert text.split() == ["Odd", "\ufffd!"]

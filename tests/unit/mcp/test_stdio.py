@@ -1,0 +1,102 @@
+"""The stdio transport: messages of any length in both directions, how a server ends, and all that it has started."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import types
+from mcp.shared.message import SessionMessage
+
+from acp_agent.errors import ToolError
+from acp_agent.mcp.entry import server_environment
+from acp_agent.mcp.stdio import over_stdio
+from acp_agent.mcp.watch import Streams, Watch
+from support.processes import marked, outlive
+
+ECHO = """
+import sys
+for line in sys.stdin.buffer:
+    sys.stdout.buffer.write(b"no message\\n\\n{}\\n" + line)
+    sys.stdout.flush()
+"""
+
+
+def python(code: str, folder: Path, watch: Watch) -> AbstractAsyncContextManager[Streams]:
+    return over_stdio(sys.executable, ("-I", "-S", "-c", code), folder, {"PATH": "/usr/bin"}, watch)
+
+
+def message(text: str) -> SessionMessage:
+    params: dict[str, Any] = {"text": text}
+    return SessionMessage(types.JSONRPCNotification(jsonrpc="2.0", method="say", params=params))
+
+
+async def test_messages_of_any_length_go_in_and_out_whole_and_what_is_none_is_passed_over(tmp_path: Path) -> None:
+    sent = [message("short"), message("x" * 300_000), message("ä")]
+    async with python(ECHO, tmp_path, Watch()) as (received, to_server):
+        with anyio.fail_after(20):
+            for each in sent:
+                await to_server.send(each)
+                got = await received.receive()
+                assert isinstance(got, SessionMessage)
+                assert got.message == each.message
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        (
+            "import sys; sys.stderr.write('\\x1b[31mno\\x1b[0m\\nkey'); sys.exit(4)",
+            "it ended with status 4 and said: no key",
+        ),
+        ("import os; os.kill(os.getpid(), 9)", "it was ended by signal 9"),
+        ("import os, time; os.close(1); time.sleep(600)", "it closed its output"),
+    ],
+)
+async def test_why_a_server_is_gone_is_known(tmp_path: Path, code: str, reason: str) -> None:
+    watch = Watch()
+    async with python(code, tmp_path, watch):
+        with anyio.fail_after(20):
+            await watch.lost.wait()
+    assert watch.reason == reason
+
+
+async def test_what_a_server_has_started_ends_with_it(tmp_path: Path) -> None:
+    mark = f"mark-{tmp_path.name}"
+    ready = '{"jsonrpc":"2.0","method":"up"}'
+    command = f"trap '' TERM; sleep 600 & echo '{ready}'; wait"
+    env = {"PATH": "/usr/bin:/bin", "MCP_MARK": mark}
+    async with over_stdio("/bin/sh", ("-c", command), tmp_path, env, Watch()) as (received, _):
+        with anyio.fail_after(20):
+            await received.receive()
+        found = marked(mark)
+        assert len(found) == 2
+    assert not await outlive(found, seconds=2)
+
+
+@pytest.mark.parametrize(
+    ("command", "folder", "env", "said"),
+    [
+        ("/no/such/program", ".", {}, "there is no program '/no/such/program'"),
+        ("/bin/sh", "missing", {}, "does not exist"),
+        (".", ".", {}, "could not be run"),
+        ("a\0b", ".", {}, "cannot be used .*null byte"),
+        ("/bin/sh", ".", {"A=B": "x"}, "cannot be used .*environment variable name"),
+    ],
+)
+async def test_a_program_that_cannot_be_started_is_named(
+    tmp_path: Path, command: str, folder: str, env: dict[str, str], said: str
+) -> None:
+    with pytest.raises(ToolError, match=said):
+        async with over_stdio(command, (), tmp_path / folder, env, Watch()):
+            raise AssertionError("it was started")
+
+
+def test_a_server_sees_where_it_is_and_no_key() -> None:
+    env = {"PATH": "/bin", "HOME": "/me", "LANG": "C", "OPENAI_API_KEY": "k", "SSH_AUTH_SOCK": "s"}
+    expected = {"PATH": "/own", "HOME": "/me", "LANG": "C", "MINE": "1"}
+    assert server_environment(env, {"PATH": "/own", "MINE": "1"}) == expected

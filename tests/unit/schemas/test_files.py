@@ -1,0 +1,68 @@
+"""The schemas where people meet them: generated, printed, beside a file, and true of our own recipes and pages."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from acp_agent.schemas import SchemaName, modeline, put_copy
+from support.checkout import REPOSITORY
+from support.schemas import schema_of
+
+EXAMPLES: Mapping[str, SchemaName] = {
+    "yaml config": "config",
+    "yaml project": "project",
+    "yaml hooks": "config",
+    "yaml hooks-of-claude": "config",
+    "yaml rule": "rule",
+}
+"""Info strings of the documentation's examples."""
+
+
+@pytest.mark.parametrize("page", sorted((REPOSITORY / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_examples_in_the_documentation_are_what_the_schemas_accept(page: Path) -> None:
+    for info, name in EXAMPLES.items():
+        for text in re.findall(rf"^```{info}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL):
+            document = yaml.safe_load(re.sub(r"^(- |  )?on:", r"\1'on':", text, flags=re.MULTILINE))
+            Draft202012Validator(schema_of(name)).validate(document)
+    for text in re.findall(r"^```markdown recipe\n---\n(.*?)^---$", page.read_text(), re.MULTILINE | re.DOTALL):
+        Draft202012Validator(schema_of("recipe")).validate(yaml.safe_load(text))
+
+
+@pytest.mark.parametrize("path", sorted((REPOSITORY / "recipes").glob("*.md")), ids=lambda path: path.stem)
+def test_the_schema_accepts_the_built_in_recipes(path: Path) -> None:
+    matter = yaml.safe_load(path.read_text().split("---\n")[1])
+    Draft202012Validator(schema_of("recipe")).validate(matter)
+
+
+def test_the_line_for_editors_is_a_comment_that_leads_to_the_schema(tmp_path: Path) -> None:
+    copy, document = put_copy("recipe", tmp_path / "schemas"), tmp_path / "recipes" / "talk" / "mine.md"
+    line = modeline(copy, document)
+    assert yaml.safe_load(line) is None
+    assert str(tmp_path) not in line
+    path = document.parent / line.removeprefix("# yaml-language-server: $schema=")
+    assert json.loads(Path(os.path.normpath(path)).read_text()) == schema_of("recipe")
+    copy.write_text("{}")
+    put_copy("recipe", tmp_path / "schemas")
+    assert json.loads(copy.read_text()) == schema_of("recipe")
+
+
+def test_the_command_prints_a_schema() -> None:
+    command = [sys.executable, "-m", "acp_agent", "schema", "rule"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=REPOSITORY)
+    assert json.loads(printed.stdout) == schema_of("rule")
+
+
+def test_the_schemas_and_the_tables_of_the_documentation_are_up_to_date() -> None:
+    command = [sys.executable, str(REPOSITORY / ".ci" / "generate_reference.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,254 @@
+"""The swap: what may happen beside it, and what must not."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import anyio
+import pytest
+
+from acp_agent.compaction.budget import TokenBudget
+from acp_agent.compaction.calls import ModelCalls, Show
+from acp_agent.compaction.excerpts.selection import ExcerptIndex
+from acp_agent.compaction.service import CompactionService
+from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
+from acp_agent.conversation.context import Context
+from acp_agent.conversation.events import (
+    CompactionFailed,
+    ContextSwapped,
+    Event,
+    InstructionsLoaded,
+    ModeChanged,
+    TurnRefused,
+)
+from acp_agent.conversation.messages import Text, Usage
+from acp_agent.conversation.updates import CompactionChunk, CompactionFinished, CompactionStarted, Update, UsageUpdated
+from acp_agent.errors import CompactionError
+from acp_agent.hooks.events import TokenUsage
+from acp_agent.hooks.handlers import builtin_handlers, known_handlers
+from acp_agent.hooks.outcomes import NOTHING, Outcome, SwapContext
+from acp_agent.llm.provider import (
+    Answered,
+    ModelEvent,
+    ModelRequest,
+    TextDelta,
+)
+from acp_agent.recipes import Known, RecipeLibrary, builtin_recipes_dir
+from acp_agent.recipes.discovery import RecipeFolder
+from acp_agent.session.compact.job import Compactor
+from acp_agent.session.compact.order import Order
+from acp_agent.session.log import SessionLog
+from acp_agent.session.project.commands import COMPACT
+from acp_agent.session.project.hooks import SessionHooks
+from acp_agent.session.project.models import ActiveModel
+from acp_agent.session.project.recipes import RecipeRun
+from acp_agent.session.project.requests import Requests
+from acp_agent.session.project.workspace import ProjectInstructions
+from acp_agent.storage.store import SessionStore
+from support.logs import LogBuilder
+
+BUDGET = TokenBudget(10_000, 1_000)
+LONG = "The cart adds prices. " * 200
+
+
+class Meter:
+    """What a compaction needs of a session's requests."""
+
+    async def usage(self) -> UsageUpdated:
+        return UsageUpdated(0, 0, None)
+
+
+@dataclass(slots=True)
+class Desk:
+    """A session's log on disk and what its user is shown; `during` happens while the summary streams."""
+
+    store: SessionStore
+    log: SessionLog
+    shown: list[Update] = field(default_factory=list[Update])
+    during: Callable[[], Awaitable[None]] | None = None
+    on_show: Callable[[Update], Awaitable[None]] | None = None
+    instructions: str = "You are careful."
+    afterwards: Callable[[], Awaitable[None]] | None = None
+
+    async def show(self, update: Update) -> None:
+        if self.on_show is not None:
+            await self.on_show(update)
+        self.shown.append(update)
+
+    async def read(self) -> InstructionsLoaded:
+        return InstructionsLoaded(self.instructions)
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        yield TextDelta("# Goal")
+        if self.during is not None:
+            await self.during()
+        yield TextDelta("\nA cart.")
+        yield Answered((Text("# Goal\nA cart."),), "end_turn", Usage(100, 10))
+
+    async def before_compaction(self, trigger: str, window: int, instructions: str) -> Outcome:
+        return NOTHING
+
+    async def summary_written(self, run: RecipeRun, summary: str) -> Outcome:
+        return Outcome(action=SwapContext(summary))
+
+    async def add(self, texts: Sequence[str]) -> None:
+        assert not texts
+
+    async def recipe_ended(self, run: RecipeRun, summary: str) -> None:
+        pass
+
+    async def usage(self) -> TokenUsage:
+        return TokenUsage()
+
+    async def after_compaction(self, trigger: str, window: int, summary: str, before: TokenUsage) -> None:
+        if self.afterwards is not None:
+            await self.afterwards()
+
+    async def compact(self, *, prepared_first: bool = False) -> bool:
+        handlers = known_handlers(builtin_handlers().values())
+        library = RecipeLibrary.read([RecipeFolder("builtin", builtin_recipes_dir())], Known(handlers))
+        hooks = cast(SessionHooks, self)  # as far as a compaction needs them
+        instructions, requests = cast(ProjectInstructions, self), cast(Requests, Meter())
+        compactor = Compactor(self.log, instructions, CompactionService(), hooks, requests, self.show)
+        context = self.log.context
+        state = ConversationState.from_context(
+            context, ModelRequest("m", context.instructions, context.messages), BUDGET
+        )
+        run = RecipeRun(library.recipes[COMPACT], "")
+        policy = CompactionPolicy(run.render(), strategy="summary")
+        index = ExcerptIndex.of(state.originals)
+        order = Order(run, "manual", state, context.revision, policy, cast(ActiveModel, self), None, None, index)
+        if not prepared_first:
+            return await compactor.compact(order) is not None
+        prepared = await compactor.prepare(order, ModelCalls(order.model.stream))
+
+        async def pending(_: Show) -> CompactedState | None:
+            return prepared
+
+        return await compactor.compact(order, pending) is not None
+
+    async def events(self) -> list[Event]:
+        return [logged.event async for logged in self.store.events("s")]
+
+    @property
+    def statuses(self) -> list[str]:
+        return [update.status for update in self.shown if isinstance(update, CompactionFinished)]
+
+
+@asynccontextmanager
+async def desk(tmp_path: Path) -> AsyncGenerator[Desk]:
+    """A session with a question and a long answer."""
+    history = LogBuilder()
+    history.prompt("One?")
+    history.step(LONG)
+    history.end()
+    tmp_path.mkdir(exist_ok=True)
+    store = await SessionStore.open(tmp_path / "sessions.db")
+    try:
+        logged = await store.create("s", "/shop", (), history.events)
+        with anyio.fail_after(20):
+            yield Desk(store, SessionLog(store, "s", Context.from_log(logged)))
+    finally:
+        await store.aclose()
+
+
+async def test_what_is_appended_while_the_summary_is_written_stays_in_force(tmp_path: Path) -> None:
+    async with desk(tmp_path) as one:
+
+        async def change() -> None:
+            await one.log.append(ModeChanged("plan"))
+
+        one.during = change
+        assert await one.compact()
+        assert one.statuses == ["completed"]
+        assert one.log.context.mode == "plan"
+        assert len(one.log.context.entries) == 1
+        assert await one.store.context("s") == one.log.context
+
+
+async def test_a_summary_of_what_is_no_longer_so_is_thrown_away(tmp_path: Path) -> None:
+    async with desk(tmp_path) as one:
+
+        async def change() -> None:
+            await one.log.append(TurnRefused(one.log.context.entries[-1].seq))
+
+        one.during = change
+        with pytest.raises(CompactionError, match="changed while the summary was written"):
+            await one.compact()
+        assert one.statuses == ["failed"]
+        assert not any(isinstance(event, ContextSwapped) for event in await one.events())
+        assert [message.role for message in one.log.context.messages] == ["user"]
+
+
+@pytest.mark.parametrize("kind", [CompactionStarted, CompactionChunk, CompactionFinished])
+async def test_a_cancel_leaves_everything_as_it_was_until_the_swap_is_in_the_log(
+    tmp_path: Path, kind: type[Update]
+) -> None:
+    async with desk(tmp_path) as one:
+        scope, before = anyio.CancelScope(), one.log.context
+
+        async def cancel(update: Update) -> None:
+            if isinstance(update, kind):
+                scope.cancel()
+                await anyio.lowlevel.checkpoint()
+
+        one.on_show = cancel
+        with scope:
+            await one.compact()
+        last = (await one.events())[-1]
+        if kind is CompactionFinished:
+            assert (one.statuses, type(last)) == (["completed"], ContextSwapped)
+            assert len(one.log.context.entries) == 1
+        else:
+            assert (one.statuses, type(last)) == (["cancelled"], CompactionFailed)
+            assert one.log.context.entries == before.entries
+            assert one.log.context.revision == before.revision
+
+
+async def test_an_unforeseen_failure_ends_the_compaction_with_a_sentence(tmp_path: Path) -> None:
+    async with desk(tmp_path) as one:
+
+        async def fail() -> None:
+            raise ZeroDivisionError
+
+        one.during = fail
+        with pytest.raises(CompactionError, match=r"ZeroDivisionError.*(unchanged|Nothing changed)"):
+            await one.compact()
+        assert one.statuses == ["failed"]
+        assert len(one.log.context.entries) == 2
+
+
+@pytest.mark.parametrize("how", ["cancelled", "failed"])
+async def test_what_happens_in_a_hook_behind_the_swap_makes_no_second_end_of_it(tmp_path: Path, how: str) -> None:
+    async with desk(tmp_path) as one:
+        with anyio.CancelScope() as scope:
+
+            async def afterwards() -> None:
+                if how == "failed":
+                    raise CompactionError("A hook broke.")
+                scope.cancel()
+                await anyio.sleep_forever()
+
+            one.afterwards = afterwards
+            with suppress(CompactionError):
+                await one.compact()
+        assert one.statuses == ["completed"]
+        assert not any(isinstance(event, CompactionFailed) for event in await one.events())
+
+
+async def test_a_prepared_summary_that_comes_to_nothing_is_paid_for_in_the_log(tmp_path: Path) -> None:
+    async with desk(tmp_path) as one:
+
+        async def refuse(_: Update) -> None:
+            raise CompactionError("The editor is gone.")
+
+        one.on_show = refuse
+        with pytest.raises(CompactionError):
+            await one.compact(prepared_first=True)
+        one.on_show = None
+        spent = [event.usage for event in await one.events() if isinstance(event, CompactionFailed)]
+        assert [usage and usage.output_tokens for usage in spent] == [10]

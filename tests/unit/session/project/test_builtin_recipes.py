@@ -1,0 +1,185 @@
+"""The recipes that come with the agent: each loads, is rendered wherever it is used, and does no more than it may."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from acp_agent.errors import RecipeError
+from acp_agent.hooks.handlers import builtin_handlers, known_handlers
+from acp_agent.recipes import Known, RecipeLibrary, builtin_recipes_dir
+from acp_agent.recipes.discovery import RecipeFolder
+from acp_agent.session.project.commands import REQUIRED_HOOKS
+from acp_agent.session.project.recipes import RecipeRun
+from acp_agent.session.project.surroundings import surroundings
+from acp_agent.tools.registry import ToolRegistry, default_tools
+from acp_agent.tools.shell.allow import refusal
+from support.compactions import shown_compactions
+from support.editors import ZED_BETA
+from support.memory import stage
+from support.models import Reply, ToolCall
+from support.repo import Repo, make_repo
+from support.stage import conversation, results
+
+NAMES = ["commit", "compact", "compact-brief", "explain", "handoff", "init", "plan", "pr", "review", "test-fix"]
+NEED_GIT = ("commit", "pr", "review")
+SECRET_CHANGE = "return sum(line.price * line.quantity for line in self.lines)"
+KNOWN = Known(
+    known_handlers(builtin_handlers().values()),
+    ToolRegistry(default_tools()).names,
+    REQUIRED_HOOKS,
+    strategies=["summary"],
+    providers=["anthropic"],
+)
+LIBRARY = RecipeLibrary.read([RecipeFolder("builtin", builtin_recipes_dir())], KNOWN)
+
+
+def rendered(name: str, folder: Path, words: str = "", **arguments: str) -> str:
+    recipe = LIBRARY.recipes[name]
+    around = surroundings("sess_1", str(folder), recipe)
+    return RecipeRun(recipe, words, (), arguments).render(around)
+
+
+def changed(tmp_path: Path) -> Repo:
+    """A repository with a repair that is not committed and a file that git does not know."""
+    repo = make_repo(tmp_path / "project")
+    repo.fix()
+    (repo.path / "notes.txt").write_text("remember\n")
+    return repo
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_is_rendered_with_what_was_typed_wherever_it_is_used(name: str, tmp_path: Path) -> None:
+    repo = changed(tmp_path)
+    unborn, plain = tmp_path / "unborn", tmp_path / "plain"
+    for folder in (unborn, plain):
+        folder.mkdir()
+    subprocess.run(["git", "init", "--quiet", "--initial-branch=main"], cwd=unborn, check=True)
+    for folder in (repo.path, unborn):
+        text = rendered(name, folder, "mind the {{ tea }}")
+        assert text.count("mind the {{ tea }}") == 1
+        assert "{%" not in text
+        assert "\n\n\n" not in text
+    if name in NEED_GIT:
+        with pytest.raises(RecipeError, match="not a git repository"):
+            rendered(name, plain)
+    else:
+        assert rendered(name, plain)
+
+
+def test_what_git_says_stands_in_the_text(tmp_path: Path) -> None:
+    repo = changed(tmp_path)
+    commit, review, handoff = (rendered(name, repo.path) for name in ("commit", "review", "handoff"))
+    for text in (commit, review):
+        assert "?? notes.txt" in text
+        assert f"+        {SECRET_CHANGE}" in text
+    assert "A cart" in commit.partition("<latest-messages>")[2]
+    assert "?? notes.txt" in handoff
+    assert "on the branch `main`" in handoff
+    repo.git("switch", "--quiet", "--create", "total")
+    repo.git("commit", "--quiet", "--all", "--message", "Count every piece")
+    for name, inside in (("pr", "shop/cart.py | 2 +-"), ("review", f"+        {SECRET_CHANGE}")):
+        text = rendered(name, repo.path, base="main")
+        assert "Count every piece" in text
+        assert inside in text
+    assert "git symbolic-ref --short refs/remotes/origin/HEAD" in rendered("pr", repo.path)
+
+
+@pytest.mark.parametrize(
+    ("name", "tools"),
+    [
+        ("commit", {"shell"}),
+        ("compact", set[str]()),
+        ("explain", {"recall"}),
+        ("handoff", {"recall", "shell", "write", "edit"}),
+        ("init", {"write", "edit"}),
+        ("plan", {"recall", "plan", "ask_user"}),
+        ("pr", {"recall", "shell"}),
+        ("review", {"recall", "shell"}),
+    ],
+)
+def test_each_allows_no_tool_that_it_is_not_for(name: str, tools: set[str]) -> None:
+    allowed = LIBRARY.recipes[name].allowed_tools
+    assert allowed is not None
+    assert set(allowed) <= {"read", "list", "glob", "grep", *tools}
+    assert tools - {"recall", "plan", "ask_user"} <= set(allowed)
+
+
+async def test_what_a_recipe_is_not_for_is_refused_even_where_everything_is_allowed(tmp_path: Path) -> None:
+    repo = changed(tmp_path)
+    before = repo.program.read_text()
+    lines = ("rm shop/cart.py", "git add . && rm shop/cart.py", "git push", "git difftool -x rm", "git stash")
+    calls = [ToolCall("shell", {"command": line}) for line in lines]
+    calls.append(ToolCall("write", {"path": "shop/cart.py", "content": "gone"}))
+    replies = [Reply("Let me.", tool_calls=calls), Reply("I may not.")]
+    async with stage(tmp_path, *replies, files={}, mode="full-access", dialect="anthropic") as it:
+        assert await it.prompt("/commit") == {"stopReason": "end_turn"}
+        found = results(it.server.calls[1].body)
+    assert all(result.is_error and "may not run in this recipe" in result.text for result in found)
+    assert repo.program.read_text() == before
+
+
+TO_LOOK = [
+    "git diff --output=README.md",
+    "git log --output=README.md -1",
+    "git show HEAD '--output=README.md'",
+    "git log -p --ext-diff",
+    "git diff --no-index README.md shop/cart.py",
+    "git diff /etc/hostname README.md",
+    "git diff -- ../x README.md",
+    "git diff .. README.md",
+    "git diff -- ./.. shop",
+    "git -c core.pager=touch -p log",
+    "git diff *",
+    "git log # --oneline",
+]
+TO_COMMIT = [
+    *TO_LOOK,
+    "git commit --amend -m x",
+    "git commit -m x '--am' -a",
+    "git commit --no-verify -am x",
+    "git commit -anm x",
+    "git restore --staged --worktree shop/cart.py",
+    "git restore --staged -SW shop/cart.py",
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "refused", "allowed"),
+    [
+        ("review", [*TO_LOOK, "git stash", "git push"], ["git diff HEAD -- shop", "git blame shop/cart.py"]),
+        ("pr", [*TO_LOOK, "git push origin main", "gh pr create"], ["git merge-base HEAD main", "git branch -a"]),
+        ("handoff", [*TO_LOOK, "git commit -am done"], ["git log --oneline -5", "git status"]),
+        ("commit", TO_COMMIT, ["git restore --staged .", "git add a.py && git commit -m 'Add a'"]),
+    ],
+)
+def test_no_option_of_git_makes_more_of_a_recipe_than_it_is(name: str, refused: list[str], allowed: list[str]) -> None:
+    patterns = LIBRARY.recipes[name].allowed_commands or ()
+    assert [line for line in refused if refusal(line, patterns) == ""] == []
+    assert [line for line in allowed if refusal(line, patterns)] == []
+
+
+def test_an_argument_of_a_recipe_becomes_no_option_of_git(tmp_path: Path) -> None:
+    repo = changed(tmp_path)
+    for name in ("review", "pr"):
+        with pytest.raises(RecipeError, match=r"--output=README\.md\.\.HEAD"):
+            rendered(name, repo.path, base="--output=README.md")
+
+
+async def test_compact_brief_puts_its_summary_in_the_place_of_the_conversation(tmp_path: Path) -> None:
+    summary = "## Goal\nA cart.\n\n## State\nIt adds.\n\n## Next\nCount the pieces."
+    replies = [Reply("The cart adds prices. " * 900), Reply(summary), Reply("Yes.")]
+    async with stage(tmp_path, *replies, editor=ZED_BETA) as it:
+        await it.prompt("What is it?")
+        assert await it.prompt("/compact-brief the pieces") == {"stopReason": "end_turn"}
+        asked = conversation(it.server.calls[1].body)[-1][1]
+        assert "at most 250 words" in asked
+        assert "the pieces" in asked
+        [compaction] = shown_compactions(it.agent)
+        assert compaction.statuses[-1] == "completed"
+        assert compaction.text.startswith("## Goal")
+        await it.prompt("And now?")
+        assert it.server.calls[2].mentions("Count the pieces.")
+        assert not it.server.calls[2].mentions("The cart adds prices. " * 500)

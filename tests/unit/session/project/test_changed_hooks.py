@@ -1,0 +1,51 @@
+"""A trusted project's hooks that change while a session is open: what is asked by then, and what the user is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.editors import ZED_BETA
+from support.memory import stage
+from support.models import Reply, ToolCall
+from support.stage import Stage, results
+
+READ = Reply(tool_calls=[ToolCall("read", {"path": "a.txt"})])
+CONFIG = ".acp-agent/config.yaml"
+GUARD = "hooks:\n  PreToolUse:\n    - {command: 'exit 2', timeout: 5}\n"
+WRONG = GUARD.replace("timeout", "timeuot")
+COUNT = """\
+from pathlib import Path
+from acp_agent.hooks import hook
+
+seen = []
+
+@hook("session_start", "user_message_send")
+def count(event, services):
+    seen.append(event.name)
+    Path(__file__).parents[2].joinpath("seen").write_text(" ".join(seen))
+"""
+
+
+def told(it: Stage) -> list[str]:
+    return [str(update["title"]) for update in it.agent.updates(kind="notice")]
+
+
+async def test_a_guard_that_becomes_wrong_in_the_midst_of_a_session_is_told_each_time_it_does(tmp_path: Path) -> None:
+    files = {"a.txt": "one", CONFIG: GUARD}
+    replies = [READ, Reply("Done.")] * 5
+    async with stage(tmp_path, *replies, files=files, editor=ZED_BETA, trusted=True) as it:
+
+        async def read(config: str) -> str:
+            (it.folder / CONFIG).write_text(config)
+            await it.prompt("Go")
+            return results(it.server.calls[-1].body)[0].text
+
+        assert await read(GUARD) == "A hook refused this call."
+        left_out = f"A hook was left out. {it.folder / CONFIG}:3: hooks.PreToolUse.0.timeuot: unknown key"
+        for times, config in ((1, WRONG), (1, WRONG), (1, GUARD), (2, WRONG)):
+            read_now = await read(config)
+            assert (read_now == "A hook refused this call.") == (config == GUARD)
+            assert [text.startswith(left_out) for text in told(it)] == [True] * times
+        assert it.agent.desk.permissions == []
+        log = (it.home / "state" / "logs" / "acp-agent.log").read_text()
+        assert log.count(f"hook left out: {it.folder / CONFIG}:3: ") == 2

@@ -1,0 +1,126 @@
+"""The system prompt: which instruction files are read into it, and which are not."""
+
+from __future__ import annotations
+
+import os
+from datetime import date
+from pathlib import Path
+
+import anyio
+import pytest
+
+from acp_agent.conversation.events import InstructionsLoaded
+from acp_agent.session.project.workspace import MAX_FILE_BYTES, ProjectInstructions
+
+TODAY = date(2026, 1, 2)
+SECRET = "a secret of somebody else's"
+
+
+class Places:
+    """A home, a repository with a folder in it, and a file outside of both."""
+
+    def __init__(self, root: Path) -> None:
+        self.home, self.repo, self.outside = root / "home", root / "repo", root / "secret"
+        self.below = self.repo / "src"
+        self.home.mkdir()
+        self.below.mkdir(parents=True)
+        (self.repo / ".git").mkdir()
+        self.outside.write_text(SECRET)
+
+    def load(self, cwd: Path | None = None, *additional: Path) -> InstructionsLoaded:
+        return ProjectInstructions((cwd or self.below, *additional), self.home).load(TODAY)
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    return Places(tmp_path)
+
+
+def test_files_are_read_from_the_home_then_from_the_root_of_the_repository_down(places: Places) -> None:
+    files = [places.home / "AGENTS.md", places.repo / "CLAUDE.md", places.below / "AGENTS.md"]
+    for number, file in enumerate(files):
+        file.write_text(f"Rule {number}.\n")
+    (places.repo.parent / "AGENTS.md").write_text("Above the repository.")
+    loaded = places.load()
+    assert loaded.sources == tuple(str(file) for file in files)
+    assert [loaded.text.index(f"Rule {number}.") for number in range(3)] == sorted(
+        loaded.text.index(f"Rule {number}.") for number in range(3)
+    )
+    assert "Above the repository." not in loaded.text
+
+
+async def test_what_is_no_regular_file_is_named_and_waited_for_by_nobody(places: Places) -> None:
+    os.mkfifo(places.repo / "AGENTS.md")
+    (places.repo / "CLAUDE.md").mkdir()
+    os.mkfifo(places.home / "AGENTS.md")
+    (places.home / "CLAUDE.md").symlink_to("/dev/zero")
+    with anyio.fail_after(5):
+        loaded = await ProjectInstructions((places.repo,), places.home).read()
+    assert loaded.sources == ()
+    assert f"({places.repo / 'AGENTS.md'} was not read: it is no regular file.)" in loaded.text
+    assert f"({places.repo / 'CLAUDE.md'} was not read: Is a directory.)" in loaded.text
+    assert f"({places.home / 'AGENTS.md'} was not read: it is no regular file.)" in loaded.text
+    assert f"({places.home / 'CLAUDE.md'} was not read: it is no regular file.)" in loaded.text
+
+
+def test_a_file_of_any_size_is_read_to_a_limit_that_is_named(places: Places) -> None:
+    with (places.repo / "AGENTS.md").open("wb") as file:
+        file.write(b"begin ")
+        file.truncate(1 << 40)  # a terabyte, of which nothing is on the disk
+    text = places.load().text
+    assert "begin" in text
+    assert f"only its first {MAX_FILE_BYTES // 1024} KiB are here" in text
+
+
+@pytest.mark.parametrize("target", ["../secret", "/proc/self/environ", "../repository-beside/AGENTS.md"])
+def test_a_link_that_leads_out_of_the_repository_is_named_and_not_read(places: Places, target: str) -> None:
+    beside = places.repo.parent / "repository-beside"
+    beside.mkdir()
+    (beside / "AGENTS.md").write_text(SECRET)
+    link = places.repo / "AGENTS.md"
+    link.symlink_to(target)
+    loaded = places.load()
+    named = link.exists()  # not on macOS, which has no /proc
+    notice = f"({link} was not read: it is a link that leads out of the project.)"
+    assert (notice in loaded.text) == named
+    assert loaded.sources == ()
+    assert SECRET not in loaded.text
+    assert "PATH=" not in loaded.text
+
+
+def test_outside_of_a_repository_a_link_may_lead_within_its_directory(places: Places, tmp_path: Path) -> None:
+    plain, other = tmp_path / "plain", tmp_path / "other"
+    for directory in (plain, other):
+        directory.mkdir()
+        (directory / "rules.md").write_text(f"The rules of {directory.name}.")
+        (directory / "AGENTS.md").symlink_to("rules.md")
+        (directory / "CLAUDE.md").symlink_to("../secret")
+    loaded = places.load(plain, other)
+    assert loaded.sources == (str(plain / "AGENTS.md"), str(other / "AGENTS.md"))
+    assert loaded.text.count("leads out of the project") == 2
+    assert SECRET not in loaded.text
+
+
+def test_links_within_the_repository_are_read_once(places: Places) -> None:
+    (places.repo / "AGENTS.md").write_text("Rules.")
+    (places.repo / "CLAUDE.md").symlink_to("AGENTS.md")
+    (places.below / "AGENTS.md").symlink_to("../AGENTS.md")
+    loaded = places.load()
+    assert loaded.sources == (str(places.repo / "AGENTS.md"),)
+    assert loaded.text.count("Rules.") == 1
+
+
+def test_the_home_s_own_file_may_link_anywhere(places: Places) -> None:
+    (places.home / "AGENTS.md").symlink_to(places.outside)
+    assert SECRET in places.load().text
+
+
+def test_a_working_directory_that_was_reached_by_a_link_is_read_all_the_same(places: Places, tmp_path: Path) -> None:
+    real = tmp_path / "real"
+    real.mkdir()
+    (real / "AGENTS.md").write_text("Rules.")
+    (places.repo / "linked").symlink_to(real)
+    (tmp_path / "repository").symlink_to(places.repo)
+    (places.repo / "AGENTS.md").write_text("The root's.")
+    assert "Rules." in places.load(places.repo / "linked").text
+    assert "The root's." in places.load(tmp_path / "repository" / "src").text

@@ -1,0 +1,156 @@
+"""`/undo`: the files are again what they were before the turn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.client import AgentError
+from support.editors import ZED, Editor
+from support.memory import stage
+from support.models import Reply, ToolCall
+from support.stage import Stage, conversation, results
+
+NO_FILES = replace(ZED, files=False)
+ONE = "one\ntwo\nthree\n"
+
+
+def read(path: str) -> ToolCall:
+    return ToolCall("read", {"path": path})
+
+
+def edit(path: str, old: str, new: str) -> ToolCall:
+    return ToolCall("edit", {"path": path, "edits": [{"old_text": old, "new_text": new}]})
+
+
+def write(path: str, content: str) -> ToolCall:
+    return ToolCall("write", {"path": path, "content": content})
+
+
+def turn(*calls: ToolCall) -> list[Reply]:
+    return [*(Reply(tool_calls=[call]) for call in calls), Reply("Done.")]
+
+
+async def undo(it: Stage) -> str:
+    """Send the command, and what it said."""
+    since = len(it.agent.lines)
+    assert await it.prompt("/undo") == {"stopReason": "end_turn"}
+    return it.agent.text(since=since)
+
+
+@pytest.mark.parametrize("editor", [ZED, NO_FILES], ids=["the editor's files", "the disk"])
+async def test_all_edits_of_the_turn_are_taken_back_and_the_model_is_told_and_has_to_read_again(
+    tmp_path: Path, editor: Editor
+) -> None:
+    replies = [
+        *turn(read("a.txt"), edit("a.txt", "two", "2"), edit("a.txt", "three", "3"), write("new/b.txt", "made\n")),
+        *turn(edit("a.txt", "two", "zwei")),
+        *turn(read("a.txt"), edit("a.txt", "two", "zwei")),
+    ]
+    async with stage(tmp_path, *replies, editor=editor, mode="accept-edits") as it:
+        await it.prompt("Write numbers, please.")
+        assert (it.folder / "a.txt").read_text() == "one\n2\n3\n"
+        said = await undo(it)
+        assert (it.folder / "a.txt").read_text() == ONE
+        assert not (it.folder / "new/b.txt").exists()
+        assert said.splitlines() == [
+            "Undone what the turn “Write numbers, please.” changed in 2 files:",
+            "",
+            "- `a.txt`: as it was before",
+            "- `new/b.txt`: removed, since that turn had made it",
+        ]
+        await it.prompt("In German.")
+        _, told, asked = conversation(it.server.calls[-2].body)[-3:]
+        assert "The user took back what your edits changed" in told[1] + asked[1]
+        assert "- `new/b.txt`: removed" in told[1] + asked[1]
+        [refused] = results(it.server.calls[-1].body)
+        assert "was not read in this context" in refused.text
+        assert (it.folder / "a.txt").read_text() == ONE
+        await it.prompt("Again.")
+        assert (it.folder / "a.txt").read_text() == "one\nzwei\nthree\n"
+
+
+async def test_turn_after_turn_is_taken_back_and_commands_are_not(tmp_path: Path) -> None:
+    replies = [
+        *turn(read("a.txt"), edit("a.txt", "two", "2")),
+        *turn(edit("a.txt", "three", "3"), ToolCall("shell", {"command": "echo x > made"})),
+        Reply("Just talk."),
+    ]
+    async with stage(tmp_path, *replies, mode="full-access") as it:
+        for prompt in ("First.", "Second.", "What did you do?"):
+            await it.prompt(prompt)
+        said = await undo(it)
+        assert "“Second.” changed in 1 file" in said
+        assert said.endswith("It also ran 1 command; what those changed is as it was.")
+        assert (it.folder / "a.txt").read_text() == "one\n2\nthree\n"
+        assert (it.folder / "made").exists()
+        async with it.restarted() as later:
+            await later.agent.load(later.session, later.folder)
+            assert "“First.”" in await undo(later)
+            assert (it.folder / "a.txt").read_text() == ONE
+            assert (await undo(later)).startswith("There is nothing to undo")
+
+
+async def test_a_file_that_changed_since_keeps_all_of_them_as_they_are(tmp_path: Path) -> None:
+    replies = turn(read("a.txt"), edit("a.txt", "two", "2"), write("b.txt", "b\n"), write("c.txt", "c\n"))
+    async with stage(tmp_path, *replies, mode="accept-edits") as it:
+        await it.prompt("Change them.")
+        (it.folder / "b.txt").write_text("mine\n")
+        (it.folder / "c.txt").unlink()  # as it was before that turn: nothing is left to do there
+        said = await undo(it)
+        assert said.splitlines() == [
+            "Nothing was undone. Of what the turn “Change them.” changed, this cannot be taken back:",
+            "",
+            "- `b.txt`: it has changed since, which would be lost.",
+        ]
+        assert (it.folder / "a.txt").read_text() == "one\n2\nthree\n"
+        assert (it.folder / "b.txt").read_text() == "mine\n"
+        (it.folder / "b.txt").unlink()
+        assert (await undo(it)).startswith("Undone")
+        assert (it.folder / "a.txt").read_text() == ONE
+
+
+async def test_what_a_command_moved_away_is_not_said_to_be_removed(tmp_path: Path) -> None:
+    replies = turn(write("x.txt", "1\n"), write("z.txt", "1\n"), ToolCall("shell", {"command": "mv x.txt y.txt"}))
+    async with stage(tmp_path, *replies, mode="full-access") as it:
+        await it.prompt("Make them.")
+        assert "- `x.txt`: not there any more, and not looked for" in await undo(it)
+        assert sorted(path.name for path in it.folder.iterdir()) == ["a.txt", "y.txt"]
+
+
+async def test_what_somebody_wrote_in_the_middle_of_the_turn_is_not_lost(tmp_path: Path) -> None:
+    calls = [
+        read("a.txt"),
+        edit("a.txt", "two", "2"),
+        ToolCall("shell", {"command": "echo four >> a.txt"}),
+        read("a.txt"),
+        edit("a.txt", "three", "3"),
+    ]
+    async with stage(tmp_path, *turn(*calls), mode="full-access") as it:
+        await it.prompt("Change it.")
+        assert "something else changed it in the middle of that turn" in await undo(it)
+        assert (it.folder / "a.txt").read_text() == "one\n2\n3\nfour\n"
+
+
+async def test_where_a_file_cannot_be_written_the_same_command_goes_on_later(tmp_path: Path) -> None:
+    files = {"a.txt": ONE, "b.txt": "b\n"}
+    replies = turn(read("a.txt"), edit("a.txt", "two", "2"), read("b.txt"), edit("b.txt", "b", "c"))
+    async with stage(tmp_path, *replies, files=files, mode="accept-edits") as it:
+        await it.prompt("Change them.")
+        usual = it.agent.handlers["fs/write_text_file"]
+
+        async def writes(params: Mapping[str, Any]) -> Any:
+            if params["path"].endswith("b.txt"):
+                raise AgentError(-32603, "It is locked")
+            return await usual(params)
+
+        it.agent.handlers["fs/write_text_file"] = writes
+        assert (await undo(it)).startswith("`b.txt` was not undone: The editor did not write")
+        assert [(it.folder / name).read_text() for name in files] == [ONE, "c\n"]
+        it.agent.handlers["fs/write_text_file"] = usual
+        assert (await undo(it)).startswith("Undone")
+        assert [(it.folder / name).read_text() for name in files] == [ONE, "b\n"]

@@ -1,0 +1,40 @@
+"""Opening sessions: one of which nobody could be told is not left behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from acp_agent.app import build_services
+from acp_agent.cli.terminal.client import TerminalClient
+from acp_agent.session.manager import SessionManager
+from acp_agent.storage.store import SessionStore
+from acp_agent.tools.forms import Questions
+
+
+class Gone(TerminalClient):
+    """A client that is not there any more when it is first asked something."""
+
+    @property
+    def questions(self) -> Questions:
+        raise BrokenPipeError("nobody reads")
+
+
+async def test_a_session_whose_client_is_gone_when_it_is_made_or_forked_is_not_left_behind(tmp_path: Path) -> None:
+    store = await SessionStore.open(tmp_path / "home" / "sessions.db")
+    try:
+        async with anyio.create_task_group() as tasks:
+            manager = SessionManager(build_services(store, {"ACP_AGENT_HOME": str(tmp_path / "home")}), tasks)
+            session = await manager.new(str(tmp_path), [], lambda _: TerminalClient())
+            with pytest.raises(BrokenPipeError):
+                await manager.new(str(tmp_path), [], lambda _: Gone())
+            with pytest.raises(BrokenPipeError):
+                await manager.fork(session.session_id, str(tmp_path), [], lambda _: Gone())
+            page = await manager.list(None, None)
+            assert [record.session_id for record in page.sessions] == [session.session_id]
+            tasks.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await store.aclose()

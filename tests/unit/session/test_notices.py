@@ -1,0 +1,63 @@
+"""When the user is told what belongs to no answer, by a client that has no notices."""
+
+from __future__ import annotations
+
+import anyio
+
+from acp_agent.conversation.updates import AgentSaid, Notice, Update
+from acp_agent.session.notices import Notices
+
+
+class Screen:
+    """Keeps what is shown."""
+
+    def __init__(self) -> None:
+        self.shown: list[Update] = []
+
+    async def show(self, update: Update) -> None:
+        self.shown.append(update)
+
+    @property
+    def texts(self) -> list[str]:
+        return [update.text.strip() for update in self.shown if isinstance(update, AgentSaid)]
+
+
+async def test_nothing_is_told_between_turns_or_amid_an_answer_and_all_of_it_by_the_end() -> None:
+    screen = Screen()
+    notices = Notices(screen.show, as_messages=True)
+    await notices.tell("before")
+    assert screen.texts == []
+    async with notices.turn():
+        assert screen.texts == ["before"]
+        notices.streaming = True
+        await notices.tell("amid")
+        assert screen.texts == ["before"]
+        notices.streaming = False
+        await notices.flush()
+        assert screen.texts == ["before", "amid"]
+        notices.streaming = True
+        await notices.tell("broken off")
+    assert screen.texts == ["before", "amid", "broken off"]
+    await notices.tell("after")
+    assert screen.texts == ["before", "amid", "broken off"]
+    assert len({update.message_id for update in screen.shown if isinstance(update, AgentSaid)}) == 3
+
+
+async def test_a_cancelled_turn_tells_what_is_left() -> None:
+    screen = Screen()
+    notices = Notices(screen.show, as_messages=True)
+    with anyio.CancelScope() as scope:
+        async with notices.turn():
+            notices.streaming = True
+            await notices.tell("left")
+            scope.cancel()
+            await anyio.sleep_forever()
+    assert screen.texts == ["left"]
+
+
+async def test_a_client_with_notices_is_told_at_once_and_once_of_what_would_come_again() -> None:
+    screen = Screen()
+    notices = Notices(screen.show, as_messages=False)
+    for _ in range(2):
+        await notices.tell_once("now")
+    assert screen.shown == [Notice("warning", "now")]

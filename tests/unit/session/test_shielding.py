@@ -1,0 +1,60 @@
+"""Work that must not be left half done is done to its end, and a cancel does not wait for it without end."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from acp_agent.shielding import finish_shielded
+
+
+async def test_work_that_nobody_cancels_takes_its_time_and_gives_its_result() -> None:
+    async def work() -> str:
+        await anyio.sleep(0.01)
+        return "done"
+
+    with anyio.fail_after(5):
+        assert await finish_shielded(work, 0.0) == "done"
+
+
+async def test_a_failure_comes_out_as_it_is() -> None:
+    async def work() -> None:
+        raise LookupError("no such thing")
+
+    with anyio.fail_after(5), pytest.raises(LookupError, match="no such thing"):
+        await finish_shielded(work, 0.0)
+
+
+async def test_a_cancel_waits_for_the_end() -> None:
+    begun, go_on, ended = anyio.Event(), anyio.Event(), anyio.Event()
+
+    async def work() -> None:
+        begun.set()
+        await go_on.wait()
+        ended.set()
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(finish_shielded, work, 60.0)
+            await begun.wait()
+            tasks.cancel_scope.cancel()
+            go_on.set()
+        assert ended.is_set()
+
+
+async def test_a_cancel_does_not_wait_for_what_never_ends() -> None:
+    began, cut = anyio.Event(), anyio.Event()
+
+    async def work() -> None:
+        began.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            cut.set()
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(finish_shielded, work, 0.01)
+            await began.wait()
+            tasks.cancel_scope.cancel()
+        assert cut.is_set()

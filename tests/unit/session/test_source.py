@@ -1,0 +1,119 @@
+"""The original entries that excerpts are taken from: kept up step by step, they are what the whole log says."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import cast
+
+import anyio
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from acp_agent.compaction.excerpts.selection import ExcerptIndex, choose, render
+from acp_agent.conversation.context import Context
+from acp_agent.conversation.events import Event, LoggedEvent, MessageSupplied
+from acp_agent.conversation.messages import Text, UserMessage
+from acp_agent.session.log import SessionLog
+from acp_agent.session.source import Source
+from acp_agent.session.turn.stop_hooks import replacement
+from acp_agent.storage.store import SessionStore
+from support.calls_counted import agent_calls
+from support.logs import LogBuilder, legal_logs
+
+
+def lines(index: ExcerptIndex) -> str:
+    return render(choose(index, 10_000))
+
+
+async def sourced(events: list[Event], stops: set[int], folder: Path) -> tuple[Source, ExcerptIndex]:
+    """A source that looked at the log when it held so many events, and at its end."""
+    store = await SessionStore.open(folder / "sessions.db")
+    try:
+        first = events[: min(stops, default=len(events))]
+        log = SessionLog(store, "s", Context.from_log(await store.create("s", "/shop", (), first)))
+        source = Source(log)
+        for place in range(len(first), len(events)):
+            if place in stops:
+                await source.index()
+            await log.append(events[place])
+        return source, await source.index()
+    finally:
+        await store.aclose()
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(legal_logs(), st.data())
+def test_what_is_kept_up_step_by_step_is_what_is_read_at_once(
+    log: tuple[LoggedEvent, ...], data: st.DataObject
+) -> None:
+    events = [each.event for each in log]
+    stops = data.draw(st.sets(st.integers(2, len(events))), label="looked at after")
+    with TemporaryDirectory() as one, TemporaryDirectory() as two:
+        source, index = anyio.run(sourced, events, stops, Path(one))
+        at_once, whole = anyio.run(sourced, events, set[int](), Path(two))
+    assert source.entries == at_once.entries
+    assert lines(index) == lines(whole)
+    # What the model sees as it was said is among them; no summary is.
+    context = Context.from_log(log)
+    said = [entry.seq for entry in context.entries if not entry.summary and not entry.shortened]
+    assert {*said} <= {entry.seq for entry in source.entries}
+    assert not any(entry.summary for entry in source.entries)
+
+
+def texts(source: Source) -> list[str]:
+    return [part.text for entry in source.entries for part in entry.message.parts if isinstance(part, Text)]
+
+
+def test_a_compaction_takes_nothing_out_and_a_refused_prompt_does(tmp_path: Path) -> None:
+    log = LogBuilder()
+    log.prompt("Mend the cart.")
+    log.step("Mended.")
+    log.end()
+    log.swap()
+    log.prompt("POISON")
+    log.refuse()
+    source, _ = anyio.run(sourced, list(log.events), {log.head - 1}, tmp_path)
+    assert texts(source) == ["Mend the cart.", "Mended."]
+
+
+def test_of_a_conversation_that_a_hook_has_replaced_the_hook_s_messages_are_the_originals(tmp_path: Path) -> None:
+    log = LogBuilder()
+    log.prompt("Mend the cart.")
+    log.step("Mended.")
+    log.end()
+    supplied = (UserMessage("u1", (Text("Only this."),)), UserMessage("u2", (Text("And this."),)))
+    log.add(*replacement(supplied, 1_000, 10, log.context))
+    assert any(isinstance(event, MessageSupplied) for event in log.events)
+    source, _ = anyio.run(sourced, list(log.events), {log.head - 2}, tmp_path)
+    assert texts(source) == ["Only this.", "And this."]
+    log.restore()
+    (tmp_path / "undone").mkdir()
+    undone, _ = anyio.run(sourced, list(log.events), {log.head - 1}, tmp_path / "undone")
+    assert texts(undone)[:2] == ["Mend the cart.", "Mended."]
+
+
+class Record:
+    """A store with one log: a prompt and an answer."""
+
+    def __init__(self, answer: str) -> None:
+        self.log = LogBuilder()
+        self.log.prompt("Mend the cart.")
+        self.log.step(answer)
+
+    async def events(self, session_id: str, after: int = 0) -> AsyncGenerator[LoggedEvent]:
+        for each in self.log.logged[after:]:
+            yield each
+
+
+async def test_longer_texts_are_not_more_work_for_the_event_loop() -> None:
+    counted = []
+    for length in (1, 10, 1_000):  # the first one loads what is loaded once
+        record = Record("A line with /a/path.py and 17 carts.\n" * length)
+        store = cast(SessionStore, record)  # as far as a source needs it
+        source = Source(SessionLog(store, "s", record.log.context))
+        with agent_calls() as calls:
+            await source.index()
+        counted.append(calls.by_name)
+    assert counted[2] - counted[1] == {}

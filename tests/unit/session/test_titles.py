@@ -1,0 +1,144 @@
+"""Titles by the cheap model: behind a turn, never beside one, and whatever becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from acp_agent.config import Settings
+from acp_agent.config.settings import ProviderSettings
+from acp_agent.llm.registry import Registry
+from acp_agent.session.titles import clean_title
+from support.memory import stage
+from support.models import Reply, Usage
+from support.stage import Stage
+
+SMALL: dict[str, Any] = {
+    "small_model": "local/tiny",
+    "models": {"local/tiny": {"prices": {"input": 1000, "output": 1000}}},
+}
+ENV = {"LOCAL_API_KEY": "test-key"}
+
+
+async def listed(it: Stage) -> list[str]:
+    """The titles in the list."""
+    return [row.get("title") for row in (await it.agent.request("session/list", {}))["sessions"]]
+
+
+async def test_the_cheap_model_gives_the_title_behind_the_first_turn_and_is_asked_once(tmp_path: Path) -> None:
+    replies = [Reply("It is mended."), Reply('"Total of the cart."\nAs you wanted.', usage=Usage(input=40, output=10))]
+    async with stage(tmp_path, *replies, Reply("Yes."), config=SMALL, env=ENV) as it:
+        await it.prompt("Mend the total\nof the cart, please")
+        update = await it.update("session_info_update", title="Total of the cart")
+        shown = [each["title"] for each in it.agent.updates(kind="session_info_update") if "title" in each]
+        assert shown == ["Mend the total of the cart, please", update["title"]]
+        answered = next(line.index for line in it.agent.lines if line.label == "response session/prompt")
+        assert it.agent.lines[-1].index > answered
+        assert await listed(it) == ["Total of the cart"]
+        first, asked = (call.body for call in it.server.calls)
+        assert asked["model"] == "tiny"
+        assert not asked.get("tools")
+        assert "Mend the total" in str(asked["messages"])
+        assert "It is mended." in str(asked["messages"])
+        assert first["model"] != "tiny"
+        await it.prompt("And now?")
+        assert it.agent.updates(kind="usage_update")[-1]["cost"]["amount"] == pytest.approx(0.05)
+        assert await listed(it) == ["Total of the cart"]
+    assert len(it.server.calls) == 3
+
+
+async def test_a_slow_title_keeps_no_turn_waiting_and_gives_way_to_what_a_person_says(tmp_path: Path) -> None:
+    slow = Reply(["A title", " too late"], hold=(hold := anyio.Event()), hold_after=1)
+    async with stage(tmp_path, Reply("One."), slow, Reply("Two."), Reply("Three."), config=SMALL, env=ENV) as it:
+        await it.prompt("Begin")
+        await it.held()
+        await it.prompt("Go on")
+        await it.agent.request("session/set_title", {"sessionId": it.session, "title": "Mine"})
+        hold.set()
+        await it.prompt("Still there?")
+        assert await listed(it) == ["Mine"]
+
+
+async def test_no_title_is_asked_for_behind_a_cancelled_turn_nor_where_a_person_has_given_one(tmp_path: Path) -> None:
+    hold, named = anyio.Event(), list[str]()
+
+    def script(body: Mapping[str, Any]) -> Reply:
+        asked = str(body["messages"][-1]["content"])
+        if body["model"] != "tiny":
+            return Reply(["A", "."], hold=hold, hold_after=1) if "the cart" in asked else Reply("Done.")
+        named.append(asked)
+        return Reply(f"Title {len(named)}")
+
+    async def title_elsewhere(it: Stage, title: str) -> None:
+        """Another session's title, asked for later: any other would have been asked for by then."""
+        session = await it.agent.new_session(it.folder)
+        await it.agent.prompt(session, "Something else", 30)
+        await it.update("session_info_update", title=title)
+
+    async with stage(tmp_path, script=script, dialect="anthropic", config=SMALL, env=ENV) as it:
+        turn = await it.agent.start_prompt(it.session, "Mend the cart")
+        # Cancelled before its first word is there, the turn's question would be sent again with the next one, and held.
+        await it.update("agent_message_chunk")
+        await it.agent.cancel(it.session)
+        assert await turn.result(30) == {"stopReason": "cancelled"}
+        await title_elsewhere(it, "Title 1")
+        await it.prompt("Go on")
+        await it.update("session_info_update", title="Title 2")
+        assert ["Mend the cart" in each for each in named] == [False, True]
+        mine = await it.agent.new_session(it.folder)
+        turn = await it.agent.start_prompt(mine, "Name the cart")
+        await it.server.wait_held(2, timeout=30)
+        await it.agent.request("session/set_title", {"sessionId": mine, "title": "Mine"})
+        hold.set()
+        assert await turn.result(30) == {"stopReason": "end_turn"}
+        await title_elsewhere(it, "Title 3")
+        assert not any("Name the cart" in each for each in named)
+        assert "Mine" in await listed(it)
+
+
+@pytest.mark.parametrize(
+    "reply", [Reply("** **"), Reply(http_status=400), Reply(http_status=500)], ids=["empty", "400", "500"]
+)
+async def test_a_title_that_fails_disturbs_nothing(tmp_path: Path, reply: Reply) -> None:
+    async with stage(tmp_path, Reply("One."), reply, Reply("Two."), config=SMALL, env=ENV) as it:
+        await it.prompt("Begin here")
+        await it.server.wait_calls(2, timeout=30)
+        heard = len(it.agent.lines)
+        assert await it.prompt("Go on") == {"stopReason": "end_turn"}
+        assert it.agent.text(since=heard) == "Two."
+        assert await listed(it) == ["Begin here"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "title"),
+    [
+        ("Cart totals", "Cart totals"),
+        ("\n## **Title: Cart totals.**\n", "Cart totals"),
+        ("„Summe des Warenkorbs“", "Summe des Warenkorbs"),
+        ("title: `x`\nand more", "x"),
+        (" ... \n", ""),
+        ("", ""),
+        ("w" * 90, "w" * 59 + "…"),
+    ],
+)
+def test_what_models_put_around_a_title_is_taken_off(answer: str, title: str) -> None:
+    assert clean_title(answer) == title
+
+
+def test_the_cheap_model_is_the_users_else_that_of_the_same_provider_at_its_own_address(tmp_path: Path) -> None:
+    def small(model: str, env: dict[str, str] | None = None, **settings: Any) -> str | None:
+        return Registry(Settings(home=tmp_path, **settings), env or {}).small_model(model)
+
+    assert small("anthropic/claude-opus-5-5") == "anthropic/claude-haiku-5-5"
+    assert small("openai/gpt-6.2-sol") == "openai/gpt-6-luna"
+    assert small("openai/gpt-6.2-sol", {"ANTHROPIC_BASE_URL": "http://x"}) == "openai/gpt-6-luna"
+    assert small("openai/gpt-6.2-sol", {"OPENAI_BASE_URL": "http://localhost:1"}) is None
+    gateway = {"anthropic": ProviderSettings("anthropic", base_url="http://localhost:1")}
+    assert small("anthropic/claude-opus-5-5", providers=gateway) is None
+    for model in ("ollama/qwen3:8b", "mine/model"):
+        assert small(model) is None
+        assert small(model, small_model="ollama/tiny") == "ollama/tiny"

@@ -1,0 +1,166 @@
+"""Two agents on one session: whoever comes second is not lost, and whoever was first learns of it."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import anyio
+import pytest
+
+from support.client import AgentError, AgentProcess, connected_agent
+from support.compactions import messages, said, shown_compactions
+from support.editors import ZED_BETA
+from support.models import Reply, ToolCall, model_server
+from support.stored import wait_logged
+
+LONG = "The cart adds prices. " * 60
+
+
+def titles(agent: AgentProcess, session: str, since: int = 0) -> list[str]:
+    """The titles that it was told of."""
+    told = agent.updates(session, "session_info_update", since=since)
+    return [update["title"] for update in told if "title" in update]
+
+
+async def test_an_idle_agent_goes_on_from_where_another_one_left_the_session(tmp_path: Path) -> None:
+    script = [Reply(f"One. {LONG}"), Reply("# Goal\nCount."), Reply("Two."), Reply("Three.")]
+    async with (
+        model_server(script, "openai") as server,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as first,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as second,
+    ):
+        session = await first.new_session(tmp_path)
+        await first.prompt(session, "One?")
+        await second.resume(session, tmp_path)
+        await second.prompt(session, "/compact")
+        await second.prompt(session, "Two?")
+        assert await first.prompt(session, "Three?") == {"stopReason": "end_turn"}
+        summary, answer, question = messages(server.calls[3].body)
+        assert "# Goal\nCount." in said(summary)
+        assert said(summary).endswith("Two?")
+        assert (said(answer), said(question)) == ("Two.", "Three?")
+
+
+async def test_an_editor_is_told_of_settings_that_another_process_changed_before_its_next_turn_uses_them(
+    tmp_path: Path,
+) -> None:
+    tasks = [{"content": "Look", "status": "completed"}]
+    script = [Reply("One."), Reply(tool_calls=[ToolCall("plan", {"entries": tasks})]), Reply("Planned.")]
+    script += [Reply(tool_calls=[ToolCall("shell", {"command": "touch made"})]), Reply("Done."), Reply("Again.")]
+    async with (
+        model_server(script, "openai") as server,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as first,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as second,
+    ):
+        session = await first.new_session(tmp_path)
+        await first.prompt(session, "One?")
+        await second.resume(session, tmp_path)
+        await second.prompt(session, "Plan it")
+        await second.set_mode(session, "full-access")
+        await second.set_config_option(session, "thought_level", "low")
+        await second.request("session/set_title", {"sessionId": session, "title": "Mine"})
+        assert len(titles(first, session)) == 1
+        heard = len(first.lines)
+        assert await first.prompt(session, "Go on") == {"stopReason": "end_turn"}
+        kinds = [line.update_kind for line in first.lines[heard:]]
+        [mode] = first.updates(session, "current_mode_update", since=heard)
+        assert mode["currentModeId"] == "full-access"
+        assert kinds.index("current_mode_update") < kinds.index("tool_call")
+        options = first.updates(session, "config_option_update", since=heard)[0]["configOptions"]
+        current = {option["id"]: option["currentValue"] for option in options}
+        assert (current["mode"], current["thought_level"]) == ("full-access", "low")
+        assert titles(first, session, heard) == ["Mine"]
+        [plan] = first.updates(session, "plan", since=heard)
+        assert plan["entries"][0]["content"] == "Look"
+        assert not first.desk.permissions
+        # What it has been told, it is not told again.
+        heard = len(first.lines)
+        await first.prompt(session, "Once more")
+        assert not titles(first, session, heard)
+        told = {"current_mode_update", "config_option_update", "plan"}
+        assert not told & {line.update_kind for line in first.lines[heard:]}
+
+
+async def test_a_turn_that_another_agent_overtook_ends_with_a_clear_error_and_nothing_is_lost(tmp_path: Path) -> None:
+    hold = anyio.Event()
+    script = [Reply(["It is ", "lost."], hold=hold, hold_after=1), Reply("Two."), Reply("Three.")]
+    async with (
+        model_server(script, "openai") as server,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as first,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as second,
+    ):
+        session = await first.new_session(tmp_path)
+        overtaken = await first.start_prompt(session, "One?")
+        await wait_logged(tmp_path, "partial_answer")
+        await second.resume(session, tmp_path)
+        await second.prompt(session, "Two?")
+        hold.set()
+        with pytest.raises(AgentError, match="Another process has worked on this session"):
+            await overtaken.result()
+        assert await first.prompt(session, "Three?") == {"stopReason": "end_turn"}
+        texts = [said(message) for message in messages(server.calls[2].body)]
+        assert texts == ["One?", "It is ", "Two?", "Two.", "Three?"]
+
+
+async def test_a_compaction_that_another_agent_overtook_ends_once_and_changes_nothing(tmp_path: Path) -> None:
+    hold = anyio.Event()
+    script = [Reply(LONG), Reply(["# Goal", "\nCount."], hold=hold, hold_after=1), Reply("Two."), Reply("Three.")]
+    async with (
+        model_server(script, "openai") as server,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as first,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as second,
+    ):
+        session = await first.new_session(tmp_path)
+        await first.prompt(session, "One?")
+        overtaken = await first.start_prompt(session, "/compact")
+        await server.wait_held()
+        await second.resume(session, tmp_path)
+        await second.prompt(session, "Two?")
+        hold.set()
+        with pytest.raises(AgentError, match="Another process has worked on this session"):
+            await overtaken.result()
+        [compaction] = shown_compactions(first)
+        assert compaction.statuses == ["in_progress", "failed"]
+        assert await first.prompt(session, "Three?") == {"stopReason": "end_turn"}
+        assert [said(message) for message in messages(server.calls[3].body)] == ["One?", LONG, "Two?", "Two.", "Three?"]
+
+
+async def test_a_call_of_an_overtaken_turn_does_not_run_and_does_not_stay_open_in_the_editor(tmp_path: Path) -> None:
+    call = ToolCall("write", {"path": str(tmp_path / "new.txt"), "content": "x"})
+    async with (
+        model_server([Reply("I write.", tool_calls=[call]), Reply("Two."), Reply("Three.")], "openai") as server,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as first,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as second,
+    ):
+        session = await first.new_session(tmp_path)
+        first.permission_hold = anyio.Event()
+        overtaken = await first.start_prompt(session, "One?")
+        await first.until(lambda: first.desk.permissions)
+        await second.resume(session, tmp_path)
+        await second.prompt(session, "Two?")
+        first.permission_hold.set()
+        with pytest.raises(AgentError, match="Another process has worked on this session"):
+            await overtaken.result()
+        assert not (tmp_path / "new.txt").exists()
+        [announced] = first.updates(kind="tool_call")
+        assert first.tool(announced["toolCallId"])["status"] == "failed"
+        assert await first.prompt(session, "Three?") == {"stopReason": "end_turn"}
+
+
+async def test_the_end_does_not_wait_long_for_a_process_that_has_locked_the_store_and_says_so_in_the_log(
+    tmp_path: Path,
+) -> None:
+    async with (
+        model_server([Reply(["It is ", "lost."], hold=anyio.Event(), hold_after=1)], "openai") as server,
+        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as agent,
+    ):
+        session = await agent.new_session(tmp_path)
+        await agent.start_prompt(session, "One?")
+        await wait_logged(tmp_path, "partial_answer")
+        with closing(sqlite3.connect(tmp_path / "state" / "sessions.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            await agent.close_stdin()
+            assert await agent.wait_exit(4) == 0
+        assert "is locked by another process" in (tmp_path / "state" / "logs" / "acp-agent.log").read_text()

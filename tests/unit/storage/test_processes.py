@@ -1,0 +1,209 @@
+"""One database under several processes and threads, under sudden death, and on a disk that is full."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from acp_agent.conversation.context import Context
+from acp_agent.conversation.events import NoteAdded, SessionStarted
+from acp_agent.storage.database import BUSY_SECONDS, open_database
+from acp_agent.storage.store import LAST_SECONDS, SessionStore
+from support.checkout import REPOSITORY
+
+_BEGIN = """
+import sys
+from pathlib import Path
+import anyio
+from acp_agent.conversation.events import NoteAdded, SessionStarted
+from acp_agent.errors import SessionConflictError, StorageError
+from acp_agent.storage.store import SessionStore
+
+path, name = Path(sys.argv[1]), sys.argv[2]
+"""
+
+_WRITER = f"""{_BEGIN}
+async def main():
+    store = await SessionStore.open(path)
+    try:
+        await store.create("s1", "/shop", [], [SessionStarted("/shop")])
+    except StorageError as error:
+        assert "is taken" in str(error), error
+    head = 0
+    for number in range(40):
+        while True:
+            try:
+                head = (await store.append("s1", head, [NoteAdded(name, str(number)), NoteAdded(name, "+")]))[-1].seq
+                break
+            except SessionConflictError:
+                head = (await store.record("s1")).head
+    await store.aclose()
+
+anyio.run(main)
+"""
+
+_ENDLESS = f"""{_BEGIN}
+async def main():
+    store = await SessionStore.open(path)
+    await store.create("s1", "/shop", [], [SessionStarted("/shop")])
+    head = 1
+    while True:
+        head = (await store.append("s1", head, [NoteAdded("msg", "x" * (head % 5000)) for _ in range(3)]))[-1].seq
+        print(head, flush=True)
+
+anyio.run(main)
+"""
+
+_CROWDED = f"""{_BEGIN}
+import resource
+
+async def main():
+    store = await SessionStore.open(path)
+    await store.create("s1", "/shop", [], [SessionStarted("/shop")])
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, hard))
+    head = 1
+    try:
+        while True:
+            head = (await store.append("s1", head, [NoteAdded("msg", "x" * 20_000)] * 3))[-1].seq
+    except StorageError as error:
+        print(error)
+    assert (await store.record("s1")).head == head
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    head = (await store.append("s1", head, [NoteAdded("msg", "room again")]))[-1].seq
+    print(head)
+    await store.aclose()
+
+anyio.run(main)
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "sessions.db"
+
+
+def start(script: str, path: Path, name: str = "") -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", script, path, name],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+async def test_processes_that_make_open_and_fill_one_database_lose_and_repeat_nothing(path: Path) -> None:
+    writers = [start(_WRITER, path, name) for name in ("a", "b", "c")]
+    for writer in writers:
+        _, errors = writer.communicate(timeout=50)
+        assert writer.returncode == 0, errors
+    store = await SessionStore.open(path)
+    log = [entry async for entry in store.events("s1")]
+    await store.aclose()
+    assert [entry.seq for entry in log] == list(range(1, 2 + 3 * 40 * 2))
+    notes = [entry.event for entry in log if isinstance(entry.event, NoteAdded)]
+    for name in ("a", "b", "c"):
+        texts = [note.text for note in notes if note.message_id == name]
+        assert texts == [text for number in range(40) for text in (str(number), "+")]
+    assert all(first.message_id == second.message_id for first, second in zip(notes[::2], notes[1::2], strict=True))
+
+
+@pytest.mark.parametrize("lines", [1, 40])
+async def test_a_killed_process_leaves_whole_appends_and_all_that_were_acknowledged(path: Path, lines: int) -> None:
+    with start(_ENDLESS, path) as writer:
+        assert writer.stdout is not None
+        acknowledged = [int(writer.stdout.readline()) for _ in range(lines)]
+        os.kill(writer.pid, signal.SIGKILL)
+        acknowledged += [int(line) for line in writer.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
+    store = await SessionStore.open(path)
+    log = [entry async for entry in store.events("s1")]
+    assert [entry.seq for entry in log] == list(range(1, len(log) + 1))
+    assert len(log) >= acknowledged[-1]
+    assert (len(log) - 1) % 3 == 0
+    assert await store.context("s1") == Context.from_log(log)
+    assert (await store.append("s1", len(log), [NoteAdded("msg", "on")]))[0].seq == len(log) + 1
+    await store.aclose()
+
+
+async def test_a_full_disk_is_explained_and_takes_nothing_away(path: Path) -> None:
+    with start(_CROWDED, path) as writer:
+        output, errors = writer.communicate(timeout=50)
+    assert writer.returncode == 0, errors
+    sentence, head = output.splitlines()
+    assert "sessions.db" in sentence
+    assert "disk" in sentence
+    store = await SessionStore.open(path)
+    log = [entry async for entry in store.events("s1")]
+    await store.aclose()
+    assert len(log) == int(head)
+    assert Counter(type(entry.event) for entry in log) == {SessionStarted: 1, NoteAdded: len(log) - 1}
+
+
+async def test_an_append_waits_for_another_processes_lock_and_leaves_the_event_loop_free(path: Path) -> None:
+    store = await SessionStore.open(path)
+    await store.create("s1", "/shop", [], [SessionStarted("/shop")])
+    with anyio.fail_after(20), closing(sqlite3.connect(path, isolation_level=None)) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        async with anyio.create_task_group() as group:
+            group.start_soon(store.append, "s1", 1, [NoteAdded("msg", "waited")])
+            for _ in range(200):
+                await anyio.lowlevel.checkpoint()
+            holder.execute("COMMIT")
+        assert (await store.record("s1")).head == 2
+    await store.aclose()
+
+
+async def test_a_deletion_beside_a_reader_ends_as_soon_as_the_process_does(path: Path) -> None:
+    store = await SessionStore.open(path)
+    await store.create("s1", "/shop", [], [SessionStarted("/shop")])
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM events").fetchall()
+        store.begin_shutdown()
+        # What remains is the moment that a process which ends still waits, well below that of one which goes on.
+        with anyio.move_on_after((LAST_SECONDS + BUSY_SECONDS) / 2) as in_time:
+            await store.delete("s1")
+        assert not in_time.cancel_called
+        assert (await store.list()).sessions == ()
+        reader.execute("COMMIT")
+    await store.aclose()
+    assert not path.with_name(f"{path.name}-wal").exists()
+
+
+def test_threads_that_make_one_database_at_the_same_time_all_get_it(tmp_path: Path) -> None:
+    count = 6
+    for number in range(12):
+        together = threading.Barrier(count)
+
+        def make(path: Path = tmp_path / f"{number}.db", together: threading.Barrier = together) -> None:
+            together.wait(10)
+            open_database(path).close()
+
+        with ThreadPoolExecutor(count) as pool:
+            for made in [pool.submit(make) for _ in range(count)]:
+                made.result(20)
+
+
+async def test_a_database_that_another_process_is_making_is_waited_for(path: Path) -> None:
+    path.touch()
+    with anyio.fail_after(20), closing(sqlite3.connect(path, isolation_level=None)) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        opening = asyncio.create_task(SessionStore.open(path))
+        for _ in range(2000):
+            await anyio.lowlevel.checkpoint()
+        holder.execute("COMMIT")
+        await (await opening).aclose()

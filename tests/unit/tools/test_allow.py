@@ -1,0 +1,171 @@
+"""What a recipe's `allowed_commands` allow of the command lines that a model writes."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import shlex
+import string
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from acp_agent.tools.shell.allow import commands_of, refusal
+
+COMMIT = ("git commit *", "!git commit --amend", "!git commit -n", "!git commit --no-verify")
+
+
+@pytest.mark.parametrize(
+    ("command", "pattern", "allowed"),
+    [
+        ("git log --oneline", "git log*", True),
+        ("git log --oneline -20 -- a.py", "git log *", True),
+        ("git push", "git log*", False),
+        ("git log", "", False),
+        ("git log", "git log *", False),
+        ("git  log   'a b'", "git log 'a b'", True),
+        ("git log 'a b'", "git log a b", False),
+        # Between two words of a pattern stands no word of another kind.
+        ("git -c alias.x=!touch log", "git log*", False),
+        ("find . -name ' -exec grep '", "find * -exec grep *", False),
+        ("find . -exec grep y {} \\;", "find * -exec grep *", True),
+        # Of a line that is not understood nothing is allowed but the very line.
+        ("make test > log", "make *", False),
+        ("make test > log", "make test > log", True),
+        ("git log $(rm x)", "git log*", False),
+        ("sudo git log", "*git log", False),
+        ("git log 'unfinished", "git *", False),
+        ("git log $HOME", "git *", False),
+        ("git log &", "git *", False),
+        ("git log\nrm x", "git *", False),
+        ("rm -rf x #.sh", "*.sh", False),
+        ("anything; at > all", "*", True),
+        # Nothing means anything between single quotes.
+        ("git add 'routes/$id.tsx' '[a]/`b`'", "git add *", True),
+        ("git add '\t' $(rm x) ' b'", "git *", False),
+        ('git add "\'" $(rm x) "\'"', "git *", False),
+        ("git add \\' $(rm x) \\'", "git *", False),
+    ],
+)
+def test_a_pattern_allows_no_more_than_its_words(command: str, pattern: str, allowed: bool) -> None:
+    assert (refusal(command, [pattern]) == "") == allowed
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git log&rm x", "git log >/etc/passwd", "git log 2>&1", "cat <(rm x)", 'git "$(rm x)"', "git `rm x`",
+        'git "`rm x`"', "git log # x", "git status\rrm x", "git log $'\\'' ; rm x #'", "git log \\' ; rm x", "{ rm x",
+        "FOO=1 git status", "$TOOL x", "/usr/bin/env rm x", "bash -c 'rm x'", "xargs rm", "'rm x' y", "g* x",
+        "foo:bar x", "", ";",
+    ],
+)  # fmt: skip
+def test_a_line_that_may_run_something_else_is_not_understood(command: str) -> None:
+    assert commands_of(command) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "allowed"),
+    [
+        ("git log; git diff", True),
+        ("git log && git diff || ls -la", True),
+        ("git log | ls", True),
+        ("git log --grep 'a; b && c' \"d | e\" && ls", True),
+        ("git log; rm -rf /", False),
+        ("git log && git push", False),
+        ("git log | xargs rm", False),
+        ("git log || rm x", False),
+        ("ls '&'& rm x", False),
+        ("ls '|' | rm x", False),
+        ("ls \\; rm x; ls", True),
+        ("ls \\' ; rm x #'", False),
+        ("ls;", False),
+        ("ls |& rm", False),
+        ("(ls)", False),
+        ("if ls; then ls; fi", False),
+    ],
+)
+def test_each_simple_command_of_a_line_has_to_be_allowed(command: str, allowed: bool) -> None:
+    assert (refusal(command, ["git log*", "git diff*", "ls*"]) == "") == allowed
+
+
+@pytest.mark.parametrize(
+    ("command", "allowed"),
+    [
+        ("git commit -m 'Count every piece' -m '- no piece is left out'", True),
+        ("git commit -am x", True),
+        ("git commit --no-edit -m x", True),
+        ("git commit --amend -m x", False),
+        ("git commit --amend=x", False),
+        ("git commit -m x --am", False),
+        ("git commit -m x '--amend'", False),
+        ("git commit -m -- --amend", False),
+        ("git commit -anm x", False),
+        ("git commit --no-ver -m x", False),
+        ("git commit -m x *", False),
+        ("git commit -m x && git commit --amend", False),
+        ("git push", False),
+    ],
+)
+def test_a_pattern_behind_an_exclamation_mark_forbids_an_option_in_each_spelling(command: str, allowed: bool) -> None:
+    assert (refusal(command, COMMIT) == "") == allowed
+
+
+def test_what_is_not_understood_is_forbidden_where_anything_is() -> None:
+    patterns = ["*", "!git push --f*"]
+    assert refusal("git push --dry-run; git push", patterns) == refusal("rm *", patterns) == ""
+    assert "`!git push --f*`" in refusal("git push > x", patterns)
+    assert "`!git push --f*`" in refusal("ls; git push origin --force", patterns)
+    assert "`!git push --f*`" in refusal("if ls; then git push --force; fi", patterns)
+
+
+WORDS = st.text(string.ascii_letters + "-=#*?[]'\" /.~!", max_size=8)
+
+
+PIECES = ["'", '"', "; ", "&& ", "| ", "\\;", "\\", "{}", "(", " ", "a", "&", "#", "$(echo z)", "\n"]
+RAN = "ls() { :; }; touch() { echo ran; }; command_not_found_handle() { echo ran; }\n"
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.sampled_from(["#", "a", "'", '"', " ", "*", "-", "b#", "'#'", "?x"]), max_size=10)
+    | st.lists(st.sampled_from(["'", '"', ";", "\\;", "\\", "{}", "(", "\\(", " ", "a", "&", "|", "<"]), max_size=8)
+    | st.lists(st.sampled_from(["'", "'", '"', "$(echo z)", "$0", "\\", "`echo y`", " ", "a", "\n", "$'x"]), max_size=8)
+)
+def test_bash_sees_no_other_words_than_these(pieces: list[str]) -> None:
+    line = "echo " + "".join(pieces)
+    commands = commands_of(line)
+    if commands is None or len(commands) > 1:
+        return
+    words = commands[0].words
+    printed = subprocess.run(
+        ["bash", "-fc", line.replace("echo", "printf '%s\\0'", 1)], capture_output=True, check=True, timeout=10
+    ).stdout
+    expected = "".join(f"{word}\0" for word in words[1:]) or "\0"
+    assert printed.decode() == expected
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.sampled_from(PIECES)))
+def test_bash_runs_no_program_that_no_pattern_names(pieces: list[str]) -> None:
+    line = "ls " + "".join(pieces) + " touch ran"
+    if refusal(line, ["ls*"]) == "":
+        done = subprocess.run(["bash", "-c", RAN + line], capture_output=True, check=False, timeout=10)
+        assert done.stdout == b"", line
+
+
+@pytest.mark.parametrize("line", ["git diff *", "git diff -*", "git diff ?", "git diff '-'*", "git diff [-]*"])
+def test_a_line_that_bash_makes_an_option_of_is_told(tmp_path: Path, line: str) -> None:
+    (tmp_path / "--output=x").touch()
+    if not fnmatch.fnmatch("--output=x", shlex.split(line)[-1]):
+        (tmp_path / "-").touch()
+    found = subprocess.run(
+        ["bash", "-c", line.replace("git diff", "echo")], cwd=tmp_path, capture_output=True, env=os.environ, check=True
+    )
+    assert found.stdout.startswith(b"-")
+    commands = commands_of(line)
+    assert commands is not None
+    assert commands[0].grows

@@ -1,0 +1,105 @@
+"""Schemas and complaints of the tools' arguments."""
+
+from __future__ import annotations
+
+import json
+from typing import cast
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from acp_agent.conversation.messages import JsonObject, JsonValue
+from acp_agent.errors import ToolError
+from acp_agent.tools.registry import default_tools
+from acp_agent.tools.tool import Tool
+from support.workspace import Workspace
+
+TOOLS = tuple(default_tools())
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(codec=None)),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+async def complaint(workspace: Workspace, tool: str, **arguments: JsonValue) -> str:
+    with pytest.raises(ToolError) as caught:
+        await workspace.prepare(tool, **arguments)
+    return str(caught.value)
+
+
+def test_the_tools_come_in_a_fixed_order() -> None:
+    assert [tool.name for tool in TOOLS] == ["read", "write", "edit", "list", "glob", "grep", "shell", "plan", "recall"]
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_a_schema_is_sound_compact_and_always_the_same(tool: Tool) -> None:
+    schema = tool.input_schema
+    Draft202012Validator.check_schema(schema)
+    assert schema["type"] == "object"
+    text = json.dumps(schema)
+    assert not any(key in text for key in ('"title"', "$ref", "$defs", '"null"'))
+    assert len(text) < 1200
+    assert json.dumps(type(tool)().input_schema) == text
+
+
+def test_an_argument_may_be_left_out_where_the_schema_does_not_require_it() -> None:
+    schemas = {tool.name: tool.input_schema for tool in TOOLS}
+    assert schemas["read"]["required"] == ["path"]
+    assert schemas["edit"]["required"] == ["path", "edits"]
+    assert "required" not in schemas["list"]
+    edit = cast("JsonObject", cast("JsonObject", schemas["edit"]["properties"])["edits"])
+    assert cast("JsonObject", edit["items"])["required"] == ["old_text", "new_text"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        ("edit", {"path": "a", "edits": [{"new_text": "x"}]}, "edit: `edits[0].old_text` is missing."),
+        ("read", {"path": "a", "file": "b"}, "read: there is no argument `file` (it takes path, offset, limit)."),
+        (
+            "read",
+            {"offset": 0, "limit": "many"},
+            (
+                "read: `path` is missing; `offset` should be greater than or equal to 1; `limit` should be a valid "
+                "integer, unable to parse string as an integer."
+            ),
+        ),
+        ("plan", {"entries": [{}] * 10}, "and 5 more"),
+        ("write", {"path": "a", "content": "x\ud800"}, "half a character (U+D800)"),
+    ],
+    ids=["missing", "unknown", "all at once", "not too many", "surrogate"],
+)
+async def test_what_is_wrong_with_arguments_is_named_with_its_place(
+    workspace: Workspace, tool: str, arguments: dict[str, JsonValue], said: str
+) -> None:
+    assert said in await complaint(workspace, tool, **arguments)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    tool=st.sampled_from(TOOLS),
+    arguments=st.dictionaries(
+        st.sampled_from(["path", "edits", "content", "command", "pattern", "entries", "cwd", "offset", "glob", "x"]),
+        json_values,
+        max_size=5,
+    ),
+)
+async def test_any_arguments_are_prepared_or_refused_in_a_sentence(
+    workspace: Workspace, tool: Tool, arguments: JsonObject
+) -> None:
+    view = tool.preview(arguments)
+    assert view.title
+    assert len(view.title.splitlines()) == 1
+    try:
+        prepared = await tool.prepare(arguments, workspace.environment)
+    except ToolError as error:
+        message = str(error)
+    else:
+        assert len(prepared.view.title.splitlines()) == 1
+        assert prepared.view.kind == view.kind
+        return
+    message.encode()
+    assert len(message) < 3000

@@ -1,0 +1,182 @@
+"""The `edit` and `write` tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.conversation.events import Diff, FileVersion, Location
+from acp_agent.conversation.messages import JsonValue, Text
+from acp_agent.errors import ToolError
+from acp_agent.tools.environment import Environment
+from acp_agent.tools.files.changes import DIFF_LIMIT, diff_of
+from acp_agent.tools.shell.run import LocalCommands
+from acp_agent.tools.text import digest
+from support.workspace import Workspace
+
+
+async def refusal(workspace: Workspace, tool: str, **arguments: JsonValue) -> str:
+    with pytest.raises(ToolError) as caught:
+        await workspace.call(tool, **arguments)
+    return str(caught.value)
+
+
+def edit(old: str, new: str) -> list[JsonValue]:
+    return [{"old_text": old, "new_text": new}]
+
+
+async def test_an_edit_changes_the_file_and_shows_the_diff_before_it_does(workspace: Workspace) -> None:
+    path = workspace.file("src/app.py", "a = 1\nb = 2\n")
+    await workspace.call("read", path="src/app.py")
+    prepared = await workspace.prepare("edit", path="src/app.py", edits=edit("b = 2", "b = 3"))
+    assert path.read_text() == "a = 1\nb = 2\n"
+    assert (prepared.view.title, prepared.view.kind) == ("Edit src/app.py", "edit")
+    assert prepared.view.diffs == (Diff(str(path), "a = 1\nb = 2\n", "a = 1\nb = 3\n"),)
+    assert prepared.view.locations == (Location(str(path), 2),)
+    assert (prepared.access.effect, prepared.access.subject, prepared.access.outside) == ("edit", "edit", ())
+    outcome = await workspace.run(prepared)
+    assert path.read_text() == "a = 1\nb = 3\n"
+    assert outcome.files == (FileVersion(str(path), digest("a = 1\nb = 3\n")),)
+    assert not outcome.is_error
+
+
+async def test_one_wrong_edit_changes_nothing(workspace: Workspace) -> None:
+    path = workspace.file("a", "one\ntwo\n")
+    await workspace.call("read", path="a")
+    message = await refusal(workspace, "edit", path="a", edits=edit("one", "1") + edit("three", "3"))
+    assert message.startswith("a was not edited. edits[1]: this text is not in the file.")
+    assert path.read_text() == "one\ntwo\n"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"), [("edit", {"edits": edit("x", "y")}), ("write", {"content": "y"})], ids=["edit", "write"]
+)
+async def test_a_file_that_was_not_read_or_has_changed_since_is_left_alone(
+    workspace: Workspace, tool: str, arguments: dict[str, JsonValue]
+) -> None:
+    path = workspace.file("a", "x")
+    assert "Read it first" in await refusal(workspace, tool, path="a", **arguments)
+    await workspace.call("read", path="a")
+    path.write_text("x, changed by the user")
+    assert "Read it again" in await refusal(workspace, tool, path="a", **arguments)
+    assert path.read_text() == "x, changed by the user"
+    await workspace.call("read", path="a")
+    await workspace.call(tool, path="a", **arguments)
+    assert path.read_text() in ("y", "y, changed by the user")
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"), [("edit", {"edits": edit("x", "y")}), ("write", {"content": "y"})], ids=["edit", "write"]
+)
+async def test_a_file_that_changes_while_the_user_decides_is_left_alone(
+    workspace: Workspace, tool: str, arguments: dict[str, JsonValue]
+) -> None:
+    path = workspace.file("a", "x")
+    await workspace.call("read", path="a")
+    prepared = await workspace.prepare(tool, path="a", **arguments)
+    path.write_text("x!")
+    with pytest.raises(ToolError, match="Read it again"):
+        await workspace.run(prepared)
+    assert path.read_text() == "x!"
+
+
+async def test_a_new_file_needs_no_reading_and_can_be_edited_at_once(workspace: Workspace) -> None:
+    prepared = await workspace.prepare("write", path="new/dir/a.py", content="x = 1\n")
+    path = workspace.root / "new/dir/a.py"
+    assert prepared.view.diffs == (Diff(str(path), None, "x = 1\n"),)
+    assert prepared.view.title == "Write new/dir/a.py"
+    outcome = await workspace.run(prepared)
+    assert outcome.parts == (Text("Made new/dir/a.py (1 line)."),)
+    await workspace.call("edit", path="new/dir/a.py", edits=edit("1", "2"))
+    assert path.read_text() == "x = 2\n"
+
+
+async def test_crlf_a_byte_order_mark_and_a_missing_last_line_end_survive(workspace: Workspace) -> None:
+    path = workspace.file("a", "\ufeffone\r\ntwo".encode())
+    await workspace.call("read", path="a")
+    await workspace.call("edit", path="a", edits=edit("one\ntwo", "1\n2"))
+    assert path.read_bytes() == "\ufeff1\r\n2".encode()
+    await workspace.call("write", path="a", content="x\ny\n")
+    assert path.read_bytes() == "\ufeffx\r\ny\r\n".encode()
+
+
+async def test_directories_binaries_and_read_only_places_are_refused(workspace: Workspace) -> None:
+    workspace.file("bin", b"\0\1")
+    workspace.file("file")
+    assert "directory" in await refusal(workspace, "write", path=".", content="x")
+    assert "binary" in await refusal(workspace, "edit", path="bin", edits=edit("x", "y"))
+    assert "not a directory" in (await refusal(workspace, "write", path="file/below", content="x")).lower()
+
+
+async def test_a_path_that_leads_elsewhere_by_the_time_it_is_allowed_is_not_written(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    for name in ("out", "sub/.git"):
+        elsewhere.mkdir(exist_ok=True)
+        prepared = await workspace.prepare("write", path=f"{name}/new", content="x")
+        place = workspace.root / name
+        place.parent.mkdir(exist_ok=True)
+        place.symlink_to(elsewhere)
+        with pytest.raises(ToolError, match="leads somewhere else"):
+            await workspace.run(prepared)
+        assert list(elsewhere.iterdir()) == []
+    again = await workspace.prepare("write", path="out/new", content="x")
+    assert again.access.outside == (elsewhere.resolve() / "new",)
+    await workspace.run(again)
+    assert (elsewhere / "new").read_text() == "x"
+
+
+class EditorFiles:
+    """An editor's buffers: not what is on the disk. Some editors answer a missing file with an empty text."""
+
+    def __init__(self) -> None:
+        self.buffers: dict[Path, str] = {}
+
+    async def read_text(self, path: Path) -> str:
+        return self.buffers.get(path, "")
+
+    async def write_text(self, path: Path, text: str, *, outside: bool = False) -> None:
+        self.buffers[path] = text
+
+
+async def test_unsaved_buffers_count_and_not_the_disk(workspace: Workspace) -> None:
+    editor = EditorFiles()
+    path = workspace.file("a", "on disk")
+    editor.buffers[path] = "in the buffer"
+    workspace.environment = Environment(
+        workspace.root, (workspace.root,), editor, LocalCommands(), workspace.seen, shell_timeout=5
+    )
+    assert await workspace.text("read", path="a") == "1\tin the buffer"
+    await workspace.call("edit", path="a", edits=edit("in the buffer", "edited"))
+    assert (editor.buffers[path], path.read_text()) == ("edited", "on disk")
+
+
+async def test_an_empty_answer_for_a_file_that_is_not_there_means_a_new_file(workspace: Workspace) -> None:
+    editor = EditorFiles()
+    workspace.environment = Environment(workspace.root, (workspace.root,), editor, LocalCommands(), workspace.seen)
+    prepared = await workspace.prepare("write", path="new", content="x")
+    assert prepared.view.diffs[0].old_text is None
+    await workspace.run(prepared)
+    assert editor.buffers == {workspace.root / "new": "x"}
+
+
+def test_the_diff_of_a_large_file_holds_the_change_with_lines_around_it() -> None:
+    lines = [f"line {number}\n" for number in range(50_000)]
+    before = "".join(lines)
+    lines[30_000] = "changed\n"
+    diff = diff_of("/a", before, "".join(lines))
+    assert diff.old_text
+    assert (len(diff.old_text.splitlines()), len(diff.new_text.splitlines())) == (41, 41)
+    assert diff.old_text.replace("line 30000\n", "changed\n") == diff.new_text
+
+
+@given(st.integers(0, 3), st.integers(0, 3), st.booleans())
+def test_a_diff_is_bounded_whatever_changes(old_size: int, new_size: int, is_new: bool) -> None:
+    before, after = "a\n" * (old_size * DIFF_LIMIT // 3), "b" * (new_size * DIFF_LIMIT)
+    diff = diff_of("/a", None if is_new else before, after)
+    assert max(len(diff.old_text or ""), len(diff.new_text)) <= DIFF_LIMIT + 60
+    assert (diff.old_text is None) == is_new

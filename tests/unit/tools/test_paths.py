@@ -1,0 +1,172 @@
+"""Paths: resolved, contained, shown."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from acp_agent.errors import ToolError
+from acp_agent.tools.environment import Environment
+from acp_agent.tools.files.local import LocalFiles
+from acp_agent.tools.paths import Target, absolute, outside, refuse_special, shown
+from acp_agent.tools.shell.run import LocalCommands
+
+CWD = Path("/home/me/project")
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("a.py", "/home/me/project/a.py"),
+        ("./a//b/../c.py", "/home/me/project/a/c.py"),
+        ("../x", "/home/me/x"),
+        ("/etc/hosts", "/etc/hosts"),
+        ("file:///tmp/a%20b.txt", "/tmp/a b.txt"),
+        ("file://localhost/tmp/a", "/tmp/a"),
+        (".", "/home/me/project"),
+        ("/../../x", "/x"),
+        ("~user.txt", "/home/me/project/~user.txt"),
+    ],
+)
+def test_a_path_is_made_absolute(written: str, meant: str) -> None:
+    assert absolute(written, CWD) == Path(meant)
+
+
+@pytest.mark.parametrize(
+    "written", ["", "  ", "a\0b", "x" * 5000, "file://server/share/a", "file://", "file:///a%00b", "file://["]
+)
+def test_what_cannot_be_a_path_is_refused_in_a_sentence(written: str) -> None:
+    with pytest.raises(ToolError, match=r"\.$"):
+        absolute(written, CWD)
+
+
+@given(st.text(st.characters(codec=None), max_size=60))
+def test_any_text_is_a_path_or_refused(written: str) -> None:
+    try:
+        path = absolute(written, CWD)
+    except ToolError:
+        return
+    assert path.is_absolute()
+    assert ".." not in path.parts
+    shown(path, CWD).encode()
+    assert len(shown(path, CWD).splitlines()) == 1
+
+
+def test_a_path_is_shown_relative_to_the_working_directory_where_it_lies_within() -> None:
+    assert shown(CWD / "src/a.py", CWD) == "src/a.py"
+    assert shown(CWD, CWD) == "."
+    assert shown(Path("/home/me/project2/a"), CWD) == "/home/me/project2/a"
+    assert shown(CWD / "a\nb\udcff", CWD) == "a\\nb\ufffd"
+
+
+def test_links_are_followed_to_tell_whether_a_path_lies_outside(tmp_path: Path) -> None:
+    root, elsewhere = tmp_path / "root", tmp_path / "elsewhere"
+    (root / "in").mkdir(parents=True)
+    elsewhere.mkdir()
+    (elsewhere / "file").touch()
+    (root / "out").symlink_to(elsewhere)
+    (root / "out-file").symlink_to(elsewhere / "file")
+    (root / "dangling").symlink_to(elsewhere / "new")
+    (root / "inner").symlink_to(root / "in")
+    (root / "loop").symlink_to(root / "loop")
+    (tmp_path / "alias").symlink_to(root)
+
+    def is_outside(path: Path) -> bool:
+        return bool(outside((path,), (root,)))
+
+    assert not is_outside(root)
+    assert not is_outside(root / "in" / "not" / "yet")
+    assert not is_outside(root / "inner" / "x")
+    assert not is_outside(tmp_path / "alias" / "x")
+    assert not is_outside(root / "loop")
+    assert not outside((root / "in", tmp_path / "alias" / "in"), (tmp_path / "alias",))
+    assert is_outside(root / "out" / "not-yet")
+    assert is_outside(root / "out-file")
+    assert is_outside(root / "dangling")
+    assert is_outside(tmp_path / "root2")
+    assert outside((root / "out" / "x",), (root,)) == (elsewhere.resolve() / "x",)
+    assert not outside((root / "out" / "x",), (root, elsewhere))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    links=st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["a", "b", "../o", "..", "../root/d", "d/e"]))),
+    steps=st.lists(st.sampled_from(["a", "b", "c", "d", "e", "new"]), max_size=5),
+)
+def test_a_file_that_can_be_made_lies_where_the_containment_says(
+    tmp_path_factory: pytest.TempPathFactory, links: list[tuple[str, str]], steps: list[str]
+) -> None:
+    top = tmp_path_factory.mktemp("tree").resolve()
+    root = top / "root"
+    (root / "d" / "e").mkdir(parents=True)
+    (top / "o").mkdir()
+    for name, target in links:
+        if not (root / name).is_symlink():
+            (root / name).symlink_to(target)
+    directory = root.joinpath(*steps)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        made = os.open(directory, os.O_DIRECTORY)
+    except OSError:
+        return
+    try:
+        # The kernel's own word on where that is; macOS has no /proc, where the inode's path is asked for instead.
+        real = Path(f"/proc/self/fd/{made}").readlink() if Path("/proc/self/fd").exists() else directory.resolve()
+    finally:
+        os.close(made)
+    assert bool(outside((directory / "file",), (root,))) == (not real.is_relative_to(root))
+
+
+def test_pipes_and_directories_are_refused_before_anybody_waits_for_them(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ToolError, match="pipe"):
+        refuse_special(tmp_path / "pipe", "pipe")
+    with pytest.raises(ToolError, match="Use `list`"):
+        refuse_special(tmp_path, "here")
+    refuse_special(tmp_path / "absent", "absent")
+
+
+def edited(path: Path, root: Path) -> Target:
+    environment = Environment(root, (root,), LocalFiles(), LocalCommands())
+    return Target.of(path, environment, edited=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "guarded"),
+    [
+        (".git/hooks/pre-commit", True),
+        ("sub/.git/config", True),
+        (".acp-agent/recipes/compact.md", True),
+        ("innocent", True),
+        (".gitignore", False),
+        (".github/ci.yaml", False),
+    ],
+)
+def test_an_edit_of_what_runs_or_steers_something_is_asked_for(tmp_path: Path, name: str, guarded: bool) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "innocent").symlink_to(tmp_path / ".git" / "config")
+    assert bool(edited(tmp_path / name, tmp_path).outside) == guarded
+
+
+def test_where_a_path_leads_is_said_only_where_that_is_another_place(tmp_path: Path) -> None:
+    """In a working directory that is a link itself, below a folder that is one."""
+    real = tmp_path / "data" / "project"
+    real.mkdir(parents=True)
+    (tmp_path / "real").mkdir()
+    (tmp_path / "user").symlink_to(tmp_path / "real")
+    cwd = tmp_path / "user" / "link"
+    cwd.symlink_to(real)
+    (real / "up").symlink_to(tmp_path)
+    (tmp_path / "real" / "other.txt").symlink_to(tmp_path / "data" / "other.txt")
+
+    def said(written: str) -> str:
+        return edited(absolute(written, cwd), cwd).links
+
+    for plain in (".git/x", "../notes.txt", "..", str(tmp_path / "data" / "notes.txt"), str(tmp_path), "/"):
+        assert said(plain) == "", plain
+    assert said("up/a.txt") == f" (leads to {tmp_path / 'a.txt'})"
+    assert said("../other.txt") == f" (leads to {tmp_path / 'data' / 'other.txt'})"

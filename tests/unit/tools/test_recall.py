@@ -1,0 +1,207 @@
+"""The `recall` tool, on a real store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from acp_agent.conversation.events import (
+    AssistantAnswered,
+    CallView,
+    Event,
+    LoggedEvent,
+    NoteAdded,
+    ToolReturned,
+    UserPrompted,
+)
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    Image,
+    JsonValue,
+    Resource,
+    ResourceLink,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from acp_agent.errors import ToolError
+from acp_agent.storage.store import Found, SessionStore
+from acp_agent.tools.recall import MAX_CHARACTERS, MAX_LINE, MAX_LINES
+from support.logs import LogBuilder
+from support.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSession:
+    """A session's log as an archive."""
+
+    store: SessionStore
+    session_id: str
+
+    async def search(self, query: str, limit: int) -> tuple[Found, ...]:
+        return await self.store.search(self.session_id, query, limit=limit)
+
+    async def read(self, seqs: Sequence[int]) -> tuple[LoggedEvent, ...]:
+        return await self.store.read(self.session_id, seqs)
+
+    async def neighbours(self, seq: int) -> tuple[int | None, int | None]:
+        return await self.store.neighbours(self.session_id, seq)
+
+
+@pytest.fixture
+async def archived(workspace: Workspace, tmp_path: Path):
+    """Gives the workspace an archive of these events, each time another."""
+    store = await SessionStore.open(tmp_path / "sessions.db")
+    made = 0
+
+    async def archive(*events: Event) -> tuple[LoggedEvent, ...]:
+        nonlocal made
+        made += 1
+        logged = await store.create(f"s{made}", "/shop", [], events)
+        workspace.environment = replace(workspace.environment, archive=StoredSession(store, f"s{made}"))
+        return logged
+
+    yield archive
+    await store.aclose()
+
+
+def said(text: str) -> Event:
+    return UserPrompted("msg", (Text(text),))
+
+
+async def refusal(workspace: Workspace, **arguments: JsonValue) -> str:
+    with pytest.raises(ToolError) as caught:
+        await workspace.call("recall", **arguments)
+    return str(caught.value)
+
+
+def body(page: str) -> str:
+    return page.partition("\n\n")[2]
+
+
+def day(logged: LoggedEvent) -> str:
+    return datetime.fromtimestamp(logged.at / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+async def test_a_search_answers_with_numbers_dates_and_the_words_in_their_place(workspace: Workspace, archived) -> None:
+    logged = await archived(
+        said("Where does the total come from?"),
+        AssistantAnswered(
+            AssistantMessage("msg", (Text("I look."), ToolCall("call_1", "read", {"path": "src/cart.py"})))
+        ),
+        ToolReturned(ToolResult("call_1", (Text("def total():"),)), CallView("Read src/cart.py", "read")),
+        AssistantAnswered(AssistantMessage("msg", (Text("From the cart's total."),))),
+    )
+    lines = (await workspace.text("recall", query="total")).split("\n")
+    assert lines[0] == "3 entries, best first; read one with `entry`:"
+    assert sorted(lines[1:]) == [
+        f"#1 {day(logged[0])} user: Where does the total come from?",
+        f"#3 {day(logged[2])} result of Read src/cart.py: Read src/cart.py def total():",
+        f"#4 {day(logged[3])} you: From the cart's total.",
+    ]
+    lines = (await workspace.text("recall", query="src/cart.py")).split("\n")
+    assert sorted(line.split()[0] for line in lines[1:]) == ["#2", "#3"]
+
+
+async def test_what_the_user_said_is_read_word_for_word_with_its_neighbours(workspace: Workspace, archived) -> None:
+    text = "Fix it:\n\n\tx = 1\n  ü 🌱 [#12]"
+    logged = await archived(
+        said("first"),
+        NoteAdded("msg", "a note"),
+        UserPrompted(
+            "msg",
+            (
+                Text(text),
+                Resource("file:///a.txt", "whole\ntext"),
+                ResourceLink("file:///b.txt", "b.txt"),
+                Image("aGk=", "image/png", "file:///c.png"),
+            ),
+            (Text("Sent instead."),),
+        ),
+        NoteAdded("msg", "a note"),
+        said("third"),
+    )
+    assert await workspace.text("recall", entry=3) == (
+        f"Entry 3, {day(logged[2])}, message of the user. Messages before it #1 and after it #5.\n\n"
+        f"{text}\n[file:///a.txt]\nwhole\ntext\n[link to b.txt: file:///b.txt]\n[image file:///c.png]\n"
+        "[sent to you as:]\nSent instead."
+    )
+
+
+async def test_an_answer_is_read_with_its_calls(workspace: Workspace, archived) -> None:
+    arguments: dict[str, JsonValue] = {"path": "a.py", "text": "one\n\ttwo", "all": True, "edits": [{"old": "ü"}]}
+    logged = await archived(
+        AssistantAnswered(
+            AssistantMessage(
+                "msg",
+                (
+                    Thinking("hm"),
+                    Text("I write.\nNow."),
+                    ToolCall("call_1", "write", arguments),
+                    ToolCall("call_2", "read", {}, "{broken"),
+                ),
+            )
+        )
+    )
+    assert await workspace.text("recall", entry=1) == (
+        f"Entry 1, {day(logged[0])}, your answer. There are no other messages.\n\n"
+        "I write.\nNow.\n[call of write]\npath: a.py\ntext: \none\n\ttwo\nall: true\n"
+        'edits: [{"old": "ü"}]\n[call of read]\n{broken'
+    )
+
+
+async def test_a_large_entry_is_read_in_pages_without_losing_a_character(workspace: Workspace, archived) -> None:
+    lines = [f"line {number} {'ü' * (number % 90)}" for number in range(1, 3 * MAX_LINES)]
+    lines[1500] = "".join(chr(97 + number % 26) for number in range(9 * MAX_LINE + 1))
+    await archived(ToolReturned(ToolResult("c", (Text("\n".join(lines)),)), CallView("Run make")))
+    offset, pages = 1, list[str]()
+    while True:
+        page = await workspace.text("recall", entry=1, offset=offset)
+        assert len(page) <= MAX_CHARACTERS + 300
+        pages.append(body(page))
+        heading = page.split("\n")[0]
+        if "read on with offset" not in heading:
+            break
+        offset = int(heading.rpartition("(read on with offset ")[2].partition(")")[0])
+    assert "".join(pages).replace("\n", "") == "".join(lines)
+    assert len(pages) > 3
+
+
+async def test_an_entry_that_is_no_message_or_not_there_is_refused_with_the_nearest(
+    workspace: Workspace, archived
+) -> None:
+    log = LogBuilder()
+    log.prompt("first")
+    end = log.end()
+    log.prompt("second")
+    await archived(*log.events)
+    assert (
+        await refusal(workspace, entry=end) == "recall: entry 4 is no message. Messages before it #3 and after it #5."
+    )
+    assert await refusal(workspace, entry=10**30) == f"recall: there is no entry {10**30}. Messages before it #5."
+
+
+async def test_a_call_that_asks_for_nothing_is_refused(workspace: Workspace, archived) -> None:
+    await archived()
+    assert await refusal(workspace) == "recall: give `query` to search, or `entry` to read one."
+    assert await refusal(workspace, query="") == "recall: `query` is empty."
+    assert "`entry`" in await refusal(workspace, entry=0)
+
+
+async def test_without_a_log_there_is_nothing_to_recall(workspace: Workspace) -> None:
+    assert "nothing to recall" in await refusal(workspace, query="x")
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]) | st.just("\n"), max_size=60))
+async def test_any_message_is_read_back_as_it_was(workspace: Workspace, archived, text: str) -> None:
+    await archived(said(text))
+    page = await workspace.text("recall", entry=1)
+    assert body(page) == text.removesuffix("\n")

@@ -1,0 +1,213 @@
+"""The `list`, `glob` and `grep` tools."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from acp_agent.conversation.messages import JsonValue
+from acp_agent.errors import ToolError
+from acp_agent.tools.search import grep
+from acp_agent.tools.search.wildcards import matcher
+from support.workspace import Workspace
+
+
+async def refusal(workspace: Workspace, tool: str, **arguments: JsonValue) -> str:
+    with pytest.raises(ToolError) as caught:
+        await workspace.call(tool, **arguments)
+    return str(caught.value)
+
+
+# list
+
+
+async def test_a_directory_is_listed_without_what_git_ignores(workspace: Workspace) -> None:
+    for name in ("src/a.py", "src/deep/b.py", "README", "dist/x", "a.log", ".git/HEAD"):
+        workspace.file(name)
+    workspace.file(".gitignore", "dist/\n*.log\n")
+    (workspace.root / "link").symlink_to("README")
+    assert await workspace.text("list") == (
+        ".gitignore\nREADME\nlink (link)\nsrc/\n(2 entries ignored by git not shown: a.log, dist/)"
+    )
+    assert await workspace.text("list", path="src", depth=2) == "a.py\ndeep/\n  b.py"
+    (workspace.root / "empty").mkdir()
+    assert await workspace.text("list", path="empty") == "(empty is empty.)"
+
+
+async def test_a_long_listing_is_cut_and_says_so(workspace: Workspace) -> None:
+    for number in range(600):
+        workspace.file(f"{number:03}")
+    lines = (await workspace.text("list")).split("\n")
+    assert len(lines) == 501
+    assert lines[-1].startswith("(cut after 500 entries;")
+
+
+async def test_what_is_no_directory_is_refused(workspace: Workspace) -> None:
+    workspace.file("a")
+    assert await refusal(workspace, "list", path="a") == "a is a file, not a directory."
+    assert await refusal(workspace, "list", path="b") == "b does not exist."
+    assert await refusal(workspace, "glob", pattern="*", path="a/b/c") == "a/b/c does not exist."
+
+
+@pytest.mark.parametrize(("tool", "extra"), [("list", {}), ("glob", {"pattern": "*"}), ("grep", {"pattern": "x"})])
+async def test_a_directory_that_leads_elsewhere_by_the_time_it_is_allowed_is_not_searched(
+    workspace: Workspace, tmp_path: Path, tool: str, extra: dict[str, JsonValue]
+) -> None:
+    (tmp_path / "secret").mkdir()
+    prepared = await workspace.prepare(tool, path="sub", **extra)
+    (workspace.root / "sub").symlink_to(tmp_path / "secret")
+    with pytest.raises(ToolError, match="leads somewhere else"):
+        await workspace.run(prepared)
+
+
+# glob
+
+
+async def test_files_are_found_by_name_the_newest_first(workspace: Workspace) -> None:
+    for age, name in enumerate(["src/a.py", "src/b/c.py", "top.py", "x.ts", "ignored/d.py"]):
+        os.utime(workspace.file(name), (10**9 - age, 10**9 - age))
+    workspace.file(".gitignore", "ignored\n")
+    assert await workspace.text("glob", pattern="*.py") == "src/a.py\nsrc/b/c.py\ntop.py"
+    assert await workspace.text("glob", pattern="src/*.py") == "src/a.py"
+    assert await workspace.text("glob", pattern="**/*.{ts,py}", path="src") == "src/a.py\nsrc/b/c.py"
+    assert await workspace.text("glob", pattern=f"{workspace.root}/*.ts") == "x.ts"
+    assert await workspace.text("glob", pattern="*.rs") == "No file matches."
+
+
+@pytest.mark.parametrize("pattern", ["/etc/*", "../*", "", "[", "a\nb", "{a,b}" * 10])
+async def test_a_pattern_that_cannot_be_meant_is_refused(workspace: Workspace, pattern: str) -> None:
+    assert (await refusal(workspace, "glob", pattern=pattern)).endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "found"),
+    [
+        ("*.py", "a/b.py", True),
+        ("src", "src/a/b", True),
+        ("src/", "src/a/b", True),
+        ("./src/*.c", "src/a.c", True),
+        ("!x", "!x", True),
+        ("#x", "#x", True),
+        ("**", "a/b", True),
+        ("a/**/z", "a/z", True),
+        ("[ab].c", "c.c", False),
+    ],
+)
+def test_a_pattern_means_what_a_line_of_gitignore_means(pattern: str, path: str, found: bool) -> None:
+    assert matcher(pattern, Path("/x"))(Path("/x", path)) == found
+
+
+# grep
+
+
+async def test_lines_are_found_with_their_place(workspace: Workspace) -> None:
+    workspace.file("a.py", "import os\r\n\r\nx = os.path\r\n")
+    workspace.file("src/b.py", "OS = 1\n")
+    workspace.file("src/c.txt", "os")
+    workspace.file("bin", b"os\0")
+    workspace.file("skip.log", "os")
+    workspace.file(".gitignore", "*.log\n")
+    (workspace.root / "link.py").symlink_to("a.py")
+    assert await workspace.text("grep", pattern=r"\bos\b", glob="*.py") == "a.py:1:import os\na.py:3:x = os.path"
+    assert (
+        await workspace.text("grep", pattern="^os", ignore_case=True, path="src") == "src/b.py:1:OS = 1\nsrc/c.txt:1:os"
+    )
+    assert await workspace.text("grep", pattern="os$", path="skip.log") == "skip.log:1:os"
+    assert await workspace.text("grep", pattern="nowhere", glob="*.py") == "No line matches in 2 files."
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(st.lists(st.sampled_from("xy"), max_size=12), min_size=1, max_size=3), st.integers(0, 3))
+async def test_context_comes_as_grep_shows_it(workspace: Workspace, files: list[list[str]], context: int) -> None:
+    for number, lines in enumerate(files):
+        workspace.file(f"{number}", "".join(f"{line}\n" for line in lines))
+    names = [str(number) for number in range(len(files))]
+    # `context` none: GNU grep prints no separator there either.
+    command = ["grep", "-Hn", f"-C{context}", "x", *names] if context else ["grep", "-Hn", "x", *names]
+    expected = subprocess.run(command, cwd=workspace.root, capture_output=True, text=True, check=False).stdout
+    found = await workspace.text("grep", pattern="x", context=context)
+    for path in workspace.root.iterdir():
+        path.unlink()
+    assert found == (
+        expected.removesuffix("\n") or f"No line matches in {'1 file' if len(names) == 1 else f'{len(names)} files'}."
+    )
+
+
+async def test_many_and_long_lines_are_cut_and_say_so(workspace: Workspace) -> None:
+    workspace.file("many", "x\n" * 1000)
+    workspace.file("long", "y" * 5000)
+    many = await workspace.text("grep", pattern="x")
+    assert many.count("many:") == 300
+    assert many.endswith("(there are more; narrow the pattern, the directory or the glob)")
+    long = await workspace.text("grep", pattern="y")
+    assert long == f"long:1:{'y' * 500}… [5000 characters]"
+    workspace.file("wide", ("z" * 400 + "\n") * 200)
+    assert len(await workspace.text("grep", pattern="z")) < 30_100
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [("(x", "missing ): (x"), (r"(?<=a)b", "has no lookaround"), (r"(a)\1", "has no backreferences")],
+)
+async def test_a_pattern_that_re2_cannot_match_is_refused_before_anybody_is_asked(
+    workspace: Workspace, pattern: str, why: str
+) -> None:
+    with pytest.raises(ToolError) as caught:
+        await workspace.prepare("grep", pattern=pattern)
+    assert str(caught.value).startswith(f"grep: `{pattern}` is no regular expression of RE2: ")
+    assert why in str(caught.value)
+
+
+async def test_a_pattern_on_which_others_backtrack_for_ever_is_matched_at_once(workspace: Workspace) -> None:
+    workspace.file("a", "found aa\n")
+    workspace.file("b", "a" * 60 + "!\n")
+    with anyio.fail_after(30):
+        assert await workspace.text("grep", pattern="^found aa$|^(a+)+$") == "a:1:found aa"
+
+
+SLOW = r"^found$|(?:\pL?){100}\pL{50}x"
+"""A program of a hundred thousand instructions: some seconds for a megabyte."""
+
+
+async def test_a_search_that_takes_too_long_ends_with_what_it_has_found_and_the_agent_goes_on_meanwhile(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grep, "MAX_SECONDS", 0.5)
+    workspace.file("0", "found\n")
+    for number in range(1, 400):
+        workspace.file(f"{number:03}", "ab cd ef gh\n" * 5_000)
+    turns = 0
+    text = ""
+
+    async def tick() -> None:
+        nonlocal turns
+        while True:
+            await anyio.sleep(0.01)
+            turns += 1
+
+    threads = anyio.to_thread.current_default_thread_limiter()
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(tick)
+            text = await workspace.text("grep", pattern=SLOW)
+            tasks.cancel_scope.cancel()
+        while threads.borrowed_tokens:  # noqa: ASYNC110 - a limiter tells nobody
+            await anyio.sleep(0.01)
+    assert text.startswith("0:1:found\n(stopped after 0.5 seconds;")
+    assert turns > 5
+
+
+async def test_a_search_reads_no_pipe_and_no_device(workspace: Workspace, tmp_path: Path) -> None:
+    os.mkfifo(workspace.root / "pipe")
+    workspace.file("a", "x")
+    with anyio.fail_after(5):
+        assert await workspace.text("grep", pattern="x") == (
+            "a:1:x\n(1 place not searched: unreadable, or larger than 10 MiB)"
+        )

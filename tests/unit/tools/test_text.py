@@ -1,0 +1,73 @@
+"""Cutting and cleaning text."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.tools.text import HeadAndTail, clean, cut_middle, one_line
+
+any_text = st.text(st.characters(codec=None))
+
+
+@given(any_text, st.integers(0, 300))
+def test_a_text_cut_in_the_middle_stays_within_its_bound(text: str, limit: int) -> None:
+    assert len(cut_middle(text, limit)) <= limit
+
+
+@given(st.text(min_size=1), st.integers(100, 300), st.integers(2, 50))
+def test_a_text_cut_in_the_middle_keeps_head_and_tail_and_counts_what_is_missing(
+    text: str, limit: int, times: int
+) -> None:
+    text = (text * (limit // len(text) + 1)) * times
+    cut = cut_middle(text, limit)
+    mark = cut.index("\n[… ")
+    head, tail = cut[:mark], cut[cut.index(" characters cut …]\n", mark) + len(" characters cut …]\n") :]
+    missing = int(cut[mark + 4 :].split()[0])
+    assert text.startswith(head)
+    assert text.endswith(tail)
+    assert min(len(head), len(tail)) >= 25
+    assert missing == len(text) - len(head) - len(tail)
+
+
+@given(st.text(), st.integers(0, 300))
+def test_a_text_within_its_bound_is_not_cut(text: str, limit: int) -> None:
+    if len(text) <= limit:
+        assert cut_middle(text, limit) == text
+
+
+@given(st.lists(st.text(max_size=80), max_size=40), st.integers(1, 120))
+def test_pieces_kept_as_they_come_give_the_same_as_cutting_the_whole(pieces: list[str], limit: int) -> None:
+    kept = HeadAndTail(limit)
+    for piece in pieces:
+        kept.add(piece)
+    whole = "".join(pieces)
+    assert kept.text == cut_middle(whole, limit)
+    assert kept.truncated == (len(whole) > limit)
+
+
+@given(any_text)
+def test_clean_text_can_be_encoded_and_holds_no_control_characters(text: str) -> None:
+    cleaned = clean(text)
+    cleaned.encode()
+    assert not any(ord(character) < 32 and character not in "\t\n\r" for character in cleaned)
+    assert len(cleaned) == len(text)
+
+
+@given(any_text)
+def test_a_title_is_one_short_line(text: str) -> None:
+    line = one_line(text, 50)
+    assert len(line) <= 50
+    assert len(line.splitlines()) <= 1
+
+
+@given(any_text, st.integers(1, 100))
+def test_a_line_for_people_holds_nothing_that_hides_a_part_of_it_or_turns_it_around(text: str, limit: int) -> None:
+    line = one_line(text, limit)
+    assert len(line) <= limit
+    assert len(line.splitlines()) <= 1
+    turning = {"FSI", "LRE", "LRI", "LRO", "PDF", "PDI", "RLE", "RLI", "RLO"}
+    assert not [each for each in line if unicodedata.bidirectional(each) in turning]
+    assert not [each for each in line if unicodedata.category(each) == "Cc"]
