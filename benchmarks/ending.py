@@ -1,5 +1,5 @@
-"""How long the end takes: in mid-turn with a shell command, and what is left of that; behind `session/new`, and at some
-moments of the first prompt, while modules are being loaded; and in mid-answer with an editor that reads no further."""
+"""How long the end takes: in mid-turn with a shell command, and what is left of that; at some moments of the first
+prompt, while modules are being loaded; and in mid-answer with an editor that reads no further."""
 
 from __future__ import annotations
 
@@ -28,21 +28,9 @@ async def ending(bench: Bench) -> list[Figure]:
         Figure("  processes left behind", "", eof_left, 0),
         Figure("exit on SIGTERM in mid-turn, shell running", "ms", term, 100, "16 pi-acp"),
         Figure("  processes left behind", "", term_left, 0, "pi-acp 0, codex-acp 2"),
-        Figure("exit on EOF right behind session/new", "ms", await _end_at_once(bench), 100),
         Figure("exit on EOF 0 to 0.2 s behind the first prompt", "ms", await _end_behind_prompt(bench), 100),
         Figure("exit on EOF in mid-turn, output not read", "ms", await _end_unread(bench), 100),
     ]
-
-
-async def _end_at_once(bench: Bench) -> list[float]:
-    waits: list[float] = []
-    for _ in range(bench.fewer):
-        async with bench.home() as home, start_agent(home.path, bench.model.env) as agent:
-            await agent.initialize()
-            await agent.new_session(home.project)
-            asked = agent.close_stdin()
-            waits.append((await agent.exited() - asked) * 1000)
-    return waits
 
 
 async def _end_behind_prompt(bench: Bench) -> list[float]:

@@ -8,14 +8,14 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
-from acp_agent.compaction.budget import Limits, TokenBudget, pressure
-from acp_agent.compaction.estimate import estimate_messages, used_tokens
+from acp_agent.compaction.budget import TokenBudget
+from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.service import CompactionService
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
 from acp_agent.conversation.context import Context
@@ -33,7 +33,6 @@ from acp_agent.conversation.events import (
 )
 from acp_agent.conversation.messages import (
     AssistantMessage,
-    Message,
     Text,
     ToolCall,
     ToolResult,
@@ -131,8 +130,6 @@ async def main(runs: int) -> dict[str, list[float]]:
     session.turn()
     with TemporaryDirectory(prefix="acp-bench-") as folder:
         contexts = await _contexts(Path(folder) / "sessions.db", session, runs)
-    logged = [LoggedEvent(seq, 0, event) for seq, event in enumerate(session.events, 1)]
-    whole = _timed(lambda: Context.from_log(logged), max(1, runs // 3))
 
     long = _Session()
     while estimate_messages(long.context.messages) < TOKENS:
@@ -145,7 +142,7 @@ async def main(runs: int) -> dict[str, list[float]]:
         masks.append((perf_counter() - began) * 1000)
         if masked is None:
             raise RuntimeError("there was nothing to mask")
-    return {"context": contexts, "whole": whole, "mask": masks, "look": _timed(lambda: _look(long.context), runs)}
+    return {"context": contexts, "mask": masks}
 
 
 async def _contexts(path: Path, session: _Session, runs: int) -> list[float]:
@@ -163,22 +160,6 @@ async def _contexts(path: Path, session: _Session, runs: int) -> list[float]:
         await store.aclose()
         if context != session.context:
             raise RuntimeError("the context that was read is not the one that was written")
-    return times
-
-
-def _look(context: Context) -> None:
-    budget = TokenBudget(TOKENS * 4, TOKENS).filled(used_tokens(context, 0), 0)
-    messages: Sequence[Message] = context.messages
-    if pressure(budget, messages, Limits(100, 1 << 30), threshold=0.8, prepare=0.7) != "none":
-        raise RuntimeError("a compaction was due")
-
-
-def _timed(work: Callable[[], object], runs: int) -> list[float]:
-    times: list[float] = []
-    for _ in range(runs):
-        began = perf_counter()
-        work()
-        times.append((perf_counter() - began) * 1000)
     return times
 
 

@@ -96,9 +96,7 @@ async def context(bench: Bench) -> list[Figure]:
     seen: dict[str, list[float]] = json.loads(out)
     return [
         Figure("context of a compacted 10,000-event session", "ms", seen["context"], 20),
-        Figure("  the same folded from its whole log", "ms", seen["whole"]),
         Figure("masking and excerpts over 200,000 tokens", "ms", seen["mask"], 150),
-        Figure("  an ordinary step's look whether anything is due", "ms", seen["look"]),
     ]
 
 
