@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 
 from acp_agent.cli.setup.editors import program, sample
-from support.checkout import REPOSITORY
+from support.checkout import environment
 from support.models import ModelServer, Reply, ToolCall, model_server
 from support.npm import newer_node, npm_package
 from support.processes import Process, marked
@@ -97,15 +97,7 @@ async def acpx_in(repo: Repo, home: Path, server: ModelServer) -> AsyncGenerator
     settings = home / ".acpx" / "config.json"
     settings.parent.mkdir(parents=True)
     settings.write_text(sample("acpx/config.json", program(os.environ)))
-    env = {
-        "PATH": os.environ.get("PATH", os.defpath),
-        "HOME": str(home),
-        "PYTHONPATH": str(REPOSITORY),
-        "ACP_AGENT_HOME": str(home / "state"),
-        **{name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")},
-        **server.env(),
-    }
-    acpx = Acpx(home, repo, env)
+    acpx = Acpx(home, repo, {**environment(home), **server.env()})
     try:
         yield acpx
     finally:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from pathlib import Path
-from typing import Any
 
-import anyio
 import pytest
 
-from support.checkout import REPOSITORY
 from support.models import Reply, ToolCall, model_server
-from support.npm import NPM_FOLDER, node, npm_package
+from support.npm import npm_package
+from support.typescript import talk
 
-TIME_LIMIT = 50
 STEPS = [{"content": "Look", "status": "completed"}, {"content": "Clean", "status": "pending"}]
 
 
@@ -31,8 +26,9 @@ async def test_what_is_unstable_is_what_the_sdk_understands(tmp_path: Path, vers
         Reply(tool_calls=[ToolCall("mcp__desk__clean")]),
         Reply("It is clean."),
     ]
+    words = (str(version), str(tmp_path))
     async with model_server(script) as server:
-        facts = await talk(tmp_path, version, server.env("openai"))
+        facts = await talk("acp_client_unstable.mjs", tmp_path, server.env("openai"), tmp_path, words)
         bodies = [json.dumps(call.body) for call in server.calls]
 
     assert facts["problems"] == []
@@ -64,24 +60,3 @@ async def test_what_is_unstable_is_what_the_sdk_understands(tmp_path: Path, vers
     assert [row["title"] for row in facts["listed"]["sessions"]] == ["The fork"]
     assert [row["archived"] for row in facts["archived"]["sessions"]] == [True]
     assert "openai" in [row["providerId"] for row in facts["providers"]["providers"]]
-
-
-async def talk(directory: Path, version: int, env: dict[str, str]) -> dict[str, Any]:
-    """Run the client, and return what it saw."""
-    agent = [sys.executable, "-m", "acp_agent"]
-    with anyio.fail_after(TIME_LIMIT):
-        done = await anyio.run_process(
-            [node(), NPM_FOLDER / "acp_client_unstable.mjs", str(version), str(directory), *agent],
-            env={
-                "PATH": os.environ.get("PATH", os.defpath),
-                "HOME": str(directory),
-                "PYTHONPATH": str(REPOSITORY),
-                "ACP_AGENT_HOME": str(directory / "state"),
-                **{name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")},
-                **env,
-            },
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr.decode()
-    assert done.stderr == b""
-    return json.loads(done.stdout)

@@ -15,7 +15,6 @@ Source: https://chromedevtools.github.io/devtools-protocol/
 
 from __future__ import annotations
 
-import base64
 import itertools
 import json
 import os
@@ -118,10 +117,6 @@ class Page:
     async def colours(self, scheme: str) -> None:
         """Prefer `light` or `dark`."""
         await self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-
-    async def picture(self) -> bytes:
-        """What is seen, as PNG."""
-        return base64.b64decode((await self.call("Page.captureScreenshot", format="png"))["data"])
 
     async def named(self, *roles: str) -> list[tuple[str, str]]:
         """Role and name of everything of these roles, as assistive technology is told."""

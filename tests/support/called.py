@@ -15,7 +15,7 @@ from tempfile import TemporaryFile
 
 from acp_agent.cli import main as cli
 from acp_agent.cli.terminal import process as running
-from support.checkout import REPOSITORY
+from support.checkout import environment
 from support.terminal import Ran
 
 
@@ -30,7 +30,7 @@ async def call_command(
         given.seek(0)
         try:
             os.environ.clear()
-            os.environ.update({**_environment(home), **(env or {})})
+            os.environ.update({**environment(home), **(env or {})})
             os.chdir(cwd or home)
             sys.stdin, sys.stdout, sys.stderr = given, out, err
             code = await _called(words)
@@ -57,8 +57,3 @@ async def _called(words: Sequence[str]) -> int:
         said = running._sentence(error)  # pyright: ignore[reportPrivateUsage]
         print(f"acp-agent: {said}", file=sys.stderr)
         return 1
-
-
-def _environment(home: Path) -> dict[str, str]:
-    base = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(home), "LANG": "C.UTF-8"}
-    return base | {"PYTHONPATH": str(REPOSITORY), "ACP_AGENT_HOME": str(home / "state")}

@@ -29,7 +29,7 @@ from uuid import uuid4
 import anyio
 import anyio.abc
 
-from support import forked
+from support import checkout, forked
 from support.conversation import Conversation
 from support.editors import ZED, Editor
 from support.laws import Laws
@@ -41,7 +41,7 @@ from support.wire import AgentGoneError, Pending
 
 __all__ = ["AgentError", "AgentGoneError", "AgentProcess", "Line", "Pending", "connected_agent", "start_agent"]
 
-ROOT = Path(__file__).parents[2]
+ROOT = checkout.REPOSITORY
 MARK = "ACP_AGENT_TEST_MARK"
 EXIT_SECONDS = 5.0
 
@@ -354,16 +354,8 @@ def environment(home: Path, mark: str, env: Mapping[str, str | None], *, own: bo
 
     :param own: it is a process that has to find this checkout.
     """
-    python = str(Path(sys.executable).parent)
-    base: dict[str, str | None] = {
-        "PATH": os.pathsep.join([python, os.environ.get("PATH", os.defpath)]),
-        "HOME": str(home),
-        "LANG": "C.UTF-8",
-        "ACP_AGENT_HOME": str(home / "state"),
-        MARK: mark,
-        # So that a run under coverage measures the agent as well.
-        **{name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")},
-    }
-    if own:
-        base["PYTHONPATH"] = str(ROOT)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    base: dict[str, str | None] = {**checkout.environment(home), "PATH": path, MARK: mark}
+    if not own:
+        del base["PYTHONPATH"]
     return {name: value for name, value in {**base, **env}.items() if value is not None}

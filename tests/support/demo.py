@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from support.checkout import REPOSITORY
+from support.checkout import environment
 from support.processes import marked
 
 SECONDS = 150
@@ -39,17 +38,9 @@ def place(tmp_path: Path, env: Mapping[str, str] | None = None) -> Place:
     home, scratch, mark = tmp_path / "home", tmp_path / "scratch", uuid4().hex
     home.mkdir()
     scratch.mkdir()
-    base = {
-        "PATH": os.environ.get("PATH", os.defpath),
-        "HOME": str(home),
-        "LANG": "C.UTF-8",
-        "TMPDIR": str(scratch),
-        "PYTHONPATH": str(REPOSITORY),
-        "DEMO_TEST_MARK": mark,
-        # A server of the machine must not be found to be a model.
-        "no_proxy": "*",
-        **{name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")},
-    }
+    # A server of the machine must not be found to be a model.
+    base = {**environment(home), "TMPDIR": str(scratch), "DEMO_TEST_MARK": mark, "no_proxy": "*"}
+    del base["ACP_AGENT_HOME"]
     return Place({**base, **(env or {})}, home, scratch, mark)
 
 

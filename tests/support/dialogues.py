@@ -2,7 +2,6 @@
 
     assert texts(server.calls[2].body)[-1] == "Three?"
     check_legal(call.body)                               # each call has its results right behind it, and so on
-    check_continues(summary.body, live.body)             # the same request, longer: what a provider's cache asks for
 
 Owns reading the three wire forms. Knows nothing of how a test made the conversation.
 """
@@ -17,8 +16,6 @@ from typing import Any, Literal
 from support.compactions import RECIPE_TEXT
 
 Role = Literal["user", "assistant", "call", "result", "thinking"]
-LIMITS = ("max_tokens", "max_output_tokens", "max_completion_tokens")
-"""Upper bounds of an answer, which are no part of what a cache compares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,60 +73,6 @@ def check_legal(body: Mapping[str, Any]) -> None:
         else:
             assert not waiting, f"{waiting} have no result before {piece}"
     assert not waiting
-
-
-def check_continues(longer: Mapping[str, Any], shorter: Mapping[str, Any]) -> None:
-    """Whether a request is another one with more behind it: so that what a provider has cached of it is used."""
-    assert _settings(longer) == _settings(shorter)
-    assert list(longer) == list(shorter)
-    before, after = _blocks(shorter), _blocks(longer)
-    assert after[: len(before)] == before
-    assert len(after) > len(before)
-    old, new = marks(shorter), marks(longer)
-    assert len(new) == len(old)
-    assert not old or {*old[:2], old[-1]} <= {*new}
-
-
-def marks(body: Mapping[str, Any]) -> list[tuple[str, int]]:
-    """The places of the cache breakpoints: those of the system prompt and the tools, then numbers of blocks."""
-    found = [
-        (part, index)
-        for part in ("system", "tools")
-        for index, block in enumerate(body.get(part) or ())
-        if isinstance(block, dict) and "cache_control" in block
-    ]
-    blocks = [
-        block
-        for message in body.get("messages", ())
-        if isinstance(message.get("content"), list)
-        for block in message["content"]
-    ]
-    return [*found, *(("messages", index) for index, block in enumerate(blocks) if "cache_control" in block)]
-
-
-def _settings(body: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in body.items() if key not in (*LIMITS, "messages", "input")}
-    return {**_unmarked(kept), "system prompt": system_of(body)}
-
-
-def _blocks(body: Mapping[str, Any]) -> list[str]:
-    """Each block as JSON with its role."""
-    if "input" in body:
-        return [json.dumps(item) for item in body["input"]]
-    blocks: list[str] = []
-    for message in body["messages"]:
-        content = message.get("content")
-        if isinstance(content, list) and "tool_calls" not in message:
-            blocks += [json.dumps([message["role"], _unmarked(block)]) for block in content]
-        else:
-            blocks.append(json.dumps(message))
-    return blocks
-
-
-def _unmarked(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _unmarked(item) for key, item in value.items() if key != "cache_control"}
-    return [_unmarked(item) for item in value] if isinstance(value, list) else value
 
 
 def _item(item: Mapping[str, Any]) -> list[Piece]:

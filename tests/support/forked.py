@@ -23,9 +23,10 @@ import sys
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import cache, partial
-from io import BytesIO, FileIO, TextIOWrapper
+from functools import cache
+from io import BufferedWriter, FileIO
 from pathlib import Path
 
 from support.checkout import REPOSITORY
@@ -34,7 +35,10 @@ PROGRAM = Path(__file__).with_name("zygote.py")
 RUN = "exec(__import__('sys').argv[2], {'__name__': 'zygote'})"
 """Without a name in `__main__`, nor a folder in the module path, that its children would not have."""
 BASE = {"PATH": os.defpath, "HOME": "/", "LANG": "C.UTF-8", "PYTHONPATH": str(REPOSITORY)}
-READ_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "GLIBC_", "MALLOC_", "OPENSSL_", "COVERAGE_")
+READ_AT_START = (
+    *("PYTHON", "LANG", "LC_", "LD_", "GLIBC_", "MALLOC_", "OPENSSL_", "COVERAGE_"),
+    *("ANTHROPIC_LOG", "OPENAI_LOG", "PYDANTIC_", "OTEL_"),
+)
 """How the names of the variables begin that the interpreter and its libraries read."""
 LONGEST = 100_000
 """Bytes of a request; what is longer starts as usual."""
@@ -54,64 +58,21 @@ class Forked:
         self._lock = threading.Lock()
         weakref.finalize(self, os.close, status)  # not before the last thread has done with waiting for it
 
-    def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end.
-
-        :raises subprocess.TimeoutExpired: it still runs after so many seconds.
-        """
-        if self._look(timeout) is None:
-            raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
-        assert self.returncode is not None
-        return self.returncode
-
     def poll(self) -> int | None:
-        """Its exit code, where it has ended."""
         return self._look(0)
 
+    def wait(self, timeout: float | None = None) -> int:
+        code = self._look(timeout)
+        if code is None:
+            raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
+        return code
+
     def send_signal(self, sent: int) -> None:
-        """Send a signal, unless it has ended."""
         if self.poll() is None:
             os.kill(self.pid, sent)
 
-    def terminate(self) -> None:
-        """Send SIGTERM."""
-        self.send_signal(signal.SIGTERM)
-
     def kill(self) -> None:
-        """Send SIGKILL."""
         self.send_signal(signal.SIGKILL)
-
-    def communicate(self, sent: bytes, timeout: float) -> tuple[bytes, bytes]:
-        """Write all of its input, and return all of its stdout and stderr once it has ended.
-
-        :raises subprocess.TimeoutExpired: it was killed after so many seconds.
-        """
-        read: dict[FileIO, bytes] = {}
-
-        def write() -> None:
-            left = memoryview(sent)
-            with suppress(BrokenPipeError), self.stdin:
-                while left:
-                    left = left[self.stdin.write(left) :]
-
-        def read_all(stream: FileIO) -> None:
-            with stream:
-                read[stream] = stream.readall()
-
-        streams = (self.stdout, self.stderr)
-        tasks = [partial(read_all, stream) for stream in streams]
-        threads = [threading.Thread(target=task, daemon=True) for task in (write, *tasks)]
-        for thread in threads:
-            thread.start()
-        try:
-            self.wait(timeout)
-        except BaseException:
-            self.kill()
-            self.wait()
-            raise
-        for thread in threads:
-            thread.join()
-        return read[self.stdout], read[self.stderr]
 
     def _look(self, timeout: float | None) -> int | None:
         if self.returncode is None:
@@ -133,7 +94,10 @@ def start(module: str, words: Sequence[str] = (), *, cwd: Path, env: Mapping[str
     :param words: its arguments.
     :param env: its whole environment.
     """
-    return _fork(module, words, cwd, env) or subprocess.Popen(
+    request = json.dumps({"module": module, "words": list(words), "cwd": str(cwd), "env": dict(env)}).encode()
+    if _possible() and len(request) <= LONGEST and not _differs(env):
+        return _zygote().fork(request)
+    return subprocess.Popen(
         [sys.executable, "-m", module, *words],
         cwd=cwd,
         env=env,
@@ -146,27 +110,32 @@ def start(module: str, words: Sequence[str] = (), *, cwd: Path, env: Mapping[str
 
 def run(
     module: str, words: Sequence[str], *, cwd: Path, env: Mapping[str, str], stdin: str, timeout: float
-) -> subprocess.CompletedProcess[str]:
-    """Run `python -m module` to its end, with all that it printed.
+) -> tuple[int, str, str]:
+    """Run `python -m module` to its end: its exit code, and all that it printed.
 
     :param timeout: seconds.
     :raises subprocess.TimeoutExpired: it was killed after so long.
     """
-    command = [sys.executable, "-m", module, *words]
-    process = _fork(module, words, cwd, env)
-    if process is None:
-        return subprocess.run(
-            command, cwd=cwd, env=env, input=stdin, capture_output=True, text=True, timeout=timeout, check=False
-        )
-    printed = (TextIOWrapper(BytesIO(one)).read() for one in process.communicate(stdin.encode(), timeout))
-    return subprocess.CompletedProcess(command, process.wait(), *printed)
+    process = start(module, words, cwd=cwd, env=env)
+
+    def write() -> None:
+        with suppress(BrokenPipeError), process.stdin, BufferedWriter(process.stdin) as file:  # type: ignore[arg-type]
+            file.write(stdin.encode())
+
+    with ThreadPoolExecutor(3) as threads, process.stdout, process.stderr:  # type: ignore[union-attr]
+        printed = [threads.submit(stream.read) for stream in (process.stdout, process.stderr)]  # type: ignore[union-attr]
+        threads.submit(write)
+        try:
+            code = process.wait(timeout)
+        finally:
+            process.kill()
+        out, err = (each.result().decode() for each in printed)
+    return code, out, err
 
 
-def _fork(module: str, words: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Forked | None:
-    """Start it as another's child, unless it must be started as usual."""
-    zygote = _zygote() if _possible() else None
-    request = json.dumps({"module": module, "words": list(words), "cwd": str(cwd), "env": dict(env)}).encode()
-    return None if zygote is None or len(request) > LONGEST or zygote.differs(env) else zygote.fork(request)
+def _differs(env: Mapping[str, str]) -> bool:
+    """Whether a process with this environment would have begun otherwise than the zygote."""
+    return any(env.get(name) != BASE.get(name) for name in {*env, *BASE} if name.startswith(READ_AT_START))
 
 
 class _Zygote:
@@ -184,16 +153,8 @@ class _Zygote:
                 pass_fds=[theirs.fileno()],
             )
         atexit.register(self._end)
-        noted = self._control.recv(1 << 16)
-        if not noted:
+        if not self._control.recv(16):
             raise AssertionError(f"What the agents are forked from did not start:\n{self._process.communicate()[1]}")
-        # Where the home is decides only where packages of the user's own would be.
-        self._noted = frozenset(json.loads(noted)) - {"HOME"}
-
-    def differs(self, env: Mapping[str, str]) -> bool:
-        """Whether a process with this environment would have begun otherwise than this one has."""
-        names = {*self._noted, *(name for name in {*env, *BASE} if name.startswith(READ_AT_START))}
-        return any(env.get(name) != BASE.get(name) for name in names)
 
     def fork(self, request: bytes) -> Forked:
         stdin, to_stdin = os.pipe()
@@ -219,14 +180,7 @@ _zygote = cache(_Zygote)
 
 @cache
 def _possible() -> bool:
-    """Whether processes can be forked, and their ends be waited for, as the zygote does it."""
-    if sys.platform != "linux" or os.environ.get("ACP_AGENT_TEST_COLD"):
-        return False
-    try:
-        os.close(os.pidfd_open(os.getpid()))
-    except OSError:
-        return False
-    return True
+    return sys.platform == "linux" and not os.environ.get("ACP_AGENT_TEST_COLD")
 
 
 def _number(fd: int) -> int:

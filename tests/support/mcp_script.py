@@ -6,12 +6,11 @@ Needs nothing but Python, so that it is there at once. `support.mcp` writes the 
 
 `results` says by name what a tool's call gets; beside a result, `exit` ends the process, `hang` answers nothing,
 `error` refuses, `then` lays other keys over all of this and says that the lists have changed, `progress` tells of it
-first, `line` is written in place of the answer (with its ID, after `filled` blanks), `asks` sends requests of the
-server's own and puts what comes of each into the result; `at_once` sends all before one is answered, and ends with the
-answer to the last. One that `prints` begins with these lines; it `refuses` these methods; a `stubborn` one does not end
-when it is asked to; one that `fails_again` ends so many times after its first start; a `modern` one knows no handshake.
-`while_listed` holds, for one listing of the tools each, what it lays over all of this and tells of before it answers
-with the list of before; where that is null, it does not answer.
+first, `line` is written in place of the answer (with its ID), `asks` sends requests of the server's own and puts what
+comes of each into the result. One that `prints` begins with these lines; it `refuses` these methods; a `stubborn` one
+does not end when it is asked to; one that `fails_again` ends so many times after its first start; a `modern` one knows
+no handshake. `while_listed` holds, for one listing of the tools each, what it lays over all of this and tells of before
+it answers with the list of before; where that is null, it does not answer.
 """
 
 from __future__ import annotations
@@ -104,15 +103,10 @@ def answered(
         if result.pop("hang", False):
             return None, None
         if "line" in result:
-            line = " " * result.get("filled", 0) + result["line"].replace("ID", json.dumps(message["id"])) + "\n"
+            line = result["line"].replace("ID", json.dumps(message["id"])) + "\n"
             sys.stdout.buffer.write(line.encode(errors="surrogateescape"))
             sys.stdout.buffer.flush()
             return None, None
-        if result.pop("at_once", False):
-            asks = [{"id": f"ask-{number}", **params} for number, params in enumerate(result.pop("asks"))]
-            for request in asks[:-1]:
-                say({"jsonrpc": "2.0", **request})
-            ask(asks[-1], note)
         for number, params in enumerate(result.pop("asks", ())):
             answer = ask({"id": f"ask-{number}", **params}, note)
             result["content"] = [*result["content"], {"type": "text", "text": json.dumps(answer)}]

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
 import anyio
 
 from acp_agent.conversation import messages as m
-from acp_agent.llm.client import ModelClient, NativeClient, make_client
+from acp_agent.llm.client import ModelClient, NativeClient
 from acp_agent.llm.profiles import ModelProfile, Prices
-from acp_agent.llm.provider import Answered, Compacted, ModelEvent, ModelRequest, ToolDefinition
-from acp_agent.llm.retry import RetryPolicy
-from support.adapters import endpoint
+from acp_agent.llm.provider import Answered, Compacted, ModelRequest, ToolDefinition
+from support.adapters import adapter, collect
 from support.models import ModelServer, Reply, model_server
 
 BETA = "compact-2026-09-04"
-QUICK = RetryPolicy(attempts=3, base=0.005, connect_attempts=2)
 PROFILE = ModelProfile(thinking="none", prices=Prices(10, 1, 20, 100))
 TOOLS = (ToolDefinition("read", "Reads.", {"type": "object", "properties": {}}),)
 OLD: tuple[m.Message, ...] = (
@@ -33,14 +31,14 @@ NATIVE = ["anthropic", "openai"]
 
 def native(dialect: str, base_url: str, headers: dict[str, str] | None = None) -> NativeClient:
     """A provider that compacts itself."""
-    made = make_client(endpoint(dialect, base_url, headers=headers), lambda _: PROFILE, QUICK)
+    made = adapter(dialect, base_url, headers=headers, profile=PROFILE)
     assert isinstance(made, NativeClient)
     return made
 
 
 def chat(base_url: str) -> ModelClient:
     """One that does not."""
-    return make_client(endpoint("chat", base_url), lambda _: PROFILE, QUICK)
+    return adapter("chat", base_url, profile=PROFILE)
 
 
 @asynccontextmanager
@@ -59,11 +57,7 @@ async def playing(
 
 async def answer(provider: ModelClient, request: ModelRequest) -> Answered:
     """The end of its answer."""
-    events: list[ModelEvent] = []
-    async with aclosing(provider.stream(request)) as stream:
-        async for event in stream:
-            events.append(event)  # noqa: PERF401 - a comprehension cannot be narrowed
-    last = events[-1]
+    last = (await collect(provider, request))[-1]
     assert isinstance(last, Answered)
     return last
 

@@ -25,15 +25,14 @@ import anyio
 import anyio.to_thread
 
 from support import forked
-from support.checkout import REPOSITORY
-from support.client import AgentProcess, connected_agent
+from support.checkout import environment
+from support.client import MARK, AgentProcess, connected_agent
 from support.editors import BARE
 from support.models import ModelServer, Reply, Script, model_server
 from support.processes import marked, outlive
 from support.waiting import Changes
 
 BRIDGE = Path(__file__).with_name("bridge.py")
-MARK = "ACP_AGENT_TEST_MARK"
 END_SECONDS = 8.0
 GREETING: dict[str, Any] = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1}}
 
@@ -130,13 +129,9 @@ async def serving(
     """
     home.mkdir(parents=True, exist_ok=True)
     mark = uuid4().hex
-    environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(home), "LANG": "C.UTF-8", MARK: mark}
-    environment |= {"PYTHONPATH": str(REPOSITORY), "ACP_AGENT_HOME": str(home / "state"), **(env or {})}
-    environment |= {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
-    if token is not None:
-        environment["ACP_AGENT_TOKEN"] = token
+    its = {**environment(home), MARK: mark, **(env or {}), **({} if token is None else {"ACP_AGENT_TOKEN": token})}
     words = words or ("--websocket", "127.0.0.1:0")
-    process = forked.start("acp_agent", ["serve", *words], cwd=home, env=environment)
+    process = forked.start("acp_agent", ["serve", *words], cwd=home, env=its)
     said, changes = bytearray(), Changes()
 
     async def read() -> None:

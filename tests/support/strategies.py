@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from support.client import ROOT
+from support import plugins
 from support.memory import agent_in_memory, stage
 from support.models import MODELS, Reply, ToolCall
 from support.stage import Connect, Stage
@@ -61,14 +60,13 @@ class Thief:
 def broken():
     raise RuntimeError("no headlines today")
 """
-ENTRY_POINTS = """\
-[acp_agent.compaction_strategies]
-headlines = {module}:Headlines
-asking = {module}:Asking
-thief = {module}:Thief
-broken = {module}:broken
-missing = {module}_that_is_not_there:Strategy
-"""
+POINTS = (
+    "headlines = {}:Headlines",
+    "asking = {}:Asking",
+    "thief = {}:Thief",
+    "broken = {}:broken",
+    "missing = {}_gone:S",
+)
 
 
 def config(**compaction: Any) -> dict[str, Any]:
@@ -76,17 +74,10 @@ def config(**compaction: Any) -> dict[str, Any]:
     return {"compaction": {"prepare": False, **compaction}}
 
 
-def install(folder: Path, module: str = "headline_strategy", text: str = PLUGIN) -> dict[str, str | None]:
-    """An installed package as Python finds it: a module and its metadata in a folder of the path.
-
-    :returns: the environment that has it.
-    """
-    metadata = folder / f"{module}-1.0.dist-info"
-    metadata.mkdir(parents=True)
-    (folder / f"{module}.py").write_text(text)
-    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module.replace('_', '-')}\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text(ENTRY_POINTS.format(module=module))
-    return {"PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)])}
+def install(folder: Path, module: str = "headline_strategy", text: str = PLUGIN) -> dict[str, str]:
+    """Install a package with these strategies, one of which is broken and one is missing."""
+    points = (point.format(module) for point in POINTS)
+    return plugins.install(folder, module, text, "acp_agent.compaction_strategies", *points)
 
 
 def in_the_file(strategy: str) -> dict[str, Any]:

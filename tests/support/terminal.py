@@ -22,13 +22,14 @@ import termios
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 
 from support import forked
-from support.checkout import REPOSITORY
+from support.checkout import environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +52,9 @@ async def run_command(home: Path, *words: str, env: Mapping[str, str] | None = N
     :raises AssertionError: it printed a traceback.
     """
 
-    def run() -> Ran:
-        environment = {**_environment(home), **(env or {})}
-        done = forked.run("acp_agent", words, cwd=home, env=environment, stdin=stdin, timeout=50)
-        return Ran(done.returncode, done.stdout, done.stderr)
-
-    ran = await anyio.to_thread.run_sync(run)
+    its = {**environment(home), **(env or {})}
+    run = partial(forked.run, "acp_agent", words, cwd=home, env=its, stdin=stdin, timeout=50)
+    ran = Ran(*await anyio.to_thread.run_sync(run))
     assert "Traceback" not in ran.err, ran.err
     return ran
 
@@ -69,7 +67,7 @@ async def in_a_shell(home: Path, line: str, env: Mapping[str, str]) -> Ran:
 
     :param line: with `AGENT` for the agent.
     """
-    env = {**_environment(home), **env}
+    env = {**environment(home), **env}
     done = await anyio.run_process(["/bin/sh", "-c", line], cwd=home, env=env, check=False)
     return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 
@@ -140,7 +138,7 @@ async def at_a_terminal(home: Path, *words: str, env: Mapping[str, str]) -> Asyn
         process = subprocess.Popen(
             [sys.executable, "-c", _WITH_TERMINAL, sys.executable, "-m", "acp_agent", *words],
             cwd=home,
-            env={**_environment(home), **env},
+            env={**environment(home), **env},
             stdin=inside,
             stdout=inside,
             stderr=inside,
@@ -154,9 +152,3 @@ async def at_a_terminal(home: Path, *words: str, env: Mapping[str, str]) -> Asyn
             process.wait()
     finally:
         os.close(terminal)
-
-
-def _environment(home: Path) -> dict[str, str]:
-    base = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(home), "LANG": "C.UTF-8"}
-    base |= {"PYTHONPATH": str(REPOSITORY), "ACP_AGENT_HOME": str(home / "state")}
-    return base | {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}

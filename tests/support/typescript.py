@@ -9,38 +9,32 @@ Owns the clients' process and the reading of updates. Knows no test.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import anyio
 
+from support.checkout import environment
 from support.npm import NPM_FOLDER, node
 
 TIME_LIMIT = 50
-SEARCH_PATH = os.environ.get("PATH", os.defpath)
-CHECKOUT = Path(__file__).parents[2]
 
 
-async def talk(client: str, directory: Path, env: dict[str, str], home: Path) -> dict[str, Any]:
+async def talk(
+    client: str, directory: Path, env: dict[str, str], home: Path, words: tuple[str, ...] | None = None
+) -> dict[str, Any]:
     """Run a client, and return what it saw.
 
     :param client: its file in tests/npm.
     :param directory: that of the session; the file to be changed in it is shop/cart.py.
+    :param words: what the client is told in place of these two.
     """
-    agent = [sys.executable, "-m", "acp_agent"]
+    words = (str(directory), "shop/cart.py") if words is None else words
     with anyio.fail_after(TIME_LIMIT):
         done = await anyio.run_process(
-            [node(), NPM_FOLDER / client, str(directory), "shop/cart.py", *agent],
-            env={
-                "PATH": SEARCH_PATH,
-                "HOME": str(home),
-                "PYTHONPATH": str(CHECKOUT),
-                "ACP_AGENT_HOME": str(home / "state"),
-                **{name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")},
-                **env,
-            },
+            [node(), NPM_FOLDER / client, *words, sys.executable, "-m", "acp_agent"],
+            env={**environment(home), **env},
             check=False,
         )
     assert done.returncode == 0, done.stderr.decode()
