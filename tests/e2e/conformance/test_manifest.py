@@ -1,5 +1,4 @@
-"""The lists beside this file, of duties and of pitfalls: each entry names tests that exist, or says why it needs none, and
-none of the schema's duties is forgotten."""
+"""The lists of duties and pitfalls beside this file: each entry names tests that exist, or says why it needs none."""
 
 from __future__ import annotations
 
@@ -25,16 +24,8 @@ DUTY = {"id", "duty", "level", "page", "section", "schema", "tests", "note", "no
 PITFALL = {"id", "claim", "editors", "tests", "not_ours"}
 PAGES = {
     *("agent-plan", "authentication", "cancellation", "content", "elicitation", "extensibility", "file-system"),
-    *(
-        "initialization",
-        "overview",
-        "prompt-turn",
-        "schema",
-        "session-config-options",
-        "session-delete",
-        "session-list",
-    ),
-    *("session-setup", "terminals", "tool-calls", "transports"),
+    *("initialization", "overview", "prompt-turn", "schema", "session-config-options", "session-delete"),
+    *("session-list", "session-setup", "terminals", "tool-calls", "transports"),
 }
 """Those which say of an agent what it must or should do."""
 TOPICS = 29
@@ -95,9 +86,7 @@ def test_the_pitfalls_stand_in_the_order_of_their_topics() -> None:
     topics = [int(entry["id"].partition(".")[0]) for entry in PITFALLS]
     assert topics == sorted(topics)
     assert set(topics) == set(range(1, TOPICS + 1))
-    assert [
-        entry for entry in PITFALLS if not entry.keys() <= PITFALL or not entry["claim"].strip().endswith(".")
-    ] == []
+    assert all(entry.keys() <= PITFALL and entry["claim"].strip().endswith(".") for entry in PITFALLS)
 
 
 def test_whatever_the_schema_demands_is_a_duty_here_or_one_of_clients() -> None:

@@ -15,16 +15,14 @@ import pytest
 
 from acp_agent.cli.main import build_parser, parse
 from acp_agent.config.permission_rules import PermissionRules
-from support.checkout import REPOSITORY
+from support.checkout import environment
 from support.compactions import asked_last, is_summary_request
 from support.models import Reply, model_server
+from support.pages import FENCE, PAGES, examples, section
 from support.repo import make_repo
 
-PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").glob("*.md"), *(REPOSITORY / "editors").rglob("*.md")])
-FENCE = re.compile(r"^ *```(?P<info>[^\n]*)\n(?P<text>.*?)^ *```$", re.DOTALL | re.MULTILINE)
 IN_TEXT = re.compile(r"`(?:git diff \\?\| )?(?P<line>acp-agent [a-z][^`]*)`")
 SUMMARY, LONG = "A summary.", "The cart adds prices. " * 900
-TOUR = re.compile(r"^```markdown recipe\n(?P<text>---\nname: tour\n.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def fenced(page: Path) -> list[str]:
@@ -81,16 +79,15 @@ def place(tmp_path: Path) -> tuple[Path, dict[str, str]]:
         (project / ".acp-agent" / "recipes" / "tell.md").write_text("Tell it.\n")
         for subject in ("shell: make test", "edit"):
             PermissionRules(home / "agent").allow(project, subject)
-    tour = TOUR.search((REPOSITORY / "docs" / "recipes.md").read_text())
-    assert tour
+    [tour] = [text for _, text in examples("markdown recipe") if "\nname: tour\n" in text]
     (home / "agent" / "recipes").mkdir(mode=0o700)
-    (home / "agent" / "recipes" / "tour.md").write_text(tour["text"])
+    (home / "agent" / "recipes" / "tour.md").write_text(tour)
     programs.mkdir()
     program = programs / "acp-agent"
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -P -m acp_agent "$@"\n')
     program.chmod(0o755)
-    env = {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "HOME": str(home), "LANG": "C.UTF-8"}
-    return repo.path, {**env, "PYTHONPATH": str(REPOSITORY), "ACP_AGENT_HOME": str(home / "agent")}
+    env = {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "ACP_AGENT_HOME": str(home / "agent")}
+    return repo.path, {**environment(home), **env}
 
 
 async def run_all(lines: Sequence[str], tmp_path: Path) -> tuple[list[str], list[str]]:
@@ -125,8 +122,7 @@ async def test_what_a_reader_copies_runs_in_the_order_in_which_it_stands(name: s
 
 
 async def test_the_examples_of_arguments_mean_what_is_said_of_them(tmp_path: Path) -> None:
-    page = (REPOSITORY / "docs" / "recipes.md").read_text().partition("## Arguments")[2]
-    typed = next(FENCE.finditer(page))["text"].splitlines()
+    typed = next(FENCE.finditer(section("recipes.md", "Arguments")))["text"].splitlines()
     lines = [line if line.startswith("acp-agent ") else f"acp-agent run {shlex.quote(line)}" for line in typed]
     _, asked = await run_all(lines, tmp_path)
     deep = [text.partition("Show how this works, ")[2].partition(", to a newcomer")[0] for text in asked]

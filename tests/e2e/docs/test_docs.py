@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import tomllib
@@ -23,21 +22,10 @@ from acp_agent.session.project.surroundings import surroundings
 from support.checkout import REPOSITORY
 from support.compactions import shown_compactions
 from support.models import Reply, model_server
+from support.pages import DOCS, PAGES, examples, section
+from support.plugins import install
 from support.repo import make_repo
 from support.stage import stage
-
-PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").glob("*.md"), *(REPOSITORY / "editors").rglob("*.md")])
-FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n]*)\n(?P<text>.*?)^ *```$", re.DOTALL | re.MULTILINE)
-
-
-def examples(info: str) -> list[tuple[str, str]]:
-    """Every example with this info string: the page's name and the text."""
-    return [
-        (page.name, "\n".join(line.removeprefix(found["indent"]) for line in found["text"].splitlines()) + "\n")
-        for page in PAGES
-        for found in FENCE.finditer(page.read_text())
-        if found["info"] == info
-    ]
 
 
 @pytest.mark.parametrize(("page", "text"), examples("yaml config"))
@@ -100,19 +88,13 @@ async def test_a_program_in_the_documentation_runs_and_prints_what_is_said_of_it
         assert "Never touch `prices.py`." in printed
     else:
         lines = " and ".join(f"`{line}`" for line in printed.splitlines())
-        assert f"It prints {lines}:" in (REPOSITORY / "docs" / page).read_text()
+        assert f"It prints {lines}:" in (DOCS / page).read_text()
 
 
 async def test_the_strategy_in_the_documentation_works_once_it_is_installed(tmp_path: Path) -> None:
     [(_, code)], [(_, project)] = examples("python strategy"), examples("toml entry-point")
     [(name, target)] = tomllib.loads(project)["project"]["entry-points"][ENTRY_POINTS].items()
-    packages = tmp_path / "packages"
-    metadata = packages / "its-1.0.dist-info"
-    metadata.mkdir(parents=True)
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: its\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text(f"[{ENTRY_POINTS}]\n{name} = {target}\n")
-    (packages / f"{target.partition(':')[0]}.py").write_text(code)
-    env = {"PYTHONPATH": os.pathsep.join([str(REPOSITORY), str(packages)])}
+    env = install(tmp_path / "packages", target.partition(":")[0], code, ENTRY_POINTS, f"{name} = {target}")
     config = {"compaction": {"strategy": name}}
     async with stage(tmp_path, Reply("A cart. " * 400), Reply("Tea."), env=env, config=config) as it:
         await it.prompt("What is this?\nTell me all.")
@@ -132,23 +114,15 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
     assert not missing
 
 
-def test_every_module_that_the_architecture_names_exists() -> None:
-    tree = (REPOSITORY / "docs" / "architecture.md").read_text().partition("## Rooms")[2].partition("## One prompt")[0]
-    named = re.findall(r"[\w*]+\.py\b", tree)
-    assert [name for name in named if not [*(REPOSITORY / "acp_agent").rglob(name)]] == []
-    rooms = {path.name for path in (REPOSITORY / "acp_agent").iterdir() if (path / "__init__.py").exists()}
-    assert {room for room in rooms if f"\n  {room}/" not in tree} == set()
-
-
 def test_the_strategies_in_the_documentation_are_those_that_can_be_chosen() -> None:
-    page = (REPOSITORY / "docs" / "strategies.md").read_text()
+    page = (DOCS / "strategies.md").read_text()
     named = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
     assert sorted(named) == sorted(CompactionService().choices)
 
 
 def test_the_built_in_recipes_and_commands_in_the_documentation_are_those_that_there_are() -> None:
-    page = (REPOSITORY / "docs" / "recipes.md").read_text().partition("## Built in")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| `([\w-]+)` \|([^|]*)\|([^|]*)\|", page, re.MULTILINE)
+    table = section("recipes.md", "Built in")
+    rows = re.findall(r"^\| `([\w-]+)` \|([^|]*)\|([^|]*)\|", table, re.MULTILINE)
     said = {
         name: (re.findall(r"`(\w+)`", arguments), "mode `plan`" in runs, "everything" in runs, "nothing" in runs)
         for name, arguments, runs in rows
@@ -164,7 +138,7 @@ def test_the_built_in_recipes_and_commands_in_the_documentation_are_those_that_t
         )
         for recipe in library.recipes.values()
     }
-    page = (REPOSITORY / "docs" / "commands.md").read_text()
+    page = (DOCS / "commands.md").read_text()
     commands = re.findall(r"^\| `/(\w+)(?: \[?([\w/]+)\]?)?` \|", page, re.MULTILINE)
     assert commands == [(command.name, command.hint or "") for command in BUILT_IN]
 

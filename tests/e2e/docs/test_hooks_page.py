@@ -1,4 +1,4 @@
-"""The page on hooks: its examples run, and its tables have every name that the code has."""
+"""The pages on hooks: their examples run, and their tables have every name that the code has."""
 
 from __future__ import annotations
 
@@ -7,46 +7,30 @@ import re
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from types import SimpleNamespace
+from typing import Any, cast, get_args
 
 import pytest
 from pydantic import AliasChoices
 
+import acp_agent.hooks as room
 from acp_agent.config import load_settings
+from acp_agent.conversation.messages import Text
+from acp_agent.hooks import AfterToolCall, BeforeToolCall, Moment, Outcome, Services, python_hooks, rules
 from acp_agent.hooks.answers import Answer
-from acp_agent.hooks.contract import Services
 from acp_agent.hooks.discovery import discover
-from acp_agent.hooks.events import (
-    AfterCompaction,
-    AfterToolCall,
-    AgentStop,
-    BeforeCompaction,
-    BeforeToolCall,
-    HookEvent,
-    Moment,
-    SessionEnd,
-    SessionStart,
-    TurnEnd,
-    UserMessageSend,
-)
 from acp_agent.hooks.executables import command_hook, program_run
-from acp_agent.hooks.outcomes import NOTHING, Decision, Outcome
+from acp_agent.hooks.outcomes import NOTHING, Decision
 from acp_agent.hooks.payload import KEYS, TOOLS, payload
-from support.checkout import REPOSITORY
+from support.pages import DOCS, examples, section
 
-PAGE = (REPOSITORY / "docs" / "hooks.md").read_text()
-NO_SERVICES = cast("Services", None)
+SERVICES = cast("Services", SimpleNamespace(log=SimpleNamespace(info=lambda *words: None)))
 
 
 def example(info: str) -> str:
-    """The page's one example with this info string."""
-    [text] = re.findall(rf"^```{info}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-    return str(text)
-
-
-def section(title: str) -> str:
-    """The text below a heading."""
-    return PAGE.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+    """The one example of hooks.md with this info string."""
+    [(_, text)] = examples(info, DOCS / "hooks.md")
+    return text
 
 
 def rows(text: str) -> list[list[str]]:
@@ -73,9 +57,8 @@ async def test_the_program_in_the_folder_refuses_what_it_should(tmp_path: Path) 
     [hook] = found.hooks
     assert hook.events == {"before_tool_call"}
     push = BeforeToolCall(moment(tmp_path), "c", "shell", {"command": "git push --force"})
-    refused = Outcome(Decision("block", "Pushing is mine to do."))
-    assert await hook.run(push, NO_SERVICES) == refused
-    assert await hook.run(replace(push, input={"command": "git pull"}), NO_SERVICES) == NOTHING
+    assert await hook.run(push, SERVICES) == Outcome(Decision("block", "Pushing is mine to do."))
+    assert await hook.run(replace(push, input={"command": "git pull"}), SERVICES) == NOTHING
 
 
 async def test_the_configuration_and_the_guard_of_claude_code_work(tmp_path: Path) -> None:
@@ -87,8 +70,8 @@ async def test_the_configuration_and_the_guard_of_claude_code_work(tmp_path: Pat
     run = program_run((sys.executable, str(tmp_path / "guard.py")), "", "config")
     hook = replace(command_hook(guard, ""), run=run)
     edit = BeforeToolCall(moment(tmp_path), "c", "edit", {"path": "uv.lock", "edits": []})
-    assert (await hook.run(edit, NO_SERVICES)).reason == "Lock files are not edited by hand."
-    assert await hook.run(replace(edit, input={"path": "a.py"}), NO_SERVICES) == NOTHING
+    assert (await hook.run(edit, SERVICES)).reason == "Lock files are not edited by hand."
+    assert await hook.run(replace(edit, input={"path": "a.py"}), SERVICES) == NOTHING
 
 
 def test_the_form_of_claude_codes_settings_works(tmp_path: Path) -> None:
@@ -100,46 +83,78 @@ def test_the_form_of_claude_codes_settings_works(tmp_path: Path) -> None:
 
 def test_a_copy_of_claude_codes_settings_works_as_its_editor_has_indented_it(tmp_path: Path) -> None:
     commands = [{"type": "command", "command": "guard"}, {"type": "command", "command": "lint", "async": True}]
-    section = {"PreToolUse": [{"matcher": "Bash", "hooks": commands}]}
-    for text in (json.dumps({"hooks": section}, indent="\t"), "mode: ask\nhooks: " + json.dumps(section, indent="\t")):
-        (tmp_path / "config.yaml").write_text(text)
-        settings = load_settings({"ACP_AGENT_HOME": str(tmp_path)})
-        assert [hook.command for hook in settings.hooks] == ["guard"]
-        [fault] = settings.hook_faults
-        line = next(number for number, line in enumerate(text.split("\n"), start=1) if '"async"' in line)
-        assert f"config.yaml:{line}: hooks.PreToolUse.0.hooks.1.async: unknown key" in str(fault)
+    text = json.dumps({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": commands}]}}, indent="\t")
+    (tmp_path / "config.yaml").write_text(text)
+    settings = load_settings({"ACP_AGENT_HOME": str(tmp_path)})
+    assert [hook.command for hook in settings.hooks] == ["guard"]
+    [fault] = settings.hook_faults
+    line = next(number for number, line in enumerate(text.split("\n"), start=1) if '"async"' in line)
+    assert f"config.yaml:{line}: hooks.PreToolUse.0.hooks.1.async: unknown key" in str(fault)
+
+
+@pytest.mark.parametrize("text", [text for _, text in examples("yaml rule")])
+def test_a_rule_in_the_documentation_is_one(text: str, tmp_path: Path) -> None:
+    (tmp_path / "rule.yaml").write_text(text)
+    found = rules.load(tmp_path / "rule.yaml", "user")
+    assert found.errors == ()
+    assert found.hooks
+
+
+async def test_the_functions_in_the_documentation_do_what_is_said_of_them(tmp_path: Path) -> None:
+    outcomes: list[Outcome] = []
+    push = BeforeToolCall(moment(tmp_path), "c", "shell", {"command": "git push --force"})
+    read = AfterToolCall(moment(tmp_path), "c", "read", {}, (Text(f"KEY=sk-{'a' * 20}"),))
+    for number, (_, text) in enumerate(examples("python hook", DOCS / "hooks-python.md")):
+        path = tmp_path / f"{number}.py"
+        path.write_text(text)
+        [hook] = python_hooks.load(path, "user").hooks
+        outcomes += [await hook.run(event, SERVICES) for event in (push, read) if event.name in hook.events]
+    assert outcomes == [
+        Outcome.block("Nobody pushes with --force here. Use --force-with-lease."),
+        Outcome(tool_output="KEY=[a key]"),
+    ]
+
+
+def test_the_events_and_outcomes_in_the_documentation_have_what_is_said_of_them() -> None:
+    told = {row[0]: row for row in rows(section("hooks-python.md", "What it is told")) if row[0]}
+    assert told.keys() == {event.name for event in get_args(room.HookEvent)}
+    for name, cls, has in told.values():
+        assert getattr(room, cls).name == name
+        assert all(hasattr(getattr(room, cls), word) for word in has.split())
+    wanted = {row[0] for row in rows(section("hooks-python.md", "What it may want"))} - {""}
+    assert wanted == set(Outcome.__dataclass_fields__) - {"decision"}
 
 
 AT = moment(Path("/shop"))
-EVENTS: tuple[HookEvent, ...] = (
-    SessionStart(AT, "new"),
-    UserMessageSend(AT, ""),
+EVENTS: tuple[room.HookEvent, ...] = (
+    room.SessionStart(AT, "new"),
+    room.UserMessageSend(AT, ""),
     BeforeToolCall(AT, "c", "edit", {}),
     AfterToolCall(AT, "c", "edit", {}, ()),
-    TurnEnd(AT, ""),
-    AgentStop(AT, ""),
-    BeforeCompaction(AT, "manual", 1, 1, 1),
-    AfterCompaction(AT, "manual", 1, 1, 1, ""),
-    SessionEnd(AT, "exit"),
+    room.TurnEnd(AT, ""),
+    room.AgentStop(AT, ""),
+    room.BeforeCompaction(AT, "manual", 1, 1, 1),
+    room.AfterCompaction(AT, "manual", 1, 1, 1, ""),
+    room.SessionEnd(AT, "exit"),
 )
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.name)
-async def test_every_key_that_a_program_is_told_stands_on_the_page(event: HookEvent) -> None:
+async def test_every_key_that_a_program_is_told_stands_on_the_page(event: room.HookEvent) -> None:
     told: dict[str, Any] = dict(await payload(event))
-    words = " ".join(re.findall(r"`([^`]+)`", section("Events") + section("What a program is told"))).split()
-    assert {*told, *told["usage"]} - set(words) == set()
+    page = section("hooks.md", "Events") + section("hooks.md", "What a program is told")
+    assert {*told, *told["usage"]} - set(" ".join(re.findall(r"`([^`]+)`", page)).split()) == set()
 
 
 def test_every_tool_and_key_of_claude_code_stands_on_the_page() -> None:
-    table = {row[0]: row for row in rows(section("What a program is told")) if row[0] in TOOLS}
+    table = {row[0]: row for row in rows(section("hooks.md", "What a program is told")) if row[0] in TOOLS}
     assert {ours: row[1] for ours, row in table.items()} == dict(TOOLS)
     for tool, keys in KEYS.items():
         assert set(keys.values()) <= set(table[tool][2].split())
 
 
 def test_every_key_of_an_answer_stands_on_the_page() -> None:
-    words = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", section("What it may answer")))))
+    words = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", section("hooks.md", "What it may answer")))))
     known: set[str] = set()
     for name, field in Answer.model_fields.items():
         alias = field.validation_alias

@@ -9,24 +9,20 @@ from typing import Any
 
 import pytest
 
-from support.checkout import REPOSITORY
 from support.npm import npm_package
+from support.pages import DOCS, section
 from support.schema import official_schema
 
 _ROW = re.compile(
     r"^\| (?P<names>`[^|]+`) \| (?P<first>[^|]+) \| (?P<second>[^|]+) \| (?P<how>[^|]+) \|$", re.MULTILINE
 )
 
-Names = dict[str, tuple[str, str]]
-
 
 def written(heading: str) -> dict[str, tuple[str, str, str]]:
     """The rows of a section: where a name stands in each version, and what is said of it."""
-    page = (REPOSITORY / "docs" / "protocol.md").read_text(encoding="utf-8")
-    section = page.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     rows = [
         (name, (row["first"], row["second"], row["how"]))
-        for row in _ROW.finditer(section)
+        for row in _ROW.finditer(section("protocol.md", heading))
         for name in re.findall(r"`([^`]+)`", row["names"])
     ]
     assert len(rows) == len(dict(rows)), "a name stands there twice"
@@ -100,7 +96,7 @@ def test_what_the_page_says_is_used_is_and_the_rest_is_not() -> None:
 
 
 def test_what_is_never_sent_of_the_stable_part_of_version_2_is_in_it() -> None:
-    page = (REPOSITORY / "docs" / "protocol.md").read_text(encoding="utf-8")
+    page = (DOCS / "protocol.md").read_text(encoding="utf-8")
     rows = page.partition("\n### Of the stable part of version 2\n")[2].split("\n## ")[0].splitlines()
     named = [name for row in rows if row.startswith("| `") for name in re.findall(r"`([\w.=]+)`", row.split("|")[1])]
     assert len(named) == len(set(named)) > 20
