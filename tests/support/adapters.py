@@ -1,4 +1,4 @@
-"""The three adapters on a model server of the loopback interface, and a call of one to its end. Knows no test.
+"""The three adapters on a model server of the loopback interface, and a call of one to its end.
 
 The shortest answers of the three dialects are here too, for servers that break them.
 """

@@ -5,9 +5,9 @@
         async with connected_agent(home=tmp_path, env=server.env) as agent: ...
         [first, *_] = await server.journal()
 
-A fixture is aimock's own: what the last user message contains, and what is answered. It runs strict: a request that
-no fixture matches gets status 503, and one without the key 401. Its journal has every provider's requests in one form,
-that of Chat Completions. Owns that process. Knows nothing of agents, other than the variables that send one there.
+A fixture is aimock's own: what the last user message contains, and what is answered. It runs strict: a request that no
+fixture matches gets status 503, and one without the key 401. Its journal has every provider's requests in one form,
+that of Chat Completions.
 """
 
 from __future__ import annotations
@@ -71,11 +71,9 @@ class Entry:
 
     @property
     def messages(self) -> Sequence[Mapping[str, Any]]:
-        """The messages of the request."""
         return self.body["messages"]
 
     def text(self, role: str) -> str:
-        """All text of one role's messages."""
         return "\n".join(_text(message.get("content")) for message in self.messages if message["role"] == role)
 
 

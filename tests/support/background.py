@@ -8,7 +8,7 @@
         await it.ready()
 
 The window is 20,000 tokens, of which 15,000 are usable: prepared from 10,500 on, put in place from 12,000 on, waited
-for from 14,250 on. Owns the wiring of `support.client` and `support.models`. Knows no test.
+for from 14,250 on.
 """
 
 from __future__ import annotations
@@ -86,11 +86,9 @@ class Desk:
         return messages([call.body for call in self.server.calls if not is_summary_request(call.body)][-1])
 
     def logged(self) -> list[str]:
-        """The kinds of the log's events."""
         return [kind for kind, _ in self.events()]
 
     def events(self) -> list[tuple[str, str]]:
-        """Kind and text of the log's events."""
         with closing(sqlite3.connect(f"file:{self.home / 'state' / 'sessions.db'}?mode=ro", uri=True)) as database:
             return database.execute("SELECT kind, data FROM events ORDER BY session, seq").fetchall()
 

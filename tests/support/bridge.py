@@ -4,7 +4,7 @@
 
 So that all test support for agents on stdin and stdout works with one that serves. `TOKEN` in the environment is sent.
 It follows ACP's description of the transport for clients; whatever is not as described there is said on stderr. Ends
-with 0 when its stdin ends, and with 1 when the agent ends the connection. Imports nothing of acp_agent.
+with 0 when its stdin ends, and with 1 when the agent ends the connection.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ LONGEST = 128 << 20
 
 
 async def lines() -> AsyncIterator[bytes]:
-    """What the editor says."""
     rest = b""
     while True:
         await anyio.wait_readable(0)
@@ -33,14 +32,12 @@ async def lines() -> AsyncIterator[bytes]:
 
 
 def say(data: bytes) -> None:
-    """Tell the editor something."""
     view = memoryview(data + b"\n")
     while view:
         view = view[os.write(1, view) :]
 
 
 def complain(problem: str) -> None:
-    """Something is not as described."""
     print(f"Traceback (most recent call last): {problem}", file=sys.stderr, flush=True)  # which fails the test
 
 
@@ -67,7 +64,6 @@ async def over_websocket(url: str, headers: dict[str, str]) -> int:
 
 
 async def main() -> int:
-    """Speak with the address in the arguments."""
     headers = {"Authorization": f"Bearer {os.environ['TOKEN']}"} if "TOKEN" in os.environ else {}
     return await over_websocket(sys.argv[1], headers)
 

@@ -7,8 +7,7 @@
         await page.press("/")
         assert page.errors == []
 
-Owns Chromium's process and the protocol. It is looked for as Debian, Ubuntu and Google call it; `apt-get install
-chromium` brings it. Knows nothing of pages.
+It is looked for as Debian, Ubuntu and Google call it; `apt-get install chromium` brings it.
 
 Source: https://chromedevtools.github.io/devtools-protocol/
 """
@@ -66,7 +65,6 @@ class Page:
         self.requests: list[str] = []
 
     async def start(self) -> None:
-        """Make the page."""
         target = await self.call("Target.createTarget", url="about:blank")
         attached = await self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
         self._session = attached["sessionId"]
@@ -74,7 +72,6 @@ class Page:
             await self.call(f"{domain}.enable")
 
     async def open(self, url: str) -> None:
-        """Go there."""
         self.errors.clear()
         self.requests.clear()
         await self.call("Page.navigate", url=url)
@@ -111,11 +108,9 @@ class Page:
             await self.call("Input.dispatchKeyEvent", type=kind, key=name, windowsVirtualKeyCode=code, **more)
 
     async def write(self, text: str) -> None:
-        """Type into what has the focus."""
         await self.call("Input.insertText", text=text)
 
     async def colours(self, scheme: str) -> None:
-        """Prefer `light` or `dark`."""
         await self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     async def named(self, *roles: str) -> list[tuple[str, str]]:

@@ -4,7 +4,7 @@
         await service(state, policy, model)
     assert calls.count < 100                    # in this thread, the event loop's; other threads are not counted
 
-Each step of a generator counts as a call. Knows nothing of what is called.
+Each step of a generator counts as a call.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ class Calls:
 
 @contextmanager
 def agent_calls() -> Iterator[Calls]:
-    """Count the calls in this thread meanwhile."""
     calls, before = Calls(), sys.getprofile()
     sys.setprofile(calls.note)
     try:

@@ -4,7 +4,7 @@
         person.type("Hello.\\r")
         assert await person.input() == "Hello."
 
-Owns the emulation of the terminal. No process, no session.
+No process, no session.
 """
 
 from __future__ import annotations
@@ -62,19 +62,15 @@ class Person:
 
     @property
     def text(self) -> str:
-        """All of it."""
         return "\n".join(self.rows)
 
     async def sees(self, text: str) -> None:
-        """Wait until this is on the screen."""
         await self.sees_that(lambda: text in self.text)
 
     async def sees_no(self, text: str) -> None:
-        """Wait until this is not on the screen."""
         await self.sees_that(lambda: text not in self.text)
 
     async def sees_that(self, holds: Callable[[], bool]) -> None:
-        """Wait until this holds."""
         with anyio.move_on_after(SECONDS):
             while not holds():
                 self._terminal.changed = anyio.Event()

@@ -11,7 +11,7 @@
 At its end the test fails when the agent sent something that the official schema does not know (`validate`), broke a
 rule of `support.laws` (`laws`), did not exit on EOF, or left a process behind. These are `agent.problems`; a test that
 expects one clears the list. `agent.handlers[method] = async_function` replaces an answer; `agent.desk` has files,
-terminals and permissions. Owns the conversation. Imports nothing of acp_agent.
+terminals and permissions.
 """
 
 from __future__ import annotations
@@ -103,7 +103,6 @@ class AgentProcess(Conversation):
         return await self._open("session/load", session_id, cwd, timeout, over)
 
     async def resume(self, session_id: str, cwd: Path | str, timeout: float = 10, **over: Any) -> dict[str, Any]:
-        """Open a stored session without a replay."""
         return await self._open("session/resume", session_id, cwd, timeout, over)
 
     async def start_prompt(self, session_id: str, prompt: str | Sequence[Mapping[str, Any]], **over: Any) -> Pending:
@@ -126,11 +125,9 @@ class AgentProcess(Conversation):
         self.desk.cancel_permissions(session_id)
 
     async def set_mode(self, session_id: str, mode_id: str) -> Any:
-        """Send `session/set_mode`."""
         return await self.request("session/set_mode", {"sessionId": session_id, "modeId": mode_id})
 
     async def set_config_option(self, session_id: str, config_id: str, value: str) -> Any:
-        """Send `session/set_config_option` with a value of a select."""
         params = {"sessionId": session_id, "configId": config_id, "value": value}
         return await self.request("session/set_config_option", params)
 

@@ -1,10 +1,8 @@
 """Compactions as an editor sees them, and the model calls around them.
 
-    [compaction] = shown_compactions(agent)            # both as session updates and as a tool call
-    assert compaction.statuses == ["in_progress", "completed"]
-    assert bare(server.calls[1].body) == bare(server.calls[0].body)      # but for the cache marks, the same request
-
-Owns reading. Knows nothing of how a test made the conversation.
+[compaction] = shown_compactions(agent)            # both as session updates and as a tool call
+assert compaction.statuses == ["in_progress", "completed"]
+assert bare(server.calls[1].body) == bare(server.calls[0].body)      # but for the cache marks, the same request
 """
 
 from __future__ import annotations
@@ -117,7 +115,6 @@ def _blocks(item: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
 
 
 def said(message: Mapping[str, Any]) -> str:
-    """The text of one message."""
     return "\n".join(block["text"] for block in message["content"] if block["type"] == "text")
 
 

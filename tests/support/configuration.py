@@ -36,7 +36,6 @@ class Machine:
         return load_settings({**self.env, **env}, self.cwd, strategies=self.STRATEGIES, providers=self.PROVIDERS)
 
     def error(self, user: str = "", project: str = "", **env: str) -> ConfigError:
-        """Return what is wrong with them."""
         with pytest.raises(ConfigError) as caught:
             self.load(user, project, **env)
         return caught.value

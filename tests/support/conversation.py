@@ -3,7 +3,7 @@
     agent.updates(kind="plan"), agent.text(), agent.texts("agent_thought_chunk"), agent.tool("call-1")
     await agent.wait_update("tool_call_update", status="completed", since=len(agent.lines))
 
-Owns reading the record of `support.wire`. Sends nothing.
+Sends nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`acp-agent demo` as a process: where it runs, what it printed, and that nothing is left of it. Knows no test."""
+"""`acp-agent demo` as a process: where it runs, what it printed, and that nothing is left of it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A `Reply` in the words of Anthropic's Messages API, as anthropic 2.12.0 reads them.
-
-Owns the event shapes of `POST /v1/messages`, its on-demand compactions, its errors and its models. Knows nothing of
-HTTP or of the script's order.
-"""
+"""A `Reply` in the words of Anthropic's Messages API, as anthropic 2.12.0 reads them."""
 
 from __future__ import annotations
 
@@ -28,7 +24,6 @@ STATUS_TYPES = {
 
 
 def events(reply: Reply, request: Any, number: int) -> Iterator[Event]:
-    """The stream of one answer."""
     usage = reply.usage_for(request)
     if request.get("compaction"):
         yield from _compaction_events(reply, request, number)
@@ -50,7 +45,6 @@ def events(reply: Reply, request: Any, number: int) -> Iterator[Event]:
 
 
 def whole(reply: Reply, request: Any, number: int) -> dict[str, Any]:
-    """The answer to a request without `stream`."""
     usage = reply.usage_for(request)
     if request.get("compaction"):
         stop = _compaction_stop(reply)
@@ -61,13 +55,11 @@ def whole(reply: Reply, request: Any, number: int) -> dict[str, Any]:
 
 
 def error(status: int, message: str) -> dict[str, Any]:
-    """The body of an answer that is an error."""
     kind = STATUS_TYPES.get(status, "api_error")
     return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_test"}
 
 
 def overflow(tokens: int, most: int) -> tuple[int, Any]:
-    """Status and body for a prompt that is too long."""
     return 400, error(400, f"prompt is too long: {tokens} tokens > {most} maximum")
 
 
@@ -105,12 +97,10 @@ def problem(request: Any, betas: str) -> tuple[int, Any] | None:
 
 
 def error_event(kind: str, number: int) -> Event:
-    """An error in the middle of a stream."""
     return Event("error", {"type": "error", "error": {"type": kind, "message": f"{kind} in mid-stream"}})
 
 
 def model(name: str, window: int | None) -> dict[str, Any]:
-    """An entry of `GET /v1/models`."""
     return {
         "type": "model",
         "id": name,

@@ -1,9 +1,6 @@
 """A `Reply` in the words of OpenAI's Responses API and of Chat Completions, as openai 3.54.0 reads them.
 
-Owns the event shapes of `POST /v1/responses` and `POST /v1/chat/completions`, their compactions, their errors (Gemini's
-at this API too) and the list of models.
 Thinking becomes a reasoning summary in Responses and `reasoning_content` (which compatible servers send) in Chat.
-Knows nothing of HTTP or of the script's order.
 """
 
 from __future__ import annotations
@@ -34,7 +31,6 @@ STATUS_CODES = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit
 
 
 def error(status: int, message: str) -> dict[str, Any]:
-    """The body of an answer that is an error."""
     kind = STATUS_TYPES.get(status, "invalid_request_error")
     return {"error": {"message": message, "type": kind, "param": None, "code": STATUS_CODES.get(status)}}
 
@@ -46,14 +42,12 @@ def google_error(status: int, message: str) -> list[dict[str, Any]]:
 
 
 def responses_overflow(tokens: int, most: int) -> tuple[int, Any]:
-    """Status and body for an input that is too long."""
     body = error(400, "Your input exceeds the context window of this model. Please adjust your input and try again.")
     body["error"] |= {"param": "input", "code": "context_length_exceeded"}
     return 400, body
 
 
 def chat_overflow(tokens: int, most: int) -> tuple[int, Any]:
-    """Status and body for messages that are too long."""
     said = f"This model's maximum context length is {most} tokens. However, your messages resulted in {tokens} tokens."
     body = error(400, f"{said} Please reduce the length of the messages.")
     body["error"] |= {"param": "messages", "code": "context_length_exceeded"}
@@ -61,13 +55,11 @@ def chat_overflow(tokens: int, most: int) -> tuple[int, Any]:
 
 
 def google_overflow(tokens: int, most: int) -> tuple[int, Any]:
-    """Status and body for messages that are too long, as Gemini's servers send them."""
     said = f"The input token count ({tokens}) exceeds the maximum number of tokens allowed ({most})."
     return 400, google_error(400, said)
 
 
 def model(name: str) -> dict[str, Any]:
-    """An entry of `GET /v1/models`."""
     return {"id": name, "object": "model", "created": CREATED, "owned_by": "test"}
 
 
@@ -75,13 +67,11 @@ def model(name: str) -> dict[str, Any]:
 
 
 def responses_events(reply: Reply, request: Any, number: int) -> Iterator[Event]:
-    """The stream of one answer of the Responses API."""
     for sequence, (name, data, delta) in enumerate(_responses(reply, request, number)):
         yield Event(name, {"type": name, "sequence_number": sequence, **data}, delta)
 
 
 def responses_whole(reply: Reply, request: Any, number: int) -> dict[str, Any]:
-    """The answer to a request without `stream`."""
     items = [_item(part, reply, done=True) for part in reply.parts(number)]
     reason = INCOMPLETE.get(reply.stop_reason)
     usage = _responses_usage(reply.usage_for(request))
@@ -144,7 +134,6 @@ def _seal(text: str) -> str:
 
 
 def responses_error_event(kind: str, number: int) -> Event:
-    """An error in the middle of a stream."""
     data = {"type": "error", "sequence_number": 9_999, "code": kind, "message": f"{kind} in mid-stream", "param": None}
     return Event("error", data)
 
@@ -251,7 +240,6 @@ def _content(text: str, refused: bool) -> dict[str, Any]:
 
 
 def chat_events(reply: Reply, request: Any, number: int) -> Iterator[Event]:
-    """The stream of one answer of Chat Completions."""
     yield _chunk(request, number, {"role": "assistant", "content": ""})
     tools = 0
     for part in reply.parts(number):
@@ -268,7 +256,6 @@ def chat_events(reply: Reply, request: Any, number: int) -> Iterator[Event]:
 
 
 def chat_whole(reply: Reply, request: Any, number: int) -> dict[str, Any]:
-    """The answer to a request without `stream`."""
     message: dict[str, Any] = {"role": "assistant", "content": None, "refusal": None}
     for part in reply.parts(number):
         if part.kind == "tool":
@@ -281,7 +268,6 @@ def chat_whole(reply: Reply, request: Any, number: int) -> dict[str, Any]:
 
 
 def chat_error_event(kind: str, number: int) -> Event:
-    """An error in the middle of a stream."""
     return Event(None, {"error": {"message": f"{kind} in mid-stream", "type": kind, "param": None, "code": kind}})
 
 

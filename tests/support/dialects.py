@@ -1,4 +1,4 @@
-"""Which path of the model server speaks which dialect. Knows the dialects' functions and nothing of HTTP."""
+"""Which path of the model server speaks which dialect."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 """What a model call says, in one form for Anthropic's Messages, OpenAI's Responses and Chat Completions.
 
-    assert texts(server.calls[2].body)[-1] == "Three?"
-    check_legal(call.body)                               # each call has its results right behind it, and so on
-
-Owns reading the three wire forms. Knows nothing of how a test made the conversation.
+assert texts(server.calls[2].body)[-1] == "Three?"
+check_legal(call.body)                               # each call has its results right behind it, and so on
 """
 
 from __future__ import annotations
@@ -38,12 +36,10 @@ def pieces(body: Mapping[str, Any]) -> list[Piece]:
 
 
 def texts(body: Mapping[str, Any], role: Role = "user") -> list[str]:
-    """The texts of the user, or of somebody else."""
     return [piece.text for piece in pieces(body) if piece.role == role]
 
 
 def system_of(body: Mapping[str, Any]) -> str:
-    """The system prompt."""
     if "input" in body:
         return str(body.get("instructions", ""))
     if "system" in body:

@@ -1,9 +1,7 @@
 """`acp-agent doctor`, as a person or a script calls it.
 
-    ran, found = await doctor(home, "--offline", env=env)
-    assert of(found, "editors") == [("ok", "Zed starts …")]
-
-Owns what is asked of the command. Knows nothing of what it finds.
+ran, found = await doctor(home, "--offline", env=env)
+assert of(found, "editors") == [("ok", "Zed starts …")]
 """
 
 from __future__ import annotations
@@ -47,7 +45,6 @@ def advice_of(findings: list[dict[str, Any]], area: str, beginning: str = "") ->
 
 
 def write(path: Path, text: str, mode: int = 0o600) -> Path:
-    """A file with the folders above it."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.write_text(text)
     path.chmod(mode)

@@ -3,8 +3,7 @@
     async with start_agent(home=tmp_path, capabilities=ZED_BETA) as agent: ...
     async with start_agent(home=tmp_path, capabilities=replace(ZED, terminal=False)) as agent: ...
 
-Owns what each editor sends in `initialize` and its known deviations from the protocol; `support.client` acts
-on them. Knows nothing of processes. `session.compaction` is advertised by ZED_BETA alone.
+`session.compaction` is advertised by ZED_BETA alone.
 """
 
 from __future__ import annotations

@@ -114,7 +114,6 @@ async def serving(
 async def two_peers(
     near_handlers: Mapping[str, Handler], far_handlers: Mapping[str, Handler]
 ) -> AsyncGenerator[tuple[Peer, Peer]]:
-    """Two running peers that talk to each other."""
     near_read, far_write = os.pipe()
     far_read, near_write = os.pipe()
     near = Peer(StdioTransport(near_read, near_write), near_handlers)

@@ -6,8 +6,6 @@ Where it can be, the process is forked from one that has loaded them (`support.z
 and differs in nothing else; otherwise it is started as usual: where the platform is not Linux, under coverage, and
 where the environment holds what an interpreter or one of these packages reads while it is loaded. With
 `ACP_AGENT_TEST_COLD=1` in the environment of the tests, every process is.
-
-Owns who starts which way, and the process as its starter sees it. Knows nothing of agents.
 """
 
 from __future__ import annotations

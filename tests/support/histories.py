@@ -4,9 +4,7 @@
     faults(messages)                        # what is torn, on all three wires; empty for a legal request
     behind_summary(messages)                # the same messages as a compaction leaves them
 
-Owns what a legal history is made of: parallel batches, thinking in each provider's own form, answers that were paused
-or cut off and went on, images, errors, users' messages in a row, a turn that was stopped at any point. The rules are
-checked on what the real converters make of it. Knows nothing of cuts.
+The rules are checked on what the real converters make of it.
 """
 
 from __future__ import annotations

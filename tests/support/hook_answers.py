@@ -14,12 +14,10 @@ from acp_agent.hooks.outcomes import Outcome
 
 
 async def transcript() -> str:
-    """Where the session's transcript is."""
     return "/transcripts/s.jsonl"
 
 
 def moment(cwd: Path, messages: tuple[Message, ...] = ()) -> Moment:
-    """A moment of a session in this directory."""
     return Moment("s", str(cwd), transcript, usage=TokenUsage(10, 2, 700, 1000), messages=messages)
 
 
@@ -28,12 +26,10 @@ STOP = AgentStop(AT, "Done.")
 
 
 def read(answer: object, event: HookEvent = STOP) -> Outcome:
-    """What an answer wants."""
     return read_answer(event, json.dumps(answer))
 
 
 def specific(**keys: object) -> dict[str, object]:
-    """An answer to a call in Claude Code's form."""
     return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **keys}}
 
 

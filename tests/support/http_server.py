@@ -1,12 +1,9 @@
 """A small HTTP/1.1 server on the loopback interface, for servers that a test has to make misbehave.
 
-    async def app(exchange: Exchange) -> None:
-        await exchange.respond(200, {"hello": "world"})
+async def app(exchange: Exchange) -> None:
+    await exchange.respond(200, {"hello": "world"})
 
-    async with http_server(app) as base_url: ...        # http://127.0.0.1:<port>
-
-Owns HTTP: keep-alive, request bodies by Content-Length, chunked answers, cut connections, and noticing that the client
-hung up (the handler is cancelled then, and `exchange.request.aborted` is set). Knows nothing of models.
+async with http_server(app) as base_url: ...        # http://127.0.0.1:<port>
 """
 
 from __future__ import annotations
@@ -56,8 +53,6 @@ class Request:
 
 @dataclass(slots=True)
 class Exchange:
-    """A request and the way to answer it."""
-
     request: Request
     _writer: asyncio.StreamWriter
     cut: bool = field(default=False, init=False)
@@ -78,12 +73,10 @@ class Exchange:
         await self._head(200, {"content-type": content_type, "transfer-encoding": "chunked", **(headers or {})})
 
     async def send(self, data: bytes) -> None:
-        """Send a chunk."""
         self._writer.write(b"%x\r\n%b\r\n" % (len(data), data))
         await self._writer.drain()
 
     async def end(self) -> None:
-        """Finish an answer in chunks."""
         self._writer.write(b"0\r\n\r\n")
         await self._writer.drain()
 

@@ -9,7 +9,6 @@ from acp_agent.conversation.events import LoggedEvent
 
 
 def inspected(events: Iterable[LoggedEvent]) -> Story:
-    """The story of a log, from its first entry on."""
     story = Story()
     for logged in events:
         story.feed(logged)

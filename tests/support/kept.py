@@ -1,11 +1,9 @@
 """The home that version 0.1.0 has left in `tests/contract/home`: copies of it, and what is known of its sessions.
 
-    for session in KEPT: ...                                # from `sessions.json`; `session.old` was compacted away
-    async with opened(tmp_path, session) as it:             # a copy of the store alone; the session is not loaded
-        assert shown(await it.load()) == session.replay()
-        request = await it.ask("What next?")                # what the model got
-
-Owns copying, and reading what was replayed. Imports nothing of acp_agent, and knows nothing of its store but the name.
+for session in KEPT: ...                                # from `sessions.json`; `session.old` was compacted away
+async with opened(tmp_path, session) as it:             # a copy of the store alone; the session is not loaded
+    assert shown(await it.load()) == session.replay()
+    request = await it.ask("What next?")                # what the model got
 """
 
 from __future__ import annotations
@@ -121,7 +119,6 @@ KEPT = _kept()
 
 
 def by_name(name: str) -> Kept:
-    """The session that has this name."""
     return next(session for session in KEPT if session.name == name)
 
 

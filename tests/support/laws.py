@@ -3,8 +3,7 @@
     laws = Laws(editor)
     for line in traffic: problems += laws.judge(line)
 
-Owns the rules that span several messages, which no JSON schema can state. `start_agent(laws=False)` leaves them out for
-a test that provokes the agent on purpose. Knows nothing of processes.
+`start_agent(laws=False)` leaves them out for a test that provokes the agent on purpose.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """What stands in a request in the place of a compacted past, layer by layer.
 
-    there = layers(server.calls[-1].body)              # {"carried_over": "...", "conversation_summary": "...", ...}
-    assert there["carried_over"].count(rule) == 1
-    summarising(["# One", "# Two"])                    # a script: summaries in order, and `answer` for all else
-
-Owns reading, and a model that talks for as long as a test wants. Knows no test.
+there = layers(server.calls[-1].body)              # {"carried_over": "...", "conversation_summary": "...", ...}
+assert there["carried_over"].count(rule) == 1
+summarising(["# One", "# Two"])                    # a script: summaries in order, and `answer` for all else
 """
 
 from __future__ import annotations

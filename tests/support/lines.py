@@ -1,8 +1,6 @@
 """One line of the wire, and the error that an answer can be.
 
-    line.kind, line.method, line.params, line.update, line.label, line.time, line.raw
-
-Owns what a line is: an independent reading of JSON-RPC 2.0. Knows nothing of processes.
+line.kind, line.method, line.params, line.update, line.label, line.time, line.raw
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
 """`LogBuilder`: a legal history of a session, for a test that writes it down.
 
-    log = LogBuilder()
-    log.prompt("fix it")
-    log.step("I look.", calls=2)
-    log.swap(keep_from=log.head + 1)
-    log.events                          # what a Session would have logged
-
-Owns what may follow what: calls are answered before the next answer, a turn ends once, a compaction cuts where no call
-is torn from its results and keeps the prompt of a turn that still runs, the newest compaction in force is the one that
-is undone. Knows nothing of stores and models.
+log = LogBuilder()
+log.prompt("fix it")
+log.step("I look.", calls=2)
+log.swap(keep_from=log.head + 1)
+log.events                          # what a Session would have logged
 """
 
 from __future__ import annotations
@@ -125,11 +121,9 @@ class LogBuilder:
         return self.head
 
     def end(self, stop_reason: str = "end_turn") -> int:
-        """The turn is over."""
         return self.add(TurnEnded(stop_reason))
 
     def refuse(self) -> int:
-        """The model refuses, and the turn is over."""
         begun = self.context.turn_from
         assert begun is not None, "no turn runs"
         return self.add(TurnRefused(begun), TurnEnded("refusal"))
@@ -230,24 +224,19 @@ class LogBuilder:
         )
 
     def pin(self, text: str) -> int:
-        """The user pins a text."""
         return self.add(TextPinned(self._id("msg"), self.context.memory.next_pin, text, f"Pinned: {text}"))
 
     def unpin(self, number: int) -> int:
-        """The user takes a pinned text back."""
         return self.add(PinRemoved(self._id("msg"), number, f"No longer pinned: {number}"))
 
     def undo_edits(self, paths: Collection[str]) -> int:
-        """The user takes back what was changed in these files."""
         turn = self.context.turn_from or 1
         return self.add(EditsUndone(self._id("msg"), turn, tuple(paths), "Taken back."))
 
     def ask_on(self) -> int:
-        """The model is asked to go on with an answer that was cut off."""
         return self.add(ContinuationAsked(self._id("msg"), "Go on."))
 
     def add_context(self) -> int:
-        """A hook adds a text."""
         return self.add(ContextAdded(self._id("msg"), "A hook added this:\n\nIt is raining."))
 
     def _shortened(self, seqs: Collection[int]) -> tuple[Rewritten, ...]:

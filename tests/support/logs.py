@@ -1,9 +1,7 @@
 """Legal histories of sessions: a builder for one that a test writes down, and a strategy for any.
 
-    log = LogBuilder()                  # see `log_builder.py`
-    @given(legal_logs())                # tuples of LoggedEvent
-
-Owns how histories vary; the builder says what is legal.
+log = LogBuilder()                  # see `log_builder.py`
+@given(legal_logs())                # tuples of LoggedEvent
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 
     async with sdk_server(mcp, "sse") as url: ...       # an `MCPServer` of the SDK on the loopback interface
 
-Owns the programs' plans and notes. What they do is in `mcp_script`.
+What they do is in `mcp_script`.
 """
 
 from __future__ import annotations
@@ -66,16 +66,13 @@ class McpProgram:
         return [json.loads(line) for line in notes.read_text().splitlines()] if notes.exists() else []
 
     def pids(self) -> list[int]:
-        """The process of each of its starts."""
         return [note["started"] for note in self.notes() if "started" in note]
 
     def calls(self) -> list[dict[str, Any]]:
-        """The calls of tools that it got."""
         params = [note["params"] for note in self.notes() if note.get("got") == "tools/call"]
         return [{"name": each["name"], "arguments": each["arguments"]} for each in params]
 
     async def go(self) -> None:
-        """Let a slow one go on."""
         await write_pipe(self.plan.with_suffix(".go"))
 
     async def noted(self, method: str | None, times: int = 1) -> None:
@@ -100,7 +97,6 @@ def tool(name: str, **more: Any) -> dict[str, Any]:
 
 
 def says(*texts: str, **more: Any) -> dict[str, Any]:
-    """A result of text."""
     return {"content": [{"type": "text", "text": text} for text in texts], **more}
 
 

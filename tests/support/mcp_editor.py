@@ -6,7 +6,6 @@
     await desk.changed("tools")                         # tells who listens
 
 As strict as the TypeScript SDK's: MCP 2026-07-28 alone, which has no handshake and says who asks in every request.
-Imports nothing of acp_agent.
 """
 
 from __future__ import annotations
@@ -55,7 +54,6 @@ class EditorServer:
         return {"type": "acp", "name": self.name, "serverId": self.server_id}
 
     def calls(self) -> list[dict[str, Any]]:
-        """The calls of tools that it got."""
         return [
             {"name": params["name"], "arguments": params.get("arguments")}
             for method, params in self.got
@@ -63,7 +61,6 @@ class EditorServer:
         ]
 
     async def says(self, request_id: str, method: str, params: Mapping[str, Any]) -> None:
-        """Say something that belongs to a request."""
         assert self.agent is not None
         message = {"serverId": self.server_id, "requestId": request_id, "method": method, "params": params}
         await self.agent.notify("mcp/message", message)
@@ -79,7 +76,6 @@ class EditorServer:
             await self.says(request_id, f"notifications/{name}/list_changed", params)
 
     async def handle(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer `mcp/message`."""
         if not self.there:
             raise AgentError(-33001, "MCP server registration unavailable")
         request_id, method, params = message["requestId"], message["method"], message.get("params") or {}

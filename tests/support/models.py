@@ -19,8 +19,6 @@ A request for a compaction (`compaction` in a body for `/v1/messages`; `/v1/resp
 the text of its reply is the summary, and a reply without text makes none (nor one with another stop, with Anthropic).
 What is sent back of a compaction is checked as the APIs check it: header, place and signature with Anthropic, the seal
 with OpenAI. Refused calls take no reply from the script.
-
-Owns playing the script (`support.replies`) and the record of the requests.
 """
 
 from __future__ import annotations
@@ -122,12 +120,10 @@ class ModelServer:
         return path
 
     def add(self, *replies: Reply) -> None:
-        """Lengthen the script."""
         self._replies += replies
 
     @property
     def remaining(self) -> int:
-        """How many replies were not asked for yet."""
         return len(self._replies)
 
     async def wait_calls(self, count: int, timeout: float = 5) -> Request:
@@ -157,7 +153,6 @@ class ModelServer:
     # For the clients -------------------------------------------------------------------------------------------------
 
     async def serve(self, exchange: Exchange) -> None:
-        """Answer one request."""
         request = exchange.request
         request.on_end = self._changes.notify
         self.requests.append(request)

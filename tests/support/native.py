@@ -30,14 +30,12 @@ NATIVE = ["anthropic", "openai"]
 
 
 def native(dialect: str, base_url: str, headers: dict[str, str] | None = None) -> NativeClient:
-    """A provider that compacts itself."""
     made = adapter(dialect, base_url, headers=headers, profile=PROFILE)
     assert isinstance(made, NativeClient)
     return made
 
 
 def chat(base_url: str) -> ModelClient:
-    """One that does not."""
     return adapter("chat", base_url, profile=PROFILE)
 
 
@@ -45,7 +43,6 @@ def chat(base_url: str) -> ModelClient:
 async def playing(
     dialect: str, *replies: Reply, headers: dict[str, str] | None = None, max_prompt_tokens: int | None = None
 ) -> AsyncIterator[tuple[NativeClient, ModelServer]]:
-    """A provider that compacts itself, and the server that plays these replies to it."""
     async with model_server(replies, max_prompt_tokens=max_prompt_tokens) as server:
         provider = native(dialect, server.base_url, headers)
         try:
@@ -56,7 +53,6 @@ async def playing(
 
 
 async def answer(provider: ModelClient, request: ModelRequest) -> Answered:
-    """The end of its answer."""
     last = (await collect(provider, request))[-1]
     assert isinstance(last, Answered)
     return last
@@ -73,5 +69,4 @@ def going_on(block: m.CompactedBlock, **changed: Any) -> ModelRequest:
 
 
 async def compacted(provider: NativeClient, instructions: str = "Keep all names.") -> Compacted:
-    """What it makes of `OLD`."""
     return await provider.compact(ASK, instructions)

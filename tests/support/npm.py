@@ -3,8 +3,8 @@
     package = npm_package("@copilotkit/aimock")
     subprocess.Popen([node(), script], ...)
 
-A test that needs them skips where Node is missing; under CI (the variable `CI` is set) it fails instead, so that
-no run counts as complete without them. Knows nothing of what the packages do.
+A test that needs them skips where Node is missing; under CI (the variable `CI` is set) it fails instead, so that no run
+counts as complete without them.
 """
 
 from __future__ import annotations

@@ -21,7 +21,6 @@ def png(width: int = 1, height: int = 1, seed: int | None = None) -> bytes:
 
 
 def encoded(content: bytes) -> str:
-    """In base64."""
     return base64.b64encode(content).decode("ascii")
 
 

@@ -3,8 +3,7 @@
     found = descendants(agent.pid) | marked("some-unique-text")
     still_there = await outlive(found, seconds=2)
 
-Owns reading the process table (`/proc` on Linux, `ps` elsewhere). A process that was handed to init when its
-parent died is still found by the mark that it inherited in its environment. Knows nothing of agents.
+A process that was handed to init when its parent died is still found by the mark that it inherited in its environment.
 """
 
 from __future__ import annotations

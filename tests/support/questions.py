@@ -1,10 +1,8 @@
 """An editor's user in front of forms.
 
-    asked = answers(it, accepted(answer_1="Mend"), {"action": "decline"})    # one after the other
-    await it.prompt()
-    assert asked[0]["message"] == "Which way?"
-
-Owns the editor's answers to `elicitation/create`.
+asked = answers(it, accepted(answer_1="Mend"), {"action": "decline"})    # one after the other
+await it.prompt()
+assert asked[0]["message"] == "Which way?"
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Recorded sessions for measurements: one with a fact of every class before its middle, in the form of each agent.
 
-    path = write(tmp_path / "cart.json", as_transcript(cart_session()))
-
-Owns what the session says and how each agent would have recorded it. Knows nothing of how it is measured.
+path = write(tmp_path / "cart.json", as_transcript(cart_session()))
 """
 
 from __future__ import annotations
@@ -45,7 +43,6 @@ def cart_session() -> list[Step]:
 
 
 def as_transcript(steps: Sequence[Step]) -> dict[str, Any]:
-    """As content blocks."""
     messages: list[dict[str, Any]] = [{"role": "system", "content": [{"type": "text", "text": "You are careful."}]}]
     for kind, value in steps:
         match kind:
@@ -103,7 +100,6 @@ def as_claude_code(steps: Sequence[Step]) -> list[dict[str, Any]]:
 
 
 def as_codex(steps: Sequence[Step]) -> list[dict[str, Any]]:
-    """The lines of a rollout of Codex."""
     note = [{"type": "input_text", "text": "<environment_context>\n</environment_context>"}]
     items: list[dict[str, Any]] = [{"type": "message", "role": "user", "content": note}]
     for kind, value in steps:

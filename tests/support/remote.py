@@ -4,8 +4,7 @@
         async with it.client() as agent: …                      # as one on stdin and stdout, and with the same checks
         async with connect(it.served.url()) as socket: …        # or by hand
 
-Owns the serving process. At its end the test fails where it does not end by SIGTERM, prints or logs a traceback, or
-leaves a process behind. Imports nothing of acp_agent.
+At its end the test fails where it does not end by SIGTERM, prints or logs a traceback, or leaves a process behind.
 """
 
 from __future__ import annotations
@@ -52,7 +51,6 @@ class Served:
         self.status = 128 + signal.SIGTERM
 
     def terminate(self) -> None:
-        """Send SIGTERM, once."""
         if not self.terminated:
             self.terminated = True
             self.process.send_signal(signal.SIGTERM)
@@ -64,7 +62,6 @@ class Served:
         await anyio.to_thread.run_sync(self.process.wait)
 
     def url(self, scheme: str = "ws", path: str = "/acp") -> str:
-        """The endpoint."""
         return f"{scheme}://127.0.0.1:{self.port}{path}"
 
     def argv(self, scheme: str = "ws") -> list[str]:

@@ -1,15 +1,13 @@
 """What a model says in a test, in no provider's words.
 
-    Reply("Hello")                                                     # one delta
-    Reply(["Hel", "lo"], thinking="Greet.", usage=Usage(input=900, output=5, cache_read=800))
-    Reply(tool_calls=[ToolCall("read", {"path": "a.py"})])             # stop becomes "tool_use"
-    Reply(["a", "b"], hold=event, hold_after=1)                        # sends "a", waits for the event, then "b"
-    Reply(["a", "b"], drop_after=1)                                    # the connection is cut after "a"
-    Reply(http_status=429, headers={"retry-after": "0"})               # 401, 500, 529 ...
-    Reply(sse_error="overloaded_error", fail_after=2)                  # an error event after two deltas
-    Reply(hang=True)                                                   # begins to answer and never goes on
-
-Owns the script's vocabulary. Knows nothing of HTTP; `support.models` plays it.
+Reply("Hello")                                                     # one delta
+Reply(["Hel", "lo"], thinking="Greet.", usage=Usage(input=900, output=5, cache_read=800))
+Reply(tool_calls=[ToolCall("read", {"path": "a.py"})])             # stop becomes "tool_use"
+Reply(["a", "b"], hold=event, hold_after=1)                        # sends "a", waits for the event, then "b"
+Reply(["a", "b"], drop_after=1)                                    # the connection is cut after "a"
+Reply(http_status=429, headers={"retry-after": "0"})               # 401, 500, 529 ...
+Reply(sse_error="overloaded_error", fail_after=2)                  # an error event after two deltas
+Reply(hang=True)                                                   # begins to answer and never goes on
 """
 
 from __future__ import annotations
@@ -39,7 +37,6 @@ class ToolCall:
 
     @property
     def arguments(self) -> str:
-        """The arguments as JSON text."""
         return self.input if isinstance(self.input, str) else json.dumps(self.input)
 
 
@@ -72,7 +69,6 @@ class Part:
 
     @property
     def text(self) -> str:
-        """The whole of it."""
         return "".join(self.deltas)
 
 
@@ -154,7 +150,6 @@ class Event:
     delta: bool = False
 
     def encode(self) -> bytes:
-        """As it stands in the stream."""
         data = self.data if isinstance(self.data, str) else json.dumps(self.data)
         return (f"event: {self.name}\n" if self.name else "").encode() + f"data: {data}\n\n".encode()
 

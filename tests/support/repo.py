@@ -6,8 +6,7 @@
     repo.run_tests().returncode     # 0
     repo.git("status", "--porcelain")
 
-The program is `shop/cart.py`; `Cart.total` forgets the quantity. Its tests need only the standard library's
-unittest. Owns the content of that repository. Knows nothing of agents.
+The program is `shop/cart.py`; `Cart.total` forgets the quantity. Its tests need only the standard library's unittest.
 """
 
 from __future__ import annotations
@@ -81,7 +80,6 @@ class Repo:
 
     @property
     def program(self) -> Path:
-        """The file with the bug."""
         return self.path / "shop" / "cart.py"
 
     def git(self, *args: str) -> str:
@@ -96,7 +94,6 @@ class Repo:
         return _run([sys.executable, "-B", "-m", "unittest", "-q"], self.path, check=False)
 
     def fix(self) -> None:
-        """Repair the bug."""
         self.program.write_text(self.program.read_text().replace(BUG, FIX))
 
 

@@ -1,7 +1,7 @@
 """Checks what the agent sends against the official schema of ACP (the pinned copies in acp_agent/protocol), v1 or v2.
 
 Stricter than the schema in one way: the schema lets unknown properties pass, and a message of ours must have none
-besides what `_meta` holds, so that a misspelt optional property cannot hide. It knows nothing of our models.
+besides what `_meta` holds, so that a misspelt optional property cannot hide.
 """
 
 from __future__ import annotations

@@ -6,16 +6,16 @@
         await person.until("Yes.")
         assert person.bottom.startswith("1.2k of ")
 
-Owns the emulation. The process is `support.terminal`'s.
+The process is `support.terminal`'s.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import termios
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+import subprocess
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -23,22 +23,20 @@ import pyte
 
 from support.terminal import Typist, at_a_terminal
 
-ENTER, ESCAPE, TAB, BACK_TAB = "\r", "\x1b", "\t", "\x1b[Z"
+ENTER, ESCAPE, TAB, BACK_TAB, UP = "\r", "\x1b", "\t", "\x1b[Z", "\x1b[A"
 CTRL_C, CTRL_D, CTRL_R, CTRL_Z = "\x03", "\x04", "\x12", "\x1a"
-UP = "\x1b[A"
 SECONDS = 20
 """That anything is waited for."""
 
 
-class Watcher:
+class Watcher(Typist):
     """Somebody who types, and reads a screen; made by `watching`.
 
     :ivar raw: all bytes that the terminal was sent.
     """
 
-    def __init__(self, typist: Typist, terminal: int, columns: int, rows: int) -> None:
-        self._typist = typist
-        self._terminal = terminal
+    def __init__(self, process: subprocess.Popen[bytes], terminal: int, *, columns: int, rows: int) -> None:
+        super().__init__(process, terminal)
         self._screen = pyte.HistoryScreen(columns, rows, history=5_000, ratio=0.5)
         self._stream = pyte.ByteStream(self._screen)
         self.raw = b""
@@ -52,7 +50,6 @@ class Watcher:
 
     @property
     def text(self) -> str:
-        """All of it."""
         return "\n".join(self.rows)
 
     @property
@@ -83,58 +80,21 @@ class Watcher:
         seen = "\n".join(self.rows[-80:])
         assert holds(), f"{what!r} was not seen, but:\n{seen}"
 
-    def type(self, keys: str) -> None:
-        """Type."""
-        self._typist.type(keys)
-
-    def paste(self, text: str) -> None:
-        """Paste, as a terminal tells of it that was asked to."""
-        assert b"\x1b[?2004h" in self.raw
-        self._typist.type(f"\x1b[200~{text}\x1b[201~")
-
-    def send_signal(self, sent: int) -> None:
-        """Send it to the command alone."""
-        self._typist.send_signal(sent)
-
-    @property
-    def echoes(self) -> bool:
-        """Whether the terminal shows what is typed by itself."""
-        return self._typist.echoes
-
-    async def ended(self) -> int:
-        """Read to the end, and return the exit status."""
-        while await self._read():
-            pass
-        return await self._typist.ended()
-
-    async def closes(self) -> int:
-        """Close the terminal, and return the exit status."""
-        return await self._typist.closes()
-
-    async def _read(self) -> bool:
-        await anyio.wait_readable(self._terminal)
-        try:
-            read = os.read(self._terminal, 65_536)
-        except OSError:  # Linux, when the last one that had it open has ended
-            read = b""
+    def take(self, read: bytes) -> None:
         self.raw += read
         self._stream.feed(read)
-        return bool(read)
 
 
-@asynccontextmanager
-async def watching(
+def watching(
     home: Path, *words: str, env: Mapping[str, str], columns: int = 100, rows: int = 30
-) -> AsyncGenerator[Watcher]:
+) -> AbstractAsyncContextManager[Watcher]:
     """Run `acp-agent` in a terminal of this size.
 
     :param words: its arguments.
     :param env: added to the few variables that it inherits.
     """
-    async with at_a_terminal(home, *words, env={"TERM": "xterm-256color", **env}) as typist:
-        terminal = typist.terminal
-        termios.tcsetwinsize(terminal, (rows, columns))
-        yield Watcher(typist, terminal, columns, rows)
+    its, person = {"TERM": "xterm-256color", **env}, partial(Watcher, columns=columns, rows=rows)
+    return at_a_terminal(home, *words, env=its, person=person, size=(rows, columns))
 
 
 async def sends(person: Watcher, text: str) -> None:

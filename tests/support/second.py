@@ -6,7 +6,7 @@
         assert (await agent.idle(session_id))["stopReason"] == "end_turn"
 
 Everything that the agent sends is checked against the official schema of version 2, results included, and against the
-rules that the schema cannot say. Owns no process and no wire: those are `support.client`'s.
+rules that the schema cannot say.
 """
 
 from __future__ import annotations
@@ -41,13 +41,11 @@ class SecondEditor:
         return self.initialized
 
     async def open(self, cwd: Path, **over: Any) -> str:
-        """Open a new session."""
         result = await self.agent.request("session/new", {"cwd": str(cwd), **over})
         await self.agent.wait_update("available_commands_update", result["sessionId"])
         return result["sessionId"]
 
     async def resume(self, session_id: str, cwd: Path, *, replay: bool = False, **over: Any) -> dict[str, Any]:
-        """Open a stored session."""
         cursor = {"replayFrom": {"type": "start"}} if replay else {}
         return await self.agent.request("session/resume", {"sessionId": session_id, "cwd": str(cwd), **cursor, **over})
 
@@ -145,7 +143,6 @@ async def second_agent(
 
 
 def problems(lines: Sequence[Line]) -> list[str]:
-    """What is wrong with what an agent has sent."""
     found: list[str] = []
     rules = _Rules()
     for line in lines:

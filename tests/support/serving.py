@@ -5,8 +5,7 @@
     agent.desk.unsaved["/repo/a.py"] = "text in the editor, not on disk"
     agent.desk.terminals["term-1"].output, .exit_code, .killed, .released
 
-Owns the default answers to the agent's requests; they touch the real disk and run real processes. Knows nothing of
-the wire: `support.client` calls the handlers.
+`support.client` calls the handlers.
 """
 
 from __future__ import annotations
@@ -72,7 +71,6 @@ class Terminal:
 
     @property
     def exit_status(self) -> dict[str, Any]:
-        """`TerminalExitStatus`."""
         return {"exitCode": self.exit_code, "signal": self.signal}
 
     async def pump(self, changes: Changes) -> None:
@@ -96,7 +94,6 @@ class Terminal:
         changes.notify()
 
     def kill(self) -> None:
-        """End it and what it started."""
         if self.process.poll() is None:
             with suppress(ProcessLookupError, PermissionError):  # it ended this moment
                 os.killpg(self.process.pid, signal.SIGKILL)

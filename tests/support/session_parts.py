@@ -28,18 +28,14 @@ class Client(TerminalClient):
         self._shown = shown
 
     async def show(self, update: Update) -> None:
-        """Keep it."""
         self._shown.append(update)
 
     async def ask_trust(self, question: TrustQuestion) -> Answer:
-        """Allow it."""
         return "allow_always"
 
 
 @dataclass(slots=True)
 class Parts:
-    """Made by `parts`."""
-
     services: Services
     state: SessionState
     client: Client

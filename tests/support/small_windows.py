@@ -78,7 +78,6 @@ def compacted(state: ConversationState, policy: CompactionPolicy, model: Model |
 
 
 def talk(turns: int, characters: int) -> list[Message]:
-    """Turns of a question and an answer of so many characters."""
     messages: list[Message] = []
     for turn in range(turns):
         messages.append(UserMessage(f"u{turn}", (Text(f"Question {turn}?"),)))

@@ -8,8 +8,6 @@
 
 The model is OpenAI's by default: most tests say nothing of a provider, and every process loads an SDK for itself, which
 takes a third of the time that Anthropic's takes. A test of what only Anthropic's API has says so.
-
-Owns the wiring of `support.client` and `support.models`, and reading what a request says. Knows no test.
 """
 
 from __future__ import annotations
@@ -69,7 +67,6 @@ class Stage:
     connect: Connect
 
     async def prompt(self, prompt: str | list[dict[str, Any]] = "Go on", timeout: float = PATIENCE) -> dict[str, Any]:
-        """Prompt the session, and wait for the answer."""
         return await self.agent.prompt(self.session, prompt, timeout)
 
     async def update(self, kind: str, **fields: Any) -> Mapping[str, Any]:

@@ -1,8 +1,6 @@
 """What an agent has written to its database and its log file, read and damaged from outside while it runs.
 
-    await wait_logged(home, "partial_answer")
-
-Owns waiting for what is written there, and damage to the database. Knows nothing of what it says.
+await wait_logged(home, "partial_answer")
 """
 
 from __future__ import annotations

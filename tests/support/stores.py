@@ -16,7 +16,6 @@ START = SessionStarted("/shop")
 
 @asynccontextmanager
 async def opened(open_store: Open) -> AsyncIterator[SessionStore]:
-    """A store that is closed at the end."""
     store = await open_store()
     try:
         yield store
@@ -25,7 +24,6 @@ async def opened(open_store: Open) -> AsyncIterator[SessionStore]:
 
 
 async def read(store: SessionStore, session_id: str, after: int = 0) -> list[LoggedEvent]:
-    """A session's log behind a place in it."""
     return [entry async for entry in store.events(session_id, after)]
 
 
@@ -35,10 +33,8 @@ async def seqs(store: SessionStore, query: str, session_id: str = "s1", **bounds
 
 
 def notes(*texts: str) -> list[Event]:
-    """Events that say these texts."""
     return [NoteAdded("msg_1", text) for text in texts]
 
 
 def said(text: str) -> Event:
-    """A prompt."""
     return UserPrompted("msg", (Text(text),))

@@ -1,14 +1,12 @@
 """The agent's command line, run as a person types it.
 
-    ran = await run_command(home, "sessions", "rm", session)
-    assert (ran.code, ran.out, ran.err) == (0, "Removed …\n", "")
+ran = await run_command(home, "sessions", "rm", session)
+assert (ran.code, ran.out, ran.err) == (0, "Removed …\n", "")
 
-    async with at_a_terminal(home, "run", "Hi.", env=server.env()) as person:
-        await person.until("Allow?")
-        person.type("y\n")
-        assert await person.ended() == 0
-
-Owns the process and its environment, which is that of `support.client`. Knows nothing of sub-commands.
+async with at_a_terminal(home, "run", "Hi.", env=server.env()) as person:
+    await person.until("Allow?")
+    person.type("y\n")
+    assert await person.ended() == 0
 """
 
 from __future__ import annotations
@@ -19,11 +17,12 @@ import shlex
 import subprocess
 import sys
 import termios
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import anyio
 import anyio.to_thread
@@ -75,19 +74,18 @@ async def in_a_shell(home: Path, line: str, env: Mapping[str, str]) -> Ran:
 class Typist:
     """Somebody at a terminal in which a command runs; made by `at_a_terminal`.
 
-    :ivar terminal: the side of the terminal that the person has, as a descriptor.
     :ivar shown: what the terminal has shown so far.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], terminal: int) -> None:
         self._process = process
-        self.terminal = terminal
+        self._terminal = terminal
         self.shown = ""
 
     @property
     def echoes(self) -> bool:
         """Whether the terminal shows what is typed."""
-        return bool(termios.tcgetattr(self.terminal)[3] & termios.ECHO)
+        return bool(termios.tcgetattr(self._terminal)[3] & termios.ECHO)
 
     async def until(self, text: str, times: int = 1) -> None:
         """Read on until this is shown, so many times."""
@@ -96,44 +94,58 @@ class Typist:
 
     def type(self, keys: str) -> None:
         """Type; `\\x03` is ctrl-c, `\\x04` is ctrl-d."""
-        os.write(self.terminal, keys.encode())
+        os.write(self._terminal, keys.encode())
 
     def send_signal(self, sent: int) -> None:
         """Send it to the command alone."""
         self._process.send_signal(sent)
 
     async def closes(self) -> int:
-        """Close the terminal, and return the exit status."""
         null = os.open(os.devnull, os.O_RDWR)
-        os.dup2(null, self.terminal)  # so that the descriptor stays the caller's to close
+        os.dup2(null, self._terminal)  # so that the descriptor stays the caller's to close
         os.close(null)
         return await anyio.to_thread.run_sync(self._process.wait, abandon_on_cancel=True)
 
     async def ended(self) -> int:
-        """Read to the end, and return the exit status."""
         while await self._read():
             pass
         return await anyio.to_thread.run_sync(self._process.wait, abandon_on_cancel=True)
 
     async def _read(self) -> bool:
-        await anyio.wait_readable(self.terminal)
+        await anyio.wait_readable(self._terminal)
         try:
-            read = os.read(self.terminal, 65_536)
+            read = os.read(self._terminal, 65_536)
         except OSError:  # Linux, when the last one that had it open has ended
             read = b""
-        self.shown += read.decode(errors="replace")
+        self.take(read)
         return bool(read)
 
+    def take(self, read: bytes) -> None:
+        """Take note of what the terminal was sent."""
+        self.shown += read.decode(errors="replace")
 
+
+T = TypeVar("T", bound=Typist)
 _WITH_TERMINAL = (
     "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 )
 
 
 @asynccontextmanager
-async def at_a_terminal(home: Path, *words: str, env: Mapping[str, str]) -> AsyncGenerator[Typist]:
-    """Run `acp-agent` as `run_command` does, in a terminal of its own; killed at the end where it still runs."""
+async def at_a_terminal(
+    home: Path,
+    *words: str,
+    env: Mapping[str, str],
+    person: Callable[[subprocess.Popen[bytes], int], T] = Typist,
+    size: tuple[int, int] | None = None,
+) -> AsyncGenerator[T]:
+    """Run `acp-agent` as `run_command` does, in a terminal of its own; killed at the end where it still runs.
+
+    :param size: rows and columns.
+    """
     terminal, inside = pty.openpty()
+    if size is not None:
+        termios.tcsetwinsize(terminal, size)
     try:
         process = subprocess.Popen(
             [sys.executable, "-c", _WITH_TERMINAL, sys.executable, "-m", "acp_agent", *words],
@@ -146,7 +158,7 @@ async def at_a_terminal(home: Path, *words: str, env: Mapping[str, str]) -> Asyn
         )
         os.close(inside)
         try:
-            yield Typist(process, terminal)
+            yield person(process, terminal)
         finally:
             process.kill()
             process.wait()

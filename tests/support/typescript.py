@@ -1,9 +1,7 @@
 """Editors made of the official TypeScript SDK, and what they saw.
 
-    facts = await talk("acp_client.mjs", repo.path, server.env(), tmp_path)
-    assert facts["problems"] == []
-
-Owns the clients' process and the reading of updates. Knows no test.
+facts = await talk("acp_client.mjs", repo.path, server.env(), tmp_path)
+assert facts["problems"] == []
 """
 
 from __future__ import annotations
@@ -43,17 +41,14 @@ async def talk(
 
 
 def of(updates: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
-    """The updates of one kind."""
     return [update for update in updates if update["sessionUpdate"] == kind]
 
 
 def kinds(updates: list[dict[str, Any]]) -> set[str]:
-    """What kinds of updates there are."""
     return {update["sessionUpdate"] for update in updates}
 
 
 def said(updates: list[dict[str, Any]]) -> str:
-    """The agent's text."""
     return "".join(chunk["content"]["text"] for chunk in of(updates, "agent_message_chunk"))
 
 

@@ -1,16 +1,13 @@
 """Waiting for a condition without polling.
 
-    changes = Changes()
-    ...
-    changes.notify()                                                    # whoever changed something says so
-    value = await changes.until(lambda: find(things), 5, lambda: "…")   # whoever waits looks again, and only then
+changes = Changes()
+...
+changes.notify()                                                    # whoever changed something says so
+value = await changes.until(lambda: find(things), 5, lambda: "…")   # whoever waits looks again, and only then
 
-    os.mkfifo(begun)
-    ...                             # another process does `echo > begun`, and waits there itself until it is read
-    await read_pipe(begun)
-
-Owns the waits that all test support uses: for what happens in this process, and for another one, which they meet at a
-named pipe. Knows nothing of agents, models or processes.
+os.mkfifo(begun)
+...                             # another process does `echo > begun`, and waits there itself until it is read
+await read_pipe(begun)
 """
 
 from __future__ import annotations

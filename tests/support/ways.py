@@ -74,7 +74,6 @@ class Trace:
     points: list[Point] = field(default_factory=list[Point])
 
     def first(self, kind: str) -> Point:
-        """The first point of a kind."""
         return self._of(kind)[0]
 
     def last(self, kind: str, before: Point | None = None) -> Point:

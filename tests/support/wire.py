@@ -1,11 +1,8 @@
 """A process whose stdin and stdout carry JSON-RPC, one message on a line: the raw client under `support.client`.
 
-    handle = await wire.start_request("session/prompt", {...})
-    result = await handle.result(timeout=10)            # or AgentError(code, message, data)
-    line = await wire.wait_for(lambda line: line.method == "session/update")
-
-Owns framing, ids, the record of every line in both directions, and waiting for lines. Reads the protocol for itself:
-nothing of acp_agent is imported. Knows nothing of ACP's methods.
+handle = await wire.start_request("session/prompt", {...})
+result = await handle.result(timeout=10)            # or AgentError(code, message, data)
+line = await wire.wait_for(lambda line: line.method == "session/update")
 """
 
 from __future__ import annotations
@@ -46,7 +43,6 @@ class Pending:
 
     @property
     def done(self) -> bool:
-        """Whether it has been answered."""
         return self.answer is not None
 
     async def result(self, timeout: float = 10) -> Any:
@@ -121,7 +117,6 @@ class Wire:
         return self._pending[id]
 
     async def notify(self, method: str, params: Any = None) -> None:
-        """Send a notification."""
         await self._send({"method": method, **({} if params is None else {"params": params})})
 
     async def send_line(self, data: bytes) -> None:
@@ -204,17 +199,14 @@ class Wire:
 
     @property
     def pid(self) -> int:
-        """The process's id."""
         return self.process.pid
 
     @property
     def stderr(self) -> str:
-        """What the process has written to stderr so far."""
         return self._stderr.decode(errors="replace")
 
     @property
     def exited(self) -> bool:
-        """Whether the process has ended."""
         return self._exited
 
     async def close_stdin(self) -> None:
@@ -224,11 +216,9 @@ class Wire:
             self.process.stdin.close()
 
     def terminate(self) -> None:
-        """Send SIGTERM."""
         self.process.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Send SIGKILL."""
         self.process.kill()
 
     async def wait_exit(self, timeout: float = 5) -> int:
@@ -246,7 +236,6 @@ class Wire:
         self._reading = anyio.Event()
 
     def go_on_reading(self) -> None:
-        """End `stop_reading`."""
         self._reading.set()
 
     def report(self, last: int = 12) -> str:

@@ -1,9 +1,7 @@
 """A session's directory with the tools in it, on the real disk and with real processes.
 
-    workspace = Workspace(tmp_path)
-    text = await workspace.text("read", path="a.py")
-
-Stands in for a turn that allows everything. Knows nothing of permissions, models or editors.
+workspace = Workspace(tmp_path)
+text = await workspace.text("read", path="a.py")
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """A process that has imported the agent and the SDKs and is forked for each request: what `support.forked` runs.
 
-Owns what is done around the fork, so that what comes of it is what `python -m` would have been with these words, in
-this folder and with this environment. It has one thread. Linux alone.
+It has one thread. Linux alone.
 
 A request is one message on the descriptor that it is given: JSON with `module`, `words`, `cwd` and `env`, and four
 descriptors: stdin, stdout, stderr, and where four bytes each are written of the child's id and of its exit status.
