@@ -7,7 +7,7 @@ check_legal(call.body)                               # each call has its results
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -57,18 +57,28 @@ def check_legal(body: Mapping[str, Any]) -> None:
     said = [piece for piece in pieces(body) if piece.role != "thinking"]
     assert said[0].role == "user"
     assert said[-1].role != "assistant"
+    assert list(torn(body)) == []
+
+
+def torn(body: Mapping[str, Any]) -> Iterator[str]:
+    """The calls that have no result right behind them, and the results that have no call before them."""
     waiting: list[str] = []
     seen: set[str] = set()
-    for piece in said:
+    for piece in pieces(body):
         if piece.role == "call":
-            assert piece.id not in seen
+            if piece.id in seen:
+                yield f"{piece.id} is there twice"
             seen.add(piece.id)
             waiting.append(piece.id)
         elif piece.role == "result":
-            waiting.remove(piece.id)
-        else:
-            assert not waiting, f"{waiting} have no result before {piece}"
-    assert not waiting
+            if piece.id not in waiting:
+                yield f"the result of {piece.id} has no call right before it"
+            else:
+                waiting.remove(piece.id)
+        elif piece.role != "thinking":
+            yield from (f"{call} has no result right behind it" for call in waiting)
+            waiting.clear()
+    yield from (f"{call} has no result right behind it" for call in waiting)
 
 
 def _item(item: Mapping[str, Any]) -> list[Piece]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import strategies as st
@@ -35,6 +36,7 @@ from acp_agent.conversation.messages import (
 from acp_agent.llm.adapters.anthropic import wire_messages as anthropic_messages
 from acp_agent.llm.adapters.chat import wire_messages as chat_messages
 from acp_agent.llm.adapters.responses import wire_messages as wire_items
+from support.dialogues import torn
 
 SUMMARY = UserMessage("summary", (Text("What happened before."),))
 LINES = "".join(f"{number}\tA line of some file, Grüße.\n" for number in range(120))
@@ -202,11 +204,25 @@ def chat(messages: Iterable[Message]) -> list[Any]:
 def faults(messages: Iterable[Message]) -> set[str]:
     """What a provider would refuse, by wire and by call; thinking aside, which only a comparison shows."""
     messages = tuple(messages)
-    return {
-        *(f"anthropic: {fault}" for fault in _anthropic_faults(anthropic(messages))),
-        *(f"responses: {fault}" for fault in _responses_faults(responses(messages))),
-        *(f"chat: {fault}" for fault in _chat_faults(chat(messages))),
+    blocks, items, turns = anthropic(messages), responses(messages), chat(messages)
+    found = {
+        f"{wire}: {fault}"
+        for wire, body in (
+            ("anthropic", {"messages": blocks}),
+            ("responses", {"input": items}),
+            ("chat", {"messages": turns}),
+        )
+        for fault in torn(body)
     }
+    if any(not each["content"] or any(block.get("text") == "" for block in each["content"]) for each in blocks):
+        found.add("anthropic: an empty message")
+    led = ("reasoning", "assistant", "function_call")
+    kinds = [*(item.get("type", item.get("role")) for item in items), "the end"]
+    if any(one == "reasoning" and then not in led for one, then in pairwise(kinds)):
+        found.add("responses: reasoning without what it led to")
+    if any(one["role"] == then["role"] == "user" for one, then in pairwise(turns)):
+        found.add("chat: two messages of the user in a row")
+    return found
 
 
 def begins_with_result(messages: Sequence[Message]) -> bool:
@@ -242,57 +258,3 @@ def thinking_of_calls(messages: Iterable[Message]) -> dict[str, list[Any]]:
         for call in message.get("tool_calls", ()):
             found[f"chat {call['id']}"] = [call.get("extra_content")]
     return found
-
-
-def _anthropic_faults(wire: list[Any]) -> Iterable[str]:
-    waiting: set[str] = set()
-    for message in wire:
-        if not message["content"] or any(block.get("text") == "" for block in message["content"]):
-            yield "an empty message"
-        results = {block["tool_use_id"] for block in message["content"] if block["type"] == "tool_result"}
-        if message["role"] == "user":
-            yield from (f"{call} has no result right behind it" for call in waiting - results)
-            yield from (f"the result of {call} has no call right before it" for call in results - waiting)
-            waiting = set()
-        else:
-            waiting = {block["id"] for block in message["content"] if block["type"] == "tool_use"}
-    yield from (f"{call} has no result right behind it" for call in waiting)
-
-
-def _responses_faults(wire: list[Any]) -> Iterable[str]:
-    waiting: set[str] = set()
-    thinking = False
-    for item in wire:
-        kind = item.get("type", item.get("role"))
-        if thinking and kind not in ("reasoning", "assistant", "function_call"):
-            yield "reasoning without what it led to"
-        thinking = kind == "reasoning"
-        if kind == "function_call":
-            waiting.add(item["call_id"])
-        elif kind == "function_call_output":
-            if item["call_id"] not in waiting:
-                yield f"the result of {item['call_id']} has no call before it"
-            waiting.discard(item["call_id"])
-        else:
-            yield from (f"{call} has no result" for call in waiting)
-            waiting = set()
-    yield from (f"{call} has no result" for call in waiting)
-    if thinking:
-        yield "reasoning without what it led to"
-
-
-def _chat_faults(wire: list[Any]) -> Iterable[str]:
-    waiting: set[str] = set()
-    before = ""
-    for message in wire:
-        if message["role"] == "tool":
-            if message["tool_call_id"] not in waiting:
-                yield f"the result of {message['tool_call_id']} has no call before it"
-            waiting.discard(message["tool_call_id"])
-        else:
-            yield from (f"{call} has no result" for call in waiting)
-            waiting = {call["id"] for call in message.get("tool_calls", ())}
-            if message["role"] == before == "user":
-                yield "two messages of the user in a row"
-        before = message["role"]
-    yield from (f"{call} has no result" for call in waiting)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 
 import anyio
@@ -12,6 +12,7 @@ from acp_agent.compaction.state import CompactedState, CompactionPolicy, Convers
 from acp_agent.conversation.messages import (
     AssistantMessage,
     AssistantPart,
+    CompactedBlock,
     Message,
     StopReason,
     Text,
@@ -24,11 +25,12 @@ from acp_agent.conversation.messages import (
 from acp_agent.errors import (
     AgentError,
     ContextOverflowError,
+    ModelError,
     ModelRequestError,
     ModelStreamError,
     ModelUnavailableError,
 )
-from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, NativeCompaction, Retrying, TextDelta
+from acp_agent.llm.provider import Answered, Compacted, ModelEvent, ModelRequest, NativeCompaction, Retrying, TextDelta
 
 WINDOW = 20_000
 BY_HAND = CompactionPolicy("Summarise.")
@@ -42,6 +44,11 @@ def answered(*parts: AssistantPart, stop: StopReason = "end_turn") -> Answered:
     return Answered(parts, stop, Usage(10, 5))
 
 
+def says(text: str) -> Move:
+    """The move that is this answer."""
+    return lambda _: [TextDelta(text), answered(Text(text))]
+
+
 def fails(error: AgentError) -> Move:
     """The move that is this failure."""
 
@@ -52,9 +59,9 @@ def fails(error: AgentError) -> Move:
 
 
 MOVES: dict[str, Move] = {
-    "summary": lambda _: [TextDelta("# Goal"), answered(Text("# Goal\nA cart."))],
+    "summary": says("# Goal\nA cart."),
     "empty": lambda _: answered(),
-    "blank": lambda _: answered(Text(" \n")),
+    "blank": says(" \n"),
     "thinking": lambda _: answered(Thinking("Hm.")),
     "cut off": lambda _: answered(Text("# Go"), stop="max_tokens"),
     "full": lambda _: answered(Text("# Go"), stop="context_overflow"),
@@ -76,10 +83,13 @@ MOVES: dict[str, Move] = {
 
 
 class Model:
-    """Plays moves, the last one for ever; counts what reaches the wire, retries included."""
+    """Plays moves, the last one for ever; counts what reaches the wire, retries included.
 
-    def __init__(self, moves: list[str]) -> None:
-        self.moves = moves
+    :param moves: names of `MOVES`, or moves.
+    """
+
+    def __init__(self, moves: Sequence[str | Move]) -> None:
+        self.moves = [MOVES[move] if isinstance(move, str) else move for move in moves]
         self.wire = 0
         self.requests: list[ModelRequest] = []
 
@@ -87,7 +97,7 @@ class Model:
         self.wire += 1
         self.requests.append(request)
         move = self.moves.pop(0) if len(self.moves) > 1 else self.moves[0]
-        events = MOVES[move](request)
+        events = move(request)
         for event in events if isinstance(events, list) else [events]:
             yield event
             self.wire += isinstance(event, Retrying)
@@ -106,6 +116,22 @@ def run(
         return await (service or CompactionService())(state, policy, model, native=native)
 
     return anyio.run(compact)
+
+
+class OwnCompaction:
+    """A provider's, which answers or fails."""
+
+    keeps_user_messages = False
+
+    def __init__(self, error: ModelError | None = None) -> None:
+        self.error = error
+
+    async def compact(
+        self, request: ModelRequest, instructions: str, again: Callable[[], None] = lambda: None
+    ) -> Compacted:
+        if self.error:
+            raise self.error
+        return Compacted(CompactedBlock("anthropic", {"type": "compaction"}, "# Goal\nA cart."), Usage(10, 5))
 
 
 def history(turns: int, characters: int, results: int = 0) -> list[Message]:

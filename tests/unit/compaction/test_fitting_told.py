@@ -10,35 +10,35 @@ from acp_agent.compaction import ConversationState
 from acp_agent.conversation.messages import AssistantMessage, Image, Text, ToolCall, ToolResult, UserMessage
 from acp_agent.errors import AgentError, ModelRequestError
 from acp_agent.llm.provider import NativeCompaction, ToolDefinition
-from support.ladder import BY_HAND, MUST_FIT
-from support.small_windows import SHORT, STRATEGIES, Model, OwnCompaction, compacted, run, talk
+from support.ladder import BY_HAND, MUST_FIT, Model, Move, OwnCompaction, fails, history, run, says
 
+STRATEGIES = ("summary", "native", "mask", "excerpts")
 RECALL = ToolDefinition("recall", "Reads entries.", {"type": "object"})
 
 
 @pytest.mark.parametrize(
-    ("strategy", "native", "answers", "said"),
+    ("strategy", "native", "answer", "said"),
     [
-        ("summary", None, [" "], "The model answered with an empty summary."),
-        ("summary", None, [ModelRequestError("The model is not there.")], "The model is not there."),
-        ("summary", None, ["word " * 40_000], "so it was not used."),
-        ("native", None, [SHORT], "The model's provider has no compaction of its own."),
-        ("native", OwnCompaction(error=ModelRequestError("No block came.")), [SHORT], "No block came."),
-        ("no-such", None, [SHORT], "summary."),
+        ("summary", None, "blank", "The model answered with an empty summary."),
+        ("summary", None, fails(ModelRequestError("The model is not there.")), "The model is not there."),
+        ("summary", None, "larger than all", "so it was not used."),
+        ("native", None, "summary", "The model's provider has no compaction of its own."),
+        ("native", OwnCompaction(error=ModelRequestError("No block came.")), "summary", "No block came."),
+        ("no-such", None, "summary", "summary."),
     ],
 )
 def test_a_receipt_says_why_a_step_was_passed_over_and_not_that_nothing_has_changed(
-    strategy: str, native: NativeCompaction | None, answers: list[str | AgentError], said: str
+    strategy: str, native: NativeCompaction | None, answer: str | Move, said: str
 ) -> None:
-    state = ConversationState.of(talk(20, 6_000), window=36_000)
-    result = run(state, replace(MUST_FIT, strategy=strategy), Model(*answers), native)
+    state = ConversationState.of(history(20, 6_000), window=36_000)
+    result = run(state, replace(MUST_FIT, strategy=strategy), Model([answer]), native=native)
     assert result is not None
     assert result.strategy != strategy
     first = result.receipt.notes[0]
     assert first.endswith(said)
     assert "hange" not in "".join(result.receipt.notes)
     with pytest.raises(AgentError, match=r"history is unchanged|Nothing was changed") as caught:
-        run(state, replace(BY_HAND, strategy=strategy), Model(*answers), native)
+        run(state, replace(BY_HAND, strategy=strategy), Model([answer]), native=native)
     assert said.rstrip(".") in str(caught.value)
 
 
@@ -47,14 +47,15 @@ def test_the_model_is_told_of_recall_only_where_it_has_it(strategy: str) -> None
     image = UserMessage("i", (Image("iVBO", "image/png"), Text("See.")))
     calls = AssistantMessage("c", (ToolCall("c", "read", {"path": "a"}),))
     read = [calls, ToolResult("c", (Text("cart_total\n" * 3_200),))]
-    messages = [UserMessage("q", (Text("Read it."),)), *read, *talk(5, 3_000), *[image] * 9, *talk(1, 2_000)]
+    messages = [UserMessage("q", (Text("Read it."),)), *read, *history(5, 3_000), *[image] * 9, *history(1, 2_000)]
     messages += [UserMessage("p", (Text("log\n" * (24_000 if strategy == "excerpts" else 8_000)),))]
     policy = replace(MUST_FIT, strategy=strategy, max_images=8, tail=1_000, steps=(strategy,))
     policy = replace(policy, by_hand=strategy == "mask", must_fit=strategy != "mask")
     for tools in ((), (RECALL,)):
         state = ConversationState.of(messages, window=40_000, tools=tools)
         state = replace(state, turn_from=len(messages))
-        result = compacted(state, policy, Model("# Goal\n" + "word " * 3_000))
+        result = run(state, policy, Model([says("# Goal\n" + "word " * 3_000)]), native=OwnCompaction())
+        assert result is not None
         assert ("recall" in str((result.messages, result.summary))) == bool(tools)
         for rewrite in result.rewritten:
             assert ("`recall` reads entry" in str(rewrite.message)) == bool(tools)
