@@ -12,9 +12,10 @@ await read_pipe(begun)
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -49,6 +50,22 @@ class Changes:
                     return found  # type: ignore[return-value]
                 await event.wait()
         raise TimeoutError(f"not within {timeout:g} s: {describe()}")
+
+
+async def all_blocked() -> None:
+    """Wait until every other task waits for something.
+
+    As `anyio.wait_all_tasks_blocked`, which looks again only after a tenth of a second.
+    """
+    this = asyncio.current_task()
+    await asyncio.sleep(0)
+    while any(_runs(task) for task in asyncio.all_tasks() if task is not this):  # noqa: ASYNC110 - as anyio does
+        await asyncio.sleep(0)
+
+
+def _runs(task: asyncio.Task[Any]) -> bool:
+    waiter = getattr(task, "_fut_waiter", None)
+    return waiter is None or waiter.done()
 
 
 async def read_pipe(pipe: Path, timeout: float = 20) -> str:

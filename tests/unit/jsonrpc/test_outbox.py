@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from acp_agent.jsonrpc.messages import JsonObject
 from acp_agent.jsonrpc.outbox import MAX_QUEUED_BYTES, MAX_QUEUED_MESSAGES, Outbox
+from support.waiting import all_blocked
 
 
 class Reader:
@@ -43,7 +44,7 @@ async def writing(outbox: Outbox) -> AsyncGenerator[None]:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(outbox.run, lambda: None)
             yield
-            await anyio.wait_all_tasks_blocked()
+            await all_blocked()
             outbox.finish()
 
 
@@ -76,7 +77,7 @@ def test_joining_keeps_every_character_in_its_order_whatever_is_written_in_betwe
             for method, text, mergeable, written in sent:
                 await outbox.notify(method, {"text": text}, merge=joined if mergeable else None)
                 if written:
-                    await anyio.wait_all_tasks_blocked()
+                    await all_blocked()
         return texts(reader)
 
     expected = [(method, char) for method, text, _, _ in sent for char in text]
@@ -93,7 +94,7 @@ async def test_only_neighbours_of_one_method_that_both_allow_it_are_joined_while
         await outbox.notify("delta", {"text": "d"})
         for text in "efghijklmn":
             await outbox.notify("delta", {"text": text}, merge=joined)
-        await anyio.wait_all_tasks_blocked()
+        await all_blocked()
         await outbox.notify("delta", {"text": "o"}, merge=joined)
     alone = [("delta", "a"), ("other", "b"), ("delta", "c"), ("delta", "d")]
     assert texts(reader) == [*alone, ("delta", "efghijkl"), ("delta", "mn"), ("delta", "o")]
@@ -111,12 +112,12 @@ async def test_those_who_wait_for_room_are_served_in_the_order_they_came_and_a_c
     async with anyio.create_task_group() as tasks:
         for n in range(6):
             tasks.start_soon(send, n)
-        await anyio.wait_all_tasks_blocked()
+        await all_blocked()
         scopes[0].cancel()
         scopes[3].cancel()
-        await anyio.wait_all_tasks_blocked()
+        await all_blocked()
         async with writing(outbox):
-            await anyio.wait_all_tasks_blocked()
+            await all_blocked()
         assert b"".join(reader.written) == b"old\n" * MAX_QUEUED_MESSAGES + b"1\n2\n4\n5\n"
 
 
@@ -140,6 +141,6 @@ async def test_at_the_end_those_who_wait_are_let_go(end: Callable[[Outbox], None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(outbox.send, b"1\n")
             tasks.start_soon(outbox.notify, "m", {})
-            await anyio.wait_all_tasks_blocked()
+            await all_blocked()
             end(outbox)
         await outbox.send(b"2\n")

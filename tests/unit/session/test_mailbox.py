@@ -8,6 +8,7 @@ import pytest
 from acp_agent.conversation.messages import Text
 from acp_agent.errors import AgentError
 from acp_agent.session.mailbox import Mailbox, Ticket
+from support.waiting import all_blocked
 
 
 def ticket(text: str = "x") -> Ticket:
@@ -25,7 +26,7 @@ async def test_who_takes_waits_for_the_next_prompt_and_gets_them_in_order() -> N
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(take)
             for number in (1, 3):
-                await anyio.wait_all_tasks_blocked()
+                await all_blocked()
                 mailbox.waiting.extend(tickets[len(taken) : number])
                 mailbox.arrived.set()
     assert taken == tickets
