@@ -106,7 +106,6 @@ async def desk(
     """Open a session.
 
     :param env: added to what sends the agent to the model, and to the other provider, Anthropic's.
-    :param config: keys of `config.yaml`.
     :param script: answers all requests, in place of `answers` and `summaries`.
     :param connect: starts the agent: a process, or as `support.memory` does.
     """

@@ -192,13 +192,6 @@ def _response(
         "output": output,
         "error": None,
         "incomplete_details": None,
-        "instructions": request.get("instructions"),
-        "metadata": {},
-        "parallel_tool_calls": True,
-        "temperature": 1.0,
-        "tool_choice": request.get("tool_choice") or "auto",
-        "tools": request.get("tools") or [],
-        "top_p": 1.0,
         "usage": usage,
     }
 

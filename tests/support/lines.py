@@ -1,6 +1,6 @@
 """One line of the wire, and the error that an answer can be.
 
-line.kind, line.method, line.params, line.update, line.label, line.time, line.raw
+line.kind, line.method, line.params, line.update, line.label, line.raw
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ class Line:
 
     :ivar index: position in `Wire.lines` (received) or `Wire.sent`.
     :ivar order: position in the traffic of both directions.
-    :ivar time: `time.monotonic()` when it arrived or had been written, in seconds.
     :ivar message: the parsed object; empty where the line is not an object.
     :ivar method: the method; for an answer, that of the request which it answers; "" where there is none.
     """
@@ -40,7 +39,6 @@ class Line:
     received: bool
     index: int
     order: int
-    time: float
     raw: bytes
     message: Mapping[str, Any]
     kind: Kind

@@ -101,7 +101,7 @@ class AgentInMemory(AgentProcess):
 
     async def _wait(self) -> None:
         await self.process.ended.wait()
-        self._exited = True
+        self.exited = True
         self.changes.notify()
 
 
@@ -117,13 +117,7 @@ async def agent_in_memory(
 ) -> AsyncGenerator[AgentInMemory, None]:
     """Run an agent in this process, with an editor at the other end of its pipes.
 
-    :param home: HOME of the agent, and the parent of its state `home / "state"`; the same one again means a restart.
-    :param env: added to PATH, HOME, LANG and ACP_AGENT_HOME, which are all that it has; None removes one of them.
-    :param capabilities: the editor to be, see `support.editors`.
-    :param validate: check everything that it sends against the official schema.
-    :param laws: check the rules of `support.laws`.
-    :param initialize: send `initialize` first; otherwise nothing has been sent yet.
-    :raises AssertionError: at the end, naming every problem, unless the body of the `async with` raised already.
+    :param initialize: send `initialize` first; otherwise nothing has been sent yet. The others are `start_agent`'s.
     """
     mark = uuid4().hex
     home.mkdir(parents=True, exist_ok=True)

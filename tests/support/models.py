@@ -292,7 +292,6 @@ async def model_server(
     """Serve a script until the block ends.
 
     :param script: replies in the order of the model calls, or a function from a call's JSON to its reply.
-    :param dialect: what `env()` and `model` default to; `chat` is a custom OpenAI-compatible provider.
     :param context_window: tokens that the models say they take; None says nothing.
     :param max_prompt_tokens: tokens that they really take, a quarter of the characters of all strings in the body.
     :raises AssertionError: at the end, when a call found no reply, unless the body of the `async with` raised already.

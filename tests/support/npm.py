@@ -32,10 +32,6 @@ _NEWER_PACKAGES = {
 
 
 def node() -> Path:
-    """The Node executable.
-
-    :raises pytest.skip.Exception: there is none, and this is not CI.
-    """
     found = shutil.which("node")
     if found is None:
         _unavailable("Node is not installed, so what needs a client from npm was not tested.")
@@ -43,10 +39,7 @@ def node() -> Path:
 
 
 def newer_node() -> Path:
-    """A Node of version 22.13 or newer: the one from npm, or this machine's own where npm has none for it.
-
-    :raises pytest.skip.Exception: there is none, and this is not CI.
-    """
+    """A Node of version 22.13 or newer: the one from npm, or this machine's own where npm has none for it."""
     package = _NEWER_PACKAGES.get((sys.platform, platform.machine()), "")
     brought = NPM_FOLDER / "node_modules" / package / "bin" / "node"
     if package and brought.is_file():
@@ -59,11 +52,7 @@ def newer_node() -> Path:
 
 
 def npm_package(name: str) -> Path:
-    """The folder of one package named in tests/npm/package.json.
-
-    :param name: as in package.json, such as `@copilotkit/aimock`.
-    :raises pytest.skip.Exception: it is not installed, and this is not CI.
-    """
+    """The folder of one package named in tests/npm/package.json; skips where it is not installed and this is not CI."""
     node()
     folder = NPM_FOLDER / "node_modules" / name
     if not (folder / "package.json").is_file():

@@ -61,8 +61,8 @@ class Served:
         self.process.kill()
         await anyio.to_thread.run_sync(self.process.wait)
 
-    def url(self, scheme: str = "ws", path: str = "/acp") -> str:
-        return f"{scheme}://127.0.0.1:{self.port}{path}"
+    def url(self, scheme: str = "ws") -> str:
+        return f"{scheme}://127.0.0.1:{self.port}/acp"
 
     def argv(self, scheme: str = "ws") -> list[str]:
         """An agent on stdin and stdout that is in truth this one, for `start_agent`."""
@@ -101,11 +101,7 @@ class Site:
 async def site(
     tmp_path: Path, *replies: Reply, script: Script | None = None, env: Mapping[str, str] | None = None, **options: Any
 ) -> AsyncGenerator[Site, None]:
-    """:param replies: what the model says, call by call.
-    :param script: instead of `replies`.
-    :param env: added to what sends the agent to the model.
-    :param options: of `serving`.
-    """
+    """:param options: of `serving`."""
     home, folder = tmp_path / "home", tmp_path / "project"
     folder.mkdir()
     async with (
@@ -122,7 +118,6 @@ async def serving(
     """Serve with the state that `start_agent` has in `home`.
 
     :param words: arguments; by default those for any free port of loopback.
-    :param token: set as the token.
     """
     home.mkdir(parents=True, exist_ok=True)
     mark = uuid4().hex

@@ -83,10 +83,6 @@ class Repo:
         return self.path / "shop" / "cart.py"
 
     def git(self, *args: str) -> str:
-        """Run git here and return its output.
-
-        :raises subprocess.CalledProcessError: when git refuses.
-        """
         return _run(["git", *args], self.path, check=True).stdout
 
     def run_tests(self) -> subprocess.CompletedProcess[str]:
@@ -98,10 +94,7 @@ class Repo:
 
 
 def make_repo(path: Path) -> Repo:
-    """Make the repository with one commit, and two files that git ignores.
-
-    :param path: a directory that does not exist yet or is empty.
-    """
+    """Make the repository with one commit, and two files that git ignores."""
     path.mkdir(parents=True, exist_ok=True)
     repo = Repo(path.resolve())
     for name, text in {**FILES, **IGNORED}.items():

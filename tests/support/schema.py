@@ -55,19 +55,13 @@ def validate_outgoing(message: Mapping[str, Any], method: str | None = None, *, 
 
 
 def validate_params(method: str, params: object, *, version: int = 1) -> None:
-    """Check the params of a request or notification, in either direction.
-
-    :raises SchemaViolationError: says where and what; also for a method that the schema does not have.
-    """
+    """Check the params of a request or notification, in either direction."""
     kind = "Request" if (method, "Request") in _methods(version) else "Notification"
     _check(f"{method}: params", _definition(method, kind, version), params, version)
 
 
 def validate_result(method: str, result: object, *, version: int = 1) -> None:
-    """Check the result of a request, in either direction.
-
-    :raises SchemaViolationError: says where and what; also for a method that the schema does not have.
-    """
+    """Check the result of a request, in either direction."""
     _check(f"{method}: result", _definition(method, "Response", version), result, version)
 
 

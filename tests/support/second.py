@@ -129,11 +129,9 @@ async def second_agent(
 ) -> AsyncGenerator[SecondEditor]:
     """Run an agent, and initialize it in version 2.
 
-    :param home: see `start_agent`.
     :param capabilities: what stands in `initialize` under that name; left out where it is None.
     :param start: starts the agent: a process, or as `support.memory` does.
     :param options: of `start_agent`.
-    :raises AssertionError: at the end, naming every problem.
     """
     async with start(home=home, validate=False, laws=False, **options) as agent:
         editor = SecondEditor(agent)

@@ -121,15 +121,10 @@ async def stage(
 ) -> AsyncGenerator[Stage, None]:
     """Open a session in a folder with some files.
 
-    :param replies: what the model says, call by call.
     :param script: instead of `replies`.
-    :param dialect: whose API the model has.
-    :param mode: the session's permission mode; the agent's default where None.
-    :param files: text by relative path.
     :param config: keys of `config.yaml`.
     :param env: added to what sends the agent to the model; None removes a variable.
     :param trusted: the hooks and recipes among the files may run without a question.
-    :param mcp: the session's MCP servers.
     :param connect: starts the agent: a process, or as `support.memory` does.
     :param options: of `start_agent`.
     """

@@ -13,13 +13,7 @@ import anyio
 
 
 async def wait_logged(home: Path, kind: str, count: int = 1, timeout: float = 5) -> None:
-    """Wait until the logs of all sessions hold so many events of a kind.
-
-    :param home: what `start_agent` is given as `home`.
-    :param kind: such as `turn_ended`.
-    :param timeout: seconds.
-    :raises TimeoutError: when they do not.
-    """
+    """Wait until the logs of all sessions of an agent's `home` hold so many events of a kind, such as `turn_ended`."""
     uri = f"file:{home / 'state' / 'sessions.db'}?mode=ro"
     with closing(sqlite3.connect(uri, uri=True)) as database, anyio.fail_after(timeout):
         found = "SELECT count(*) FROM events WHERE kind = ?"
@@ -28,12 +22,7 @@ async def wait_logged(home: Path, kind: str, count: int = 1, timeout: float = 5)
 
 
 async def log_file_with(home: Path, text: str, timeout: float = 30) -> str:
-    """Wait until the agent's log file says this, and return all of it.
-
-    :param home: what `start_agent` is given as `home`.
-    :param timeout: seconds.
-    :raises TimeoutError: when it does not.
-    """
+    """Wait until the agent's log file says this, and return all of it."""
     log = home / "state" / "logs" / "acp-agent.log"
     with anyio.fail_after(timeout):
         while text not in (found := log.read_text() if log.exists() else ""):  # noqa: ASYNC110 - a file wakes nobody
@@ -42,26 +31,17 @@ async def log_file_with(home: Path, text: str, timeout: float = 30) -> str:
 
 
 def damage_sessions(home: Path) -> None:
-    """Leave no row of the sessions as the agent has written it: directories that are no JSON.
-
-    :param home: what `start_agent` is given as `home`.
-    """
+    """Leave no row of the sessions as the agent has written it: directories that are no JSON."""
     _damage(home, "UPDATE sessions SET additional_directories = 'damaged'")
 
 
 def damage_times(home: Path) -> None:
-    """Put every event of the logs at a time that no calendar has.
-
-    :param home: what `start_agent` is given as `home`.
-    """
+    """Put every event of the logs at a time that no calendar has."""
     _damage(home, "DROP TRIGGER events_are_final; UPDATE events SET at = 1 << 62")
 
 
 def damage_texts(home: Path, old: str, new: str) -> None:
-    """Put another text in the place of one in every event of the logs.
-
-    :param home: what `start_agent` is given as `home`.
-    """
+    """Put another text in the place of one in every event of the logs."""
     _damage(home, f"DROP TRIGGER IF EXISTS events_are_final; UPDATE events SET data = replace(data, '{old}', '{new}')")
 
 

@@ -38,9 +38,7 @@ class Changes:
         """Wait until `look` returns something that is neither None nor False, and return that.
 
         :param look: called at once and after every change; must not block.
-        :param timeout: seconds.
-        :param describe: called only when time is up; its text goes into the error.
-        :raises TimeoutError: when nothing turned up in time.
+        :raises TimeoutError: with the text of `describe`.
         """
         with anyio.move_on_after(timeout):
             while True:
@@ -69,20 +67,12 @@ def _runs(task: asyncio.Task[Any]) -> bool:
 
 
 async def read_pipe(pipe: Path, timeout: float = 20) -> str:
-    """Wait until another process has written to a named pipe and closed it; what it wrote.
-
-    :param timeout: seconds.
-    :raises TimeoutError: when none has.
-    """
+    """Wait until another process has written to a named pipe and closed it; what it wrote."""
     with anyio.fail_after(timeout):
         return await anyio.to_thread.run_sync(pipe.read_text, abandon_on_cancel=True)
 
 
 async def write_pipe(pipe: Path, text: str = "\n", timeout: float = 20) -> None:
-    """Wait until another process reads a named pipe, and let it go on.
-
-    :param timeout: seconds.
-    :raises TimeoutError: when none does.
-    """
+    """Wait until another process reads a named pipe, and let it go on."""
     with anyio.fail_after(timeout):
         await anyio.to_thread.run_sync(pipe.write_text, text, abandon_on_cancel=True)

@@ -11,7 +11,6 @@ import json
 import os
 import signal
 from collections.abc import Callable, Mapping
-from time import monotonic
 from typing import Any
 
 import anyio
@@ -73,6 +72,7 @@ class Wire:
     :ivar sent: everything that was sent, in order.
     :ivar problems: what was wrong with what was received; `start_agent` fails the test for them at its end.
     :ivar eof: the process has closed its stdout.
+    :ivar exited: it has ended.
     """
 
     def __init__(self, process: Started) -> None:
@@ -83,7 +83,7 @@ class Wire:
         self.eof = False
         self.changes = Changes()
         self._stderr = bytearray()
-        self._exited = False
+        self.exited = False
         self._reading = anyio.Event()
         self._reading.set()
         self._writing = anyio.Lock()
@@ -186,14 +186,13 @@ class Wire:
         error = line.message["error"]
         return AgentError(error["code"], error["message"], error.get("data"))
 
-    def between(self, start: Line | int = 0, end: Line | int | None = None) -> list[Line]:
-        """The received lines after `start` and before `end`; a number is an index in `lines`, itself included."""
-        first = start.index + 1 if isinstance(start, Line) else start
-        return self.lines[first : end.index if isinstance(end, Line) else end]
-
     def methods_between(self, start: Line | int = 0, end: Line | int | None = None) -> list[str]:
-        """The labels of `between`: `["tool_call", "session/request_permission", "response session/prompt"]`."""
-        return [line.label for line in self.between(start, end)]
+        """The labels of the received lines after `start` and before `end`: `["tool_call", "response session/prompt"]`.
+
+        :param start: a line, or an index in `lines`, which is included.
+        """
+        first = start.index + 1 if isinstance(start, Line) else start
+        return [line.label for line in self.lines[first : end.index if isinstance(end, Line) else end]]
 
     # The process -----------------------------------------------------------------------------------------------------
 
@@ -204,10 +203,6 @@ class Wire:
     @property
     def stderr(self) -> str:
         return self._stderr.decode(errors="replace")
-
-    @property
-    def exited(self) -> bool:
-        return self._exited
 
     async def close_stdin(self) -> None:
         """Close the agent's stdin, as an editor does that quits."""
@@ -226,7 +221,7 @@ class Wire:
 
         :raises TimeoutError: when it does not.
         """
-        await self.until(lambda: self._exited, timeout, "the end of the process")
+        await self.until(lambda: self.exited, timeout, "the end of the process")
         with anyio.move_on_after(1):  # a child that inherited stdout may hold it open
             await self.changes.until(lambda: self.eof, 2, str)
         return self.process.wait()
@@ -242,7 +237,7 @@ class Wire:
         """The last lines in both directions and stderr, for the text of an error."""
         traffic = sorted(self.lines + self.sent, key=lambda line: line.order)[-last:]
         shown = [f"  {'<-' if line.received else '->'} {line.raw[:400].decode(errors='replace')}" for line in traffic]
-        end = f"  exit code {self.process.returncode}" if self._exited else "  still running"
+        end = f"  exit code {self.process.returncode}" if self.exited else "  still running"
         return "\n".join([*self.problems, *shown, end, "  stderr: " + self.stderr[-2000:]])
 
     # Receiving -------------------------------------------------------------------------------------------------------
@@ -261,7 +256,7 @@ class Wire:
 
     async def _wait(self) -> None:
         await anyio.to_thread.run_sync(self.process.wait, abandon_on_cancel=True)
-        self._exited = True
+        self.exited = True
         self.changes.notify()
 
     async def _read_stdout(self) -> None:
@@ -328,7 +323,7 @@ class Wire:
     def _note(self, received: bool, raw: bytes, message: Mapping[str, Any], kind: Kind, method: str) -> Line:
         where = self.lines if received else self.sent
         order = len(self.lines) + len(self.sent)
-        line = Line(received, len(where), order, monotonic(), raw, message, kind, method)
+        line = Line(received, len(where), order, raw, message, kind, method)
         where.append(line)
         if not received:
             self.changes.notify()

@@ -47,7 +47,7 @@ class Talk:
         [(parsed, kind)] = parse(raw)
         method = message.get("method", "") or self._methods.get(message.get("id"), "")
         self._methods.setdefault(message.get("id"), method)
-        return self._laws.judge(Line(received, 0, 0, 0.0, raw, parsed, kind, method))
+        return self._laws.judge(Line(received, 0, 0, raw, parsed, kind, method))
 
     def updates(self, *updates: dict[str, Any], session: str = "s1") -> list[str]:
         told = [{"sessionId": session, "update": update} for update in updates]
