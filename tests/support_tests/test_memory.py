@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from support.editors import BARE
-from support.memory import agent_in_memory, stage
+from support.memory import stage
 from support.replies import Reply, ToolCall
 
 
@@ -18,12 +18,3 @@ async def test_its_environment_is_what_it_is_given_and_its_commands_inherit_that
         await it.prompt()
         assert f"{it.home} own" in str(it.server.calls[1].body)
     assert dict(os.environ) == before
-
-
-async def test_it_ends_with_its_stdin_and_goes_on_with_the_same_sessions_in_another_one(tmp_path: Path) -> None:
-    async with agent_in_memory(home=tmp_path) as agent:
-        session = await agent.new_session(tmp_path)
-        await agent.close_stdin()
-        assert await agent.wait_exit() == 0
-    async with agent_in_memory(home=tmp_path) as agent:
-        await agent.resume(session, tmp_path)

@@ -37,6 +37,7 @@ async def test_titles_and_messages_have_one_line_and_no_markup_of_ours_whatever_
         ToolCall("write", {"path": odd, "content": odd}),
         ToolCall("shell", {"command": odd}),
         ToolCall("shell", {"command": "`echo` **x**", "cwd": odd}),
+        ToolCall(odd),
     ]
     async with stage(tmp_path, Reply(tool_calls=calls), Reply("Done."), mode="full-access", editor=BARE) as it:
         await it.prompt()
@@ -64,12 +65,6 @@ async def test_a_call_that_a_cancel_overtook_before_it_was_announced_is_not_upda
         announced = {update["toolCallId"] for update in it.agent.updates(kind="tool_call")}
         updated = {update["toolCallId"] for update in it.agent.updates(kind="tool_call_update")}
         assert updated <= announced
-
-
-async def test_the_title_of_a_call_of_a_tool_that_does_not_exist_has_one_line(tmp_path: Path) -> None:
-    async with stage(tmp_path, Reply(tool_calls=[ToolCall("tele\nport", {})]), Reply("Done.")) as it:
-        await it.prompt()
-        assert [call["title"].splitlines() for call in it.calls()] == [[it.calls()[0]["title"]]]
 
 
 async def test_the_name_of_a_tool_that_does_not_exist_is_shown_in_bounds(tmp_path: Path) -> None:

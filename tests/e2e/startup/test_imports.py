@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import anyio
+import pytest
 
 from support.checkout import REPOSITORY
 from support.client import start_agent
@@ -14,7 +15,6 @@ from support.mcp import mcp_program
 from support.models import Reply, model_server
 
 HEAVY = ("anthropic", "openai", "mcp", "pydantic", "anyio", "asyncio", "jsonrpcserver", "jsonschema", "yaml", "jinja2")
-SDKS = ("anthropic", "openai", "mcp", "httpx2")
 AFTER_A_NEW_SESSION = {
     *("pydantic", "pydantic_core", "importlib.metadata", "yaml", "jinja2", "_hashlib", "re2"),
     *("acp_agent.hooks.events", "acp_agent.hooks.handlers", "acp_agent.session.project.hooks"),
@@ -28,14 +28,9 @@ def in_order(importtime: str) -> list[str]:
     return [line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")]
 
 
-def modules(importtime: str) -> set[str]:
-    """Modules named in the interpreter's import report."""
-    return set(in_order(importtime))
-
-
 def imported(importtime: str) -> set[str]:
-    """Top-level packages named in the interpreter's import report."""
-    return {name.partition(".")[0] for name in modules(importtime)}
+    """Top-level packages named there."""
+    return {name.partition(".")[0] for name in in_order(importtime)}
 
 
 def pss(pid: int) -> float:
@@ -80,7 +75,7 @@ async def test_a_session_without_a_prompt_takes_little_memory_and_never_loads_th
             session_id = await agent.new_session(tmp_path)
             # What it prepares by itself ends with what the SDK stands on.
             with anyio.fail_after(10):
-                while "httpx2" not in modules(agent.stderr):  # noqa: ASYNC110 - stderr wakes nobody
+                while "httpx2" not in in_order(agent.stderr):  # noqa: ASYNC110 - stderr wakes nobody
                     await anyio.sleep(0.05)
             assert not imported(agent.stderr) & {"anthropic", "openai"}
             if sys.platform == "linux":
@@ -89,32 +84,25 @@ async def test_a_session_without_a_prompt_takes_little_memory_and_never_loads_th
             assert "openai" in imported(agent.stderr)
 
 
-async def test_a_new_session_is_answered_before_the_mcp_sdk_is_loaded_which_its_servers_need(tmp_path: Path) -> None:
+@pytest.mark.parametrize("servers", [False, True])
+async def test_a_new_session_is_answered_before_what_only_its_servers_and_its_turns_need_is_loaded(
+    tmp_path: Path, servers: bool
+) -> None:
     server = mcp_program(tmp_path, "files", tools=[], results={})
     async with start_agent(home=tmp_path, env={"PYTHONPROFILEIMPORTTIME": "1"}, laws=False) as agent:
         await agent.initialize()
-        await agent.new_session(tmp_path, mcpServers=[server.entry])
-        await agent.wait_update("available_commands_update")
-        await server.noted("initialize")
-        agent.kill()
-        await agent.wait_exit()
-        order = in_order(agent.stderr)
-        answered = next(at for at, name in enumerate(order) if name.startswith("acp_agent.recipes"))
-        assert not {name for name in order[:answered] if name.partition(".")[0] in ("mcp", "mcp_types")}
-        assert "mcp" in order[answered:]
-
-
-async def test_a_new_session_is_answered_without_pydantic(tmp_path: Path) -> None:
-    async with start_agent(home=tmp_path, env={"PYTHONPROFILEIMPORTTIME": "1"}, laws=False) as agent:
-        await agent.initialize()
-        await agent.new_session(tmp_path)
+        await agent.new_session(tmp_path, mcpServers=[server.entry] if servers else [])
         # The recipes are the first that is loaded once the response is on its way; these are their names.
         await agent.wait_update("available_commands_update")
+        if servers:
+            await server.noted("initialize")
         agent.kill()
         await agent.wait_exit()
         order = in_order(agent.stderr)
         answered = next(at for at, name in enumerate(order) if name.startswith("acp_agent.recipes"))
-        assert {"sqlite3", "acp_agent.server.v1.agent"} <= set(order[:answered])
-        assert not set(order[:answered]) & AFTER_A_NEW_SESSION
-        assert not imported(agent.stderr) & set(SDKS)
-        assert "pydantic" in order[answered:]
+        before, after = set(order[:answered]), set(order[answered:])
+        assert {"sqlite3", "acp_agent.server.v1.agent"} <= before
+        assert not {name.partition(".")[0] for name in before} & {"mcp", "mcp_types", "anthropic", "openai", "httpx2"}
+        # What names servers is read with pydantic's models.
+        assert servers or not before & AFTER_A_NEW_SESSION
+        assert ("mcp" if servers else "pydantic") in after

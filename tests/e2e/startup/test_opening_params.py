@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -24,39 +25,27 @@ ANYTHING: st.SearchStrategy[JsonValue] = st.recursive(
 SERVER: JsonObject = {"name": "s", "command": "/bin/s", "args": [], "env": []}
 
 
-def some_of(**fields: st.SearchStrategy[JsonValue]) -> st.SearchStrategy[JsonValue]:
-    """An object in which any of these may be missing, be wrong, or stand beside something unknown."""
-    return st.fixed_dictionaries({}, optional={name: field | ANYTHING for name, field in fields.items()}) | ANYTHING
+def some_of(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """An object in which any of these may be missing or be wrong."""
+    return st.fixed_dictionaries({}, optional={name: field | ANYTHING for name, field in fields.items()})
 
 
-NEW_SESSION = st.fixed_dictionaries(
-    {},
-    optional={
-        "cwd": st.just("/project") | ANYTHING,
-        "additionalDirectories": st.lists(TEXT, max_size=2) | ANYTHING,
-        "mcpServers": st.just([]) | st.just([SERVER]) | ANYTHING,
-        "_meta": ANYTHING,
-        "other": ANYTHING,
-    },
+NEW_SESSION = some_of(
+    cwd=st.just("/project"),
+    additionalDirectories=st.lists(TEXT, max_size=2),
+    mcpServers=st.just([]) | st.just([SERVER]),
+    _meta=ANYTHING,
+    other=ANYTHING,
 )
-OTHER_SPELLINGS = dict.fromkeys(("session_id", "mime_type", "meta", "other", "_meta", "annotations"), ANYTHING)
-BLOCK = st.fixed_dictionaries(
-    {"type": st.sampled_from(["text", "resource_link"]) | ANYTHING},
-    optional={
-        **OTHER_SPELLINGS,
-        **dict.fromkeys(("text", "uri", "name", "mimeType", "title", "description"), TEXT | ANYTHING),
-        "size": st.integers() | ANYTHING,
-        "annotations": some_of(audience=st.just(["user"]), priority=st.floats(0, 1)),
-    },
+OTHER = dict.fromkeys(("session_id", "mime_type", "meta", "other", "_meta"), ANYTHING)
+BLOCK = some_of(
+    **OTHER,
+    **dict.fromkeys(("text", "uri", "name", "mimeType", "title", "description"), TEXT),
+    type=st.sampled_from(["text", "resource_link"]),
+    size=st.integers(),
+    annotations=some_of(audience=st.just(["user"]), priority=st.floats(0, 1)) | ANYTHING,
 )
-PROMPT = st.fixed_dictionaries(
-    {},
-    optional={
-        **OTHER_SPELLINGS,
-        "sessionId": TEXT | ANYTHING,
-        "prompt": st.lists(BLOCK | ANYTHING, max_size=3) | ANYTHING,
-    },
-)
+PROMPT = some_of(**OTHER, sessionId=TEXT, prompt=st.lists(BLOCK | ANYTHING, max_size=3))
 LINK: JsonObject = {"type": "resource_link", "uri": "file:///a", "name": "a"}
 
 
@@ -100,39 +89,32 @@ def test_what_editors_send_needs_no_model(more: JsonObject) -> None:
     assert plain_new_session({"cwd": "/a", **more}) is not None
 
 
-@pytest.mark.parametrize(
-    ("params", "wrong"),
-    [
-        ({"cwd": 1, "mcpServers": []}, "cwd must be a string"),
-        ({"mcpServers": []}, "cwd is missing"),
-        ({"cwd": "/", "mcpServers": {}}, "mcpServers must be a valid list"),
-        ({"cwd": "/", "mcpServers": [{"name": "s"}]}, "mcpServers[0].command is missing"),
-        (
-            {"cwd": "/", "mcpServers": [], "additionalDirectories": ["/", 2]},
-            "additionalDirectories[1] must be a string",
-        ),
-    ],
-)
-def test_what_is_wrong_with_a_new_session_is_named_by_its_path(params: JsonObject, wrong: str) -> None:
-    assert plain_new_session(params) is None
-    with pytest.raises(InvalidParamsError, match=f"session/new.*{re.escape(wrong)}"):
-        parse(NewSessionRequest, params, "session/new")
+OPENED: JsonObject = {"cwd": "/", "mcpServers": []}
+PROMPTED: JsonObject = {"sessionId": "sess_1"}
 
 
 @pytest.mark.parametrize(
-    ("params", "wrong"),
+    ("method", "params", "wrong"),
     [
-        ({"prompt": []}, "sessionId is missing"),
-        ({"prompt": "Hi"}, "prompt must be a valid list"),
-        ({"prompt": [{"type": "text"}]}, "prompt[0].text is missing"),
-        ({"prompt": [{"type": "text", "text": 1}]}, "prompt[0].text must be a string"),
-        ({"prompt": [{"text": "Hi"}]}, "prompt[0].type is missing"),
-        ({"prompt": [{"type": "film"}]}, "prompt[0].type is 'film', which is none of text, image"),
-        ({"prompt": [{"type": "resource_link", "uri": "file:///a"}]}, "prompt[0].name is missing"),
+        ("session/new", {**OPENED, "cwd": 1}, "cwd must be a string"),
+        ("session/new", {"mcpServers": []}, "cwd is missing"),
+        ("session/new", {**OPENED, "mcpServers": {}}, "mcpServers must be a valid list"),
+        ("session/new", {**OPENED, "mcpServers": [{"name": "s"}]}, "mcpServers[0].command is missing"),
+        ("session/new", {**OPENED, "additionalDirectories": ["/", 2]}, "additionalDirectories[1] must be a string"),
+        ("session/prompt", {"prompt": []}, "sessionId is missing"),
+        ("session/prompt", {**PROMPTED, "prompt": "Hi"}, "prompt must be a valid list"),
+        ("session/prompt", {**PROMPTED, "prompt": [{"type": "text"}]}, "prompt[0].text is missing"),
+        ("session/prompt", {**PROMPTED, "prompt": [{"type": "text", "text": 1}]}, "prompt[0].text must be a string"),
+        ("session/prompt", {**PROMPTED, "prompt": [{"text": "Hi"}]}, "prompt[0].type is missing"),
+        ("session/prompt", {**PROMPTED, "prompt": [{"type": "film"}]}, "is 'film', which is none of text, image"),
+        ("session/prompt", {**PROMPTED, "prompt": [{**LINK, "name": None}]}, "prompt[0].name"),
     ],
 )
-def test_what_is_wrong_with_a_prompt_is_named_by_its_path(params: JsonObject, wrong: str) -> None:
-    known: JsonObject = {} if wrong.startswith("sessionId") else {"sessionId": "sess_1"}
-    assert plain_prompt({**known, **params}) is None
-    with pytest.raises(InvalidParamsError, match=f"session/prompt.*{re.escape(wrong)}"):
-        parse(PromptRequest, {**known, **params}, "session/prompt")
+def test_what_is_wrong_is_named_by_its_path(method: str, params: JsonObject, wrong: str) -> None:
+    plain, model = {
+        "session/new": (plain_new_session, NewSessionRequest),
+        "session/prompt": (plain_prompt, PromptRequest),
+    }[method]
+    assert plain(params) is None
+    with pytest.raises(InvalidParamsError, match=f"{method}.*{re.escape(wrong)}"):
+        parse(model, params, method)
