@@ -65,17 +65,16 @@ def adapter(
     dialect: str,
     base_url: str,
     *,
-    key: str = KEY,
     headers: dict[str, str] | None = None,
     policy: RetryPolicy = QUICK,
     profile: ModelProfile = PROFILE,
 ) -> ModelClient:
-    return make_client(endpoint(dialect, base_url, key, headers), lambda _: profile, policy)
+    return make_client(endpoint(dialect, base_url, headers), lambda _: profile, policy)
 
 
-def endpoint(dialect: str, base_url: str, key: str = KEY, headers: dict[str, str] | None = None) -> Endpoint:
+def endpoint(dialect: str, base_url: str, headers: dict[str, str] | None = None) -> Endpoint:
     """One of the built-in providers, or a server of somebody's own."""
-    more: dict[str, Any] = {"key": key, "headers": headers or {}, "required": True}
+    more: dict[str, Any] = {"key": KEY, "headers": headers or {}, "required": True}
     if dialect == "anthropic":
         return Endpoint("anthropic", "anthropic", base_url, key_hint="ANTHROPIC_API_KEY", **more)
     if dialect == "openai":

@@ -165,7 +165,7 @@ class BrowserError(Exception):
 
 
 @asynccontextmanager
-async def browser(width: int = 1280, height: int = 1000) -> AsyncGenerator[Page]:
+async def browser() -> AsyncGenerator[Page]:
     """A page of a browser of its own, which ends with it; skips the test where no browser is installed."""
     found = program()
     if found is None:
@@ -176,7 +176,7 @@ async def browser(width: int = 1280, height: int = 1000) -> AsyncGenerator[Page]
         # The browser reads on descriptor 3 and writes on 4.
         line = 'exec "$0" "$@" 3<&$IN 4>&$OUT'
         process = subprocess.Popen(
-            ["/bin/bash", "-c", line, found, *FLAGS, f"--user-data-dir={profile}", f"--window-size={width},{height}"],
+            ["/bin/bash", "-c", line, found, *FLAGS, f"--user-data-dir={profile}", "--window-size=1280,1000"],
             env={"PATH": os.environ["PATH"], "HOME": profile, "IN": str(read_there), "OUT": str(write_there)},
             pass_fds=(read_there, write_there),
             stdin=subprocess.DEVNULL,

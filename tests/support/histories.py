@@ -146,23 +146,21 @@ def histories(
     draw: st.DrawFn,
     *,
     texts: st.SearchStrategy[str] = TEXTS,
-    max_turns: int = 3,
-    ends: Sequence[str] = ("over", "runs", "calls", "killed"),
     strays: bool = False,
 ) -> History:
     """Legal histories, with or without an earlier summary, whose last turn is over or runs at any stage.
 
     :param texts: what is said; by default also what is far too long.
-    :param ends: how the last turn may stand: it is over, runs and could be asked to go on, waits for some calls, or
-        was killed meanwhile, so that it does not run and its calls are not closed yet.
     :param strays: whether results without a call may stand at the beginning of a turn, as in imported transcripts.
     """
     built = _Builder(draw, texts)
     if built.chance(3):
         built.add(SUMMARY, summary=True)
     turn_from = None
-    end = draw(st.sampled_from(ends))
-    turns = draw(st.integers(0 if end == "over" else 1, max_turns))
+    # The last turn is over, runs and could be asked to go on, waits for some calls, or was killed meanwhile, so that it
+    # does not run and its calls are not closed yet.
+    end = draw(st.sampled_from(["over", "runs", "calls", "killed"]))
+    turns = draw(st.integers(0 if end == "over" else 1, 3))
     for turn in range(turns):
         if strays and built.chance(2):
             built.stray()

@@ -123,13 +123,10 @@ def by_name(name: str) -> Kept:
 
 
 @asynccontextmanager
-async def opened(
-    tmp_path: Path, session: Kept, *, whole: bool = False, env: Mapping[str, str] | None = None
-) -> AsyncGenerator[Opened]:
+async def opened(tmp_path: Path, session: Kept, *, whole: bool = False) -> AsyncGenerator[Opened]:
     """Run an agent on a copy.
 
     :param whole: with all that is in the home, and its project; else there is the store alone.
-    :param env: added to what sends the agent to the model.
     """
     it = Opened(session, tmp_path / "home", tmp_path / "project")
     if whole:
@@ -138,7 +135,7 @@ async def opened(
         it.folder.mkdir()
         copy_store(it.home, session.store)
     async with model_server(it.answer, session.dialect) as it.server:
-        every = {**it.server.env("openai"), **it.server.env("anthropic"), **it.server.env(), **(env or {})}
+        every = {**it.server.env("openai"), **it.server.env("anthropic"), **it.server.env()}
         async with connected_agent(home=it.home, env=every, capabilities=ZED_BETA) as it.agent:
             yield it
 

@@ -55,15 +55,14 @@ _SHORT = Text("[shortened]")
 class LogBuilder:
     """A log that grows by what happens in a session; it begins with the session's start and its instructions.
 
-    :param model: what was picked for the session; empty where nobody did.
     :ivar context: the context after the last event.
     """
 
-    def __init__(self, cwd: str = "/shop", model: str = "scripted/one") -> None:
+    def __init__(self, cwd: str = "/shop") -> None:
         self._logged: list[LoggedEvent] = []
         self._ids = 0
         self.context = Context()
-        self.add(SessionStarted(cwd, model=model), InstructionsLoaded("You are careful."))
+        self.add(SessionStarted(cwd, model="scripted/one"), InstructionsLoaded("You are careful."))
 
     @property
     def logged(self) -> tuple[LoggedEvent, ...]:

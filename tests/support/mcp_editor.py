@@ -65,9 +65,9 @@ class EditorServer:
         message = {"serverId": self.server_id, "requestId": request_id, "method": method, "params": params}
         await self.agent.notify("mcp/message", message)
 
-    async def listened_to(self, times: int = 1) -> None:
-        """Wait until somebody has begun to listen so many times, and knows that he does."""
-        await self._acknowledged.until(lambda: self._listeners >= times, 10, lambda: f"nobody listens to {self.name}")
+    async def listened_to(self) -> None:
+        """Wait until somebody has begun to listen, and knows that he does."""
+        await self._acknowledged.until(lambda: self._listeners > 0, 10, lambda: f"nobody listens to {self.name}")
 
     async def changed(self, name: str) -> None:
         """Tell who listens that a list has changed."""

@@ -37,16 +37,14 @@ GREETING: dict[str, Any] = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "
 
 
 class Served:
-    """:ivar addresses: where it listens.
-    :ivar port: of the last of them.
+    """:ivar port: on which it listens.
     :ivar terminated: whether it was sent a signal that ends it.
     :ivar status: with which it has to end.
     """
 
-    def __init__(self, process: forked.Started, addresses: list[str]) -> None:
+    def __init__(self, process: forked.Started, port: int) -> None:
         self.process = process
-        self.addresses = addresses
-        self.port = int(addresses[-1].rpartition(":")[2])
+        self.port = port
         self.terminated = False
         self.status = 128 + signal.SIGTERM
 
@@ -132,17 +130,17 @@ async def serving(
             said.extend(chunk)
             changes.notify()
 
-    def listening() -> list[str]:
-        found = re.findall(r"^Serving ACP at ws://(\S+)/acp\..*\n", said.decode(), re.MULTILINE)
-        return found if len(found) >= max(1, words.count("--websocket")) else []
+    def listening() -> int | None:
+        found = re.search(r"^Serving ACP at ws://\S+:(\d+)/acp\..*\n", said.decode(), re.MULTILINE)
+        return int(found[1]) if found else None
 
     failure: BaseException | None = None
     status = 128 + signal.SIGTERM
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(read)
-            found = await changes.until(lambda: listening() or None, 20, lambda: f"where it serves: {said.decode()}")
-            served = Served(process, found)
+            port = await changes.until(listening, 20, lambda: f"where it serves: {said.decode()}")
+            served = Served(process, port)
             try:
                 yield served
             except anyio.get_cancelled_exc_class():

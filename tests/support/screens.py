@@ -25,6 +25,7 @@ from support.terminal import Typist, at_a_terminal
 
 ENTER, ESCAPE, TAB, BACK_TAB, UP = "\r", "\x1b", "\t", "\x1b[Z", "\x1b[A"
 CTRL_C, CTRL_D, CTRL_R, CTRL_Z = "\x03", "\x04", "\x12", "\x1a"
+ROWS = 30
 SECONDS = 20
 """That anything is waited for."""
 
@@ -35,9 +36,9 @@ class Watcher(Typist):
     :ivar raw: all bytes that the terminal was sent.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], terminal: int, *, columns: int, rows: int) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], terminal: int, *, columns: int) -> None:
         super().__init__(process, terminal)
-        self._screen = pyte.HistoryScreen(columns, rows, history=5_000, ratio=0.5)
+        self._screen = pyte.HistoryScreen(columns, ROWS, history=5_000, ratio=0.5)
         self._stream = pyte.ByteStream(self._screen)
         self.raw = b""
 
@@ -86,15 +87,11 @@ class Watcher(Typist):
 
 
 def watching(
-    home: Path, *words: str, env: Mapping[str, str], columns: int = 100, rows: int = 30
+    home: Path, *words: str, env: Mapping[str, str], columns: int = 100
 ) -> AbstractAsyncContextManager[Watcher]:
-    """Run `acp-agent` in a terminal of this size.
-
-    :param words: its arguments.
-    :param env: added to the few variables that it inherits.
-    """
-    its, person = {"TERM": "xterm-256color", **env}, partial(Watcher, columns=columns, rows=rows)
-    return at_a_terminal(home, *words, env=its, person=person, size=(rows, columns))
+    """Run `acp-agent` in a terminal of this width, and of 30 rows."""
+    its, person = {"TERM": "xterm-256color", **env}, partial(Watcher, columns=columns)
+    return at_a_terminal(home, *words, env=its, person=person, size=(ROWS, columns))
 
 
 async def sends(person: Watcher, text: str) -> None:

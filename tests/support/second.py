@@ -56,9 +56,9 @@ class SecondEditor:
         """
         return (await self.agent.prompt(session_id, prompt))["messageId"]
 
-    async def idle(self, session_id: str, *, since: int = 0, timeout: float = 20) -> Mapping[str, Any]:
+    async def idle(self, session_id: str, *, since: int = 0) -> Mapping[str, Any]:
         """Wait until the session does not work any more."""
-        return await self.agent.wait_update("state_update", session_id, state="idle", since=since, timeout=timeout)
+        return await self.agent.wait_update("state_update", session_id, state="idle", since=since, timeout=20)
 
     async def answer(self, session_id: str, prompt: str) -> Mapping[str, Any]:
         """Send a prompt, and wait for the end of its turn."""

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from support import plugins
-from support.memory import agent_in_memory, stage
+from support.memory import stage
 from support.models import MODELS, Reply, ToolCall
-from support.stage import Connect, Stage
+from support.stage import Stage
 
 MODEL = f"anthropic/{MODELS['anthropic']}"
 WINDOW = 20_000
@@ -106,16 +106,12 @@ async def compacted(
     *more: Reply,
     recipe: str = "",
     env: Mapping[str, str | None] = {},
-    connect: Connect = agent_in_memory,
 ) -> AsyncIterator[Stage]:
-    """Open a session that has read two files and was then compacted by hand.
-
-    :param connect: starts the agent; where a package is installed for it, that has to be a process.
-    """
+    """Open a session that has read two files and was then compacted by hand."""
     if recipe:
         put(tmp_path, recipe)
     window = {"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW), **env}
-    options: dict[str, Any] = {"config": settings, "env": window, "dialect": "anthropic", "connect": connect}
+    options: dict[str, Any] = {"config": settings, "env": window, "dialect": "anthropic"}
     async with stage(tmp_path, *HISTORY, *more, files=FILES, **options) as it:
         await it.prompt("Read the old file")
         await it.prompt("Read the new file")

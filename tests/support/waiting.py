@@ -72,7 +72,7 @@ async def read_pipe(pipe: Path, timeout: float = 20) -> str:
         return await anyio.to_thread.run_sync(pipe.read_text, abandon_on_cancel=True)
 
 
-async def write_pipe(pipe: Path, text: str = "\n", timeout: float = 20) -> None:
+async def write_pipe(pipe: Path) -> None:
     """Wait until another process reads a named pipe, and let it go on."""
-    with anyio.fail_after(timeout):
-        await anyio.to_thread.run_sync(pipe.write_text, text, abandon_on_cancel=True)
+    with anyio.fail_after(20):
+        await anyio.to_thread.run_sync(pipe.write_text, "\n", abandon_on_cancel=True)

@@ -175,24 +175,23 @@ class Wire:
         """
         return await self.changes.until(lambda: look() or None, timeout, lambda: f"{what}\n{self.report()}")
 
-    async def read_error_with_null_id(self, timeout: float = 5) -> AgentError:
+    async def read_error_with_null_id(self) -> AgentError:
         """Wait for the next error whose id is null (each is returned once)."""
         line = await self.wait_for(
             lambda line: line.kind == "error" and line.message.get("id") is None,
-            timeout,
             since=self._null_id_errors_read,
         )
         self._null_id_errors_read = line.index + 1
         error = line.message["error"]
         return AgentError(error["code"], error["message"], error.get("data"))
 
-    def methods_between(self, start: Line | int = 0, end: Line | int | None = None) -> list[str]:
+    def methods_between(self, start: Line | int, end: Line | None = None) -> list[str]:
         """The labels of the received lines after `start` and before `end`: `["tool_call", "response session/prompt"]`.
 
         :param start: a line, or an index in `lines`, which is included.
         """
         first = start.index + 1 if isinstance(start, Line) else start
-        return [line.label for line in self.lines[first : end.index if isinstance(end, Line) else end]]
+        return [line.label for line in self.lines[first : end and end.index]]
 
     # The process -----------------------------------------------------------------------------------------------------
 
@@ -233,9 +232,9 @@ class Wire:
     def go_on_reading(self) -> None:
         self._reading.set()
 
-    def report(self, last: int = 12) -> str:
+    def report(self) -> str:
         """The last lines in both directions and stderr, for the text of an error."""
-        traffic = sorted(self.lines + self.sent, key=lambda line: line.order)[-last:]
+        traffic = sorted(self.lines + self.sent, key=lambda line: line.order)[-12:]
         shown = [f"  {'<-' if line.received else '->'} {line.raw[:400].decode(errors='replace')}" for line in traffic]
         end = f"  exit code {self.process.returncode}" if self.exited else "  still running"
         return "\n".join([*self.problems, *shown, end, "  stderr: " + self.stderr[-2000:]])
