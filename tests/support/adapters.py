@@ -102,7 +102,6 @@ def wire_body(dialect: str, asked: ModelRequest, profile: ModelProfile, name: st
 
 
 def fold_of(dialect: str) -> Fold:
-    """What folds an answer of an API."""
     return api(dialect).call(request(), PROFILE).fold
 
 

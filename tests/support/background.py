@@ -77,12 +77,10 @@ class Desk:
 
     @property
     def asked(self) -> int:
-        """Requests for a summary so far."""
         return sum(is_summary_request(call.body) for call in self.server.calls)
 
     @property
     def last(self) -> list[dict[str, Any]]:
-        """The messages of the newest request of a turn."""
         return messages([call.body for call in self.server.calls if not is_summary_request(call.body)][-1])
 
     def logged(self) -> list[str]:
@@ -136,5 +134,4 @@ async def prepared(it: Desk, hold: anyio.Event, state: str = "ready", used: int 
 
 
 def live(it: Desk) -> dict[str, Any]:
-    """The newest request that asked for no summary."""
     return next(call.body for call in reversed(it.server.calls) if not is_summary_request(call.body))

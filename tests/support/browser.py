@@ -83,7 +83,6 @@ class Page:
         return answer["result"].get("value")
 
     async def until(self, condition: str) -> Any:
-        """Wait until an expression is true in the page."""
         looks = f"""new Promise((resolve) => {{
             const look = () => {{
                 let value; try {{ value = ({condition}); }} catch {{ value = null; }}

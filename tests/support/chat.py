@@ -57,7 +57,6 @@ class Person:
 
     @property
     def rows(self) -> list[str]:
-        """The rows of the screen, without blanks at their ends."""
         return [row.rstrip() for row in self._terminal.screen.display]
 
     @property

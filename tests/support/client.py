@@ -99,7 +99,6 @@ class AgentProcess(Conversation):
         return result["sessionId"]
 
     async def load(self, session_id: str, cwd: Path | str, timeout: float = 10, **over: Any) -> dict[str, Any]:
-        """Open a stored session with its replay."""
         return await self._open("session/load", session_id, cwd, timeout, over)
 
     async def resume(self, session_id: str, cwd: Path | str, timeout: float = 10, **over: Any) -> dict[str, Any]:
@@ -116,7 +115,6 @@ class AgentProcess(Conversation):
     async def prompt(
         self, session_id: str, prompt: str | Sequence[Mapping[str, Any]], timeout: float = 20, **over: Any
     ) -> dict[str, Any]:
-        """Send a prompt and wait for its response, such as `{"stopReason": "end_turn"}`."""
         return await (await self.start_prompt(session_id, prompt, **over)).result(timeout)
 
     async def cancel(self, session_id: str) -> None:
@@ -247,7 +245,6 @@ class AgentProcess(Conversation):
             self.problems.append("a traceback on stderr")
 
     def close(self) -> None:
-        """Let go of everything, by force where it is still needed."""
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()

@@ -119,7 +119,6 @@ def said(message: Mapping[str, Any]) -> str:
 
 
 def is_summary_request(body: Mapping[str, Any]) -> bool:
-    """Whether this call asks for a summary, with the built-in recipe."""
     return RECIPE_TEXT in said(messages(body)[-1])
 
 

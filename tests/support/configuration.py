@@ -28,7 +28,6 @@ class Machine:
         self.env = {"ACP_AGENT_HOME": str(self.home)}
 
     def load(self, user: str = "", project: str = "", **env: str) -> Settings:
-        """Write both files, and read all layers."""
         if not self.user_file.is_symlink():
             self.user_file.write_text(user)
         if not self.project_file.is_symlink():

@@ -34,7 +34,6 @@ class Place:
 
 
 def place(tmp_path: Path, env: Mapping[str, str] | None = None) -> Place:
-    """An environment without a model, which knows this checkout."""
     home, scratch, mark = tmp_path / "home", tmp_path / "scratch", uuid4().hex
     home.mkdir()
     scratch.mkdir()

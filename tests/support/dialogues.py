@@ -48,7 +48,6 @@ def system_of(body: Mapping[str, Any]) -> str:
 
 
 def asks_for_summary(body: Mapping[str, Any]) -> bool:
-    """Whether this call asks for a summary with the built-in recipe, of the whole or of a part."""
     return RECIPE_TEXT in texts(body)[-1]
 
 

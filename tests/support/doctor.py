@@ -32,7 +32,6 @@ async def doctor(
 
 
 def of(findings: list[dict[str, Any]], area: str) -> list[tuple[str, str]]:
-    """Level and text of an area's findings."""
     return [(finding["level"], finding["text"]) for finding in findings if finding["area"] == area]
 
 

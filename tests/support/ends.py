@@ -61,23 +61,19 @@ class Client:
         return json.loads(line)
 
     async def ask(self, *messages: Any) -> Any:
-        """Send, and return the first line that arrives then."""
         await self.send(*messages)
         return await self.receive()
 
     async def rest(self) -> list[Any]:
-        """Everything up to the end of the connection."""
         lines: list[Any] = []
         while (line := await self._incoming.read_line()) is not None:
             lines.append(json.loads(line))
         return lines
 
     async def end_input(self) -> None:
-        """What an editor does that wants the agent to end."""
         await self._outgoing.aclose()
 
     async def stop_reading(self) -> None:
-        """Close the pipe that the peer writes to."""
         await self._incoming.aclose()
 
 

@@ -128,7 +128,6 @@ class _Builder:
             self.add(self._result(call.id))
 
     def stray(self) -> None:
-        """A result whose call is not there."""
         self.add(self._result(f"stray_{self._seq}"))
 
     def _result(self, call_id: str) -> ToolResult:
@@ -183,7 +182,6 @@ def histories(
 
 
 def behind_summary(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """The messages as a compaction leaves them."""
     return (SUMMARY, *messages)
 
 

@@ -32,7 +32,6 @@ class Hosted:
 
 @asynccontextmanager
 async def hosted(home: Path) -> AsyncGenerator[Hosted]:
-    """The endpoint, without a token."""
     env = {"HOME": str(home)}
     listening = listening_socket("127.0.0.1", 0)
     site = Hosted(listening.getsockname()[1])

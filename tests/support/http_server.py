@@ -43,11 +43,9 @@ class Request:
     on_end: Callable[[], None] = field(default=lambda: None, repr=False)
 
     def strings(self) -> list[str]:
-        """Every string in the body, wherever it stands, in order."""
         return list(_strings(self.body))
 
     def mentions(self, text: str) -> bool:
-        """Whether any string in the body contains a text."""
         return any(text in string for string in self.strings())
 
 

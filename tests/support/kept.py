@@ -103,7 +103,6 @@ class Opened:
         return calls[0]
 
     async def command(self, prompt: str, answer: str = "") -> list[Mapping[str, Any]]:
-        """Prompt the session with a command, and return the updates that came."""
         self.says = answer
         begun = len(self.agent.lines)
         assert await self.agent.prompt(self.session.id, prompt, 30) == {"stopReason": "end_turn"}

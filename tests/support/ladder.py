@@ -40,7 +40,6 @@ Move = Callable[[ModelRequest], ModelEvent | list[ModelEvent]]
 
 
 def answered(*parts: AssistantPart, stop: StopReason = "end_turn") -> Answered:
-    """The end of an answer of these parts."""
     return Answered(parts, stop, Usage(10, 5))
 
 
@@ -50,8 +49,6 @@ def says(text: str) -> Move:
 
 
 def fails(error: AgentError) -> Move:
-    """The move that is this failure."""
-
     def move(_: ModelRequest) -> ModelEvent:
         raise error
 

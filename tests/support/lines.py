@@ -58,7 +58,6 @@ class Line:
 
     @property
     def update_kind(self) -> str:
-        """`sessionUpdate` of a `session/update`, else ""."""
         return str(self.update.get("sessionUpdate", ""))
 
     @property

@@ -66,17 +66,14 @@ class LogBuilder:
 
     @property
     def logged(self) -> tuple[LoggedEvent, ...]:
-        """The log, a second between its entries."""
         return tuple(self._logged)
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """The log's events without their places."""
         return tuple(entry.event for entry in self._logged)
 
     @property
     def head(self) -> int:
-        """Seq of the last event."""
         return len(self._logged)
 
     def add(self, *events: Event) -> int:
@@ -199,7 +196,6 @@ class LogBuilder:
         )
 
     def restore(self) -> int:
-        """The newest compaction in force is undone."""
         now = self.context
         undone = now.swaps[-1]
         before = Context.from_log(self._logged[: undone - 1])

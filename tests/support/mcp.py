@@ -57,11 +57,9 @@ class McpProgram:
 
     @property
     def configured(self) -> dict[str, Any]:
-        """As it stands under `mcp_servers` in config.yaml."""
         return {"command": sys.executable, "args": ["-I", "-S", str(SCRIPT), str(self.plan)]}
 
     def notes(self) -> list[dict[str, Any]]:
-        """Everything that it has noted, oldest first: its starts, and the messages that it got."""
         notes = self.plan.with_suffix(".notes")
         return [json.loads(line) for line in notes.read_text().splitlines()] if notes.exists() else []
 
@@ -92,7 +90,6 @@ def mcp_program(folder: Path, name: str, **plan: Any) -> McpProgram:
 
 
 def tool(name: str, **more: Any) -> dict[str, Any]:
-    """A tool as servers list it."""
     return {"name": name, "description": f"Does {name}.", "inputSchema": {"type": "object"}, **more}
 
 
@@ -101,12 +98,10 @@ def says(*texts: str, **more: Any) -> dict[str, Any]:
 
 
 async def logged(it: Stage, text: str) -> str:
-    """Wait until the agent's log says this, and return all of it."""
     return await log_file_with(it.home, text)
 
 
 async def ready(it: Stage, name: str) -> None:
-    """Wait until a server has said what it offers."""
     await logged(it, f"MCP server {name} is ready")
 
 

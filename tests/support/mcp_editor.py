@@ -66,11 +66,9 @@ class EditorServer:
         await self.agent.notify("mcp/message", message)
 
     async def listened_to(self) -> None:
-        """Wait until somebody has begun to listen, and knows that he does."""
         await self._acknowledged.until(lambda: self._listeners > 0, 10, lambda: f"nobody listens to {self.name}")
 
     async def changed(self, name: str) -> None:
-        """Tell who listens that a list has changed."""
         for request_id in list(self._listening):
             params = {"_meta": {f"{ABOUT}subscriptionId": request_id}}
             await self.says(request_id, f"notifications/{name}/list_changed", params)

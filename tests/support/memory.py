@@ -60,7 +60,6 @@ class Pipes:
         self.stdin, self.stdout, self.stderr = FileIO(to_agent, "w"), FileIO(from_agent), FileIO(from_stderr)
 
     async def run(self) -> None:
-        """Serve until stdin is closed."""
         transport = StdioTransport(self._read_fd, self._write_fd)
         try:
             with self._scope:

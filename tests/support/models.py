@@ -136,11 +136,9 @@ class ModelServer:
         await self._until(lambda: self._held >= count, timeout, f"{count} held replies")
 
     async def wait_aborted(self, count: int = 1) -> None:
-        """Wait until the client has hung up on so many model calls."""
         await self._until(lambda: sum(call.aborted for call in self.calls) >= count, 5, f"{count} aborted calls")
 
     async def wait_finished(self, count: int = 1, timeout: float = 5) -> None:
-        """Wait until so many model calls were answered to the end."""
         await self._until(lambda: sum(call.finished for call in self.calls) >= count, timeout, f"{count} whole answers")
 
     async def _until(self, look: Callable[[], bool], timeout: float, what: str) -> None:

@@ -23,5 +23,4 @@ def examples(info: str, page: Path | None = None) -> list[tuple[str, str]]:
 
 
 def section(page: str, heading: str) -> str:
-    """The text below a heading of the second level."""
     return (DOCS / page).read_text("utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]

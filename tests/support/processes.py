@@ -68,7 +68,6 @@ def processes() -> list[Process]:
 
 
 def descendants(pid: int) -> set[Process]:
-    """The children of a process, and theirs."""
     by_parent: dict[int, list[Process]] = {}
     for process in processes():
         by_parent.setdefault(process.parent, []).append(process)

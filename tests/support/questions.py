@@ -28,7 +28,6 @@ def answers(it: Stage, *given: Any) -> list[Mapping[str, Any]]:
 
 
 def accepted(**content: Any) -> dict[str, Any]:
-    """A form that was filled in."""
     return {"action": "accept", "content": content}
 
 

@@ -58,7 +58,6 @@ def as_transcript(steps: Sequence[Step]) -> dict[str, Any]:
 
 
 def as_chat(steps: Sequence[Step]) -> dict[str, Any]:
-    """As mini-swe-agent 2 has it: the messages of Chat Completions."""
     messages: list[dict[str, Any]] = [{"role": "system", "content": "You are careful."}]
     for kind, value in steps:
         match kind:
@@ -75,7 +74,6 @@ def as_chat(steps: Sequence[Step]) -> dict[str, Any]:
 
 
 def as_claude_code(steps: Sequence[Step]) -> list[dict[str, Any]]:
-    """The lines of a session of Claude Code."""
     lines: list[dict[str, Any]] = [
         {"type": "summary", "summary": "Repairs a cart", "leafUuid": "u1"},
         {"type": "user", "isMeta": True, "message": {"role": "user", "content": "A caveat of the program."}},
@@ -120,7 +118,6 @@ def as_codex(steps: Sequence[Step]) -> list[dict[str, Any]]:
 
 
 def write(path: Path, value: dict[str, Any] | list[dict[str, Any]]) -> Path:
-    """Write a recording: an object as JSON, a list as JSON Lines."""
     text = json.dumps(value) if isinstance(value, dict) else "".join(f"{json.dumps(line)}\n" for line in value)
     path.write_text(text)
     return path

@@ -51,7 +51,6 @@ class Usage:
 
     @property
     def prompt(self) -> int:
-        """All tokens that were sent."""
         return self.input + self.cache_read + self.cache_write
 
 
@@ -108,7 +107,6 @@ class Reply:
 
     @property
     def stop_reason(self) -> str:
-        """`stop`, or what follows from the tool calls."""
         return self.stop or ("tool_use" if self.tool_calls else "end_turn")
 
     def parts(self, number: int) -> list[Part]:

@@ -73,7 +73,6 @@ def official_errors(name: str, value: object, *, version: int = 1) -> list[str]:
 
 @cache
 def official_schema(version: int = 1) -> Schema:
-    """The pinned schema, as published but for its prose."""
     return cast(Schema, json.loads((ROOMS / f"v{version}" / "schema.json").read_text(encoding="utf-8")))
 
 

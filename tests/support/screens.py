@@ -55,7 +55,6 @@ class Watcher(Typist):
 
     @property
     def bottom(self) -> str:
-        """The last row that is not empty."""
         return next((row for row in reversed(self.rows) if row), "")
 
     def colour(self, text: str) -> str:
@@ -66,15 +65,12 @@ class Watcher(Typist):
         raise AssertionError(f"{text!r} is not on the screen:\n{self.text}")
 
     async def until(self, text: str, times: int = 1) -> None:
-        """Read on until this is seen, so many times."""
         await self.until_so(lambda: self.text.count(text) >= times, text)
 
     async def until_gone(self, text: str) -> None:
-        """Read on until this is not seen any more."""
         await self.until_so(lambda: text not in self.text, f"no {text}")
 
     async def until_so(self, holds: Callable[[], bool], what: str = "") -> None:
-        """Read on until this holds."""
         with anyio.move_on_after(SECONDS):
             while not holds() and await self._read():
                 pass

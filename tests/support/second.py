@@ -36,7 +36,6 @@ class SecondEditor:
         self.initialized: dict[str, Any] = {}
 
     async def initialize(self, **over: Any) -> dict[str, Any]:
-        """Send `initialize`; keywords replace or add params."""
         self.initialized = await self.agent.request("initialize", HAND_MADE | over)
         return self.initialized
 
@@ -57,17 +56,14 @@ class SecondEditor:
         return (await self.agent.prompt(session_id, prompt))["messageId"]
 
     async def idle(self, session_id: str, *, since: int = 0) -> Mapping[str, Any]:
-        """Wait until the session does not work any more."""
         return await self.agent.wait_update("state_update", session_id, state="idle", since=since, timeout=20)
 
     async def answer(self, session_id: str, prompt: str) -> Mapping[str, Any]:
-        """Send a prompt, and wait for the end of its turn."""
         since = len(self.agent.lines)
         await self.say(session_id, prompt)
         return await self.idle(session_id, since=since)
 
     def states(self, session_id: str, *, since: int = 0) -> list[str]:
-        """The states that the session was in, one after the other."""
         return [update["state"] for update in self.agent.updates(session_id, "state_update", since=since)]
 
     def calls(self, *, since: int = 0) -> dict[str, dict[str, Any]]:

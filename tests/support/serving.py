@@ -56,7 +56,6 @@ class Terminal:
 
     @property
     def output(self) -> str:
-        """What it wrote to stdout and stderr, from the front cut to the limit."""
         return self.raw.decode(errors="replace")
 
     @property
@@ -123,7 +122,6 @@ class Desk:
         self._open_permissions: dict[str, set[anyio.Event]] = {}
 
     def handlers(self) -> dict[str, Handler]:
-        """The default handlers by method: what this editor advertises, and permissions."""
         handlers: dict[str, Handler] = {"session/request_permission": self.ask}
         if self.editor.files:
             handlers |= {"fs/read_text_file": self.read, "fs/write_text_file": self.write}
@@ -238,7 +236,6 @@ class Desk:
         return {}
 
     def close(self) -> None:
-        """End every terminal, as an editor does that quits."""
         for terminal in self.terminals.values():
             terminal.kill()
             terminal.process.wait()

@@ -45,7 +45,6 @@ class Parts:
 
 @asynccontextmanager
 async def parts(tmp_path: Path) -> AsyncGenerator[Parts]:
-    """A session in `tmp_path/project`, whose state is in `tmp_path/state`."""
     project = tmp_path / "project"
     project.mkdir(exist_ok=True)
     store = await SessionStore.open(tmp_path / "state" / DATABASE)

@@ -31,7 +31,6 @@ def hanging(tmp_path: Path, module: str) -> Path:
 
 
 async def begun(slow: Path) -> None:
-    """Wait for that import."""
     await read_pipe(slow / "began")
 
 

@@ -70,15 +70,12 @@ class Stage:
         return await self.agent.prompt(self.session, prompt, timeout)
 
     async def update(self, kind: str, **fields: Any) -> Mapping[str, Any]:
-        """Wait for an update as `AgentProcess.wait_update` does."""
         return await self.agent.wait_update(kind, timeout=PATIENCE, **fields)
 
     async def line(self, method: str) -> Line:
-        """Wait for a request or a notification of the agent's."""
         return await self.agent.wait_for(lambda line: line.method == method and bool(line.params), PATIENCE)
 
     async def held(self) -> None:
-        """Wait until a reply of the model has reached its `hold` or `hang`."""
         await self.server.wait_held(timeout=PATIENCE)
 
     def calls(self) -> list[dict[str, Any]]:

@@ -28,7 +28,6 @@ async def read(store: SessionStore, session_id: str, after: int = 0) -> list[Log
 
 
 async def seqs(store: SessionStore, query: str, session_id: str = "s1", **bounds: int) -> list[int]:
-    """The places of the messages that a search finds."""
     return [found.seq for found in await store.search(session_id, query, limit=bounds.pop("limit", 50), **bounds)]
 
 

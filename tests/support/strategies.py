@@ -91,7 +91,6 @@ def in_the_model(strategy: str) -> dict[str, Any]:
 
 
 def put(tmp_path: Path, recipe: str) -> Path:
-    """Make this text the user's own recipe."""
     state = tmp_path / "home" / "state"
     (state / "recipes").mkdir(parents=True, mode=0o700)
     state.chmod(0o700)

@@ -84,11 +84,9 @@ class Typist:
 
     @property
     def echoes(self) -> bool:
-        """Whether the terminal shows what is typed."""
         return bool(termios.tcgetattr(self._terminal)[3] & termios.ECHO)
 
     async def until(self, text: str, times: int = 1) -> None:
-        """Read on until this is shown, so many times."""
         while self.shown.count(text) < times:
             assert await self._read(), f"{text!r} was not shown, but: {self.shown}"
 

@@ -53,7 +53,6 @@ def said(updates: list[dict[str, Any]]) -> str:
 
 
 def statuses(updates: list[dict[str, Any]]) -> set[str]:
-    """How each tool call ended."""
     last: dict[str, str] = {}
     for update in updates:
         if "toolCallId" in update:

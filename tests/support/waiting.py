@@ -30,7 +30,6 @@ class Changes:
         self._event = anyio.Event()
 
     def notify(self) -> None:
-        """Wake every waiter; call it after the change."""
         event, self._event = self._event, anyio.Event()
         event.set()
 

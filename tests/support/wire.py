@@ -94,7 +94,6 @@ class Wire:
     # Sending ---------------------------------------------------------------------------------------------------------
 
     async def request(self, method: str, params: Any = None, timeout: float = 10) -> Any:
-        """Send a request and wait for its result; raises as `Pending.result` does."""
         return await (await self.start_request(method, params)).result(timeout)
 
     async def start_request(self, method: str, params: Any = None, *, id: int | str | None = None) -> Pending:
@@ -120,7 +119,6 @@ class Wire:
         await self._send({"method": method, **({} if params is None else {"params": params})})
 
     async def send_line(self, data: bytes) -> None:
-        """Send any bytes; a newline is added unless they end with one."""
         await self._write(data if data.endswith(b"\n") else data + b"\n")
 
     async def send_bytes(self, data: bytes) -> None:
@@ -204,7 +202,6 @@ class Wire:
         return self._stderr.decode(errors="replace")
 
     async def close_stdin(self) -> None:
-        """Close the agent's stdin, as an editor does that quits."""
         assert self.process.stdin is not None
         async with self._writing:
             self.process.stdin.close()
@@ -242,7 +239,6 @@ class Wire:
     # Receiving -------------------------------------------------------------------------------------------------------
 
     def run(self, tasks: TaskGroup) -> None:
-        """Start the tasks that read and wait; they end with the task group's cancellation."""
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             assert stream is not None
             os.set_blocking(stream.fileno(), False)
