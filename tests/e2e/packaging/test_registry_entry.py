@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 
 from acp_agent import __version__
 from acp_agent.cli.setup.editors import editors_dir
-from support.checkout import REPOSITORY
+from support.checkout import REPOSITORY, environment
 
 FOLDER = editors_dir() / "registry" / "acp-agent"
 NEEDED = {"id", "name", "version", "description", "distribution", "license_url"}
@@ -46,13 +45,12 @@ def test_the_entry_names_this_version_of_this_package_and_nothing_that_is_unknow
 
 
 def test_the_agent_passes_the_check_of_the_registry(tmp_path: Path) -> None:
-    env = {name: value for name, value in os.environ.items() if name == "PATH" or name.startswith("COVERAGE_")}
     request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE}
 
     done = subprocess.run(
         [sys.executable, "-m", "acp_agent"],
         input=f"{json.dumps(request)}\n",
-        env={**env, "HOME": str(tmp_path), "TERM": "dumb", "PYTHONPATH": str(REPOSITORY)},
+        env={**environment(tmp_path), "TERM": "dumb"},
         cwd=tmp_path,
         capture_output=True,
         text=True,

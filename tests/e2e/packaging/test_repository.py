@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +15,6 @@ TOP_LEVEL = {
     *("acp_agent", "recipes", "tests", "docs", "editors", "benchmarks", ".ci"),
     *("pyproject.toml", "Makefile", "LICENSE", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "AGENTS.md"),
 }
-PINS = (REPOSITORY / ".ci" / "requirements.txt", REPOSITORY / ".ci" / "requirements-dev.txt")
 
 
 @pytest.fixture(scope="module")
@@ -33,18 +30,6 @@ def files() -> list[Path]:
     if listed.returncode:
         pytest.skip("This is not a git checkout, so there is no list of its files to look at.")
     return [Path(name) for name in listed.stdout.split("\0") if name and (REPOSITORY / name).is_file()]
-
-
-def pins(file: Path) -> dict[str, list[str]]:
-    """The pinned requirements of a file: name -> the lines after it, each one hash."""
-    entries = re.split(r"^(?=\S)", re.sub(r"^\s*#.*\n", "", file.read_text(), flags=re.MULTILINE), flags=re.MULTILINE)
-    found: dict[str, list[str]] = {}
-    for entry in filter(None, entries):
-        first, *hashes = (line.rstrip(" \\") for line in entry.splitlines())
-        name, version = first.split("==", 1)
-        assert version
-        found[name] = [line.strip() for line in hashes]
-    return found
 
 
 def test_nothing_that_is_made_is_kept_nor_a_path_of_the_machine(files: list[Path]) -> None:
@@ -94,35 +79,6 @@ def test_the_map_of_the_architecture_has_every_module_and_nothing_else() -> None
 
     assert unknown == []
     assert {module for module in modules if not module.endswith("/__init__.py")} - found == set()
-
-
-@pytest.mark.parametrize("file", PINS, ids=lambda file: file.name)
-def test_pins_are_exact_and_hashed_and_name_no_index_and_no_path(file: Path) -> None:
-    requirements = pins(file)
-
-    assert requirements
-    assert all(hashes and all(line.startswith("--hash=sha256:") for line in hashes) for hashes in requirements.values())
-    assert re.findall(r"://|^-\S+|--(?:index|extra|find|trusted)\S*|(?<=\s)/\S+", file.read_text(), re.MULTILINE) == []
-
-
-def test_the_agent_is_pinned_the_same_for_its_users_and_its_developers() -> None:
-    users, developers = (dict.fromkeys(re.findall(r"^\S+==\S+", file.read_text(), re.MULTILINE)) for file in PINS)
-
-    assert [pin for pin in users if pin not in developers] == []
-
-
-def test_every_requirement_of_the_project_is_pinned() -> None:
-    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
-    needed: list[Any] = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
-    wanted = {re.split(r"[<>=!~\[ ;]", requirement)[0].lower() for requirement in needed}
-
-    assert wanted - set(pins(PINS[0])) == set()
-
-
-def test_dependencies_have_a_lower_and_an_upper_bound() -> None:
-    dependencies = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["dependencies"]
-
-    assert [each for each in dependencies if not re.fullmatch(r"[\w-]+>=[\d.]+,<\d+", each)] == []
 
 
 def test_npm_packages_are_locked_by_hash_and_not_by_address() -> None:
