@@ -33,7 +33,9 @@ class Heard:
 
     def asked(self) -> list[str]:
         """The methods of the requests that acpx sent, in order."""
-        return [line["method"] for line in self.lines if "id" in line and "method" in line and not self._ours(line)]
+        ours = ("fs/", "terminal/", "session/request_permission")
+        methods = [line["method"] for line in self.lines if "id" in line and "method" in line]
+        return [method for method in methods if not method.startswith(ours)]
 
     def updates(self) -> list[dict[str, Any]]:
         """The updates of the session."""
@@ -47,10 +49,6 @@ class Heard:
     def stopped(self) -> list[str]:
         """Why its turns ended."""
         return [line["result"]["stopReason"] for line in self.lines if "stopReason" in line.get("result", {})]
-
-    @staticmethod
-    def _ours(line: dict[str, Any]) -> bool:
-        return line["method"].startswith(("fs/", "terminal/", "session/request_permission"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +78,8 @@ class Acpx:
 
     def agents(self) -> list[Process]:
         """The processes of the agent that it has running."""
-        return [process for process in self._all() if "acp-agent" in process.command.split()[1]]
-
-    def end(self) -> None:
-        """End whatever is left."""
-        for process in self._all():
-            os.kill(process.pid, signal.SIGKILL)
-
-    def _all(self) -> set[Process]:
-        return marked(f"ACP_AGENT_HOME={self.home / 'state'}")
+        running = marked(f"ACP_AGENT_HOME={self.home / 'state'}")
+        return [process for process in running if "acp-agent" in process.command.split()[1]]
 
 
 @asynccontextmanager
@@ -97,11 +88,11 @@ async def acpx_in(repo: Repo, home: Path, server: ModelServer) -> AsyncGenerator
     settings = home / ".acpx" / "config.json"
     settings.parent.mkdir(parents=True)
     settings.write_text(sample("acpx/config.json", program(os.environ)))
-    acpx = Acpx(home, repo, {**environment(home), **server.env()})
     try:
-        yield acpx
+        yield Acpx(home, repo, {**environment(home), **server.env()})
     finally:
-        acpx.end()
+        for process in marked(f"ACP_AGENT_HOME={home / 'state'}"):
+            os.kill(process.pid, signal.SIGKILL)
 
 
 async def test_a_session_goes_through_processes_of_the_agent_that_come_and_go(tmp_path: Path) -> None:

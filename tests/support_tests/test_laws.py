@@ -89,19 +89,15 @@ def test_what_breaks_editors_is_a_problem(editor: Editor, updates: list[dict[str
     assert problem in "".join(problems)
 
 
-def test_a_chunk_after_the_response_is_a_problem() -> None:
-    talk = Talk()
-    talk.line(True, id=3, result={"stopReason": "end_turn"})
-    assert "outside a turn" in talk.updates(CHUNK)[0]
-
-
-def test_a_session_that_is_not_open_shows_nothing() -> None:
+def test_a_chunk_is_shown_in_a_turn_of_a_session_that_is_open() -> None:
     talk = Talk()
     assert "does not know the session" in talk.updates(CHUNK, session="other")[0]
     talk.ask(4, "session/load", None, sessionId="gone")
     assert "does not know the session" in talk.updates(CHUNK, session="gone")[0]
     talk.line(False, id=5, method="session/load", params={"sessionId": "s7"})
     assert talk.updates(CHUNK, session="s7") == []
+    talk.line(True, id=3, result={"stopReason": "end_turn"})
+    assert "outside a turn" in talk.updates(CHUNK)[0]
 
 
 def test_permission_is_asked_only_while_the_call_is_pending() -> None:

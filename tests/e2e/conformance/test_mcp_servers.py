@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import pytest
 
-from support.editors import AVANTE, ZED, Editor
 from support.http_server import Exchange, http_server
 from support.mcp import mcp_program, ready, says, tool
 from support.memory import stage
@@ -21,13 +19,10 @@ async def mute(exchange: Exchange) -> None:
     await anyio.sleep_forever()
 
 
-@pytest.mark.parametrize("editor", [ZED, AVANTE], ids=["zed", "avante"])
-async def test_servers_that_say_nothing_hold_up_no_way_of_opening_and_the_user_hears_of_them(
-    tmp_path: Path, editor: Editor
-) -> None:
+async def test_servers_that_say_nothing_hold_up_no_way_of_opening_and_the_user_hears_of_them(tmp_path: Path) -> None:
     talker = mcp_program(tmp_path, "talker", tools=[tool("talk")], results={"talk": says("Hello there.")})
     replies = (Reply(tool_calls=[ToolCall("mcp__talker__talk")]), Reply("Hello."))
-    async with http_server(mute) as url, stage(tmp_path, *replies, editor=editor) as it:
+    async with http_server(mute) as url, stage(tmp_path, *replies) as it:
         servers: list[dict[str, Any]] = [
             {"name": "ide", "command": "/bin/sh", "args": ["-c", "sleep 600"], "env": []},
             {"type": "http", "name": "web", "url": f"{url}/mcp", "headers": []},
@@ -42,7 +37,7 @@ async def test_servers_that_say_nothing_hold_up_no_way_of_opening_and_the_user_h
         assert await it.agent.prompt(session, "Hi", timeout=30) == {"stopReason": "end_turn"}
         # The one that speaks is of use meanwhile.
         assert [result.text for result in results(it.server.calls[1].body)] == ["Hello there."]
-        # Neither editor has notices, so that the log and the turn are where it is said.
+        # The editor has no notices, so that the log and the turn are where it is said.
         log = (it.home / "state" / "logs" / "acp-agent.log").read_text()
         for name in ("ide", "web", "events"):
             assert f"The MCP server {name!r} is not ready yet" in it.agent.text(since=heard)
