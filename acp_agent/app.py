@@ -7,7 +7,6 @@ import signal
 from collections.abc import AsyncGenerator, Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import cache, partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +27,7 @@ from acp_agent.session.manager import OpenSessions
 from acp_agent.session.project.commands import BUILT_IN, REQUIRED_HOOKS
 from acp_agent.session.services import Services
 from acp_agent.storage.store import SessionStore
-from acp_agent.tools.registry import ToolRegistry, default_tools, question_tools
+from acp_agent.tools.registry import built_in_tools
 
 if TYPE_CHECKING:
     from acp_agent.compaction.service import CompactionService
@@ -51,7 +50,6 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
 
     :param env: environment variables.
     """
-    tools = ToolRegistry(default_tools())
 
     @cache
     def compaction() -> CompactionService:
@@ -81,7 +79,6 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
     return Services(
         home=home_dir(env),
         store=store,
-        tools=tools,
         compaction=compaction,
         settings=lambda cwd: load_settings(env, cwd, strategies=strategies, providers=BUILT_IN_PROVIDERS),
         models=lambda settings: Registry(settings, env, access),
@@ -112,7 +109,7 @@ def recipe_known(settings: Settings, strategies: Collection[str]) -> Known:
 
     return Known(
         known_handlers(builtin_handlers().values()),
-        ToolRegistry(chain(default_tools(), question_tools("forms"))).names,
+        built_in_tools("forms").names,
         REQUIRED_HOOKS,
         strategies,
         (*BUILT_IN_PROVIDERS, *settings.providers),

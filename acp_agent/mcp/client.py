@@ -10,35 +10,27 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import anyio
 from mcp import Client, MCPError, types
+from mcp.client import Transport
 from mcp.client.session import ClientRequestContext, IncomingMessage
 from mcp.client.subscriptions import ListenNotSupportedError
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from acp_agent import __version__
 from acp_agent.config.settings import McpServer
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError
-from acp_agent.mcp.elicitation import Calling, Elicitations
+from acp_agent.mcp.elicitation import Elicitations
 from acp_agent.mcp.entry import ServerOptions, server_environment
-from acp_agent.mcp.model import (
-    Answer,
-    HandshakeRefusedError,
-    ListName,
-    Offer,
-    OfferedPrompt,
-    OfferedTool,
-    PromptArgument,
-    PromptMessage,
-)
+from acp_agent.mcp.model import HandshakeRefusedError, Offer
 from acp_agent.mcp.stdio import over_stdio
 from acp_agent.mcp.tools import is_usable
-from acp_agent.mcp.transports import over_acp, over_http, over_sse
-from acp_agent.mcp.watch import LOGIN, Streams, Watch, leaves_of
+from acp_agent.mcp.transports import Watch, inspected, leaves_of, over_acp, over_http, over_sse
+from acp_agent.tools.environment import Environment
 from acp_agent.tools.text import one_line
 
 Mode: TypeAlias = Literal["legacy", "auto"]
@@ -51,14 +43,8 @@ _LISTEN_PAUSE = 5.0
 READ_SECONDS = 30.0
 """For a prompt or a resource."""
 _log = logging.getLogger(__name__)
-_LISTS: tuple[ListName, ...] = ("tools", "prompts", "resources")
 _MAX_PAGES = 50
 """Of one list; a server whose list never ends must not hold anything up."""
-_ACTIONS: dict[str, Literal["accept", "decline", "cancel"]] = {
-    "accepted": "accept",
-    "declined": "decline",
-    "cancelled": "cancel",
-}
 _LIST_CHANGES = (
     types.ToolListChangedNotification,
     types.PromptListChangedNotification,
@@ -93,24 +79,23 @@ class Connection:
 
         :raises ToolError: the server did not list its tools; says why.
         """
-        faults: list[str] = []
-        lists: dict[ListName, list[Any]] = {}
-        for kind in _LISTS:
+        tools, faults = await self._listed("tools"), list[str]()
+        more: dict[str, list[Any]] = {"prompts": [], "resources": []}
+        for kind in more:
             try:
-                lists[kind] = await self._listed(kind)
+                more[kind] = await self._listed(kind)
             except ToolError as error:
-                if kind == "tools" or self.lost.is_set():
+                if self.lost.is_set():
                     raise
                 faults.append(f"its {kind} could not be listed: {error}")
-        tools = tuple(map(_tool, lists["tools"]))
-        resources = (each.uri for each in lists.get("resources", ()))
         faults += (
             f"its tool {one_line(tool.name)!r} is left out, because providers of models do not take the names of its "
             "arguments"
             for tool in tools
             if not is_usable(tool)
         )
-        return Offer(tools, tuple(map(_prompt, lists.get("prompts", ()))), tuple(resources), tuple(faults))
+        resources = (each.uri for each in more["resources"])
+        return Offer(tuple(tools), tuple(more["prompts"]), tuple(resources), tuple(faults))
 
     async def call(
         self,
@@ -118,20 +103,21 @@ class Connection:
         arguments: JsonObject,
         seconds: float,
         report: Callable[[str], Awaitable[None]],
-        calling: Calling,
-    ) -> Answer:
+        environment: Environment,
+    ) -> types.CallToolResult:
         """Call a tool.
 
         :param seconds: that it may take, without those in which the user thinks about a question.
         :param report: called with each progress.
+        :param environment: of the call, during which the server may ask the user.
         :raises ToolError: it did not answer, or refused the call; says why.
         """
 
         async def progressed(progress: float, total: float | None, message: str | None) -> None:
             share = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
-            await report(f"{share} {message}\n" if message else f"{share}\n")
+            await report(f"{share} {message or ''}".rstrip() + "\n")
 
-        meta = cast("types.RequestParamsMeta", {**calling.trace}) if calling.trace else None
+        meta = cast("types.RequestParamsMeta", {**environment.trace}) if environment.trace else None
 
         async def ask() -> types.CallToolResult:
             try:
@@ -141,34 +127,28 @@ class Connection:
                     raise
                 raise ToolError(await self._elicitations.visit_required(error.error.data)) from error
 
-        result = await self._asked(ask, seconds, calling)
-        return Answer(tuple(_json(block) for block in result.content), result.structured_content, result.is_error)
+        return await self._asked(ask, seconds, environment)
 
-    async def prompt(self, name: str, arguments: dict[str, str]) -> tuple[PromptMessage, ...]:
+    async def prompt(self, name: str, arguments: dict[str, str]) -> types.GetPromptResult:
         """Have a prompt made.
 
         :raises ToolError: see `call`.
         """
-        result = await self._asked(lambda: self._client.get_prompt(name, arguments), READ_SECONDS)
-        return tuple(PromptMessage(message.role, _json(message.content)) for message in result.messages)
+        return await self._asked(lambda: self._client.get_prompt(name, arguments), READ_SECONDS)
 
-    async def read(self, uri: str) -> tuple[JsonObject, ...]:
-        """Read a resource; its contents are in MCP's form.
+    async def read(self, uri: str) -> types.ReadResourceResult:
+        """Read a resource.
 
         :raises ToolError: see `call`.
         """
-        result = await self._asked(lambda: self._client.read_resource(uri), READ_SECONDS)
-        return tuple(_json(contents) for contents in result.contents)
+        return await self._asked(lambda: self._client.read_resource(uri), READ_SECONDS)
 
     async def listen(self, changed: Callable[[], None]) -> None:
         """Subscribe to changes of the lists, as servers without a handshake demand; others send them by themselves."""
-        able = self._client.server_capabilities
-        wanted = [bool(each and each.list_changed) for each in (able.tools, able.prompts, able.resources)]
-        tools, prompts, resources = wanted
-        while any(wanted):
+        while True:
             try:
                 async with self._client.listen(
-                    tools_list_changed=tools, prompts_list_changed=prompts, resources_list_changed=resources
+                    tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
                 ) as events:
                     changed()  # earlier changes were not reported, nor those since the lists were read
                     async for _ in events:
@@ -181,25 +161,24 @@ class Connection:
                 _log.debug("the MCP server %s ended its subscription: %s", self._server, self._watch.why(error))
             await anyio.sleep(_LISTEN_PAUSE)
 
-    async def _asked(self, ask: Callable[[], Awaitable[T]], seconds: float, calling: Calling | None = None) -> T:
+    async def _asked(self, ask: Callable[[], Awaitable[T]], seconds: float, during: Environment | None = None) -> T:
         try:
-            with anyio.fail_after(seconds) as scope, self._elicitations.during(calling or Calling(), scope):
+            with anyio.fail_after(seconds) as scope, self._elicitations.during(during, scope):
                 return await ask()
         except TimeoutError as error:
             raise ToolError(f"it did not answer within {seconds:g} seconds") from error
         except Exception as error:
             raise ToolError(self._watch.why(error)) from error
 
-    async def _listed(self, kind: ListName) -> list[Any]:
+    async def _listed(self, kind: str) -> list[Any]:
         """Read all pages of a list; it is empty where the server has none."""
-        if getattr(self._client.server_capabilities, kind) is None:
-            return []
-        read = getattr(self._client, f"list_{kind}")
         found: list[Any] = []
+        if getattr(self._client.server_capabilities, kind) is None:
+            return found
         cursor: str | None = None
         for _ in range(_MAX_PAGES):
             try:
-                page = await read(cursor=cursor)
+                page = await getattr(self._client, f"list_{kind}")(cursor=cursor)
             except (MCPError, ValidationError) as error:
                 if isinstance(error, MCPError) and error.code == types.METHOD_NOT_FOUND:
                     break
@@ -240,17 +219,18 @@ async def connect(
     ) -> types.ElicitResult | types.ErrorData:
         try:
             if isinstance(params, types.ElicitRequestURLParams):
-                answer = await elicitations.visit(params.message, params.url, params.elicitation_id)
-                return types.ElicitResult(action=_ACTIONS[answer])
-            form, values = await elicitations.fill(params.message, cast("JsonObject", params.requested_schema))
+                return types.ElicitResult(
+                    action=await elicitations.visit(params.message, params.url, params.elicitation_id)
+                )
+            answer = await elicitations.fill(params.message, cast("JsonObject", params.requested_schema))
         except ToolError as error:
             return types.ErrorData(code=types.INVALID_PARAMS, message=str(error))
-        if isinstance(form, str):
-            return types.ElicitResult(action=_ACTIONS[form])
-        return types.ElicitResult(action="accept", content={**values})
+        if isinstance(answer, str):
+            return types.ElicitResult(action=answer)
+        return types.ElicitResult(action="accept", content=cast("dict[str, Any]", {**answer}))
 
     client = Client(
-        _transport(server, options, watch),
+        inspected(_transport(server, options, watch), watch),
         mode=mode,
         message_handler=received,
         list_roots_callback=list_roots,
@@ -266,12 +246,12 @@ async def connect(
     except ToolError:
         raise
     except Exception as error:
-        refused = not ready and watch.status not in LOGIN and not watch.lost.is_set()
         answered = any(isinstance(leaf, MCPError) for leaf in leaves_of(error))
-        raise (HandshakeRefusedError if refused and answered else ToolError)(watch.why(error)) from error
+        refused = answered and not ready and not watch.lost.is_set()
+        raise (HandshakeRefusedError if refused else ToolError)(watch.why(error)) from error
 
 
-def _transport(server: McpServer, options: ServerOptions, watch: Watch) -> AbstractAsyncContextManager[Streams]:
+def _transport(server: McpServer, options: ServerOptions, watch: Watch) -> Transport:
     match server.transport:
         case "stdio":
             env = server_environment(options.env, server.env)
@@ -284,22 +264,3 @@ def _transport(server: McpServer, options: ServerOptions, watch: Watch) -> Abstr
             return over_sse(server, watch)
         case "http":
             return over_http(server, watch)
-
-
-def _tool(tool: types.Tool) -> OfferedTool:
-    notes = tool.annotations
-    title = tool.title or (notes.title if notes else None) or ""
-    reads = bool(notes and notes.read_only_hint)
-    return OfferedTool(tool.name, title, tool.description or "", tool.input_schema, reads)
-
-
-def _prompt(prompt: types.Prompt) -> OfferedPrompt:
-    arguments = tuple(
-        PromptArgument(argument.name, argument.description or "", bool(argument.required))
-        for argument in prompt.arguments or ()
-    )
-    return OfferedPrompt(prompt.name, prompt.title or prompt.description or "", arguments)
-
-
-def _json(model: BaseModel) -> JsonObject:
-    return model.model_dump(mode="json", by_alias=True, exclude_none=True)

@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Awaitable, Generator, Mapping
+from collections.abc import Awaitable, Generator
 from contextlib import contextmanager
-from dataclasses import field, replace
-from typing import TypeAlias, TypeVar, cast
+from dataclasses import replace
+from typing import TypeVar, cast
 from urllib.parse import parse_qsl, urlsplit
 
 import anyio
+from pydantic import ValidationError
 
 from acp_agent.conversation.messages import JsonObject, JsonValue, new_id
 from acp_agent.errors import ToolError
-from acp_agent.frozen import frozen
+from acp_agent.secrets.names import is_secret_name
+from acp_agent.tools.environment import Environment
 from acp_agent.tools.forms import (
     Choice,
     FieldKind,
-    Filled,
     Form,
     FormAnswer,
     FormField,
@@ -31,19 +32,11 @@ from acp_agent.tools.forms import (
     LinkAnswer,
     Questions,
     field_value,
-    is_number,
 )
 from acp_agent.tools.text import clean, one_line
 
 T = TypeVar("T")
-Plain: TypeAlias = str | int | float | bool | list[str]
 
-_LIMITS: dict[FieldKind, tuple[str, ...]] = {
-    "text": ("minLength", "maxLength"),
-    "number": ("minimum", "maximum"),
-    "integer": ("minimum", "maximum"),
-    "choices": ("minItems", "maxItems"),
-}
 _KINDS: dict[JsonValue, FieldKind] = {
     "string": "text",
     "number": "number",
@@ -51,36 +44,14 @@ _KINDS: dict[JsonValue, FieldKind] = {
     "boolean": "boolean",
     "array": "choices",
 }
+_LIMITS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems")
 _FORMATS = ("email", "uri", "date", "date-time")
-_SECRET = re.compile(
-    r"(?:\b(?:password|passphrase|passcode|secret|credentials?|cvv|cvc|security code|card number"
-    r"|(?:api|access|private|secret) ?key|(?:access|refresh|auth|bearer|session|api) token"
-    r"|(?:recovery|backup) codes?)|^token|^pin)$"
-)
-_LOGIN = re.compile(
-    r"^(?:auth(?:orization)?|code verifier|e ?mail|id token|jwt|login hint|pass(?:wd)?|phone|pwd|sas|session ?(?:id)?"
-    r"|sid|sig|(?:x (?:amz|goog) )?(?:signature|credential))$"
-)
+_LOGIN = re.compile(r"e?-?mail|login[_-]hint|session[_-]?(id)?|sid|sig|(.*[_-])?signature", re.IGNORECASE)
 """Further names of an address's parameters that give access or say who the user is."""
 _LOGIN_VALUE = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]*|[^\s@/]+@[^\s@/]+\.[A-Za-z]{2,}")
 """Values that do: a JSON Web Token, an email address."""
-_WORD_ENDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\W_]+")
 _SCHEME = re.compile(r"\b[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _SAME_MACHINE = ("localhost", "127.0.0.1", "::1")
-
-
-@frozen
-class Calling:
-    """The tool call during which a server may ask.
-
-    :ivar call_id: as the user sees it.
-    :ivar questions: how the user can be asked; None where there is no way to.
-    :ivar trace: W3C trace context that the prompt came with.
-    """
-
-    call_id: str = ""
-    questions: Questions | None = None
-    trace: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class Elicitations:
@@ -91,40 +62,37 @@ class Elicitations:
 
     def __init__(self, server: str) -> None:
         self._server = server
-        self._calling = Calling()
+        self._environment: Environment | None = None
         self._scope = anyio.CancelScope()
         self._links: dict[str, tuple[str, Questions]] = {}
         self._open: set[anyio.CancelScope] = set()
 
     @contextmanager
-    def during(self, calling: Calling, scope: anyio.CancelScope) -> Generator[None]:
+    def during(self, environment: Environment | None, scope: anyio.CancelScope) -> Generator[None]:
         """Pass questions on as part of a call.
 
+        :param environment: of the call; None where it is no call of a tool, during which nothing can be asked.
         :param scope: bounds the call; the time in which the user thinks does not count.
         """
-        self._calling, self._scope = calling, scope
+        self._environment, self._scope = environment, scope
         try:
             yield
         finally:
-            self._calling = Calling()
+            self._environment = None
             # Each question is asked in a task of the SDK's, which does not end with the call.
             for question in self._open:
                 question.cancel()
 
-    async def fill(self, message: str, schema: JsonObject) -> tuple[FormAnswer, dict[str, Plain]]:
+    async def fill(self, message: str, schema: JsonObject) -> FormAnswer:
         """Have a server's form filled in.
 
-        :returns: the answer, and its values as servers want them.
         :raises ToolError: the user cannot be asked, or not this.
         """
-        questions = self._questions()
+        questions, call_id = self._call()
         if questions.asks != "forms":
             raise ToolError("the user's editor has no forms")
         form = form_of(f"{self._server}: {_unlinked(clean(message))}", schema)
-        answer = await self._answered(questions.fill(form, self._calling.call_id))
-        if not isinstance(answer, Filled):
-            return answer, {}
-        return answer, {name: [*each] if isinstance(each, tuple) else each for name, each in answer.values.items()}
+        return await self._answered(questions.fill(form, call_id))
 
     async def visit(self, message: str, url: str, elicitation_id: str | None) -> LinkAnswer:
         """Ask the user to visit an address.
@@ -132,13 +100,13 @@ class Elicitations:
         :param elicitation_id: by which the server says later that the user is done there.
         :raises ToolError: the user cannot be asked, or not this.
         """
-        questions = self._questions()
+        questions, call_id = self._call()
         if not questions.opens_urls:
             raise ToolError("the user's editor opens no addresses")
         _check_address(url)
         link = Link(new_id("elicit"), f"{self._server}: {clean(message)}", url)
-        answer = await self._answered(questions.visit(link, self._calling.call_id))
-        if answer == "accepted" and elicitation_id is not None:
+        answer = await self._answered(questions.visit(link, call_id))
+        if answer == "accept" and elicitation_id is not None:
             self._links[elicitation_id] = (link.id, questions)
         return answer
 
@@ -152,11 +120,9 @@ class Elicitations:
         answers: list[LinkAnswer] = []
         for link in links if isinstance(links, list) else []:
             if isinstance(link, dict):
-                message, url, known = (link.get(key) for key in ("message", "url", "elicitationId"))
-                answers.append(
-                    await self.visit(str(message or ""), str(url or ""), known if isinstance(known, str) else None)
-                )
-        if answers and all(answer == "accepted" for answer in answers):
+                message, url, known = (str(link.get(key, "")) for key in ("message", "url", "elicitationId"))
+                answers.append(await self.visit(message, url, known))
+        if answers and set(answers) == {"accept"}:
             return "it wants the user to do something at an address first, who is on the way there; try again then"
         return "it wants the user to do something at an address first, and they have not gone there"
 
@@ -166,10 +132,10 @@ class Elicitations:
             link_id, questions = known
             await questions.visited(link_id)
 
-    def _questions(self) -> Questions:
-        if self._calling.questions is None:
+    def _call(self) -> tuple[Questions, str]:
+        if self._environment is None or self._environment.questions is None:
             raise ToolError("no call of a tool of this server is running")
-        return self._calling.questions
+        return self._environment.questions, self._environment.call_id
 
     async def _answered(self, asking: Awaitable[T]) -> T:
         """Wait for an answer as long as the call goes on, whose time limit stands still meanwhile.
@@ -204,8 +170,7 @@ def _check_address(url: str) -> None:
     if login:
         raise ToolError("an address with a login in it is not passed on")
     for name, value in parse_qsl(f"{parts.query}&{parts.fragment}"):
-        words = _words(name)
-        if _SECRET.search(words) or _LOGIN.search(words) or _LOGIN_VALUE.fullmatch(value):
+        if is_secret_name(name) or _LOGIN.fullmatch(name) or _LOGIN_VALUE.fullmatch(value):
             said = f"it has {one_line(name, 60)!r}"
             raise ToolError(f"an address that gives access or says who they are is not passed on: {said}")
     if parts.scheme == "http" and host not in _SAME_MACHINE:
@@ -219,64 +184,51 @@ def form_of(message: str, schema: JsonObject) -> Form:
     :raises ToolError: it holds what no form can ask, or what none may.
     """
     properties, required = schema.get("properties"), schema.get("required")
-    if not isinstance(properties, dict):
-        return Form(message, ())
+    fields = properties.items() if isinstance(properties, dict) else ()
     needed = required if isinstance(required, list) else []
-    return Form(message, tuple(_field(name, asked, name in needed) for name, asked in properties.items()))
+    return Form(message, tuple(_field(name, asked, name in needed) for name, asked in fields))
 
 
 def _field(name: str, asked: JsonValue, required: bool) -> FormField:
     shown = one_line(name, 60)
-    if not isinstance(asked, dict):
-        raise ToolError(f"the field {shown} has no schema")
-    type_ = asked.get("type")
+    asked = asked if isinstance(asked, dict) else {}
+    type_, items = asked.get("type"), asked.get("items")
     kind = _KINDS.get(type_) if isinstance(type_, str) else None
-    items = asked.get("items") if kind == "choices" else asked
-    choices = _choices(items) if isinstance(items, dict) and kind in ("text", "choices") else ()
+    choices = _choices(items if kind == "choices" and isinstance(items, dict) else asked)
     if kind is None or (kind == "choices" and not choices):
         raise ToolError(f"the field {shown} is of no kind that can be asked for")
+    title, description = (_unlinked(one_line(str(asked.get(key, "")), 500)) for key in ("title", "description"))
     if kind == "text" and choices:
         kind = "choice"
-    title, description = _text(asked, "title"), _text(asked, "description")
-    if kind in ("text", "number", "integer"):
-        named_so = any(_SECRET.search(_words(text)) for text in (name, title))
-        if named_so or asked.get("format") == "password":
+    elif kind in ("text", "number", "integer"):
+        if is_secret_name(name) or is_secret_name(title) or asked.get("format") == "password":
             raise ToolError(f"the field {shown} asks for a secret, which no form may; use an address (mode `url`)")
-    limits = {key: value for key in _LIMITS.get(kind, ()) if is_number(value := asked.get(key))}
-    if kind == "text":
-        limits |= {"pattern": asked["pattern"]} if isinstance(asked.get("pattern"), str) else {}
-        limits |= {"format": asked["format"]} if asked.get("format") in _FORMATS else {}
+        choices = ()
+    limits: JsonObject = {
+        key: value
+        for key, value in asked.items()
+        if (key in _LIMITS and isinstance(value, int))
+        or (key in _LIMITS and kind == "number" and isinstance(value, float) and math.isfinite(value))
+        or (key == "pattern" and isinstance(value, str))
+        or (key == "format" and value in _FORMATS)
+    }
     made = FormField(name, kind, title, description, choices, required, limits=limits)
     try:
         return replace(made, default=field_value(made, asked.get("default")))
-    except ValueError:
+    except ValidationError:
         return made
 
 
 def _choices(asked: JsonObject) -> tuple[Choice, ...]:
-    titled = asked.get("oneOf") or asked.get("anyOf")
+    titled, values, titles = asked.get("oneOf") or asked.get("anyOf"), asked.get("enum"), asked.get("enumNames")
     if isinstance(titled, list):
-        options = [option for option in titled if isinstance(option, dict)]
-        pairs = [(option.get("const"), option.get("title")) for option in options]
+        pairs = [(each.get("const"), each.get("title")) for each in titled if isinstance(each, dict)]
     else:
-        values, titles = asked.get("enum"), asked.get("enumNames")
         values = values if isinstance(values, list) else []
-        named = isinstance(titles, list) and len(titles) == len(values)
-        pairs = [*zip(values, titles if named and isinstance(titles, list) else values, strict=True)]
+        pairs = [*zip(values, titles if isinstance(titles, list) else values, strict=False)]
     return tuple(
-        Choice(value, _unlinked(one_line(title if isinstance(title, str) and title else value, 500)))
-        for value, title in pairs
-        if isinstance(value, str)
+        Choice(value, _unlinked(one_line(str(title or value), 500))) for value, title in pairs if isinstance(value, str)
     )
-
-
-def _text(asked: JsonObject, key: str) -> str:
-    value = asked.get(key)
-    return _unlinked(one_line(value, 500)) if isinstance(value, str) else ""
-
-
-def _words(name: str) -> str:
-    return " ".join(_WORD_ENDS.split(name)).strip().lower()
 
 
 def _unlinked(text: str) -> str:

@@ -82,13 +82,13 @@ def with_values(server: McpServer, env: Mapping[str, str]) -> McpServer:
 
 
 def secrets(server: McpServer, env: Mapping[str, str]) -> list[str]:
-    """Return the values of an entry that must not be shown, as written and with variables put in, the longest first.
+    """Return the values of an entry that must not be shown, with variables put in, the longest first.
 
     :param env: the agent's environment.
     """
     values = (*server.env.values(), *server.headers.values())
-    expanded = (_VARIABLE.sub(lambda found: env.get(found[1], ""), value) for value in values)
-    return sorted({value for value in (*values, *expanded) if len(value) >= _SHORTEST_SECRET}, key=len, reverse=True)
+    expanded = {_VARIABLE.sub(lambda found: env.get(found[1], ""), value) for value in values}
+    return sorted((value for value in expanded if len(value) >= _SHORTEST_SECRET), key=len, reverse=True)
 
 
 def identity(server: McpServer) -> str:

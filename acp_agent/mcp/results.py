@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from acp_agent.conversation.encoding import plain
-from acp_agent.conversation.messages import Image, JsonObject, JsonValue, Resource, ResultPart, Text, UserPart
+from acp_agent.conversation.messages import Image, JsonValue, Resource, ResultPart, Text, UserPart
 from acp_agent.llm.pictures import Unusable, received
-from acp_agent.mcp.model import Answer, PromptMessage
 from acp_agent.tools.text import clean, counted, cut_middle, one_line
+
+if TYPE_CHECKING:
+    from mcp.types import BlobResourceContents, CallToolResult, ContentBlock, PromptMessage, TextResourceContents
 
 TEXT_LIMIT = 60_000
 """Characters of all texts of one answer together."""
@@ -20,11 +23,12 @@ IMAGES = 10
 EMPTY = "(the tool returned nothing)"
 
 
-def result_parts(answer: Answer) -> tuple[ResultPart, ...]:
+def result_parts(answer: CallToolResult) -> tuple[ResultPart, ...]:
     """Return a tool's result as the model reads it."""
-    parts: list[ResultPart] = [_result_part(block) for block in answer.content]
-    if answer.structured is not None and not _is_told(answer.structured, parts):
-        parts.append(Text(json.dumps(answer.structured, ensure_ascii=False)))
+    parts = [_result_part(block) for block in answer.content]
+    structured: JsonValue = answer.structured_content
+    if structured is not None and not _is_told(structured, [part.text for part in parts if isinstance(part, Text)]):
+        parts.append(Text(json.dumps(structured, ensure_ascii=False)))
     return _bounded(parts) or (Text(EMPTY),)
 
 
@@ -34,77 +38,68 @@ def prompt_parts(messages: Sequence[PromptMessage]) -> tuple[UserPart, ...]:
     quoted = any(message.role != "user" for message in messages)
     for message in messages:
         if quoted:
-            parts.append(Text(f"[{one_line(message.role)}]"))
-        parts.append(_user_part(message.content))
+            parts.append(Text(f"[{message.role}]"))
+        block = message.content
+        parts.append(_resource(block.resource) if block.type == "resource" else _result_part(block))
     return tuple(parts)
 
 
-def resource_parts(uri: str, contents: Iterable[JsonObject]) -> tuple[Resource, ...]:
+def resource_parts(contents: Iterable[TextResourceContents | BlobResourceContents]) -> tuple[Resource, ...]:
     """Return the contents of a resource."""
-    return tuple(_resource(each, uri) for each in contents)
+    return tuple(map(_resource, contents))
 
 
-def _result_part(block: JsonObject) -> ResultPart:
-    match block.get("type"):
+def _result_part(block: ContentBlock) -> ResultPart:
+    match block.type:
         case "text":
-            return Text(clean(_text(block, "text")))
+            return Text(clean(block.text))
         case "image":
-            return _image(_text(block, "data"), _text(block, "mimeType"))
+            return _image(block.data, block.mime_type)
         case "audio":
-            return Text(f"[a sound ({_text(block, 'mimeType')}) left out: it cannot be passed on]")
+            return Text(f"[a sound ({one_line(block.mime_type)}) left out: it cannot be passed on]")
         case "resource":
-            resource = _resource(_object(block.get("resource")), "")
+            resource = _resource(block.resource)
             if resource.text is not None:
                 return Text(f"{resource.uri}:\n{resource.text}")
-            if isinstance(resource.blob, str) and resource.blob and (resource.mime_type or "").startswith("image/"):
+            if isinstance(resource.blob, str) and (resource.mime_type or "").startswith("image/"):
                 return _image(resource.blob, resource.mime_type or "", resource.uri)
             return Text(f"[{resource.uri} left out: it is binary ({resource.mime_type or 'of no known type'})]")
         case "resource_link":
-            words = [_text(block, key) for key in ("title", "name", "uri", "mimeType", "description")]
+            words = (block.title, block.name, block.uri, block.mime_type, block.description)
             return Text(f"[link: {' | '.join(one_line(word, 500) for word in words if word)}]")
-        case kind:
-            return Text(f"[content of the unknown type {one_line(str(kind))} left out]")
 
 
-def _user_part(block: JsonObject) -> UserPart:
-    if block.get("type") == "resource":
-        return _resource(_object(block.get("resource")), "")
-    return _result_part(block)
-
-
-def _resource(contents: JsonObject, uri: str) -> Resource:
-    name, kind = _text(contents, "uri") or uri, _text(contents, "mimeType") or None
-    blob = contents.get("blob")
-    if isinstance(blob, str):
-        if len(blob) > IMAGE_LIMIT:
-            return Resource(name, text=f"[left out: larger than {IMAGE_LIMIT * 3 // 4:,} bytes]")
-        return Resource(name, blob=plain(blob), mime_type=kind)
-    return Resource(name, text=cut_middle(clean(_text(contents, "text")), TEXT_LIMIT), mime_type=kind)
+def _resource(contents: TextResourceContents | BlobResourceContents) -> Resource:
+    blob: str | None = getattr(contents, "blob", None)
+    if blob is None:
+        text = cut_middle(clean(getattr(contents, "text", "")), TEXT_LIMIT)
+        return Resource(contents.uri, text=text, mime_type=contents.mime_type)
+    if len(blob) > IMAGE_LIMIT:
+        return Resource(contents.uri, text=f"[left out: larger than {IMAGE_LIMIT * 3 // 4:,} bytes]")
+    return Resource(contents.uri, blob=plain(blob), mime_type=contents.mime_type)
 
 
 def _image(data: str, kind: str, uri: str | None = None) -> ResultPart:
-    if len(data) > IMAGE_LIMIT:
-        return Text(f"[an image ({one_line(kind)}) left out: larger than models take]")
     # One that is broken would be refused by the model's provider, and every later request of the session with it.
     try:
+        if len(data) > IMAGE_LIMIT:
+            raise Unusable("larger than models take")
         return Image(*received(data, kind), uri)
     except Unusable as error:
         return Text(f"[an image ({one_line(kind, 80)}) left out: {one_line(str(error))}]")
 
 
-def _is_told(structured: JsonValue, parts: Sequence[ResultPart]) -> bool:
-    """Return whether a text says the same: servers are asked to send it as text as well."""
-    for part in parts:
-        if isinstance(part, Text):
-            try:
-                value: JsonValue = json.loads(part.text)
-            except (ValueError, RecursionError):
-                value = part.text
-            if value == structured or {"result": value} == structured or {"result": part.text} == structured:
-                return True
-    # A list is often sent as one text for each of its items.
-    texts = [part.text for part in parts if isinstance(part, Text)]
-    return isinstance(structured, dict) and structured.get("result") == texts
+def _is_told(structured: JsonValue, texts: Sequence[str]) -> bool:
+    """Return whether the texts say the same, as servers are asked to have them; a list may be a text for each item."""
+    value = structured["result"] if isinstance(structured, dict) and "result" in structured else structured
+    return value == [*texts] or any(each in (value, structured) for text in texts for each in (text, _parsed(text)))
+
+
+def _parsed(text: str) -> JsonValue:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _bounded(parts: Sequence[ResultPart]) -> tuple[ResultPart, ...]:
@@ -127,12 +122,3 @@ def _bounded(parts: Sequence[ResultPart]) -> tuple[ResultPart, ...]:
     if dropped:
         kept.append(Text(f"[{counted(dropped, 'more text')} left out: the answer is too long]"))
     return tuple(kept)
-
-
-def _text(block: JsonObject, key: str) -> str:
-    value = block.get(key)
-    return value if isinstance(value, str) else ""
-
-
-def _object(value: JsonValue) -> JsonObject:
-    return value if isinstance(value, dict) else {}

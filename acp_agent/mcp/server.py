@@ -1,4 +1,4 @@
-"""One MCP server of a session: started, listed, restarted after a crash, closed.
+"""One MCP server of a session: started, listed, restarted after a crash; it ends with the session.
 
 Each server runs in one task, which enters and leaves the SDK's client; callers are in tasks of their own.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import logging
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import anyio
@@ -18,14 +18,16 @@ from acp_agent.config.settings import McpServer
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError, sentence
 from acp_agent.logfile import log_failure
-from acp_agent.mcp.elicitation import Calling
 from acp_agent.mcp.entry import ServerOptions, identity, secrets, with_values
-from acp_agent.mcp.model import Answer, HandshakeRefusedError, Offer, PromptMessage
-from acp_agent.mcp.tools import McpTool, is_usable, tool_names
+from acp_agent.mcp.model import HandshakeRefusedError, Offer
+from acp_agent.mcp.tools import McpTool, is_usable, server_names, tool_names
 from acp_agent.secrets.text import mask
+from acp_agent.tools.environment import Environment
 from acp_agent.tools.text import counted, one_line
 
 if TYPE_CHECKING:
+    from mcp.types import CallToolResult, GetPromptResult, ReadResourceResult
+
     from acp_agent.mcp.client import Connection, Mode
 
 T = TypeVar("T")
@@ -35,15 +37,8 @@ RESTART_DELAYS = (0.0, 1.0, 5.0)
 """Seconds before each new start after a crash; then the server is given up."""
 _CALL_PATIENCE = 10.0
 """How long a call waits for a server that is being started again."""
-CLOSE_SECONDS = 1.0
-_TOGETHER_SECONDS = 0.05
-"""Changes of lists that come so soon after each other are one."""
 
 _log = logging.getLogger(__name__)
-
-
-class _EndedError(ToolError):
-    """The server was lost during a request, and may have carried it out."""
 
 
 class SessionServer:
@@ -52,6 +47,7 @@ class SessionServer:
     :param short: its part in the names of its tools and prompts.
     :param tell: shows the user a sentence.
     :param changed: called when it offers something else than before.
+    :ivar name: its name for people.
     :ivar offer: what it offered last, also while it is away; `tools` likewise.
     :ivar reason: why it is not there.
     """
@@ -65,6 +61,7 @@ class SessionServer:
         changed: Callable[[], None],
     ) -> None:
         self._server = server
+        self.name = server.name
         self.short = short
         self._options = options
         self._tell = tell
@@ -75,22 +72,15 @@ class SessionServer:
         self.reason = ""
         self._connection: Connection | None = None
         self._mode: Mode = "auto" if server.transport == "acp" else "legacy"
-        self._starting = anyio.CancelScope()
         self._turned = anyio.Event()
         self._wanted = anyio.Event()
-        self._closing = anyio.Event()
         self._outdated = anyio.Event()
         self._told = ""
 
-    @property
-    def name(self) -> str:
-        """Its name for people."""
-        return self._server.name
-
     async def run(self) -> None:
-        """Keep it running until it is closed."""
+        """Keep it running until this is cancelled."""
         try:
-            while not self._closing.is_set():
+            while True:
                 await self._run_until_given_up()
                 await self._wanted.wait()
                 self._wanted = anyio.Event()
@@ -103,15 +93,6 @@ class SessionServer:
         if self.state == "failed":
             self._wanted.set()
 
-    def close(self) -> None:
-        """Let it end; `run` returns when it has."""
-        self._closing.set()
-        self._wanted.set()
-        if self._connection is None:
-            self._starting.cancel()
-        else:
-            self._connection.lost.set()
-
     async def settled(self) -> None:
         """Wait until its first start has succeeded or failed."""
         while self.state == "starting":
@@ -120,81 +101,61 @@ class SessionServer:
     # --- requests ---
 
     async def call(
-        self, tool: str, arguments: JsonObject, report: Callable[[str], Awaitable[None]], calling: Calling
-    ) -> Answer:
+        self, tool: str, arguments: JsonObject, report: Callable[[str], Awaitable[None]], environment: Environment
+    ) -> CallToolResult:
         """Call a tool; see `tools.Call`."""
         seconds = self._server.timeout
-        try:
-            return await self._asked(lambda there: there.call(tool, arguments, seconds, report, calling))
-        except _EndedError as error:
-            what = f"ended during this call, which may or may not have been done: {error}"
-            raise self._error(what, "It is being started again.") from error
-        except ToolError as error:
-            raise self._error(f"has not answered this call: {error}") from error
+        return await self._asked(
+            lambda there: there.call(tool, arguments, seconds, report, environment), "answered this call"
+        )
 
-    async def prompt(self, name: str, arguments: dict[str, str]) -> tuple[PromptMessage, ...]:
+    async def prompt(self, name: str, arguments: dict[str, str]) -> GetPromptResult:
         """Have one of its prompts made.
 
         :raises ToolError: it cannot be; says why.
         """
-        try:
-            return await self._asked(lambda there: there.prompt(name, arguments))
-        except ToolError as error:
-            raise self._error(f"has not made the prompt {name!r}: {error}") from error
+        return await self._asked(lambda there: there.prompt(name, arguments), f"made the prompt {name!r}")
 
-    async def read(self, uri: str) -> tuple[JsonObject, ...]:
+    async def read(self, uri: str) -> ReadResourceResult:
         """Read a resource.
 
         :raises ToolError: it cannot be; says why.
         """
-        try:
-            return await self._asked(lambda there: there.read(uri))
-        except ToolError as error:
-            raise self._error(f"has not given {one_line(uri)}: {error}") from error
+        return await self._asked(lambda there: there.read(uri), f"given {one_line(uri)}")
 
-    async def _asked(self, ask: Callable[[Connection], Awaitable[T]]) -> T:
+    async def _asked(self, ask: Callable[[Connection], Awaitable[T]], what: str) -> T:
         with anyio.move_on_after(_CALL_PATIENCE):
-            while not self._is_there() and self.state not in ("failed", "closed"):
+            while self.state not in ("failed", "closed") and (
+                self._connection is None or self._connection.lost.is_set()
+            ):
                 await self._turned.wait()
         connection = self._connection
-        if connection is None:
-            raise ToolError(f"it is not running: {self.reason or 'it has not answered yet'}")
         try:
+            if connection is None:
+                raise ToolError(f"it is not running: {self.reason or 'it has not answered yet'}")
             return await ask(connection)
         except ToolError as error:
-            if connection.lost.is_set() or self._connection is not connection:
-                raise _EndedError(str(error)) from error
-            raise
-
-    def _is_there(self) -> bool:
-        return self._connection is not None and not self._connection.lost.is_set()
-
-    def _error(self, what: str, more: str = "") -> ToolError:
-        text = self._masked(f"The MCP server {self.name!r} {what}")
-        return ToolError(f"{sentence(ToolError(text))} {more}".rstrip())
+            text, more = f"has not {what}: {error}", ""
+            if connection is not None and (connection.lost.is_set() or self._connection is not connection):
+                text = f"ended during this call, which may or may not have been done: {error}"
+                more = " It is being started again."
+            text = self._masked(f"The MCP server {self.name!r} {text}")
+            raise ToolError(sentence(ToolError(text)) + more) from error
 
     # --- its life ---
 
     async def _run_until_given_up(self) -> None:
-        """Start it, and again after each crash, until it is closed or given up."""
-        delays = iter(RESTART_DELAYS)
+        """Start it, and again after each crash, until it is given up."""
         was_ready = False
-        while True:
+        for delay in (*RESTART_DELAYS, None):
             self.reason = self._masked(await self._run_once())
-            if self._closing.is_set():
-                return
             was_ready = was_ready or self.state == "ready"
-            delay = next(delays, None) if was_ready else None
-            if delay is None:
-                await self._give_up("has ended too often and is given up" if was_ready else "could not be started")
-                return
+            if not was_ready or delay is None:
+                break
             _log.warning("the MCP server %s ended and is started again: %s", self.name, self.reason)
             self._turn("restarting")
-            with anyio.move_on_after(delay):
-                await self._closing.wait()
-                return
-
-    async def _give_up(self, what: str) -> None:
+            await anyio.sleep(delay)
+        what = "has ended too often and is given up" if was_ready else "could not be started"
         self._turn("failed")
         _log.warning("the MCP server %s %s: %s", self.name, what, self.reason)
         if self._told != self.reason:
@@ -225,12 +186,11 @@ class SessionServer:
 
     async def _connected(self, server: McpServer) -> str:
         seconds = self._options.start_seconds
-        self._starting = anyio.CancelScope(deadline=anyio.current_time() + seconds)
-        with self._starting as scope:
-            await anyio.to_thread.run_sync(_load_client, abandon_on_cancel=True)
-            from acp_agent.mcp.client import connect
-
-            async with connect(server, self._options, self._mode, self._outdate) as connection:
+        with anyio.move_on_after(seconds) as scope:
+            client = await anyio.to_thread.run_sync(
+                importlib.import_module, "acp_agent.mcp.client", abandon_on_cancel=True
+            )
+            async with client.connect(server, self._options, self._mode, self._outdate) as connection:
                 await self._list(connection)
                 self._connection, self._told = connection, ""
                 scope.deadline = math.inf
@@ -243,8 +203,6 @@ class SessionServer:
                     tasks.start_soon(self._follow, connection)
                     await connection.lost.wait()
                     tasks.cancel_scope.cancel()
-                self._connection = None
-                scope.deadline = anyio.current_time() + CLOSE_SECONDS
                 return connection.reason
         return f"it has not said within {seconds:g} seconds what it offers"
 
@@ -273,24 +231,16 @@ class SessionServer:
         )
 
     async def _follow(self, connection: Connection) -> None:
-        """List it again whenever it says that something has changed."""
-        seconds = self._options.start_seconds
+        """List it again whenever it says that something has changed; keep what it offered where that fails."""
         while True:
             await self._outdated.wait()
-            await anyio.sleep(_TOGETHER_SECONDS)
             try:
-                with anyio.fail_after(seconds):
+                with anyio.fail_after(self._options.start_seconds):
                     await self._list(connection)
                     self._changed()
-            except TimeoutError:
-                _log.warning(
-                    "the MCP server %s said that what it offers has changed, and not within %g seconds what that is; "
-                    "what it offered before is kept until it says so again",
-                    self.name,
-                    seconds,
-                )
-            except ToolError as error:
-                _log.warning("the MCP server %s did not list anew what it offers: %s", self.name, error)
+            except (ToolError, TimeoutError) as error:
+                reason = str(error) or "it did not answer in time"
+                _log.warning("the MCP server %s did not list anew what it offers: %s", self.name, reason)
 
     def _turn(self, state: State) -> None:
         self.state = state
@@ -301,5 +251,14 @@ class SessionServer:
         return mask(text, secrets(self._server, self._options.env))
 
 
-def _load_client() -> None:
-    importlib.import_module("acp_agent.mcp.client")
+def session_servers(
+    servers: Sequence[McpServer],
+    options: ServerOptions,
+    tell: Callable[[str], Awaitable[None]],
+    changed: Callable[[], None],
+) -> tuple[SessionServer, ...]:
+    """Return the servers of a session, none of which runs yet; for the parameters see `SessionServer`."""
+    shorts = server_names([server.name for server in servers])
+    return tuple(
+        SessionServer(server, short, options, tell, changed) for server, short in zip(servers, shorts, strict=True)
+    )

@@ -1,15 +1,13 @@
 """The stdio transport: an MCP server as a child process that reads and writes lines.
 
 The SDK has one too. This one ends the server's whole process group with the session, and with the agent however that
-ends; it says how a server ended and what it wrote to stderr; and it reads the half characters (`\\ud83d`) of servers in
-JavaScript that cut a text, where the SDK leaves the caller without a response.
+ends, within a tenth of a second; and it says how a server ended and what it wrote to stderr.
 
 Model Context Protocol, "Transports", "stdio".
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -23,7 +21,7 @@ from mcp import types
 from mcp.shared.message import SessionMessage
 
 from acp_agent.errors import ToolError
-from acp_agent.mcp.watch import Streams, Watch
+from acp_agent.mcp.transports import Received, Streams, Watch
 from acp_agent.processes import open_group
 from acp_agent.tools.text import clean, one_line, without_escapes
 
@@ -35,7 +33,7 @@ _CHUNK = 65_536
 _END_SECONDS = 0.2
 _LAST_LINES = 5
 """Lines of stderr that are kept to say why a server ended."""
-_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+_SURROGATE = re.compile(r"\\ud[89a-f][0-9a-f]{2}", re.IGNORECASE)
 
 
 @asynccontextmanager
@@ -52,39 +50,35 @@ async def over_stdio(
         assert process.stdout
         assert process.stderr
         stdin, stdout, stderr = process.stdin.fileno(), process.stdout.fileno(), process.stderr.fileno()
-        to_session, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        to_session, received = anyio.create_memory_object_stream[Received](0)
         to_server, sent = anyio.create_memory_object_stream[SessionMessage](0)
         last_lines: deque[str] = deque(maxlen=_LAST_LINES)
         stderr_read = anyio.Event()
-
-        async def ending() -> str:
-            with anyio.move_on_after(_END_SECONDS):
-                await stderr_read.wait()
-                while process.poll() is None:  # noqa: ASYNC110 - there is no event for the end of a process
-                    await anyio.sleep(_END_SECONDS / 20)
-            said = one_line(" ".join(last_lines), 400)
-            return f"{_status(process.poll())} and said: {said}" if said else _status(process.poll())
 
         async def read() -> None:
             async with to_session:
                 try:
                     async for line in _lines(stdout):
                         if (message := _message(line)) is not None:
-                            watch.inspect(message)
                             await to_session.send(message)
-                    watch.reason = await ending()
                 except ToolError as error:
                     watch.reason = str(error)
-                watch.lost.set()
+                    return
+                with anyio.move_on_after(_END_SECONDS):
+                    await stderr_read.wait()
+                    while process.poll() is None:  # noqa: ASYNC110 - there is no event for the end of a process
+                        await anyio.sleep(_END_SECONDS / 20)
+                said = one_line(" ".join(last_lines), 400)
+                watch.reason = _status(process.poll()) + (f" and said: {said}" if said else "")
 
         async def write() -> None:
             async with sent:
-                try:
-                    async for message in sent:
-                        await _write(stdin, message.message.model_dump_json(by_alias=True, exclude_unset=True))
-                except OSError:
-                    watch.reason = await ending()
-                    watch.lost.set()
+                async for message in sent:
+                    line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    try:
+                        await _write(stdin, f"{line}\n".encode())
+                    except OSError:  # it has closed its stdin, and its output ends next
+                        return
 
         async def collect_stderr() -> None:
             async for line in _lines(stderr):
@@ -93,9 +87,8 @@ async def over_stdio(
             stderr_read.set()
 
         async with anyio.create_task_group() as tasks, received, to_server:
-            tasks.start_soon(read)
-            tasks.start_soon(write)
-            tasks.start_soon(collect_stderr)
+            for task in (read, write, collect_stderr):
+                tasks.start_soon(task)
             try:
                 yield received, to_server
             finally:
@@ -111,13 +104,10 @@ async def _process(
             process = await stack.enter_async_context(open_group((command, *args), cwd, grace=_GRACE_SECONDS, env=env))
         except FileNotFoundError as error:
             program = f"there is no program {one_line(command)!r}"
-            raise ToolError(
-                f"the folder {cwd} does not exist" if str(error.filename) == str(cwd) else program
-            ) from error
-        except OSError as error:
-            raise ToolError(f"{one_line(command)!r} could not be run ({error.strerror})") from error
-        except ValueError as error:
-            raise ToolError(f"its command line or its environment cannot be used ({error})") from error
+            missing = f"the folder {cwd} does not exist" if str(error.filename) == str(cwd) else program
+            raise ToolError(missing) from error
+        except (OSError, ValueError) as error:
+            raise ToolError(f"{one_line(command)!r} could not be run ({error})") from error
         yield process
 
 
@@ -135,11 +125,9 @@ async def _lines(descriptor: int) -> AsyncIterator[bytes]:
             continue
         if not data:
             break
-        begin = len(buffer)
         buffer += data
-        if buffer.find(b"\n", begin) >= 0:
-            *lines, rest = buffer.split(b"\n")
-            buffer = bytearray(rest)
+        if b"\n" in data:
+            *lines, buffer = buffer.split(b"\n")
             for line in lines:
                 yield bytes(line)
         if len(buffer) > MAX_LINE:
@@ -148,8 +136,8 @@ async def _lines(descriptor: int) -> AsyncIterator[bytes]:
         yield bytes(buffer)
 
 
-async def _write(descriptor: int, line: str) -> None:
-    rest = memoryview(f"{line}\n".encode())
+async def _write(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
     while rest:
         try:
             rest = rest[os.write(descriptor, rest) :]
@@ -158,17 +146,18 @@ async def _write(descriptor: int, line: str) -> None:
 
 
 def _message(line: bytes) -> SessionMessage | None:
-    """Return the message on a line; None for what programs print to stdout by mistake."""
-    try:
-        return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
-    except ValueError:
-        pass
-    try:
-        value = json.loads(line.decode(errors="replace"), strict=False)
-        whole = _HALF_CHARACTER.sub("\ufffd", json.dumps(value, ensure_ascii=False))
-        return SessionMessage(types.jsonrpc_message_adapter.validate_json(whole, by_name=False))
-    except (ValueError, RecursionError):
-        return None
+    """Return the message on a line; None for what programs print to stdout by mistake.
+
+    Servers in JavaScript that cut a text write half characters (`\\ud83d`), which no strict reader takes: a line
+    that has one is read without any.
+    """
+    text = line.decode(errors="replace")
+    for each in (text, _SURROGATE.sub(r"\\ufffd", text)):
+        try:
+            return SessionMessage(types.jsonrpc_message_adapter.validate_json(each, by_name=False))
+        except ValueError:
+            continue
+    return None
 
 
 def _status(code: int | None) -> str:

@@ -9,18 +9,19 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from anyio import to_thread
 
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, JsonValue
-from acp_agent.mcp.elicitation import Calling
-from acp_agent.mcp.model import Answer, OfferedTool
 from acp_agent.mcp.results import result_parts
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.text import clean, cut_middle, one_line
 from acp_agent.tools.tool import Access, Outcome, OutputArrived, PreparedCall, Report
+
+if TYPE_CHECKING:
+    from mcp.types import CallToolResult, Tool
 
 DESCRIPTION_LIMIT = 4000
 """Characters: a tool's description is in every request."""
@@ -34,8 +35,9 @@ _PROPERTY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _REFUSED = ("anyOf", "oneOf", "allOf", "not", "enum", "const", "if", "then", "else", "$schema", "$id")
 """Keywords that providers do not take at the top of a tool's schema: one such tool would fail every request."""
 
-
-Call: TypeAlias = Callable[[str, JsonObject, Callable[[str], Awaitable[None]], Calling], Awaitable[Answer]]
+Call: TypeAlias = (
+    "Callable[[str, JsonObject, Callable[[str], Awaitable[None]], Environment], Awaitable[CallToolResult]]"
+)
 """Calls a tool by the server's own name for it; a `ToolError` says why there is no answer."""
 
 
@@ -48,57 +50,42 @@ class McpTool:
     :param name: as the model calls it.
     """
 
-    def __init__(self, server: str, identity: str, call: Call, name: str, tool: OfferedTool) -> None:
+    def __init__(self, server: str, identity: str, call: Call, name: str, tool: Tool) -> None:
         self._server = server
         self._identity = identity
         self._call = call
-        self._name = name
         self._tool = tool
-        self._description = cut_middle(clean(tool.description), DESCRIPTION_LIMIT)
-        self._schema = input_schema(tool.input_schema)
-
-    @property
-    def name(self) -> str:
-        """As the model calls it."""
-        return self._name
-
-    @property
-    def description(self) -> str:
-        """The server's description."""
-        return self._description
-
-    @property
-    def input_schema(self) -> JsonObject:
-        """The server's schema, as providers take it."""
-        return self._schema
+        self._reads = bool(tool.annotations and tool.annotations.read_only_hint)
+        self.name = name
+        self.description = cut_middle(clean(tool.description or ""), DESCRIPTION_LIMIT)
+        self.input_schema = input_schema(tool.input_schema)
 
     def preview(self, arguments: JsonObject) -> CallView:
         """Title and kind for the announcement."""
-        title = f"{one_line(self._tool.title or self._tool.name, 80)} ({one_line(self._server, 30)})"
-        return CallView(title, "read" if self._tool.reads else "other")
+        title = self._tool.title or (self._tool.annotations and self._tool.annotations.title) or self._tool.name
+        return CallView(f"{one_line(title, 80)} ({one_line(self._server, 30)})", "read" if self._reads else "other")
 
     async def prepare(self, arguments: JsonObject, environment: Environment) -> PreparedCall:
         """Return the call; the server checks the arguments."""
         view = self.preview(arguments)
-        calling = Calling(environment.call_id, environment.questions, environment.trace)
 
         async def run(report: Report) -> Outcome:
             async def progress(text: str) -> None:
                 await report(OutputArrived(clean(text)))
 
-            answer = await self._call(self._tool.name, arguments, progress, calling)
+            answer = await self._call(self._tool.name, arguments, progress, environment)
             # Images are decoded to be checked, which takes a while.
             parts = await to_thread.run_sync(result_parts, answer, abandon_on_cancel=True)
-            return Outcome(parts, view, is_error=answer.is_error)
+            return Outcome(parts, view, is_error=bool(answer.is_error))
 
-        effect = "read" if self._tool.reads else "execute"
+        effect = "read" if self._reads else "execute"
         # Not the name alone: a rule for this server must not hold for another one that gets its name later.
-        return PreparedCall(view, Access(effect, subject=f"{self._name} ({self._identity})"), run)
+        return PreparedCall(view, Access(effect, subject=f"{self.name} ({self._identity})"), run)
 
 
-def is_usable(tool: OfferedTool) -> bool:
+def is_usable(tool: Tool) -> bool:
     """Return whether providers take the names of a tool's arguments."""
-    properties = tool.input_schema.get("properties")
+    properties: JsonValue = tool.input_schema.get("properties")
     return not isinstance(properties, dict) or all(_PROPERTY.fullmatch(name) for name in properties)
 
 

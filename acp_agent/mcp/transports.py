@@ -1,4 +1,4 @@
-"""The transports of a connection to an MCP server that is no program: HTTP, server-sent events, the editor's own.
+"""The transports of a connection to an MCP server, but for a program's, and the `Watch` of a connection.
 
 Over an editor's connection goes MCP without a handshake (2026-07-28) and nothing older: requests one way, their
 responses and notifications the other.
@@ -9,41 +9,143 @@ Model Context Protocol, "Transports" and "Subscriptions"; ACP's unstable schema,
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, AsyncIterable, Mapping
-from contextlib import asynccontextmanager, suppress
-from typing import cast
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import Any, TypeAlias, cast
 
 import anyio
 import httpx2
 from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp import types
+from mcp import MCPError, types
+from mcp.client import Transport
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
 
 from acp_agent.config.settings import McpServer
-from acp_agent.conversation.messages import JsonObject, JsonValue, new_id
+from acp_agent.conversation.messages import JsonObject, new_id
 from acp_agent.errors import ToolError
 from acp_agent.mcp.model import McpChannel, ServerGoneError
-from acp_agent.mcp.watch import Streams, Watch
+from acp_agent.tools.text import one_line
 
+Received: TypeAlias = SessionMessage | Exception
+Streams: TypeAlias = tuple[MemoryObjectReceiveStream[Received], MemoryObjectSendStream[SessionMessage]]
+"""What a transport gives to the SDK: the messages of the server, and where messages to it go."""
 _CONNECT_SECONDS = 30.0
+_INVALID = "what it answered is not what the protocol says"
+
+
+class Watch:
+    """Watches one connection: whether it is lost, and why a call failed.
+
+    :ivar lost: set when the server is gone. Only the transport tells: a server may answer a request
+        with any error code.
+    :ivar reason: why the connection is lost; empty where the transport does not know.
+    :ivar status: of the last HTTP response; 0 where there was none.
+    """
+
+    def __init__(self) -> None:
+        self.lost = anyio.Event()
+        self.reason = ""
+        self.status = 0
+
+    async def note(self, response: httpx2.Response) -> None:
+        """Take note of an HTTP response."""
+        self.status = response.status_code
+        request = response.request
+        if request.method != "POST" or "mcp-session-id" not in request.headers:
+            return
+        # The protocol has 404 for a session that the server has forgotten; older servers answer with 400.
+        if self.status == 404 or (self.status == 400 and b"session" in (await response.aread()).lower()):
+            self.reason = "it does not know the session any more"
+            self.lost.set()
+
+    def why(self, error: BaseException) -> str:
+        """Return why something failed, in words that hold no URL and no header."""
+        if self.status in (401, 403):
+            return f"it wants to know who you are (HTTP {self.status}); put a valid token into the headers of its entry"
+        if 300 <= self.status < 400:
+            return f"it sends on to another address (HTTP {self.status}); put the one where it is now into its entry"
+        if self.reason:
+            return self.reason
+        leaves = leaves_of(error)
+        words = (said for leaf in leaves if (said := self._words(leaf)))
+        return next(words, f"{type(leaves[0]).__name__} while speaking with it")
+
+    def _words(self, error: BaseException) -> str:
+        match error:
+            case ToolError():
+                return str(error)
+            case MCPError() if self.status >= 400 and error.code == types.INTERNAL_ERROR:
+                return f"it answered with HTTP status {self.status}"
+            case MCPError():
+                return one_line(error.message, 400) or f"it answered with error {error.code}"
+            case httpx2.ConnectError():
+                return "nothing answers at its address"
+            case httpx2.HTTPStatusError():
+                return f"it answered with HTTP status {error.response.status_code}"
+            case httpx2.TimeoutException() | TimeoutError():
+                return "it did not answer in time"
+            case ValidationError():
+                return _INVALID
+            case httpx2.HTTPError():
+                return "the connection broke"
+            case RuntimeError():
+                return one_line(str(error), 400)
+            case _:
+                return ""
+
+
+def leaves_of(error: BaseException) -> list[BaseException]:
+    """Return the errors in a group, and in the groups of that."""
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        return [leaf for each in group.exceptions for leaf in leaves_of(each)]
+    return [error]
 
 
 @asynccontextmanager
-async def over_http(server: McpServer, watch: Watch) -> AsyncGenerator[Streams]:
+async def inspected(transport: Transport, watch: Watch) -> AsyncGenerator[Any]:
+    """Speak over a transport; notice its end, and take the schemas of what tools answer out of lists.
+
+    The SDK matches answers with such a schema's patterns by Python's `re`, which can go on for ever; the model
+    reads every answer as it is.
+    """
+
+    async def forward() -> None:
+        async with to_session:
+            async for message in incoming:
+                if isinstance(message, SessionMessage) and isinstance(message.message, types.JSONRPCResponse):
+                    tools = message.message.result.get("tools")
+                    for tool in cast("list[object]", tools) if isinstance(tools, list) else ():
+                        if isinstance(tool, dict):
+                            cast("dict[str, object]", tool).pop("outputSchema", None)
+                await to_session.send(message)
+            watch.lost.set()
+
+    async with transport as (incoming, to_server):
+        to_session, received = anyio.create_memory_object_stream[Received](0)
+        async with to_session, received, anyio.create_task_group() as tasks:
+            tasks.start_soon(forward)
+            try:
+                yield received, to_server
+            finally:
+                tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def over_http(server: McpServer, watch: Watch) -> AsyncGenerator[Any]:
     """Speak streamable HTTP."""
     async with (
         _web_client(server.headers, watch) as client,
-        streamable_http_client(server.url, http_client=client) as (incoming, to_server),
-        _inspected(incoming, watch) as received,
+        streamable_http_client(server.url, http_client=client) as streams,
     ):
-        yield received, to_server  # pyright: ignore[reportReturnType]
+        yield streams
 
 
-@asynccontextmanager
-async def over_sse(server: McpServer, watch: Watch) -> AsyncGenerator[Streams]:
+def over_sse(server: McpServer, watch: Watch) -> AbstractAsyncContextManager[Any]:
     """Speak HTTP with server-sent events, as older servers do."""
 
     def client(
@@ -51,17 +153,19 @@ async def over_sse(server: McpServer, watch: Watch) -> AsyncGenerator[Streams]:
     ) -> httpx2.AsyncClient:
         return _web_client(server.headers, watch)
 
-    async with (
-        sse_client(server.url, httpx_client_factory=client) as (incoming, to_server),
-        _inspected(incoming, watch) as received,
-    ):
-        yield received, to_server  # pyright: ignore[reportReturnType]
+    return sse_client(server.url, httpx_client_factory=client)
+
+
+def _web_client(headers: Mapping[str, str], watch: Watch) -> httpx2.AsyncClient:
+    # A stream may be silent for hours; each request has a limit of its own.
+    timeout = httpx2.Timeout(_CONNECT_SECONDS, read=None)
+    return httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks={"response": [watch.note]})
 
 
 @asynccontextmanager
 async def over_acp(server_id: str, channel: McpChannel, watch: Watch) -> AsyncGenerator[Streams]:
     """Speak with a server that the editor itself is."""
-    to_session, received = anyio.create_memory_object_stream[SessionMessage | Exception](math.inf)
+    to_session, received = anyio.create_memory_object_stream[Received](math.inf)
     to_server, sent = anyio.create_memory_object_stream[SessionMessage](0)
     async with to_session, sent, received, to_server, anyio.create_task_group() as tasks:
         requests = _EditorRequests(server_id, channel, watch, to_session, tasks)
@@ -77,33 +181,6 @@ async def over_acp(server_id: str, channel: McpChannel, watch: Watch) -> AsyncGe
             tasks.cancel_scope.cancel()
 
 
-@asynccontextmanager
-async def _inspected(
-    incoming: AsyncIterable[SessionMessage | Exception], watch: Watch
-) -> AsyncGenerator[MemoryObjectReceiveStream[SessionMessage | Exception]]:
-    to_session, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-
-    async def forward() -> None:
-        async with to_session:
-            async for message in incoming:
-                watch.inspect(message)
-                await to_session.send(message)
-            watch.lost.set()
-
-    async with anyio.create_task_group() as tasks, received:
-        tasks.start_soon(forward)
-        try:
-            yield received
-        finally:
-            tasks.cancel_scope.cancel()
-
-
-def _web_client(headers: Mapping[str, str], watch: Watch) -> httpx2.AsyncClient:
-    # A stream may be silent for hours; each request has a limit of its own.
-    timeout = httpx2.Timeout(_CONNECT_SECONDS, read=None)
-    return httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks={"response": [watch.note]})
-
-
 class _EditorRequests:
     """The requests to one of an editor's servers that are under way.
 
@@ -115,7 +192,7 @@ class _EditorRequests:
         server_id: str,
         channel: McpChannel,
         watch: Watch,
-        to_session: MemoryObjectSendStream[SessionMessage | Exception],
+        to_session: MemoryObjectSendStream[Received],
         tasks: TaskGroup,
     ) -> None:
         self._server_id = server_id
@@ -124,7 +201,7 @@ class _EditorRequests:
         self._to_session = to_session
         self._tasks = tasks
         self._running: dict[types.RequestId, anyio.CancelScope] = {}
-        self._undiscovered = _internal_error("it did not answer in time")
+        self._undiscovered: JsonObject = _internal_error("it did not answer in time")
 
     def take(self, message: types.JSONRPCMessage) -> None:
         """Send a request on, or cancel one."""
@@ -137,45 +214,41 @@ class _EditorRequests:
                 cancelled.cancel()
 
     async def _ask(self, request: types.JSONRPCRequest, scope: anyio.CancelScope) -> None:
-        try:
-            with scope:
-                response = SessionMessage(await self._response(request))
-                self._watch.inspect(response)
-                await self._to_session.send(response)
-        finally:
-            del self._running[request.id]
+        with scope:
+            await self._to_session.send(_message(id=request.id, **await self._response(request)))
+        del self._running[request.id]
 
-    async def _response(self, request: types.JSONRPCRequest) -> types.JSONRPCResponse | types.JSONRPCError:
+    async def _response(self, request: types.JSONRPCRequest) -> JsonObject:
+        """Return the `result` or the `error` of a request."""
         if request.method == "initialize":  # the SDK's next try where `server/discover` failed; there is no handshake
-            return types.JSONRPCError(jsonrpc="2.0", id=request.id, error=self._undiscovered)
+            return self._undiscovered
         # The SDK counts its requests anew in each connection; the id of a subscription is unique in the process.
         request_id = request.id if isinstance(request.id, str) else new_id("mcp")
         params = cast("JsonObject | None", request.params)
-        result: JsonValue = None
         try:
-            outcome = await self._channel.ask(self._server_id, request_id, request.method, params, self._notified)
-            error = None if outcome.error is None else types.ErrorData.model_validate(outcome.error)
-            result = outcome.result
-        except ToolError as failure:
-            if isinstance(failure, ServerGoneError):
-                self._watch.reason = str(failure)
+            response = await self._channel.ask(self._server_id, request_id, request.method, params, self._notified)
+            _message(id=request.id, **response)
+        except ValidationError:
+            response = _internal_error(_INVALID)
+        except ToolError as error:
+            response = _internal_error(str(error))
+            if isinstance(error, ServerGoneError):
+                self._watch.reason = str(error)
                 self._watch.lost.set()
-            error = _internal_error(str(failure))
-        if error is None and not isinstance(result, dict):
-            error = _internal_error("what it answered is not what the protocol says")
         if request.method == "server/discover":
             unknown = _internal_error("it speaks no version of MCP that goes over the editor's connection")
-            self._undiscovered = error or unknown
-        if error is not None:
-            return types.JSONRPCError(jsonrpc="2.0", id=request.id, error=error)
-        return types.JSONRPCResponse(jsonrpc="2.0", id=request.id, result=cast("dict[str, JsonValue]", result))
+            self._undiscovered = response if "error" in response else unknown
+        return response
 
     def _notified(self, method: str, params: JsonObject | None) -> None:
         more = {} if params is None else {"params": params}
-        message = types.JSONRPCNotification.model_validate({"jsonrpc": "2.0", "method": method, **more})
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the connection is being closed
-            self._to_session.send_nowait(SessionMessage(message))
+            self._to_session.send_nowait(_message(method=method, **more))
 
 
-def _internal_error(message: str) -> types.ErrorData:
-    return types.ErrorData(code=types.INTERNAL_ERROR, message=message)
+def _message(**members: object) -> SessionMessage:
+    return SessionMessage(types.jsonrpc_message_adapter.validate_python({"jsonrpc": "2.0", **members}))
+
+
+def _internal_error(message: str) -> JsonObject:
+    return {"error": {"code": types.INTERNAL_ERROR, "message": message}}

@@ -13,7 +13,7 @@ from __future__ import annotations
 from acp_agent.errors import InvalidParamsError, ToolError, sentence
 from acp_agent.jsonrpc.messages import METHOD_NOT_FOUND, PeerClosedError, RpcError
 from acp_agent.jsonrpc.peer import Peer
-from acp_agent.mcp.model import McpOutcome, OnNotification, ServerGoneError
+from acp_agent.mcp.model import OnNotification, ServerGoneError
 from acp_agent.protocol import JsonObject, JsonValue, methods
 from acp_agent.protocol.updates import given
 
@@ -33,20 +33,23 @@ class EditorServers:
 
     async def ask(
         self, server_id: str, request_id: str, method: str, params: JsonObject | None, notified: OnNotification
-    ) -> McpOutcome:
+    ) -> JsonObject:
         """Send a request; see `McpChannel.ask`."""
         key = (server_id, request_id)
         self._receivers[key] = notified
         try:
             message: JsonObject = {"serverId": server_id, "requestId": request_id, "method": method}
             message |= given(params=params)
-            return _outcome(await self._peer.request(methods.MCP_MESSAGE, message))
+            response = await self._peer.request(methods.MCP_MESSAGE, message)
         except RpcError as error:
             raise _failure(error) from error
         except PeerClosedError as error:
             raise ServerGoneError("the editor has gone") from error
         finally:
             del self._receivers[key]
+        if not isinstance(response, dict):
+            raise ToolError("what the editor answered for it is not what the protocol says")
+        return {name: response[name] for name in ("result", "error") if name in response}
 
     def receive(self, params: JsonObject) -> None:
         """Deliver a server's message. One that belongs to no pending request comes too late and is dropped.
@@ -62,16 +65,6 @@ class EditorServers:
         heard = self._receivers.get(key)
         if heard is not None:
             heard(str(method), inner)
-
-
-def _outcome(carrier: JsonValue) -> McpOutcome:
-    if isinstance(carrier, dict):
-        if "result" in carrier:
-            return McpOutcome(carrier["result"])
-        error = carrier.get("error")
-        if isinstance(error, dict) and isinstance(error.get("code"), int) and isinstance(error.get("message"), str):
-            return McpOutcome(error=error)
-    raise ToolError("what the editor answered for it is not what the protocol says")
 
 
 def _failure(error: RpcError) -> ToolError:

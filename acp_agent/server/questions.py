@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from acp_agent.conversation.messages import ToolCall
 from acp_agent.errors import ToolError, sentence
-from acp_agent.jsonrpc.messages import METHOD_NOT_FOUND, RpcError
+from acp_agent.jsonrpc.messages import RpcError
 from acp_agent.protocol import JsonObject, JsonValue, methods, v1
 from acp_agent.protocol.updates import given, tool_call
 from acp_agent.protocol.v1 import PermissionOptionKind
@@ -25,7 +26,7 @@ from acp_agent.server.greeting import Capabilities
 from acp_agent.tools.text import one_line
 
 if TYPE_CHECKING:
-    from acp_agent.tools.forms import Asking, Asks, Choice, Form, FormAnswer, FormField, Link, LinkAnswer
+    from acp_agent.tools.forms import Asks, Choice, Form, FormAnswer, FormField, Link, LinkAnswer, Refusal
 
 MAX_SUBJECT = 40
 """Characters of a permission option's name that tell what it covers; longer ones break editors' buttons."""
@@ -77,10 +78,8 @@ class EditorQuestions:
 
     async def fill(self, form: Form, call_id: str | None = None) -> FormAnswer:
         """Have a form filled in; see `Questions.fill`."""
-        from acp_agent.tools.forms import FormsUnknownError, filled
+        from acp_agent.tools.forms import filled
 
-        if self.asks != "forms":
-            raise FormsUnknownError("The editor has no forms.")
         schema: JsonObject = {
             "type": "object",
             "properties": {each.name: _property(each) for each in form.fields},
@@ -90,9 +89,6 @@ class EditorQuestions:
         try:
             answer = await self._elicit(params, call_id)
         except RpcError as error:
-            if error.code == METHOD_NOT_FOUND:
-                self.asks = "choices"  # it said that it has forms, and that is not so
-                raise FormsUnknownError("The editor has no forms.") from error
             raise _failure(error) from error
         return filled(form, answer.content or {}) if answer.action == "accept" else _refusal(answer)
 
@@ -103,23 +99,18 @@ class EditorQuestions:
             answer = await self._elicit(params, call_id)
         except RpcError as error:
             raise _failure(error) from error
-        return "accepted" if answer.action == "accept" else _refusal(answer)
+        return "accept" if answer.action == "accept" else _refusal(answer)
 
     async def visited(self, link_id: str) -> None:
         """Tell the editor that what an address was for has been done."""
         await self._channel.notify(methods.ELICITATION_COMPLETE, {"elicitationId": link_id})
 
-    async def choose(self, asking: Asking, choices: Sequence[Choice]) -> Choice | None:
+    async def choose(self, call: ToolCall, question: str, choices: Sequence[Choice]) -> Choice | None:
         """Have one of several chosen, one dialog after the other; see `Questions.choose`."""
-        call = tool_call(
-            asking.call_id,
-            title=asking.view.title,
-            name=asking.name,
-            kind=asking.view.kind,
-            status="pending",
-            raw_input=bounded(asking.arguments),
+        shown = tool_call(
+            call.id, title=question, name=call.name, kind="other", status="pending", raw_input=bounded(call.arguments)
         )
-        listed = cut(_listing(asking.view.title, choices))
+        listed = cut(_listing(question, choices))
         last = max(len(choices) - len(_YES), 0)
         for begin in range(last + 1):
             offered = [(str(index), choice.title) for index, choice in enumerate(choices)][begin:]
@@ -131,7 +122,7 @@ class EditorQuestions:
             ]
             options.append(_option("reject_once", "None of these", _NONE))
             try:
-                chosen = await self._channel.select(call, options, listed)
+                chosen = await self._channel.select(shown, options, listed)
             except RpcError as error:
                 raise _failure(error) from error
             if chosen is None or chosen == _NONE:
@@ -146,8 +137,8 @@ class EditorQuestions:
         return v1.CreateElicitationResponse.from_result(answer, methods.ELICITATION_CREATE)
 
 
-def _refusal(answer: v1.CreateElicitationResponse) -> Literal["declined", "cancelled"]:
-    return "declined" if answer.action == "decline" else "cancelled"
+def _refusal(answer: v1.CreateElicitationResponse) -> Refusal:
+    return "decline" if answer.action == "decline" else "cancel"
 
 
 def _failure(error: RpcError) -> ToolError:
@@ -167,8 +158,7 @@ def _property(asked: FormField) -> JsonObject:
         {"const": each.value, "title": each.title, **given(description=each.description or None)}
         for each in asked.choices
     ]
-    default: JsonValue = [*asked.default] if isinstance(asked.default, tuple) else asked.default
-    said = given(title=asked.title or None, description=asked.description or None, default=default)
+    said = given(title=asked.title or None, description=asked.description or None, default=asked.default)
     if asked.instead_of:
         said["_meta"] = {_OTHER_ANSWER: {"questionId": asked.instead_of, "isCustomAnswer": True}}
     match asked.kind:

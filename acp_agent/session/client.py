@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.conversation.updates import Update
-from acp_agent.errors import InvalidParamsError
+from acp_agent.errors import InvalidParamsError, ToolError
 from acp_agent.frozen import frozen
 from acp_agent.tools.environment import CommandRunner, FileAccess
 from acp_agent.tools.text import one_line
@@ -96,21 +96,16 @@ async def ask_arguments(
     :param command: as it is typed.
     :param missing: name and description of each.
     :returns: the values by name.
-    :raises InvalidParamsError: the answer does not fit the form.
-    :raises ToolError: the user could not be asked.
+    :raises InvalidParamsError: the user could not be asked, or the answer does not fit the form.
     """
     if questions.asks != "forms":
         return "not asked"
-    from acp_agent.tools.forms import AnswerError, Filled, Form, FormField, FormsUnknownError
+    from acp_agent.tools.forms import Form, FormField
 
     fields = tuple(FormField(name, "text", name, one_line(description, 300)) for name, description in missing)
     names = ", ".join(f"`{name}`" for name, _ in missing)
     try:
         answer = await questions.fill(Form(f"{command} needs {names}.", fields))
-    except FormsUnknownError:
-        return "not asked"
-    except AnswerError as error:
+    except ToolError as error:
         raise InvalidParamsError(f"{command} was not run. {error}") from error
-    if not isinstance(answer, Filled):
-        return "not given"
-    return {name: str(value) for name, value in answer.values.items()}
+    return "not given" if isinstance(answer, str) else {name: str(value) for name, value in answer.items()}

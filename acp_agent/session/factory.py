@@ -10,7 +10,6 @@ import threading
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from importlib import import_module
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,7 +38,7 @@ from acp_agent.session.state import SessionState, Source
 from acp_agent.session.titles import Titles
 from acp_agent.session.turn.record import TurnRecord
 from acp_agent.storage.store import SessionStore
-from acp_agent.tools.registry import ToolRegistry, question_tools
+from acp_agent.tools.registry import ToolRegistry, built_in_tools
 
 if TYPE_CHECKING:
     from acp_agent.session.turn.runner import TurnRunner
@@ -71,7 +70,7 @@ async def open_session(
     new_mode = settings.mode if source == "new" else None
     log = await _open_log(services.store, session_id, directories, new_mode, await instructions.read())
     state = SessionState(session_id, directories, settings, log, source)
-    tools = ToolRegistry(chain(services.tools, question_tools(client.questions.asks)))
+    tools = built_in_tools(client.questions.asks)
     given = {server.name for server in mcp_servers}
     servers = (*mcp_servers, *(server for server in settings.mcp_servers.values() if server.name not in given))
     notices = Notices(show, as_messages=not client.shows_notices)

@@ -11,7 +11,6 @@ from acp_agent.frozen import frozen
 from acp_agent.llm.credentials import ModelAccess
 from acp_agent.llm.registry import Registry
 from acp_agent.storage.store import SessionStore
-from acp_agent.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from acp_agent.compaction.service import CompactionService
@@ -25,7 +24,6 @@ class Services:
     """The parts that all sessions use.
 
     :ivar home: the folder of all state.
-    :ivar tools: the built-in tools.
     :ivar compaction: returns the one service; imports it with the first call.
     :ivar settings: reads the settings for a working directory, or without one the user's own; raises `ConfigError`.
     :ivar models: makes the registry of models for such settings.
@@ -41,7 +39,6 @@ class Services:
 
     home: Path
     store: SessionStore
-    tools: ToolRegistry
     compaction: Callable[[], CompactionService]
     settings: Callable[[Path | None], Settings]
     models: Callable[[Settings], Registry]

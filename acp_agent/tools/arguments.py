@@ -1,17 +1,20 @@
-"""The arguments of a tool: one pydantic model, from which its JSON Schema and the words for wrong calls are derived."""
+"""Built-in tools and their arguments: one pydantic model, from which JSON Schema and the words for wrong calls come."""
 
 from __future__ import annotations
 
 import functools
 import json
-from typing import TYPE_CHECKING, ClassVar, Self, cast
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from acp_agent.conversation.events import CallView, ToolKind
 from acp_agent.conversation.messages import JsonObject, JsonValue
 from acp_agent.errors import ToolError
+from acp_agent.tools.environment import Environment
 from acp_agent.tools.text import one_line
+from acp_agent.tools.tool import PreparedCall
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -46,38 +49,60 @@ class Arguments(BaseModel):
             raise ToolError(f"{tool}: {'; '.join(complaints)}.") from None
 
 
-class BuiltIn:
-    """Base of the built-in tools.
+A = TypeVar("A", bound=Arguments)
 
-    :cvar verb: begins the title of a call, and the argument that `titled_by` names ends it.
+
+class BuiltIn(Generic[A]):
+    """A built-in `Tool`.
+
+    :param prepare: see `Tool.prepare`; its arguments have been checked against the model.
+    :param title: of a call, from arguments that may be unsound; for the announcement.
     """
 
-    name: ClassVar[str]
-    description: ClassVar[str]
-    arguments: ClassVar[type[Arguments]]
-    verb: ClassVar[str] = ""
-    titled_by: ClassVar[str] = "path"
-    kind: ClassVar[ToolKind] = "read"
+    def __init__(
+        self,
+        name: str,
+        description: str,
+        arguments: type[A],
+        prepare: Callable[[A, Environment], Awaitable[PreparedCall]],
+        *,
+        title: Callable[[JsonObject], str],
+        kind: ToolKind = "other",
+    ) -> None:
+        self.name = name
+        self.description = description
+        self._arguments = arguments
+        self._prepare = prepare
+        self._title = title
+        self._kind: ToolKind = kind
 
     @property
     def input_schema(self) -> JsonObject:
         """JSON Schema of the arguments."""
-        return schema_of(self.arguments)
+        return _schema_of(self._arguments)
 
     def preview(self, arguments: JsonObject) -> CallView:
-        """Title and kind for the announcement."""
-        return CallView(one_line(f"{self.verb} {text_argument(arguments, self.titled_by)}".rstrip()), self.kind)
+        """Return title and kind for the announcement; see `Tool.preview`."""
+        return CallView(self._title(arguments), self._kind)
+
+    async def prepare(self, arguments: JsonObject, environment: Environment) -> PreparedCall:
+        """Check the arguments, and what they are about; see `Tool.prepare`."""
+        return await self._prepare(self._arguments.read(self.name, arguments), environment)
 
 
 @functools.cache
-def schema_of(model: type[Arguments]) -> JsonObject:
-    """Return the model's JSON Schema in its shortest form: no titles, no references, no null defaults.
+def _schema_of(model: type[Arguments]) -> JsonObject:
+    """Return the model's JSON Schema in its shortest form: no titles, no references, no empty defaults.
 
     It is sent with every request, and must stay the same byte for byte so that a provider's cache holds.
     """
     schema = cast("JsonObject", model.model_json_schema())
-    definitions = schema.pop("$defs", {})
-    return cast("JsonObject", _short(schema, cast("JsonObject", definitions)))
+    return cast("JsonObject", _short(schema, cast("JsonObject", schema.pop("$defs", {}))))
+
+
+def titled(verb: str, name: str = "path") -> Callable[[JsonObject], str]:
+    """Return what makes the title of a call: a verb, and a text argument where there is one of this name."""
+    return lambda arguments: one_line(f"{verb} {text_argument(arguments, name)}".rstrip())
 
 
 def text_argument(arguments: JsonObject, name: str) -> str:
@@ -91,28 +116,17 @@ def _short(schema: JsonValue, definitions: JsonObject) -> JsonValue:
         return [_short(item, definitions) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    reference = schema.get("$ref")
-    if isinstance(reference, str):
-        schema = {**cast("JsonObject", definitions[reference.rpartition("/")[2]]), **schema}
-    choices = schema.get("anyOf")
-    if isinstance(choices, list) and len(choices) == 2 and {"type": "null"} in choices:
-        present = next(choice for choice in choices if choice != {"type": "null"})
-        schema = {**cast("JsonObject", present), **{key: value for key, value in schema.items() if key != "anyOf"}}
-    short: JsonObject = {}
-    for key, value in schema.items():
-        if key in ("$ref", "title") or (key == "default" and value in (None, False)):
-            continue
-        if key == "description" and reference:
-            continue
-        if key == "properties" and isinstance(value, dict):
-            short[key] = {name: _short(item, definitions) for name, item in value.items()}
-        else:
-            short[key] = _short(value, definitions)
-    return short
+    if isinstance(reference := schema.get("$ref"), str):
+        return _short(definitions[reference.rpartition("/")[2]], definitions)
+    return {
+        key: _short(value, definitions)
+        for key, value in schema.items()
+        if key != "title" and (value or key != "default")
+    }
 
 
 def _complaint(detail: ErrorDetails, model: type[Arguments]) -> str:
-    place = _place(detail["loc"])
+    place = ".".join(one_line(str(step), 60) for step in detail["loc"]) or "arguments"
     match detail["type"]:
         case "missing":
             return f"`{place}` is missing"
@@ -124,12 +138,5 @@ def _complaint(detail: ErrorDetails, model: type[Arguments]) -> str:
         case "model_type":
             return f"`{place}` should be an object"
         case _:
-            message = detail["msg"].removeprefix("Value error, ").removeprefix("Input ")
+            message = detail["msg"].removeprefix("Input ")
             return f"`{place}` {message[:1].lower()}{message[1:]}"
-
-
-def _place(location: tuple[int | str, ...]) -> str:
-    place = ""
-    for step in location:
-        place += f"[{step}]" if isinstance(step, int) else f".{one_line(step, 60)}" if place else one_line(step, 60)
-    return place or "arguments"

@@ -5,16 +5,16 @@ Where the user can be shown a form, all questions come in one; elsewhere each is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from acp_agent.conversation.events import CallView
-from acp_agent.conversation.messages import JsonObject, Text
+from acp_agent.conversation.messages import JsonObject, JsonValue, Text, ToolCall
 from acp_agent.errors import ToolError
 from acp_agent.tools.arguments import Arguments, BuiltIn
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.forms import Asking, Choice, Filled, Form, FormField, FormsUnknownError, Questions
+from acp_agent.tools.forms import Choice, Form, FormField, Questions
 from acp_agent.tools.text import clean, counted, one_line
 from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
 
@@ -30,19 +30,15 @@ _DESCRIPTION = (
     "by itself, and never for a password or a key. The turn waits for the answer; the user may decline."
 )
 _GO_ON = "Go on without an answer if you can; otherwise end the turn and say what you need."
-_UNANSWERED = {"declined": "declined to answer", "cancelled": "closed the question without an answer"}
+_REFUSED = {"decline": "declined to answer", "cancel": "closed the question without an answer"}
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-
-class _Option(_Model):
+class _Option(Arguments):
     label: str = Field(min_length=1, max_length=120)
     description: str = Field(default="", max_length=500)
 
 
-class _Question(_Model):
+class _Question(Arguments):
     question: str = Field(min_length=1, max_length=1000)
     options: list[_Option] = Field(
         default_factory=list[_Option], max_length=_MOST_OPTIONS, description="Left out: the user types the answer."
@@ -50,66 +46,55 @@ class _Question(_Model):
     multiple: bool = Field(default=False, description="Several options may be chosen.")
     own_words: bool = Field(default=False, description="The user may type another answer than the options.")
 
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """The options as choices of a form."""
+        return tuple(Choice(each.label, clean(each.label), clean(each.description)) for each in self.options)
 
-class _AskUserArguments(Arguments):
+
+class _Questions(Arguments):
     questions: list[_Question] = Field(min_length=1, max_length=_MOST_QUESTIONS)
 
 
-class AskUserTool(BuiltIn):
-    """Asks the user."""
-
-    name = NAME
-    description = _DESCRIPTION
-    arguments = _AskUserArguments
-
-    def preview(self, arguments: JsonObject) -> CallView:
-        """Title and kind for the announcement."""
-        asked = arguments.get("questions")
-        asked = asked if isinstance(asked, list) else []
-        question = asked[0].get("question") if asked and isinstance(asked[0], dict) else None
-        also = f" (and {len(asked) - 1} more)" if len(asked) > 1 else ""
-        return CallView(
-            f"{one_line(question, 200)}{also}" if isinstance(question, str) and question else "Ask the user"
-        )
-
-    async def prepare(self, arguments: JsonObject, environment: Environment) -> PreparedCall:
-        """Check the questions; see `Tool.prepare`."""
-        asked = _AskUserArguments.read(self.name, arguments).questions
-        for each in asked:
-            question, labels = one_line(each.question), {option.label for option in each.options}
-            if len(labels) < len(each.options):
-                raise ToolError(f"{self.name}: two options of {question!r} have the same label.")
-            if each.multiple and not each.options:
-                raise ToolError(f"{self.name}: {question!r} has no options from which to choose several.")
-        questions = environment.questions
-        if questions is None or questions.asks == "nothing":
-            raise ToolError("There is no user to ask. Decide by yourself, or end the turn with your question.")
-        view = self.preview(arguments)
-
-        async def run(report: Report) -> Outcome:
-            del report
-            return Outcome((Text(await _answer(questions, asked, arguments, environment.call_id)),), view)
-
-        return PreparedCall(view, Access("none"), run, asks=True)
+def _title(arguments: JsonObject) -> str:
+    asked = arguments.get("questions")
+    asked = asked if isinstance(asked, list) else []
+    question = asked[0].get("question") if asked and isinstance(asked[0], dict) else None
+    also = f" (and {len(asked) - 1} more)" if len(asked) > 1 else ""
+    return f"{one_line(question, 200)}{also}" if isinstance(question, str) and question else "Ask the user"
 
 
-async def _answer(questions: Questions, asked: Sequence[_Question], arguments: JsonObject, call_id: str) -> str:
+async def _prepare(asked: _Questions, environment: Environment) -> PreparedCall:
+    for each in asked.questions:
+        question, labels = one_line(each.question), {option.label for option in each.options}
+        if len(labels) < len(each.options):
+            raise ToolError(f"{NAME}: two options of {question!r} have the same label.")
+        if each.multiple and not each.options:
+            raise ToolError(f"{NAME}: {question!r} has no options from which to choose several.")
+    questions = environment.questions
+    if questions is None or questions.asks == "nothing":
+        raise ToolError("There is no user to ask. Decide by yourself, or end the turn with your question.")
+    call = ToolCall(environment.call_id, NAME, asked.model_dump(exclude_unset=True))
+    view = CallView(_title(call.arguments))
+
+    async def run(report: Report) -> Outcome:
+        return Outcome((Text(await _answer(questions, asked.questions, call)),), view)
+
+    return PreparedCall(view, Access("none"), run, asks=True)
+
+
+async def _answer(questions: Questions, asked: Sequence[_Question], call: ToolCall) -> str:
     """Ask, and return the answers for the model."""
     if questions.asks == "forms":
-        try:
-            answer = await questions.fill(_form(asked), call_id)
-        except FormsUnknownError:
-            pass
-        else:
-            if not isinstance(answer, Filled):
-                return f"The user {_UNANSWERED[answer]}. {_GO_ON}"
-            return _told(asked, [_typed(answer, f"answer_{number}") for number in range(1, len(asked) + 1)])
+        answer = await questions.fill(_form(asked), call.id)
+        if isinstance(answer, str):
+            return f"The user {_REFUSED[answer]}. {_GO_ON}"
+        return _told(asked, [_typed(answer, f"answer_{number}") for number in range(1, len(asked) + 1)])
     if any(not each.options for each in asked):
         raise ToolError("The user can only choose here: give every question at least two options.")
     answers: list[str] = []
     for each in asked:
-        asking = Asking(call_id, NAME, CallView(one_line(each.question, 300)), arguments)
-        chosen = await questions.choose(asking, _choices(each))
+        chosen = await questions.choose(call, one_line(each.question, 300), each.choices)
         answers.append(chosen.title if chosen else "")
     return _told(asked, answers) if any(answers) else f"The user chose none of the options. {_GO_ON}"
 
@@ -117,10 +102,6 @@ async def _answer(questions: Questions, asked: Sequence[_Question], arguments: J
 def _told(asked: Sequence[_Question], answers: Sequence[str]) -> str:
     pairs = zip(asked, answers, strict=True)
     return "\n\n".join(f"{clean(each.question)}\n→ {answer or 'No answer.'}" for each, answer in pairs)
-
-
-def _choices(asked: _Question) -> tuple[Choice, ...]:
-    return tuple(Choice(each.label, clean(each.label), clean(each.description)) for each in asked.options)
 
 
 def _form(asked: Sequence[_Question]) -> Form:
@@ -131,14 +112,17 @@ def _form(asked: Sequence[_Question]) -> Form:
             fields.append(FormField(name, "text", title, limits={"maxLength": _LONGEST_ANSWER}))
             continue
         kind = "choices" if each.multiple else "choice"
-        fields.append(FormField(name, kind, title, choices=_choices(each), required=not each.own_words))
+        fields.append(FormField(name, kind, title, choices=each.choices, required=not each.own_words))
         if each.own_words:
             fields.append(FormField(f"{name}{_OTHER}", "text", "In other words", required=False, instead_of=name))
     message = clean(asked[0].question) if len(asked) == 1 else f"The agent has {counted(len(asked), 'question')}."
     return Form(message, tuple(fields))
 
 
-def _typed(answer: Filled, name: str) -> str:
-    values = (answer.values.get(each, "") for each in (name, f"{name}{_OTHER}"))
-    texts = (", ".join(value) if isinstance(value, tuple) else str(value).strip() for value in values)
+def _typed(answer: Mapping[str, JsonValue], name: str) -> str:
+    values = (answer.get(each, "") for each in (name, f"{name}{_OTHER}"))
+    texts = (", ".join(map(str, value)) if isinstance(value, list) else str(value).strip() for value in values)
     return "; ".join(filter(None, texts))
+
+
+ASK_USER = BuiltIn(NAME, _DESCRIPTION, _Questions, _prepare, title=_title)

@@ -1,37 +1,37 @@
 """Questions to the user as plain data: forms with fields, addresses to visit, and the answers to them.
 
-A form is as flat as ACP and MCP have it: texts, numbers, yes or no, and choices. The `ask_user` tool, recipes, MCP
-servers and the question of trust all ask by it.
+A form is as flat as ACP and MCP have it: texts, numbers, yes or no, and choices. The `ask_user` tool, recipes and MCP
+servers all ask by it.
 
 ACP, "Elicitation".
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Literal, Protocol, TypeAlias, TypeGuard
+from typing import Annotated, Any, Literal, Protocol, TypeAlias, cast
 
-from acp_agent.conversation.events import CallView
-from acp_agent.conversation.messages import JsonObject, JsonValue
+from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
+
+from acp_agent.conversation.messages import JsonValue, ToolCall
 from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
 from acp_agent.tools.text import one_line
 
 FieldKind: TypeAlias = Literal["text", "number", "integer", "boolean", "choice", "choices"]
-Value: TypeAlias = str | int | float | bool | tuple[str, ...]
 Asks: TypeAlias = Literal["forms", "choices", "nothing"]
 """What questions the user can be asked: whole forms, one choice at a time, or none."""
-
-_WANTED: Mapping[FieldKind, str] = {
-    "text": "is no text",
-    "boolean": "is neither true nor false",
-    "choice": "is none of its choices",
-    "choices": "is not of its choices",
-    "number": "is no number",
-    "integer": "is no whole number",
+_TYPES: Mapping[FieldKind, Any] = {"text": str, "number": FiniteFloat, "integer": int, "boolean": bool}
+_LIMITS = {
+    "minimum": "ge",
+    "maximum": "le",
+    "minLength": "min_length",
+    "maxLength": "max_length",
+    "minItems": "min_length",
+    "maxItems": "max_length",
 }
+"""JSON Schema's keywords, and what pydantic calls them."""
 
 
 @frozen
@@ -61,7 +61,7 @@ class FormField:
     description: str = ""
     choices: tuple[Choice, ...] = ()
     required: bool = True
-    default: Value | None = None
+    default: JsonValue = None
     limits: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     instead_of: str = ""
 
@@ -77,20 +77,12 @@ class Form:
     fields: tuple[FormField, ...]
 
 
-@frozen
-class Filled:
-    """The user has answered.
-
-    :ivar values: by the names of the fields; without those that were left empty.
-    """
-
-    values: Mapping[str, Value]
-
-
-FormAnswer: TypeAlias = Filled | Literal["declined", "cancelled"]
-"""`declined`: the user does not want to answer. `cancelled`: they closed the form."""
-LinkAnswer: TypeAlias = Literal["accepted", "declined", "cancelled"]
-"""`accepted`: the user is on the way to the address, no more."""
+Refusal: TypeAlias = Literal["decline", "cancel"]
+"""`decline`: the user does not want to answer. `cancel`: they closed the form."""
+FormAnswer: TypeAlias = Mapping[str, JsonValue] | Refusal
+"""The values by the names of the fields, without those that were left empty; or that there are none."""
+LinkAnswer: TypeAlias = Literal["accept"] | Refusal
+"""`accept`: the user is on the way to the address, no more."""
 
 
 @frozen
@@ -105,30 +97,12 @@ class Link:
     url: str
 
 
-@frozen
-class Asking:
-    """The call in which something is asked, as it was announced."""
-
-    call_id: str
-    name: str
-    view: CallView
-    arguments: JsonObject
-
-
-class FormsUnknownError(ToolError):
-    """The client does not know forms; there may be another way to ask."""
-
-
-class AnswerError(ToolError):
-    """The answer does not fit its form."""
-
-
 class Questions(Protocol):
     """Asks the user. A question is taken down when its asker is cancelled."""
 
     @property
     def asks(self) -> Asks:
-        """The questions that can be asked, as far as is known by now."""
+        """The questions that can be asked."""
         ...
 
     @property
@@ -140,14 +114,12 @@ class Questions(Protocol):
         """Have a form filled in.
 
         :param call_id: the call in which it is asked.
-        :raises FormsUnknownError: the client does not know forms.
-        :raises AnswerError: the answer does not fit the form.
-        :raises ToolError: it could not be asked.
+        :raises ToolError: it could not be asked, or the answer does not fit.
         """
         ...
 
-    async def choose(self, asking: Asking, choices: Sequence[Choice]) -> Choice | None:
-        """Have one of several chosen, in a call that is pending; its view says what is asked.
+    async def choose(self, call: ToolCall, question: str, choices: Sequence[Choice]) -> Choice | None:
+        """Have one of several chosen, in a call that is pending.
 
         :returns: None where the user chose none.
         :raises ToolError: it could not be asked.
@@ -166,66 +138,42 @@ class Questions(Protocol):
         ...
 
 
-def filled(form: Form, content: Mapping[str, JsonValue]) -> Filled:
+def filled(form: Form, content: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
     """Return an answer as it came, checked against its form.
 
     An empty text is no answer, and what was not asked is left out.
 
-    :raises AnswerError: it does not fit; says which fields.
+    :raises ToolError: it does not fit; says which fields.
     """
-    values: dict[str, Value] = {}
+    values: dict[str, JsonValue] = {}
     faults: list[str] = []
     for each in form.fields:
         given = content.get(each.name)
+        name = one_line(each.title or each.name, 60)
         if given is None or given in ("", []):
             if each.required:
-                faults.append(f"`{one_line(each.title or each.name, 60)}` is missing")
+                faults.append(f"`{name}` is missing")
             continue
         try:
             values[each.name] = field_value(each, given)
-        except ValueError as error:
-            faults.append(f"`{one_line(each.title or each.name, 60)}` {error}")
+        except ValidationError as error:
+            message = error.errors()[0]["msg"]
+            faults.append(f"`{name}` {message[max(0, message.find('should')) :]}")
     if faults:
-        raise AnswerError(f"What the user entered does not fit the form: {'; '.join(faults)}.")
-    return Filled(values)
+        raise ToolError(f"What the user entered does not fit the form: {'; '.join(faults)}.")
+    return values
 
 
-def is_number(value: JsonValue) -> TypeGuard[int | float]:
-    """Return whether it is a number, with an end: JSON has `1e999`."""
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def field_value(asked: FormField, given: JsonValue) -> Value:
+def field_value(asked: FormField, given: JsonValue) -> JsonValue:
     """Return an answer to a field.
 
-    :raises ValueError: it does not fit; says why, behind the field's name.
+    :raises ValidationError: it does not fit.
     """
-    known = {choice.value for choice in asked.choices}
-    match asked.kind, given:
-        case "boolean", bool() as value:
-            return value
-        case "choice", str() as value if value in known:
-            return value
-        case "text", str() as value:
-            return _within(asked, value, len(value), "Length", "is too short or too long")
-        case "integer", float() as value if not value.is_integer():
-            pass
-        case "number" | "integer", int() | float() as value if is_number(value):
-            number = int(value) if asked.kind == "integer" else value
-            return _within(asked, number, number, "imum", "is too small or too large")
-        case "choices", list() as values:
-            chosen = tuple(item for item in values if isinstance(item, str))
-            if chosen and known.issuperset(chosen) and len(chosen) == len(values):
-                return _within(asked, chosen, len(chosen), "Items", "are too many or too few")
-        case _:
-            pass
-    raise ValueError(_WANTED[asked.kind])
-
-
-def _within(asked: FormField, value: Value, size: float, of: str, fault: str) -> Value:
-    least, most = asked.limits.get(f"min{of}"), asked.limits.get(f"max{of}")
-    if (isinstance(least, int | float) and size < least) or (isinstance(most, int | float) and size > most):
-        raise ValueError(fault)
-    return value
+    if asked.kind == "integer" and isinstance(given, float) and given.is_integer():
+        given = int(given)  # as clients write it that have numbers of one kind
+    kind: Any = _TYPES.get(asked.kind)
+    if asked.choices:
+        kind = Literal[tuple(choice.value for choice in asked.choices)]
+        kind = list[kind] if asked.kind == "choices" else kind
+    limits: dict[str, Any] = {_LIMITS[key]: value for key, value in asked.limits.items() if key in _LIMITS}
+    return TypeAdapter[Any](cast("Any", Annotated)[kind, Field(**limits)]).validate_python(given, strict=True)

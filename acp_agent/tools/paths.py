@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from anyio import to_thread
+
 from acp_agent.config.home import KEYS_FILE
 from acp_agent.conversation.events import CallView, Location, ToolKind
+from acp_agent.conversation.messages import Text
 from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
 from acp_agent.tools.environment import Environment
@@ -59,10 +62,6 @@ class Target:
         plain = os.path.normpath(Path(os.path.realpath(common), os.path.relpath(self.path, common)))
         return "".join(f" (leads to {printable(str(place))})" for place in self.outside if str(place) != plain)
 
-    def view(self, words: str, kind: ToolKind) -> CallView:
-        """Return what an editor shows of a call about it."""
-        return CallView(one_line(words) + self.links, kind, (Location(str(self.path)),))
-
     @property
     def where(self) -> str:
         """Where it is, for the end of a title; empty for the working directory."""
@@ -79,15 +78,31 @@ class Target:
                 "link on the way was made or changed. Nothing was done. Repeat the call."
             )
 
+    @property
+    def closed(self) -> Path | None:
+        """The agent's own home as a walk from here comes to it; None where it does not, or begins in it."""
+        if self.environment.private is None:
+            return None
+        real, start = _real(self.environment.private), _real(self.path)
+        return self.path / real.relative_to(start) if real != start and real.is_relative_to(start) else None
+
     def call(self, subject: str, view: CallView, run: Callable[[], Awaitable[Outcome]]) -> PreparedCall:
         """Return a call that runs where the path still leads to the same place."""
 
         async def checked(report: Report) -> Outcome:
-            del report
             self.check()
             return await run()
 
         return PreparedCall(view, Access("edit" if self.edited else "read", self.outside, subject), checked)
+
+    def search(self, subject: str, words: str, kind: ToolKind, find: Callable[[], str]) -> PreparedCall:
+        """Return a call that looks for something there, in a worker thread."""
+        view = CallView(one_line(words) + self.links, kind, (Location(str(self.path)),))
+
+        async def run() -> Outcome:
+            return Outcome((Text(await to_thread.run_sync(find, abandon_on_cancel=True)),), view)
+
+        return self.call(subject, view, run)
 
 
 def absolute(path: str, cwd: Path) -> Path:
@@ -95,44 +110,34 @@ def absolute(path: str, cwd: Path) -> Path:
 
     :raises ToolError: it cannot be a path.
     """
+    if path.startswith("file://"):
+        path = _from_uri(path)
     if not path.strip():
         raise ToolError("The path is empty. Name a file or directory, `.` for the working directory.")
     if "\0" in path:
         raise ToolError("The path holds a NUL character, which no file name can.")
     if len(path) > _LONGEST:
         raise ToolError(f"The path has {len(path)} characters; the longest that can exist has {_LONGEST}.")
-    if path.startswith("file://"):
-        path = _from_uri(path)
     if path == "~" or path.startswith("~/"):
         path = os.path.expanduser(path)  # noqa: PTH111 - pathlib's fails where there is no home
     return Path(os.path.normpath(cwd / path))
 
 
-def outside(paths: Iterable[Path], roots: Sequence[Path], private: Path | None = None) -> tuple[Path, ...]:
-    """Return those of the paths that lie in none of the roots, with all symbolic links followed.
+def outside(path: Path, roots: Sequence[Path], private: Path | None = None) -> tuple[Path, ...]:
+    """Return where a path leads with all symbolic links followed, where that lies in none of the roots; else nothing.
 
     A path need not exist: then its nearest existing parent decides. A path whose links cannot be followed (a loop) is
     taken at its word.
 
     :param private: a folder that is outside, whatever root it lies in: the agent's own home.
     """
-    closed = None if private is None else Path(os.path.realpath(private))
-    real_roots = [Path(os.path.realpath(root)) for root in roots]
-    resolved = [Path(os.path.realpath(path)) for path in paths]
-    return tuple(
-        path
-        for path in resolved
-        if not any(path.is_relative_to(root) for root in real_roots)
-        or (closed is not None and path.is_relative_to(closed))
-    )
+    real = _real(path)
+    inside = any(real.is_relative_to(_real(root)) for root in roots)
+    return () if inside and (private is None or not real.is_relative_to(_real(private))) else (real,)
 
 
-def within(base: Path, private: Path | None) -> Path | None:
-    """Return the agent's own home as a walk from `base` comes to it; None where it does not, or begins in it."""
-    if private is None:
-        return None
-    real, start = Path(os.path.realpath(private)), Path(os.path.realpath(base))
-    return base / real.relative_to(start) if real != start and real.is_relative_to(start) else None
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))
 
 
 def refuse_keys(path: Path, private: Path | None, label: str) -> None:
@@ -181,41 +186,24 @@ def refuse_special(path: Path, label: str) -> None:
         raise ToolError(f"{label} is neither a file nor a directory (a device, pipe or socket), so it is left alone.")
 
 
-def require_directory(path: Path, label: str) -> None:
-    """Refuse what is no directory.
-
-    :raises ToolError: says what it is.
-    """
-    try:
-        if path.is_dir():
-            return
-        present = path.exists()
-    except OSError as error:
-        raise ToolError(f"{label} cannot be looked at: {because(error)}.") from error
-    raise ToolError(f"{label} is a file, not a directory." if present else f"{label} does not exist.")
-
-
 def because(error: OSError) -> str:
     """Return the operating system's reason, as the end of a sentence."""
     return (error.strerror or type(error).__name__).lower()
 
 
 def _beyond(path: Path, environment: Environment, edited: bool) -> tuple[Path, ...]:
-    found = outside((path,), environment.roots, environment.private)
+    found = outside(path, environment.roots, environment.private)
     if found or not edited:
         return found
-    real = Path(os.path.realpath(path))
+    real = _real(path)
     return (real,) if any(part.lower() in _GUARDED for part in real.parts) else ()
 
 
 def _from_uri(uri: str) -> str:
     try:
         parts = urlsplit(uri)
-    except ValueError as error:
-        raise ToolError(f"{one_line(uri)} is no valid URI. Give the path itself.") from error
-    if parts.netloc not in ("", "localhost"):
-        raise ToolError(f"{one_line(uri)} names a file on another machine. Give a path on this one.")
-    path = unquote(parts.path)
-    if "\0" in path or not path:
-        raise ToolError(f"{one_line(uri)} names no file. Give the path itself.")
-    return path
+    except ValueError:
+        parts = urlsplit("")
+    if parts.netloc not in ("", "localhost") or not parts.path:
+        raise ToolError(f"{one_line(uri)} is no URI of a file on this machine. Give the path itself.")
+    return unquote(parts.path)

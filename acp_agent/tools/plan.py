@@ -2,59 +2,50 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from acp_agent.conversation.events import CallView, PlanEntry, PlanPriority, PlanStatus
-from acp_agent.conversation.messages import JsonObject, Text
-from acp_agent.tools.arguments import Arguments, BuiltIn
+from acp_agent.conversation.messages import Text
+from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.text import clean, counted
 from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
 
 _MOST_ENTRIES = 100
+_TITLE = "Update plan"
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
+class _Entry(Arguments):
     content: str = Field(min_length=1, max_length=1000)
     status: PlanStatus = "pending"
     priority: PlanPriority = "medium"
 
 
-class _PlanArguments(Arguments):
+class _Plan(Arguments):
     entries: list[_Entry] = Field(max_length=_MOST_ENTRIES, description="The whole plan, in order.")
 
 
-class PlanTool(BuiltIn):
-    """Replaces the plan."""
+async def _prepare(asked: _Plan, environment: Environment) -> PreparedCall:
+    entries = tuple(PlanEntry(clean(entry.content), entry.status, entry.priority) for entry in asked.entries)
+    completed, cancelled = (sum(entry.status == status for entry in entries) for status in ("completed", "cancelled"))
+    so_far = f"{completed} completed{f', {cancelled} cancelled' if cancelled else ''}"
+    view = CallView(_TITLE, "think")
 
-    name = "plan"
-    description = (
-        "Show the user your plan for a task of several steps. Every call replaces the whole plan, so send all entries "
-        "each time. Mark one entry as in_progress while you work on it, as completed as soon as it is done, and as "
-        "cancelled where it will not be done after all. "
-        "Send no entries to take the plan away."
-    )
-    arguments = _PlanArguments
-    verb = "Update plan"
-    titled_by = ""
-    kind = "think"
+    async def run(report: Report) -> Outcome:
+        done = f"The plan has {counted(len(entries), 'step')}, {so_far}." if entries else "No plan."
+        return Outcome((Text(done),), view, plan=entries)
 
-    async def prepare(self, arguments: JsonObject, environment: Environment) -> PreparedCall:
-        """Check the entries; see `Tool.prepare`."""
-        del environment
-        asked = _PlanArguments.read(self.name, arguments)
-        entries = tuple(PlanEntry(clean(entry.content), entry.status, entry.priority) for entry in asked.entries)
-        completed, cancelled = (
-            sum(entry.status == status for entry in entries) for status in ("completed", "cancelled")
-        )
-        so_far = f"{completed} completed{f', {cancelled} cancelled' if cancelled else ''}"
-        view = CallView("Update plan", "think")
+    return PreparedCall(view, Access("none"), run)
 
-        async def run(report: Report) -> Outcome:
-            del report
-            done = f"The plan has {counted(len(entries), 'step')}, {so_far}." if entries else "No plan."
-            return Outcome((Text(done),), view, plan=entries)
 
-        return PreparedCall(view, Access("none"), run)
+PLAN = BuiltIn(
+    "plan",
+    "Show the user your plan for a task of several steps. Every call replaces the whole plan, so send all entries "
+    "each time. Mark one entry as in_progress while you work on it, as completed as soon as it is done, and as "
+    "cancelled where it will not be done after all. "
+    "Send no entries to take the plan away.",
+    _Plan,
+    _prepare,
+    title=titled(_TITLE, ""),
+    kind="think",
+)

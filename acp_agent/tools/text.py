@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from acp_agent.errors import ToolError
+
+MAX_LINES = 2000
+"""Lines of a file or of an entry that are read at once; with at most `MAX_CHARACTERS` of lines of `MAX_LINE`."""
+MAX_CHARACTERS = 50_000
+MAX_LINE = 2000
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _ESCAPE_SEQUENCE = re.compile("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\^_])")
 # Written backwards or not at all, a line says something else than it is; what joins letters and emoji stays.
@@ -68,12 +74,26 @@ def fitting(lines: Iterable[str], limit: int) -> list[str]:
     return kept
 
 
+def page_of(lines: Sequence[str], offset: int, limit: int, label: str) -> Sequence[str]:
+    """Return the lines that are read at once.
+
+    :param offset: first line, from 1.
+    :param limit: lines at most; `MAX_LINES` counts as well.
+    :raises ToolError: there is no such line.
+    """
+    if offset > len(lines):
+        raise ToolError(f"{label} has only {counted(len(lines), 'line')}; there is no line {offset}.")
+    return lines[offset - 1 : offset - 1 + min(limit, MAX_LINES)]
+
+
 def cut_middle(text: str, limit: int) -> str:
     """Return a text; of one that is longer than `limit` characters, its head and tail and how much is missing.
 
     :returns: at most `limit` characters.
     """
-    return _joined(text[:limit], text[max(0, len(text) - limit) :], len(text), limit)
+    kept = HeadAndTail(limit)
+    kept.add(text)
+    return kept.text
 
 
 class HeadAndTail:
@@ -105,16 +125,13 @@ class HeadAndTail:
     @property
     def text(self) -> str:
         """What `cut_middle` makes of the whole."""
-        return _joined(self._head, self._tail[-self._limit :], self.length, self._limit)
-
-
-def _joined(head: str, tail: str, length: int, limit: int) -> str:
-    if length <= limit:
-        return head
-    # The count in the mark changes the mark's length; the widest one is reserved.
-    room = max(0, limit - len(_cut_mark(length)))
-    last = room - room // 2
-    return (head[: room // 2] + _cut_mark(length - room) + tail[len(tail) - last :])[:limit]
+        if not self.truncated:
+            return self._head
+        # The count in the mark changes the mark's length; the widest one is reserved.
+        room = max(0, self._limit - len(_cut_mark(self.length)))
+        last = room - room // 2
+        text = self._head[: room // 2] + _cut_mark(self.length - room) + self._tail[len(self._tail) - last :]
+        return text[: self._limit]
 
 
 def _cut_mark(missing: int) -> str:

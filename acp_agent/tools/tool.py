@@ -20,7 +20,7 @@ class Access:
 
     :ivar effect: `none` touches nothing outside the conversation (the plan).
     :ivar outside: resolved paths that the mode says nothing about: outside of the roots, or, for an edit, in a
-        guarded folder (see `paths.guarded`).
+        guarded folder (see `paths.Target`).
     :ivar subject: what an "always allow" covers, such as `edit`, `grep` or `shell: git log`; short, for the option's
         name.
     """

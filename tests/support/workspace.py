@@ -11,7 +11,7 @@ from pathlib import Path
 from acp_agent.conversation.messages import JsonValue, Text
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.files.local import LocalFiles
-from acp_agent.tools.registry import ToolRegistry, default_tools
+from acp_agent.tools.registry import built_in_tools
 from acp_agent.tools.shell.run import LocalCommands
 from acp_agent.tools.tool import Outcome, PreparedCall, Progress
 
@@ -21,7 +21,7 @@ class Workspace:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.tools = ToolRegistry(default_tools())
+        self.tools = built_in_tools()
         self.seen: dict[str, str | None] = {}
         self.progress: list[Progress] = []
         self.environment = Environment(root, (root,), LocalFiles(), LocalCommands(), self.seen, shell_timeout=20)

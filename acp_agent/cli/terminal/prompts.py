@@ -11,9 +11,9 @@ from typing import TypeVar
 
 import anyio.to_thread
 
-from acp_agent.conversation.messages import JsonValue
+from acp_agent.conversation.messages import JsonValue, ToolCall
 from acp_agent.errors import ToolError
-from acp_agent.tools.forms import Asking, Asks, Choice, Filled, Form, FormAnswer, FormField, Link, LinkAnswer, filled
+from acp_agent.tools.forms import Asks, Choice, Form, FormAnswer, FormField, Link, LinkAnswer, filled
 
 _LONGEST_ANSWER = 4_096
 _SILENT_SECONDS = 1.5
@@ -113,15 +113,15 @@ class TerminalQuestions:
         for each in form.fields:
             answer = await self._field(each, alone=len(form.fields) == 1)
             if answer is None:
-                return "cancelled"
+                return "cancel"
             values[each.name] = answer
         return filled(form, values)
 
-    async def choose(self, asking: Asking, choices: Sequence[Choice]) -> Choice | None:
+    async def choose(self, call: ToolCall, question: str, choices: Sequence[Choice]) -> Choice | None:
         """Ask for one of several; an empty line is none of them."""
         field = FormField("answer", "choice", choices=tuple(choices), required=False)
-        answer = await self.fill(Form(asking.view.title, (field,)))
-        chosen = answer.values.get("answer") if isinstance(answer, Filled) else None
+        answer = await self.fill(Form(question, (field,)))
+        chosen = None if isinstance(answer, str) else answer.get("answer")
         return next((choice for choice in choices if choice.value == chosen), None)
 
     async def visit(self, link: Link, call_id: str | None = None) -> LinkAnswer:
@@ -130,8 +130,8 @@ class TerminalQuestions:
         self._say(f"  {link.url}")
         line = await self._typed("  Will you open it? [y]es, [n]o: ")
         if line is None:
-            return "cancelled"
-        return "accepted" if _YES.get(line.lower(), False) else "declined"
+            return "cancel"
+        return "accept" if _YES.get(line.lower(), False) else "decline"
 
     async def visited(self, link_id: str) -> None:
         """Do nothing: no question was left open."""
@@ -150,7 +150,7 @@ class TerminalQuestions:
         while (line := await self._typed(f"  {hint}> ")) is not None:
             value = _value(asked, line)
             if not line and asked.default is not None:
-                value = asked.default if not isinstance(asked.default, tuple) else list[JsonValue](asked.default)
+                value = asked.default
             try:
                 filled(Form("", (asked,)), {asked.name: value})
             except ToolError as error:

@@ -22,7 +22,7 @@ from acp_agent.protocol.updates import given
 from acp_agent.server.channel import Channel
 from acp_agent.server.v2.presenter import CANCEL
 from acp_agent.tools.environment import CommandResult
-from acp_agent.tools.shell.run import MISSING, STREAM_LIMIT, Ending, LocalCommands, Printed
+from acp_agent.tools.shell.run import MISSING, STREAM_LIMIT, LocalCommands
 from acp_agent.tools.text import HeadAndTail
 
 TELL_SECONDS = 2.0
@@ -73,14 +73,14 @@ class ShownCommands:
         finally:
             self._running.pop(terminal_id, None)
             with anyio.move_on_after(TELL_SECONDS, shield=True):
-                status = given(exitCode=terminal.ending.exit_code, signal=terminal.ending.signal)
+                status = given(exitCode=terminal.exit_code, signal=terminal.signal)
                 await terminal.update(exitStatus=status, capabilities=None)
 
 
 class _Terminal:
     """What a command prints: shown to the editor, and kept for the model for the case that the user ends it.
 
-    :ivar ending: how the command has ended, as far as that is known.
+    :ivar exit_code: of the command, as far as that is known; `signal` likewise.
     """
 
     def __init__(self, channel: Channel, terminal_id: str) -> None:
@@ -88,31 +88,31 @@ class _Terminal:
         self._id = terminal_id
         self._kept = HeadAndTail(STREAM_LIMIT)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self.ending = Ending(None, None)
+        self.exit_code: int | None = None
+        self.signal: str | None = None
 
     async def update(self, **members: JsonValue) -> None:
         await self._channel.send({"sessionUpdate": "terminal_update", "terminalId": self._id, **members})
 
-    async def print(self, output: Printed) -> None:
-        data = output.data
-        self._kept.add((MISSING if output.gap else "") + self._decoder.decode(data))
-        if output.gap:  # what is shown begins anew, with what is there of it
+    async def print(self, data: bytes, gap: bool) -> None:
+        self._kept.add((MISSING if gap else "") + self._decoder.decode(data))
+        if gap:  # what is shown begins anew, with what is there of it
             data, begin = data[CHUNK:], data[:CHUNK]
             await self.update(output={"data": b64encode(begin).decode()})
         for index in range(0, len(data), CHUNK):
             chunk = b64encode(data[index : index + CHUNK]).decode()
             await self._channel.send({"sessionUpdate": "terminal_output_chunk", "terminalId": self._id, "data": chunk})
 
-    def end(self, ending: Ending) -> None:
-        self.ending = ending
+    def end(self, exit_code: int | None, signal: str | None) -> None:
+        self.exit_code, self.signal = exit_code, signal
 
     def result(self) -> CommandResult:
         """Return what came of a command that the user has ended."""
         return CommandResult(
             self._kept.text,
             "",
-            self.ending.exit_code,
-            self.ending.signal,
+            self.exit_code,
+            self.signal,
             truncated=self._kept.truncated,
             merged=True,
             ended_by_user=True,

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import anyio
 from anyio.abc import TaskGroup
 
 from acp_agent.config.settings import McpServer
@@ -26,9 +27,8 @@ from acp_agent.tools.registry import ToolRegistry
 from acp_agent.tools.text import one_line
 
 if TYPE_CHECKING:
-    from acp_agent.mcp.model import OfferedPrompt
+    from acp_agent.mcp.model import Prompt
     from acp_agent.mcp.server import SessionServer
-    from acp_agent.mcp.servers import SessionServers
 
 PATIENCE_SECONDS = 5.0
 """How long the first prompt waits for servers that are still being started; the editor is never kept waiting."""
@@ -69,15 +69,15 @@ class SessionMcp:
         self._notices = notices
         self._tasks = tasks
         self._changed = changed
-        self._servers: SessionServers | None = None
+        self._servers: tuple[SessionServer, ...] = ()
         self._waited = False
 
     def start(self) -> None:
         """Start the servers in the background: once the editor has its answer, or with the first prompt."""
-        if self._servers is not None or not self._wanted:
+        if self._servers or not self._wanted:
             return
         from acp_agent.mcp.entry import ServerOptions
-        from acp_agent.mcp.servers import SessionServers
+        from acp_agent.mcp.server import session_servers
 
         questions = self._client.questions
         options = ServerOptions(
@@ -86,25 +86,31 @@ class SessionMcp:
             elicits=questions.asks == "forms" or questions.opens_urls,
             channel=self._client.mcp_channel,
         )
-        self._servers = SessionServers(self._wanted, options, self._notices.tell, self._changed)
-        self._servers.start(self._tasks)
+        self._servers = session_servers(self._wanted, options, self._notices.tell, self._changed)
+        for server in self._servers:
+            self._tasks.start_soon(server.run)
 
     async def renew(self) -> None:
         """Take over the tools that the servers offer at the beginning of a turn; wait a little for their first
         start."""
         self.start()
-        if self._servers is None:
+        if not self._servers:
             return
-        self._servers.revive()
+        for server in self._servers:
+            server.revive()
         if not self._waited:
-            for slow in await self._servers.wait(PATIENCE_SECONDS):
+            with anyio.move_on_after(PATIENCE_SECONDS):
+                for server in self._servers:
+                    await server.settled()
+            for slow in (server for server in self._servers if server.state == "starting"):
                 _log.warning("the MCP server %s is not ready yet", slow.name)
                 await self._notices.tell(
                     f"The MCP server {slow.name!r} is not ready yet. The session works on without it; its tools come "
                     "with the first prompt after it is."
                 )
             self._waited = True  # not before: the notice is lost with a prompt that is cancelled meanwhile
-        more, room = self._servers.tools, MAX_TOOLS - len(self._built_in.names)
+        more = [tool for server in self._servers for tool in server.tools]
+        room = MAX_TOOLS - len(self._built_in.names)
         if len(more) > room:
             await self._notices.tell_once(
                 f"The MCP servers of this session have more than {room} tools; the model gets the first {room}. Leave "
@@ -112,7 +118,7 @@ class SessionMcp:
             )
         tools = (*self._built_in, *more[:room])
         if tools != tuple(self.tools):
-            self.tools = ToolRegistry(tools)
+            self.tools = ToolRegistry(lambda: tools)
 
     # --- prompts and resources ---
 
@@ -120,7 +126,7 @@ class SessionMcp:
         """Return the servers' prompts as slash commands."""
         return tuple(
             Command(f"mcp:{server.short.lower()}:{name}", _described(prompt, server), _hint(prompt))
-            for server in self._all
+            for server in self._servers
             for name, prompt in _prompts(server).items()
         )
 
@@ -131,7 +137,7 @@ class SessionMcp:
         :raises InvalidParamsError: there is no such prompt, or an argument is missing.
         :raises ToolError: the server did not return it; says why.
         """
-        if self._servers is None:
+        if not self._servers:
             return None
         made = await self._made(parts)
         told = parts if made is None else made
@@ -149,7 +155,9 @@ class SessionMcp:
     async def _made(self, parts: tuple[UserPart, ...]) -> tuple[UserPart, ...] | None:
         name, line = command_words(parts) or ("", "")
         prefix, short, wanted = [*name.split(":"), "", ""][:3]
-        server = next((each for each in self._all if each.short.lower() == short), None) if prefix == "mcp" else None
+        server = (
+            next((each for each in self._servers if each.short.lower() == short), None) if prefix == "mcp" else None
+        )
         if server is None:
             return None
         prompt = _prompts(server).get(wanted)
@@ -162,12 +170,12 @@ class SessionMcp:
 
         arguments = await self._arguments(prompt, line, f"/{name}")
         before, behind = around_command(parts)
-        made = prompt_parts(await server.prompt(prompt.name, arguments))
+        made = prompt_parts((await server.prompt(prompt.name, arguments)).messages)
         if not made:
             raise ToolError(f"The MCP server {server.name!r} has put nothing into the prompt {prompt.name!r}.")
         return (*made, *before, *behind)
 
-    async def _arguments(self, prompt: OfferedPrompt, line: str, command: str) -> dict[str, str]:
+    async def _arguments(self, prompt: Prompt, line: str, command: str) -> dict[str, str]:
         """Return a prompt's arguments as they were typed, and ask the user for missing ones. What follows the named
         ones is the first that is still missing.
 
@@ -175,16 +183,17 @@ class SessionMcp:
         """
         from acp_agent.recipes.arguments import split_arguments
 
-        values, rest = split_arguments(command, [each.name for each in prompt.arguments], line)
-        left = [each.name for each in prompt.arguments if each.name not in values]
+        arguments = prompt.arguments or []
+        values, rest = split_arguments(command, [each.name for each in arguments], line)
+        left = [each.name for each in arguments if each.name not in values]
         if rest and not left:
             raise InvalidParamsError(f"{command} takes {_hint(prompt) or 'no arguments'}, and nothing behind that.")
         if rest:
             values[left[0]] = rest
-        missing = [each for each in prompt.arguments if each.required and each.name not in values]
+        missing = [each for each in arguments if each.required and each.name not in values]
         if not missing:
             return values
-        wanted = [(each.name, each.description) for each in missing]
+        wanted = [(each.name, each.description or "") for each in missing]
         given = await ask_arguments(self._client.questions, command, wanted)
         if isinstance(given, str):
             names = ", ".join(name for name, _ in wanted)
@@ -195,10 +204,10 @@ class SessionMcp:
         from acp_agent.mcp.results import resource_parts
 
         if isinstance(part, ResourceLink):
-            named = [(server, part.uri) for server in self._all if part.uri in server.offer.resources][:1]
+            named = [(server, part.uri) for server in self._servers if part.uri in server.offer.resources][:1]
         else:
-            servers = {server.short.lower(): server for server in self._all}
-            servers |= {server.name: server for server in self._all}
+            servers = {server.short.lower(): server for server in self._servers}
+            servers |= {server.name: server for server in self._servers}
             named = [
                 (server, _uri(server, match["uri"]))
                 for match in _MENTION.finditer(part.text)
@@ -206,19 +215,15 @@ class SessionMcp:
             ]
         found: tuple[Resource, ...] = ()
         for server, uri in dict.fromkeys(named):
-            found += resource_parts(uri, await server.read(uri))
+            found += resource_parts((await server.read(uri)).contents)
         return found
 
-    @property
-    def _all(self) -> tuple[SessionServer, ...]:
-        return self._servers.all if self._servers is not None else ()
 
-
-def _prompts(server: SessionServer) -> dict[str, OfferedPrompt]:
+def _prompts(server: SessionServer) -> dict[str, Prompt]:
     """Return a server's prompts by their part of the slash command, in its order; of two alike, the first."""
     from acp_agent.mcp.tools import command_part
 
-    found: dict[str, OfferedPrompt] = {}
+    found: dict[str, Prompt] = {}
     for prompt in server.offer.prompts:
         found.setdefault(command_part(prompt.name), prompt)
     return found
@@ -232,10 +237,10 @@ def _uri(server: SessionServer, text: str) -> str:
     return uri
 
 
-def _described(prompt: OfferedPrompt, server: SessionServer) -> str:
-    return f"{one_line(prompt.description, 200)} (MCP server {server.name})".lstrip()
+def _described(prompt: Prompt, server: SessionServer) -> str:
+    return f"{one_line(prompt.title or prompt.description or '', 200)} (MCP server {server.name})".lstrip()
 
 
-def _hint(prompt: OfferedPrompt) -> str | None:
-    words = [f"{each.name}=…" if each.required else f"[{each.name}=…]" for each in prompt.arguments]
+def _hint(prompt: Prompt) -> str | None:
+    words = [f"{each.name}=…" if each.required else f"[{each.name}=…]" for each in prompt.arguments or ()]
     return " ".join(words) or None

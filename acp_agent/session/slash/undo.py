@@ -173,7 +173,7 @@ async def _write(environment: Environment, path: Path, text: str | None) -> None
     """
     try:
         if text is not None:
-            await environment.files.write_text(path, text, outside=bool(outside((path,), environment.roots)))
+            await environment.files.write_text(path, text, outside=bool(outside(path, environment.roots)))
         else:  # no editor offers a way to remove a file; of a link, the file behind it was made
             await anyio.to_thread.run_sync(lambda: path.resolve().unlink(missing_ok=True))
     except (OSError, ToolError) as error:

@@ -80,7 +80,7 @@ class Change:
                 )
             if self.after != self.before:
                 target.check()  # once more, since reading may have taken the editor a while
-                away = bool(outside((self.path,), environment.roots))
+                away = bool(outside(self.path, environment.roots))
                 await environment.files.write_text(self.path, self.after, outside=away)
             version = FileVersion(str(self.path), digest(self.after))
             former = FileVersion(str(self.path), None if self.before is None else digest(self.before))
@@ -113,7 +113,7 @@ async def text_to_change(environment: Environment, path: Path) -> str | None:
     """
     refuse_keys(path, environment.private, shown(path, environment.cwd))
     text = await current_text(environment, path)
-    if isinstance(text, DiskText) and not outside((path,), environment.roots):
+    if isinstance(text, DiskText) and not outside(path, environment.roots):
         raise ToolError(
             f"{shown(path, environment.cwd)} was not changed: the editor could not say what is in its buffer "
             f"({text.reason}), and what is not saved there would be lost. Nothing was written. Try again; if that "

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import anyio.to_thread
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError
-from acp_agent.tools.arguments import Arguments, BuiltIn
+from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.files.changes import Change, first_changed_line, require_seen, text_to_change
 from acp_agent.tools.files.replacement import Replacement, apply
@@ -18,47 +17,35 @@ from acp_agent.tools.tool import PreparedCall
 _MOST_EDITS = 200
 
 
-class _Edit(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-    old_text: str = Field(description="The text as it stands in the file, exactly, without line numbers.")
-    new_text: str = Field(description="What replaces it; empty to delete.")
-    replace_all: bool = Field(False, description="Change every place; otherwise there must be exactly one.")
-
-
-class _EditArguments(Arguments):
+class _Edit(Arguments):
     path: str = Field(description="The file.")
-    edits: list[_Edit] = Field(min_length=1, max_length=_MOST_EDITS, description="Applied in order.")
+    edits: list[Replacement] = Field(min_length=1, max_length=_MOST_EDITS, description="Applied in order.")
 
 
-class EditTool(BuiltIn):
-    """Replaces exact text; all edits of a call or none."""
+async def _prepare(asked: _Edit, environment: Environment) -> PreparedCall:
+    path = absolute(asked.path, environment.cwd)
+    label = shown(path, environment.cwd)
+    before = await text_to_change(environment, path)
+    if before is None:
+        raise ToolError(f"{label} does not exist. Use `write` to make it, or `glob` to find the file you mean.")
+    require_seen(environment, path, before)
+    try:
+        after = await anyio.to_thread.run_sync(apply, before, asked.edits)
+    except ToolError as error:
+        raise ToolError(f"{label} was not edited. {error}") from error
+    line = first_changed_line(before, after)
+    done = f"Edited {label}: {counted(len(asked.edits), 'edit')} applied, the first change is at line {line}."
+    return Change(path, before, after, one_line(f"Edit {label}"), done).prepared(environment)
 
-    name = "edit"
-    description = (
-        "Replace exact text in a file. The file must have been read before, and read again when it has changed since. "
-        "`old_text` must occur exactly once, so take enough lines around the change, or set `replace_all`. Put all "
-        "changes of one file into one call: they are applied in order, each to the result of the one before, and "
-        "either all of them or none. Line ends (LF or CRLF) are kept as they are."
-    )
-    arguments = _EditArguments
-    verb = "Edit"
-    kind = "edit"
 
-    async def prepare(self, arguments: JsonObject, environment: Environment) -> PreparedCall:
-        """Apply the edits to the text in memory; see `Tool.prepare`."""
-        asked = _EditArguments.read(self.name, arguments)
-        path = absolute(asked.path, environment.cwd)
-        label = shown(path, environment.cwd)
-        before = await text_to_change(environment, path)
-        if before is None:
-            raise ToolError(f"{label} does not exist. Use `write` to make it, or `glob` to find the file you mean.")
-        require_seen(environment, path, before)
-        replacements = [Replacement(edit.old_text, edit.new_text, edit.replace_all) for edit in asked.edits]
-        try:
-            after = await anyio.to_thread.run_sync(apply, before, replacements)
-        except ToolError as error:
-            raise ToolError(f"{label} was not edited. {error}") from error
-        line = first_changed_line(before, after)
-        done = f"Edited {label}: {counted(len(replacements), 'edit')} applied, the first change is at line {line}."
-        return Change(path, before, after, one_line(f"Edit {label}"), done).prepared(environment)
+EDIT = BuiltIn(
+    "edit",
+    "Replace exact text in a file. The file must have been read before, and read again when it has changed since. "
+    "`old_text` must occur exactly once, so take enough lines around the change, or set `replace_all`. Put all "
+    "changes of one file into one call: they are applied in order, each to the result of the one before, and "
+    "either all of them or none. Line ends (LF or CRLF) are kept as they are.",
+    _Edit,
+    _prepare,
+    title=titled("Edit"),
+    kind="edit",
+)

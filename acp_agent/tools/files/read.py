@@ -9,73 +9,65 @@ import anyio.to_thread
 from pydantic import Field
 
 from acp_agent.conversation.events import CallView, FileVersion, Location
-from acp_agent.conversation.messages import Image, JsonObject, Text
+from acp_agent.conversation.messages import Image, Text
 from acp_agent.errors import ToolError
-from acp_agent.llm.pictures import can_scale
-from acp_agent.tools.arguments import Arguments, BuiltIn
+from acp_agent.llm.pictures import can_scale, type_of
+from acp_agent.llm.profiles import IMAGE_TYPES
+from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.files.changes import FROM_DISK, DiskText, current_text
 from acp_agent.tools.paths import Target, because, refuse_keys
-from acp_agent.tools.text import clean, counted, cut_line, digest, one_line
+from acp_agent.tools.text import (
+    MAX_CHARACTERS,
+    MAX_LINE,
+    MAX_LINES,
+    clean,
+    counted,
+    cut_line,
+    digest,
+    fitting,
+    one_line,
+    page_of,
+)
 from acp_agent.tools.tool import Outcome, PreparedCall
 
-MAX_LINES = 2000
-MAX_CHARACTERS = 50_000
-MAX_LINE = 2000
 MAX_IMAGE_BYTES = 3_750_000
 """5 MB in base64, which is what the providers take."""
 _MAX_SCALED_BYTES = 20_000_000
 """Bytes of an image file that is scaled down to fit that."""
-_MAGIC = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
 _IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
 
 
-class _ReadArguments(Arguments):
+class _Read(Arguments):
     path: str = Field(description="The file.")
     offset: int = Field(1, ge=1, description="First line, from 1.")
     limit: int = Field(MAX_LINES, ge=1, description="How many lines at most.")
 
 
-class ReadTool(BuiltIn):
-    """Shows a file to the model and remembers which version it was."""
+async def _prepare(asked: _Read, environment: Environment) -> PreparedCall:
+    target = Target.of(asked.path, environment)
+    path, label = target.path, target.label
+    whole = asked.offset == 1 and asked.limit >= MAX_LINES
+    lines = "" if whole else f" (lines {asked.offset}-{asked.offset + asked.limit - 1})"
+    refuse_keys(path, environment.private, label)
+    title = one_line(f"Read {label}") + lines + target.links
+    view = CallView(title, "read", (Location(str(path), asked.offset),))
 
-    # Lines are numbered: models then name places rightly and read on at the right line. The number is kept apart from
-    # the line by a tab, and `edit` notices where a model copied it.
-    name = "read"
-    description = (
-        "Read a text file, or look at an image (png, jpg, gif, webp). Each line of a text comes as its number, a tab "
-        f"and the line itself. At most {MAX_LINES} lines or {MAX_CHARACTERS // 1000} KB come at once; read on with "
-        "`offset`. Read a file before you change it."
-    )
-    arguments = _ReadArguments
-    verb = "Read"
+    async def run() -> Outcome:
+        image = await anyio.to_thread.run_sync(_image, path, label)
+        if image:
+            return Outcome((Text(f"{label} ({image.mime_type}):"), image), view)
+        text = await current_text(environment, path)
+        if text is None:
+            raise ToolError(f"{label} does not exist. Use `glob` or `list` to find it.")
+        if "\0" in text:
+            raise ToolError(f"{label} is a binary file, so it cannot be read as text.")
+        content = numbered(text, asked.offset, asked.limit, label)
+        if isinstance(text, DiskText):
+            content = f"{content}\n{FROM_DISK}"
+        return Outcome((Text(content),), view, files=(FileVersion(str(path), digest(text)),))
 
-    async def prepare(self, arguments: JsonObject, environment: Environment) -> PreparedCall:
-        """Find out which file; see `Tool.prepare`."""
-        asked = _ReadArguments.read(self.name, arguments)
-        target = Target.of(asked.path, environment)
-        path, label = target.path, target.label
-        whole = asked.offset == 1 and asked.limit >= MAX_LINES
-        lines = "" if whole else f" (lines {asked.offset}-{asked.offset + asked.limit - 1})"
-        refuse_keys(path, environment.private, label)
-        title = one_line(f"Read {label}") + lines + target.links
-        view = CallView(title, "read", (Location(str(path), asked.offset),))
-
-        async def run() -> Outcome:
-            image = await anyio.to_thread.run_sync(_image, path, label)
-            if image:
-                return Outcome((Text(f"{label} ({image.mime_type}):"), image), view)
-            text = await current_text(environment, path)
-            if text is None:
-                raise ToolError(f"{label} does not exist. Use `glob` or `list` to find it.")
-            if "\0" in text:
-                raise ToolError(f"{label} is a binary file, so it cannot be read as text.")
-            content = numbered(text, asked.offset, asked.limit, label)
-            if isinstance(text, DiskText):
-                content = f"{content}\n{FROM_DISK}"
-            return Outcome((Text(content),), view, files=(FileVersion(str(path), digest(text)),))
-
-        return target.call(self.name, view, run)
+    return target.call("read", view, run)
 
 
 def numbered(text: str, offset: int, limit: int, label: str) -> str:
@@ -85,32 +77,20 @@ def numbered(text: str, offset: int, limit: int, label: str) -> str:
     :param limit: lines at most; `MAX_LINES` counts as well.
     :raises ToolError: the text has no such line.
     """
-    lines = text.removeprefix("\ufeff").split("\n")
-    if not lines[-1]:
-        lines.pop()
-    if not lines:
+    text = text.removeprefix("\ufeff")
+    if not text:
         return f"({label} is empty.)"
-    if offset > len(lines):
-        raise ToolError(f"{label} has only {counted(len(lines), 'line')}; there is no line {offset}.")
-    shown_lines: list[str] = []
-    size = shortened = 0
-    for number, line in enumerate(lines[offset - 1 : offset - 1 + min(limit, MAX_LINES)], offset):
-        plain = clean(line.removesuffix("\r"))
-        entry = f"{number}\t{cut_line(plain, MAX_LINE)}"
-        if size + len(entry) + 1 > MAX_CHARACTERS:
-            break
-        size += len(entry) + 1
-        shortened += len(plain) > MAX_LINE
-        shown_lines.append(entry)
-    last = offset + len(shown_lines) - 1
-    notes: list[str] = []
-    if shortened:
-        notes.append(f"{counted(shortened, 'line')} cut at {MAX_LINE} characters")
+    lines = text.removesuffix("\n").split("\n")
+    page = [clean(line.removesuffix("\r")) for line in page_of(lines, offset, limit, label)]
+    shown = fitting((f"{at}\t{cut_line(line, MAX_LINE)}" for at, line in enumerate(page, offset)), MAX_CHARACTERS)
+    last = offset + len(shown) - 1
+    cut = sum(len(line) > MAX_LINE for line in page[: len(shown)])
+    notes = [f"{counted(cut, 'line')} cut at {MAX_LINE} characters"] if cut else []
     if last < len(lines):
         notes.append(f"lines {offset} to {last} of {len(lines)}; read on with offset {last + 1}")
     if notes:
-        shown_lines.append(f"({'; '.join(notes)})")
-    return "\n".join(shown_lines)
+        shown.append(f"({'; '.join(notes)})")
+    return "\n".join(shown)
 
 
 def _image(path: Path, label: str) -> Image | None:
@@ -123,10 +103,8 @@ def _image(path: Path, label: str) -> Image | None:
             data = file.read(limit + 1)
     except OSError as error:
         raise ToolError(f"{label} cannot be read: {because(error)}.") from error
-    kind = next((kind for magic, kind in _MAGIC.items() if data.startswith(magic)), None)
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        kind = "image/webp"
-    if kind is None:
+    kind = type_of(data)
+    if kind not in IMAGE_TYPES:
         return None
     if len(data) > limit:
         raise ToolError(
@@ -134,3 +112,17 @@ def _image(path: Path, label: str) -> Image | None:
             "of it with a `shell` command and read that."
         )
     return Image(base64.b64encode(data).decode("ascii"), kind, uri=path.as_uri())
+
+
+# Lines are numbered: models then name places rightly and read on at the right line. The number is kept apart from
+# the line by a tab, and `edit` notices where a model copied it.
+READ = BuiltIn(
+    "read",
+    "Read a text file, or look at an image (png, jpg, gif, webp). Each line of a text comes as its number, a tab "
+    f"and the line itself. At most {MAX_LINES} lines or {MAX_CHARACTERS // 1000} KB come at once; read on with "
+    "`offset`. Read a file before you change it.",
+    _Read,
+    _prepare,
+    title=titled("Read"),
+    kind="read",
+)

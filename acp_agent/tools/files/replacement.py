@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from pydantic import Field
+
 from acp_agent.errors import ToolError
-from acp_agent.frozen import frozen
+from acp_agent.tools.arguments import Arguments
 from acp_agent.tools.text import clean, cut_line
 
 _LINE_NUMBER = re.compile(r"^ *\d+\t", re.MULTILINE)
@@ -14,17 +16,10 @@ _MOST_LINES_QUOTED = 40
 _MOST_PLACES_NAMED = 8
 
 
-@frozen
-class Replacement:
-    """One edit.
-
-    :ivar old: what stands in the text now, exactly. Line ends are those of the text, unless it mixes them.
-    :ivar new: what shall stand there.
-    """
-
-    old: str
-    new: str
-    replace_all: bool = False
+class Replacement(Arguments):
+    old_text: str = Field(description="The text as it stands in the file, exactly, without line numbers.")
+    new_text: str = Field(description="What replaces it; empty to delete.")
+    replace_all: bool = Field(False, description="Change every place; otherwise there must be exactly one.")
 
 
 def apply(text: str, replacements: Sequence[Replacement]) -> str:
@@ -37,7 +32,7 @@ def apply(text: str, replacements: Sequence[Replacement]) -> str:
     result = text if is_mixed else _with_plain_ends(text)
     for index, each in enumerate(replacements):
         place = f"edits[{index}]" if len(replacements) > 1 else "old_text"
-        old, new = (each.old, each.new) if is_mixed else map(_with_plain_ends, (each.old, each.new))
+        old, new = (each.old_text, each.new_text) if is_mixed else map(_with_plain_ends, (each.old_text, each.new_text))
         _check(result, old, new, each.replace_all, place)
         result = result.replace(old, new)
     return result.replace("\n", "\r\n") if crlf and not is_mixed else result
@@ -62,12 +57,12 @@ def _with_plain_ends(text: str) -> str:
 
 
 def _not_unique(text: str, old: str) -> str:
-    lines: list[int] = []
+    lines: list[str] = []
     start = text.find(old)
-    while start >= 0 and len(lines) <= _MOST_PLACES_NAMED:
-        lines.append(text.count("\n", 0, start) + 1)
+    while start >= 0 and len(lines) < _MOST_PLACES_NAMED:
+        lines.append(str(text.count("\n", 0, start) + 1))
         start = text.find(old, start + 1)
-    named = ", ".join(map(str, lines[:_MOST_PLACES_NAMED])) + (" and more" if len(lines) > _MOST_PLACES_NAMED else "")
+    named = ", ".join(lines) + (" and more" if start >= 0 else "")
     return (
         f"this text is found at more than one place (lines {named}). Add lines around it to make it unique, or set "
         "replace_all to change every place. Nothing was changed."
@@ -87,15 +82,10 @@ def _not_found(text: str, old: str) -> str:
     start = _same_but_for_space(lines, wanted)
     if start is not None:
         last = start + len(wanted)
-        if len(wanted) <= _MOST_LINES_QUOTED:
-            quote = clean("\n".join(cut_line(line, 500) for line in lines[start:last]))
-            return (
-                f"this text is not in the file, but lines {start + 1} to {last} differ from it in white space only. "
-                f"They are exactly:\n{quote}\nNothing was changed."
-            )
+        quoted = "\n".join(cut_line(line, 500) for line in lines[start : min(last, start + _MOST_LINES_QUOTED)])
         return (
-            f"this text is not in the file, but lines {start + 1} to {last} differ from it in white space only. Read "
-            "them and copy them exactly. Nothing was changed."
+            f"this text is not in the file, but lines {start + 1} to {last} differ from it in white space only. "
+            f"They are exactly:\n{clean(quoted)}\nNothing was changed."
         )
     return "this text is not in the file. Read the file again and copy the text exactly. Nothing was changed."
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from acp_agent.conversation.messages import JsonObject
-from acp_agent.tools.arguments import Arguments, BuiltIn
+from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.files.changes import Change, require_seen, text_to_change
 from acp_agent.tools.paths import absolute, shown
@@ -15,41 +14,24 @@ from acp_agent.tools.tool import PreparedCall
 _BOM = "\ufeff"
 
 
-class _WriteArguments(Arguments):
+class _Write(Arguments):
     path: str = Field(description="The file; directories on the way are made.")
     content: str = Field(description="All of its text.")
 
 
-class WriteTool(BuiltIn):
-    """Makes a file, or replaces all of one that was read."""
-
-    name = "write"
-    description = (
-        "Make a file, or replace the whole text of one. An existing file must have been read before, and read again "
-        "when it has changed since. To change parts of a file, use `edit` instead."
-    )
-    arguments = _WriteArguments
-    verb = "Write"
-    kind = "edit"
-
-    async def prepare(self, arguments: JsonObject, environment: Environment) -> PreparedCall:
-        """Compare with what is there; see `Tool.prepare`."""
-        asked = _WriteArguments.read(self.name, arguments)
-        path = absolute(asked.path, environment.cwd)
-        label = shown(path, environment.cwd)
-        before = await text_to_change(environment, path)
-        after = asked.content
-        if before is not None:
-            require_seen(environment, path, before)
-            after = _in_the_form_of(before, after)
-        lines = counted(len(after.splitlines()), "line")
-        if before is None:
-            done = f"Made {label} ({lines})."
-        elif before == after:
-            done = f"{label} already has exactly this text; nothing was written."
-        else:
-            done = f"Wrote {label} ({lines})."
-        return Change(path, before, after, one_line(f"Write {label}"), done).prepared(environment)
+async def _prepare(asked: _Write, environment: Environment) -> PreparedCall:
+    path = absolute(asked.path, environment.cwd)
+    label = shown(path, environment.cwd)
+    before = await text_to_change(environment, path)
+    after = asked.content
+    if before is not None:
+        require_seen(environment, path, before)
+        after = _in_the_form_of(before, after)
+    lines = counted(len(after.splitlines()), "line")
+    done = f"Made {label} ({lines})." if before is None else f"Wrote {label} ({lines})."
+    if before == after:
+        done = f"{label} already has exactly this text; nothing was written."
+    return Change(path, before, after, one_line(f"Write {label}"), done).prepared(environment)
 
 
 def _in_the_form_of(before: str, after: str) -> str:
@@ -60,3 +42,14 @@ def _in_the_form_of(before: str, after: str) -> str:
     if crlf and crlf == before.count("\n") and "\r\n" not in after:
         after = after.replace("\n", "\r\n")
     return after
+
+
+WRITE = BuiltIn(
+    "write",
+    "Make a file, or replace the whole text of one. An existing file must have been read before, and read again "
+    "when it has changed since. To change parts of a file, use `edit` instead.",
+    _Write,
+    _prepare,
+    title=titled("Write"),
+    kind="edit",
+)

@@ -6,56 +6,33 @@ import heapq
 from collections.abc import Callable
 from pathlib import Path
 
-import anyio.to_thread
 from pydantic import Field
 
-from acp_agent.conversation.messages import JsonObject, Text
-from acp_agent.tools.arguments import Arguments, BuiltIn
+from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.paths import Target, require_directory, shown, within
+from acp_agent.tools.paths import Target, shown
 from acp_agent.tools.search.walk import Walk
 from acp_agent.tools.search.wildcards import matcher
 from acp_agent.tools.text import counted, fitting
-from acp_agent.tools.tool import Outcome, PreparedCall
+from acp_agent.tools.tool import PreparedCall
 
 MAX_FILES = 200
 MAX_CHARACTERS = 30_000
 
 
-class _GlobArguments(Arguments):
+class _Glob(Arguments):
     pattern: str = Field(description="Such as `*.py` (at any depth), `src/**/*.{ts,tsx}`.")
     path: str = Field(".", description="Directory to search; the pattern is relative to it.")
 
 
-class GlobTool(BuiltIn):
-    """Finds files by a pattern, the newest first."""
-
-    name = "glob"
-    description = (
-        "Find files by name, the last changed first. What git ignores is left out, and symbolic links are not "
-        f"followed. At most {MAX_FILES} files are shown."
-    )
-    arguments = _GlobArguments
-    verb = "Find"
-    titled_by = "pattern"
-    kind = "search"
-
-    async def prepare(self, arguments: JsonObject, environment: Environment) -> PreparedCall:
-        """Check the pattern; see `Tool.prepare`."""
-        asked = _GlobArguments.read(self.name, arguments)
-        target = Target.of(asked.path, environment)
-        matches = matcher(asked.pattern, target.path)
-        view = target.view(f"Find {asked.pattern}{target.where}", "search")
-
-        async def run() -> Outcome:
-            return Outcome((Text(await anyio.to_thread.run_sync(_found, target, matches)),), view)
-
-        return target.call(self.name, view, run)
+async def _prepare(asked: _Glob, environment: Environment) -> PreparedCall:
+    target = Target.of(asked.path, environment)
+    matches = matcher(asked.pattern, target.path)
+    return target.search("glob", f"Find {asked.pattern}{target.where}", "search", lambda: _found(target, matches))
 
 
 def _found(target: Target, matches: Callable[[Path], bool]) -> str:
-    require_directory(target.path, target.label)
-    walk = Walk(target.path, closed=within(target.path, target.environment.private))
+    walk = Walk(target.path, closed=target.closed)
     files = (entry.path for entry in walk if not entry.is_directory)
     found = [path for path in files if matches(path)]
     newest = heapq.nsmallest(MAX_FILES, found, key=lambda path: (-_changed(path), path))
@@ -75,3 +52,14 @@ def _changed(path: Path) -> float:
         return path.lstat().st_mtime
     except OSError:
         return 0.0
+
+
+GLOB = BuiltIn(
+    "glob",
+    "Find files by name, the last changed first. What git ignores is left out, and symbolic links are not "
+    f"followed. At most {MAX_FILES} files are shown.",
+    _Glob,
+    _prepare,
+    title=titled("Find", "pattern"),
+    kind="search",
+)

@@ -15,7 +15,7 @@ from anyio import from_thread
 
 from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
-from acp_agent.tools.paths import because
+from acp_agent.tools.paths import because, printable
 from acp_agent.tools.search.ignore import Ignored
 
 MAX_ENTRIES = 100_000
@@ -64,7 +64,7 @@ class Walk:
         try:
             names = _scan(self.base)
         except OSError as error:
-            raise ToolError(f"The directory cannot be read: {because(error)}.") from error
+            raise ToolError(f"{printable(str(self.base))} cannot be listed: {because(error)}.") from error
         # A stack of iterators and no recursion: a tree can be deeper than Python's stack.
         levels = [(names, Ignored.at(self.base))]
         while levels:

@@ -8,58 +8,23 @@ from __future__ import annotations
 
 import os
 import shlex
-import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable
+from contextlib import suppress
 from filecmp import cmp
 from pathlib import Path
 
-from acp_agent.conversation.events import FileChange, FileKind
-from acp_agent.frozen import frozen
-from acp_agent.regular import open_regular
+from acp_agent.conversation.events import FileChange
 
 _PROGRAMS = frozenset(("rm", "rmdir", "unlink", "mv", "cp"))
 """By themselves, or as in `git mv`."""
 _MOST_NAMES = 32
-_LONGEST_COPY = 8 << 20
-"""Bytes of a file that is compared with another."""
-_BEGINNING = 8192
 
 
-@frozen
-class _NamedFiles:
-    """The files that a command line names, as they were before it ran.
-
-    :ivar there: what was there.
-    :ivar places: where each of them may be moved or copied to: to what else is named, or into it.
-    :ivar free: the places where nothing was.
-    """
-
-    there: Mapping[Path, tuple[os.stat_result, FileKind | None]]
-    places: Mapping[Path, tuple[Path, ...]]
-    free: frozenset[Path]
-
-    def changes(self) -> tuple[FileChange, ...]:
-        """Return what became of them; looks at the disk."""
-        return tuple(self._changes())
-
-    def _changes(self) -> Iterator[FileChange]:
-        free = set(self.free)
-        for path, (was, kind) in self.there.items():
-            if _status(path) is None:
-                new = next((place for place in self.places[path] if _is_same(was, _status(place))), None)
-                if new is None:
-                    yield FileChange("delete", str(path), kind=kind)
-                else:
-                    yield FileChange("move", str(new), str(path), kind)
-            elif copy := next((place for place in self.places[path] if place in free and _is_copy(path, place)), None):
-                free.discard(copy)
-                yield FileChange("copy", str(copy), str(path), kind)
-
-
-def named_files(command: str, cwd: Path) -> _NamedFiles | None:
-    """Look up the files that a command line names; return None where it deletes, moves and copies none.
+def named_files(command: str, cwd: Path) -> Callable[[], tuple[FileChange, ...]] | None:
+    """Look up the files that a command line names.
 
     :param cwd: where it is to run, absolute.
+    :returns: what tells, once it has run, what became of them; None where it deletes, moves and copies none.
     """
     lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
     lexer.whitespace_split, lexer.commenters = True, ""
@@ -70,15 +35,25 @@ def named_files(command: str, cwd: Path) -> _NamedFiles | None:
     if not _PROGRAMS.intersection(word.rpartition("/")[2] for word in words):
         return None
     named = list(dict.fromkeys(Path(os.path.normpath(cwd / word)) for word in words if _is_plain(word)))[:_MOST_NAMES]
-    there: dict[Path, tuple[os.stat_result, FileKind | None]] = {}
-    for path in named:
-        if (status := _status(path)) is not None:
-            there[path] = status, _kind(path, status)
+    before = {path: status for path in named if (status := _status(path)) is not None}
+    # Where each may be moved or copied to: to what else is named, or into it.
     places = {
-        path: tuple(place for other in named if other != path for place in (other, other / path.name)) for path in there
+        path: [place for other in named if other != path for place in (other, other / path.name)] for path in before
     }
-    candidates = {place for found in places.values() for place in found}
-    return _NamedFiles(there, places, frozenset(place for place in candidates if _status(place) is None))
+    free = {place for found in places.values() for place in found if _status(place) is None}
+
+    def changes() -> tuple[FileChange, ...]:
+        found: list[FileChange] = []
+        for path, was in before.items():
+            if _status(path) is None:
+                new = next((place for place in places[path] if _is_same(was, _status(place))), None)
+                found.append(FileChange("move", str(new), str(path)) if new else FileChange("delete", str(path)))
+            elif copy := next((place for place in places[path] if place in free and _is_copy(path, place)), None):
+                free.discard(copy)
+                found.append(FileChange("copy", str(copy), str(path)))
+        return tuple(found)
+
+    return changes
 
 
 def _is_plain(word: str) -> bool:
@@ -87,24 +62,9 @@ def _is_plain(word: str) -> bool:
 
 
 def _status(path: Path) -> os.stat_result | None:
-    try:
+    with suppress(OSError):
         return path.lstat()
-    except OSError:
-        return None
-
-
-def _kind(path: Path, status: os.stat_result) -> FileKind | None:
-    if stat.S_ISDIR(status.st_mode):
-        return "directory"
-    if stat.S_ISLNK(status.st_mode):
-        return "symlink"
-    if not stat.S_ISREG(status.st_mode):
-        return None  # to open a pipe lets its writer go on, and to open a port resets what is at its other end
-    try:
-        with open_regular(path, follow=False) as file:
-            return "binary" if b"\0" in file.read(_BEGINNING) else "text"
-    except OSError:
-        return None
+    return None
 
 
 def _is_same(one: os.stat_result, other: os.stat_result | None) -> bool:
@@ -114,12 +74,9 @@ def _is_same(one: os.stat_result, other: os.stat_result | None) -> bool:
 
 def _is_copy(path: Path, place: Path) -> bool:
     was, made = _status(path), _status(place)
-    if was is None or made is None or os.path.samestat(was, made):
-        return False
     # Empty ones are all the same.
-    if not all(stat.S_ISREG(status.st_mode) and 0 < status.st_size <= _LONGEST_COPY for status in (was, made)):
+    if was is None or made is None or not made.st_size or os.path.samestat(was, made):
         return False
-    try:
+    with suppress(OSError):
         return cmp(path, place, shallow=False)
-    except OSError:
-        return False
+    return False

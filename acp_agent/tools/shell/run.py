@@ -10,11 +10,11 @@ import codecs
 import signal
 from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
+from typing import TypeAlias
 
 import anyio
 
 from acp_agent.errors import ToolError
-from acp_agent.frozen import frozen
 from acp_agent.processes import Stream, environment_without, run_group
 from acp_agent.tools.environment import CommandResult
 from acp_agent.tools.paths import because, printable
@@ -30,30 +30,10 @@ MISSING = "…\n"
 """Stands for text that was not reported."""
 _PENDING_BYTES = 1 << 20
 """Bytes that wait to be reported: the newest, where more has come."""
+OnOutput: TypeAlias = Callable[[bytes, bool], Awaitable[None]]
+"""Called with bytes that a command has printed, and whether bytes before these were not reported."""
 _CONTINUATIONS = bytes(range(0x80, 0xC0))
 """Bytes of UTF-8 that are not the first of a character."""
-
-
-@frozen
-class Printed:
-    """Bytes that a command has printed.
-
-    :ivar gap: whether bytes before these were not reported.
-    """
-
-    data: bytes
-    gap: bool = False
-
-
-@frozen
-class Ending:
-    """How a command ended, as far as that is known.
-
-    :ivar signal: such as `SIGTERM`.
-    """
-
-    exit_code: int | None
-    signal: str | None
 
 
 class LocalCommands:
@@ -62,9 +42,6 @@ class LocalCommands:
     Commands are run by bash where there is one, since that is what models and users write for, else by sh. Processes
     left in the background end with the command; one that is to stay must be started with `setsid`.
     """
-
-    def __init__(self) -> None:
-        self._shell = ""
 
     async def run(
         self,
@@ -79,29 +56,30 @@ class LocalCommands:
         """Run one command line; see `CommandRunner.run`."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
-        async def report(printed: Printed) -> None:
-            text = decoder.decode(printed.data)
-            if printed.gap or len(text) > REPORT_LIMIT:
+        async def report(data: bytes, gap: bool) -> None:
+            text = decoder.decode(data)
+            if gap or len(text) > REPORT_LIMIT:
                 text = MISSING + text[len(MISSING) - REPORT_LIMIT :]
             await on_output(text)
 
-        return await self.run_raw(command, cwd, timeout, report, lambda ending: None, exclude=exclude)
+        return await self.run_raw(command, cwd, timeout, report, lambda code, signal: None, exclude=exclude)
 
     async def run_raw(
         self,
         command: str,
         cwd: Path,
         timeout: float,
-        on_output: Callable[[Printed], Awaitable[None]],
-        on_end: Callable[[Ending], None],
+        on_output: OnOutput,
+        on_end: Callable[[int | None, str | None], None],
         *,
         exclude: Collection[str] = (),
     ) -> CommandResult:
-        """Run one command line, and report its output as bytes, and how it ended also where this is cancelled."""
-        if not self._shell:
-            import shutil
+        """Run one command line, and report its output as bytes.
 
-            self._shell = shutil.which("bash") or "/bin/sh"
+        :param on_end: called with the exit code or the signal, also where this is cancelled.
+        """
+        import shutil  # loads the modules of compressed archives
+
         output = _Output()
         code: int | None = None
         failure: Exception | None = None
@@ -110,12 +88,12 @@ class LocalCommands:
                 tasks.start_soon(output.report, on_output)
                 try:
                     code = await run_group(
-                        (self._shell, "-c", command),
+                        (shutil.which("bash") or "/bin/sh", "-c", command),
                         cwd,
                         timeout=timeout,
                         on_data=output.add,
                         env=environment_without(exclude),
-                        on_end=lambda code: on_end(_ending(code)),
+                        on_end=lambda code: on_end(*_ending(code)),
                     )
                 except (OSError, ValueError) as error:
                     failure = error
@@ -156,12 +134,12 @@ class _Output:
         self._finished.set()
         self._changed.set()
 
-    async def report(self, on_output: Callable[[Printed], Awaitable[None]]) -> None:
+    async def report(self, on_output: OnOutput) -> None:
         while True:
             await self._changed.wait()
             self._changed = anyio.Event()
             if self._pending:
-                await on_output(self._take())
+                await on_output(*self._take())
             elif self._finished.is_set():
                 return
             with anyio.move_on_after(_REPORT_SECONDS):
@@ -170,29 +148,24 @@ class _Output:
                 self._changed.set()
 
     def result(self, code: int | None) -> CommandResult:
-        stdout, stderr, ending = self._kept["stdout"], self._kept["stderr"], _ending(code)
-        return CommandResult(
-            stdout.text,
-            stderr.text,
-            exit_code=ending.exit_code,
-            signal=ending.signal,
-            timed_out=code is None,
-            truncated=stdout.truncated or stderr.truncated,
-        )
+        stdout, stderr = self._kept["stdout"], self._kept["stderr"]
+        truncated = stdout.truncated or stderr.truncated
+        return CommandResult(stdout.text, stderr.text, *_ending(code), timed_out=code is None, truncated=truncated)
 
-    def _take(self) -> Printed:
+    def _take(self) -> tuple[bytes, bool]:
         data, gap = bytes(self._pending), self._gap
         self._pending.clear()
         self._gap = False
         if gap:  # begin with a line where one begins soon, else at least with a character
             data = data[data.find(b"\n", 0, len(data) // 2) + 1 :].lstrip(_CONTINUATIONS)
-        return Printed(data, gap)
+        return data, gap
 
 
-def _ending(code: int | None) -> Ending:
+def _ending(code: int | None) -> tuple[int | None, str | None]:
+    """Return the exit code and the signal of a process."""
     if code is None or code >= 0:
-        return Ending(code, None)
+        return code, None
     try:
-        return Ending(None, signal.Signals(-code).name)
+        return None, signal.Signals(-code).name
     except ValueError:
-        return Ending(None, f"signal {-code}")
+        return None, f"signal {-code}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TypeVar
 
 from anyio import move_on_after, to_thread
@@ -15,7 +14,7 @@ from acp_agent.conversation.messages import JsonObject, Text
 from acp_agent.errors import ToolError
 from acp_agent.tools.arguments import Arguments, BuiltIn, text_argument
 from acp_agent.tools.environment import CommandResult, Environment
-from acp_agent.tools.paths import Target, require_directory
+from acp_agent.tools.paths import Target
 from acp_agent.tools.shell.named_files import named_files
 from acp_agent.tools.text import clean, cut_middle, one_line, without_escapes
 from acp_agent.tools.tool import Access, Outcome, OutputArrived, PreparedCall, Report, TerminalStarted
@@ -30,68 +29,46 @@ _LOOKING_SECONDS = 2.0
 """For what becomes of named files, before and behind a command: a disk that hangs holds up neither it nor a cancel."""
 
 
-class _ShellArguments(Arguments):
+class _Shell(Arguments):
     command: str = Field(min_length=1, max_length=_LONGEST_COMMAND)
-    timeout: float | None = Field(None, gt=0, le=_MAX_TIMEOUT, description="Seconds after which it is stopped.")
-    cwd: str | None = Field(
-        None, description="Directory to run it in; the working directory else. Outside the session's it asks the user."
+    timeout: float = Field(0, gt=0, le=_MAX_TIMEOUT, description="Seconds after which it is stopped.")
+    cwd: str = Field(
+        ".", description="Directory to run it in; the working directory else. Outside the session's it asks the user."
     )
 
 
-class ShellTool(BuiltIn):
-    """Runs a command and reports its streams and its end."""
+async def _prepare(asked: _Shell, environment: Environment) -> PreparedCall:
+    command = asked.command
+    if not command.strip():
+        raise ToolError("shell: `command` is empty.")
+    if "\0" in command:
+        raise ToolError("shell: `command` holds a NUL character, which no command line can.")
+    target = Target.of(asked.cwd, environment)
+    timeout = asked.timeout or environment.shell_timeout
+    # The permission question shows where it would run, whatever links lead there.
+    title = _title(command) + "".join(f" (in {one_line(str(folder))})" for folder in target.outside)
 
-    name = "shell"
-    description = (
-        "Run a shell command (bash where there is one) and get its output and exit status. There is no terminal "
-        "and no input. Every call is a fresh shell: directories and variables do not carry over. Long output "
-        "is cut in the middle. Processes left in the background are stopped when the command ends; start one that must "
-        "stay with `setsid` and its output redirected. Prefer read, list, glob, grep and edit for files."
-    )
-    arguments = _ShellArguments
+    async def run(report: Report) -> Outcome:
+        async def started(terminal_id: str) -> None:
+            await report(TerminalStarted(terminal_id))
 
-    def preview(self, arguments: JsonObject) -> CallView:
-        """Title and kind for the announcement."""
-        return CallView(_title(text_argument(arguments, "command")), "execute")
+        async def printed(text: str) -> None:
+            await report(OutputArrived(clean(without_escapes(text))))
 
-    async def prepare(self, arguments: JsonObject, environment: Environment) -> PreparedCall:
-        """Check the directory; see `Tool.prepare`."""
-        asked = _ShellArguments.read(self.name, arguments)
-        if not asked.command.strip():
-            raise ToolError("shell: `command` is empty.")
-        if "\0" in asked.command:
-            raise ToolError("shell: `command` holds a NUL character, which no command line can.")
-        target = Target.of(environment.cwd if asked.cwd is None else asked.cwd, environment)
-        cwd = target.path
-        if not target.outside:
-            require_directory(cwd, target.label)
-        timeout = environment.shell_timeout if asked.timeout is None else asked.timeout
-        # The permission question shows where it would run, whatever links lead there.
-        title = _title(asked.command) + "".join(f" (in {one_line(str(folder))})" for folder in target.outside)
+        target.check()
+        changes = await _looked_up(lambda: named_files(command, target.path))
+        result = await environment.commands.run(
+            command, target.path, timeout, started, printed, exclude=environment.key_variables
+        )
+        text, raw = _reported(result, timeout)
+        changed = (await _looked_up(changes) or ()) if changes else ()
+        view = CallView(title, "execute", raw_output=raw, changes=changed)
+        return Outcome((Text(text),), view, is_error=result.exit_code != 0)
 
-        async def run(report: Report) -> Outcome:
-            async def started(terminal_id: str) -> None:
-                await report(TerminalStarted(terminal_id))
-
-            async def printed(text: str) -> None:
-                await report(OutputArrived(clean(without_escapes(text))))
-
-            target.check()
-            require_directory(cwd, target.label)
-            files = await _looked_up(partial(named_files, asked.command, cwd))
-            result = await environment.commands.run(
-                asked.command, cwd, timeout, started, printed, exclude=environment.key_variables
-            )
-            changes = () if files is None else await _looked_up(files.changes) or ()
-            text, raw = _reported(result, timeout)
-            view = CallView(title, "execute", raw_output=raw, changes=changes)
-            return Outcome((Text(text),), view, is_error=result.exit_code != 0)
-
-        # "Always allow" covers the very line; outside of the session's directories it is a rule of another kind, since
-        # the directory that is added to it there looks like one more word of the command.
-        subject = f"{'shell outside' if target.outside else 'shell'}: {asked.command.strip()}"
-        access = Access("execute", target.outside, subject)
-        return PreparedCall(CallView(title, "execute"), access, run)
+    # "Always allow" covers the very line; outside of the session's directories it is a rule of another kind, since
+    # the directory that is added to it there looks like one more word of the command.
+    subject = f"{'shell outside' if target.outside else 'shell'}: {command.strip()}"
+    return PreparedCall(CallView(title, "execute"), Access("execute", target.outside, subject), run)
 
 
 async def _looked_up(look: Callable[[], T]) -> T | None:
@@ -102,9 +79,8 @@ async def _looked_up(look: Callable[[], T]) -> T | None:
 
 
 def _title(command: str) -> str:
-    lines = command.strip().splitlines()
-    first = one_line(lines[0]) if lines else "Run a command"
-    return f"{first} …" if len(lines) > 1 else first
+    lines = command.strip().splitlines() or ["Run a command"]
+    return one_line(lines[0]) + " …" * (len(lines) > 1)
 
 
 def _readable(output: str) -> str:
@@ -132,9 +108,19 @@ def _section(name: str, text: str) -> str:
 def _ending(result: CommandResult, timeout: float) -> str:
     if result.timed_out:
         return f"exit status: none, stopped after the time limit of {timeout:g} seconds"
-    if result.exit_code is None:
-        # An editor may say neither.
-        return (
-            f"exit status: none, ended by {result.signal}" if result.signal else "exit status: the editor did not say"
-        )
-    return f"exit status: {result.exit_code}"
+    if result.exit_code is None and result.signal is None:
+        return "exit status: the editor did not say"
+    return "exit status: " + (f"none, ended by {result.signal}" if result.exit_code is None else f"{result.exit_code}")
+
+
+SHELL = BuiltIn(
+    "shell",
+    "Run a shell command (bash where there is one) and get its output and exit status. There is no terminal "
+    "and no input. Every call is a fresh shell: directories and variables do not carry over. Long output "
+    "is cut in the middle. Processes left in the background are stopped when the command ends; start one that must "
+    "stay with `setsid` and its output redirected. Prefer read, list, glob, grep and edit for files.",
+    _Shell,
+    _prepare,
+    title=lambda arguments: _title(text_argument(arguments, "command")),
+    kind="execute",
+)

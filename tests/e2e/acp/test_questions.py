@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from support.client import AgentError
 from support.editors import ACPX
 from support.memory import stage
 from support.questions import accepted, answers, question
@@ -75,7 +74,7 @@ async def test_a_question_of_the_model_is_a_form_and_its_answer_the_result(tmp_p
         ({"action": "decline"}, "declined to answer"),
         ({"action": "cancel"}, "closed the question"),
         ({"action": "_later"}, "closed the question"),
-        (accepted(answer_1="Sing"), "`Answer` is none of its choices"),
+        (accepted(answer_1="Sing"), "`Answer` should be 'Rewrite', 'Mend' or 'Leave'"),
         (accepted(), "`Answer` is missing"),
         ({"action": "accept", "content": None}, "`Answer` is missing"),
         ({}, "cannot be used: action is missing"),
@@ -135,17 +134,3 @@ async def test_an_editor_without_forms_is_asked_by_dialogs_and_goes_on_to_the_ne
         assert told[1].startswith("The user chose none of the options.")
         assert "options" in told[2]
         assert not [line for line in it.agent.lines if line.method == "elicitation/create"]
-
-
-async def test_an_editor_that_only_said_it_had_forms_is_asked_in_the_other_way(tmp_path: Path) -> None:
-    async with stage(tmp_path, Reply(tool_calls=[ASK, ASK]), Reply("Done.")) as it:
-
-        async def unknown(params: Params) -> Any:
-            raise AgentError(-32601, "Method not found")
-
-        it.agent.handlers["elicitation/create"] = unknown
-        it.agent.permission_answer = "allow_always"
-        assert await it.prompt() == {"stopReason": "end_turn"}
-        told = [result.text for result in results(it.server.calls[1].body)]
-        assert told == ["Which way?\n→ Leave"] * 2
-        assert len([line for line in it.agent.lines if line.method == "elicitation/create"]) == 1

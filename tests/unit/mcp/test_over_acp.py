@@ -103,7 +103,7 @@ async def test_servers_that_are_gone_mute_or_wrong_are_told_of_and_the_session_w
         told = json.dumps(it.agent.updates(kind="notice"))
         assert "'gone' could not be started: the editor does not have it" in told
         assert "'old' could not be started: " in told
-        assert "'odd' could not be started: what the editor answered for it is not what the protocol says" in told
+        assert "'odd' could not be started: what it answered is not what the protocol says" in told
         assert "'mute' is not ready yet" in told
         assert "'good'" not in told
         # One that comes back is there with the next prompt.

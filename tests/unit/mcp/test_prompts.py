@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from support.client import AgentError
+from support.editors import ACPX
 from support.mcp import mcp_program, ready, says, tool
 from support.memory import stage
 from support.replies import Reply, ToolCall
@@ -24,7 +25,7 @@ async def test_a_prompt_is_a_slash_command_with_arguments(tmp_path: Path) -> Non
         prompts=[{"name": "Look At", "description": "Look at a file", "arguments": ARGUMENTS}],
         made={"Look At": "Look at {file} well."},
     )
-    async with stage(tmp_path, Reply("Looked."), Reply("Again."), mcp=[server.entry]) as it:
+    async with stage(tmp_path, Reply("Looked."), Reply("Again."), mcp=[server.entry], editor=ACPX) as it:
         offered = await it.agent.wait_for(lambda line: "mcp:review:look-at" in json.dumps(line.params or {}), 30)
         commands = {each["name"]: each for each in offered.params["update"]["availableCommands"]}
         assert "compact" in commands

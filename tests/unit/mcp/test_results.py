@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mcp.types import CallToolResult, PromptMessage
 
 from acp_agent.conversation.messages import Image, JsonObject, Resource, Text
-from acp_agent.mcp.model import Answer, PromptMessage
 from acp_agent.mcp.results import (
     EMPTY,
     IMAGE_LIMIT,
@@ -21,6 +21,16 @@ from acp_agent.mcp.results import (
 from support.pictures import BROKEN, encoded, png
 
 BLOB = encoded(png())
+
+
+def answer(*blocks: Any, structured: Any = None) -> CallToolResult:
+    return CallToolResult.model_validate({"content": blocks, "structuredContent": structured})
+
+
+def message(content: Any, role: str = "user") -> PromptMessage:
+    return PromptMessage.model_validate({"role": role, "content": content})
+
+
 BLOCKS: dict[str, tuple[dict[str, Any], Text | Image]] = {
     "text": ({"type": "text", "text": "a\x00b"}, Text("a\ufffdb")),
     "image": ({"type": "image", "data": BLOB, "mimeType": "image/png"}, Image(BLOB, "image/png")),
@@ -45,14 +55,13 @@ BLOCKS: dict[str, tuple[dict[str, Any], Text | Image]] = {
         {"type": "resource_link", "uri": "x://y", "name": "y", "title": "Why", "description": "because"},
         Text("[link: Why | y | x://y | because]"),
     ),
-    "unknown": ({"type": "smell"}, Text("[content of the unknown type smell left out]")),
 }
 
 
 @pytest.mark.parametrize("kind", BLOCKS)
 def test_every_kind_of_content_becomes_something_that_a_model_reads(kind: str) -> None:
     block, part = BLOCKS[kind]
-    assert result_parts(Answer((block,))) == (part,)
+    assert result_parts(answer(block)) == (part,)
 
 
 @pytest.mark.parametrize(
@@ -68,15 +77,15 @@ def test_every_kind_of_content_becomes_something_that_a_model_reads(kind: str) -
     ],
 )
 def test_a_structured_result_is_told_once(texts: list[str], structured: Any, said: list[str]) -> None:
-    answer = Answer(tuple({"type": "text", "text": text} for text in texts), structured)
-    assert [part.text for part in result_parts(answer) if isinstance(part, Text)] == said
+    parts = result_parts(answer(*({"type": "text", "text": text} for text in texts), structured=structured))
+    assert [part.text for part in parts if isinstance(part, Text)] == said
 
 
 @given(st.lists(st.none() | st.integers(1, 2 * TEXT_LIMIT), max_size=2 * IMAGES))
 def test_an_answer_is_bounded_and_says_what_is_missing(sizes: list[int | None]) -> None:
     image: JsonObject = {"type": "image", "data": BLOB, "mimeType": "image/png"}
     blocks: list[Any] = [{"type": "text", "text": "x" * size} if size else image for size in sizes]
-    parts = result_parts(Answer(tuple(blocks)))
+    parts = result_parts(answer(*blocks))
     text = "".join(part.text for part in parts if isinstance(part, Text))
     images = sum(isinstance(part, Image) for part in parts)
     assert len(text) <= TEXT_LIMIT + 200
@@ -90,18 +99,18 @@ def test_an_answer_is_bounded_and_says_what_is_missing(sizes: list[int | None]) 
 def test_a_broken_image_is_a_line_that_says_so(kind: str) -> None:
     data, mime_type = BROKEN[kind]
     image: dict[str, Any] = {"type": "image", "data": data, "mimeType": mime_type}
-    [part] = result_parts(Answer((image,)))
+    [part] = result_parts(answer(image))
     assert isinstance(part, Text)
     assert part.text.startswith(f"[an image ({mime_type}) left out: it")
-    assert prompt_parts((PromptMessage("user", image),)) == (part,)
+    assert prompt_parts((message(image),)) == (part,)
     file: dict[str, Any] = {"uri": "x://y", "blob": data, "mimeType": mime_type}
-    [part] = result_parts(Answer(({"type": "resource", "resource": file},)))
+    [part] = result_parts(answer({"type": "resource", "resource": file}))
     assert isinstance(part, Text)
 
 
 def test_a_prompt_of_several_voices_says_who_speaks() -> None:
-    one = PromptMessage("user", {"type": "text", "text": "Hello"})
-    other = PromptMessage("assistant", {"type": "text", "text": "Hi"})
-    file = PromptMessage("user", {"type": "resource", "resource": {"uri": "x://y", "text": "words"}})
+    one = message({"type": "text", "text": "Hello"})
+    other = message({"type": "text", "text": "Hi"}, "assistant")
+    file = message({"type": "resource", "resource": {"uri": "x://y", "text": "words"}})
     assert prompt_parts((one, file)) == (Text("Hello"), Resource("x://y", text="words"))
     assert prompt_parts((one, other)) == (Text("[user]"), Text("Hello"), Text("[assistant]"), Text("Hi"))

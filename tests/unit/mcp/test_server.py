@@ -15,10 +15,10 @@ import pytest
 from acp_agent.config.settings import McpServer
 from acp_agent.errors import ToolError
 from acp_agent.mcp import server as module
-from acp_agent.mcp.elicitation import Calling
 from acp_agent.mcp.entry import ServerOptions
 from acp_agent.mcp.server import SessionServer
 from support.mcp import McpProgram, mcp_program, says, tool
+from support.workspace import Workspace
 
 
 class Running:
@@ -29,6 +29,7 @@ class Running:
         server = McpServer(program.name, "stdio", command, tuple(args), timeout=20)
         options = ServerOptions((folder,), os.environ, start_seconds=seconds)
         self.told: list[str] = []
+        self._environment = Workspace(folder).environment
         self.server = SessionServer(server, program.name, options, self._tell, self._change)
         self._changed = anyio.Event()
 
@@ -46,7 +47,7 @@ class Running:
             with anyio.fail_after(30):
                 await self.server.settled()
                 yield self.server
-            self.server.close()
+            tasks.cancel_scope.cancel()
 
     async def until(self, *names: str) -> None:
         """Wait until these are its tools."""
@@ -57,10 +58,10 @@ class Running:
     async def call(self, name: str) -> Any:
         """Call a tool; its texts, or why there are none."""
         try:
-            answer = await self.server.call(name, {}, nothing, Calling())
+            answer = await self.server.call(name, {}, nothing, self._environment)
         except ToolError as error:
             return str(error)
-        return [block["text"] for block in answer.content]
+        return [block.text for block in answer.content if block.type == "text"]
 
 
 async def nothing(progress: str) -> None:
@@ -156,7 +157,7 @@ async def test_a_server_that_never_says_what_it_offers_is_given_up(tmp_path: Pat
     assert "'mute' could not be started: it has not said within 0.5 seconds" in running.told[0]
 
 
-@pytest.mark.parametrize("said", ["Odd \\ud83d", "Odd \t\\ud83d", "Odd \udce2"], ids=["half", "raw tab", "no UTF-8"])
+@pytest.mark.parametrize("said", ["Odd \\ud83d", "Odd \udce2"], ids=["half", "no UTF-8"])
 async def test_what_a_server_prints_by_mistake_is_passed_over_and_half_a_character_costs_that_character(
     tmp_path: Path, said: str
 ) -> None:

@@ -15,7 +15,7 @@ from mcp.shared.message import SessionMessage
 from acp_agent.errors import ToolError
 from acp_agent.mcp.entry import server_environment
 from acp_agent.mcp.stdio import over_stdio
-from acp_agent.mcp.watch import Streams, Watch
+from acp_agent.mcp.transports import Streams, Watch
 from support.processes import marked, outlive
 
 ECHO = """
@@ -59,9 +59,10 @@ async def test_messages_of_any_length_go_in_and_out_whole_and_what_is_none_is_pa
 )
 async def test_why_a_server_is_gone_is_known(tmp_path: Path, code: str, reason: str) -> None:
     watch = Watch()
-    async with python(code, tmp_path, watch):
+    async with python(code, tmp_path, watch) as (received, _):
         with anyio.fail_after(20):
-            await watch.lost.wait()
+            async for _ in received:
+                pass
     assert watch.reason == reason
 
 
@@ -84,8 +85,8 @@ async def test_what_a_server_has_started_ends_with_it(tmp_path: Path) -> None:
         ("/no/such/program", ".", {}, "there is no program '/no/such/program'"),
         ("/bin/sh", "missing", {}, "does not exist"),
         (".", ".", {}, "could not be run"),
-        ("a\0b", ".", {}, "cannot be used .*null byte"),
-        ("/bin/sh", ".", {"A=B": "x"}, "cannot be used .*environment variable name"),
+        ("a\0b", ".", {}, "could not be run .*null byte"),
+        ("/bin/sh", ".", {"A=B": "x"}, "could not be run .*environment variable name"),
     ],
 )
 async def test_a_program_that_cannot_be_started_is_named(

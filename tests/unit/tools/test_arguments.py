@@ -12,11 +12,10 @@ from jsonschema import Draft202012Validator
 
 from acp_agent.conversation.messages import JsonObject, JsonValue
 from acp_agent.errors import ToolError
-from acp_agent.tools.registry import default_tools
+from acp_agent.tools.built_in import TOOLS
 from acp_agent.tools.tool import Tool
 from support.workspace import Workspace
 
-TOOLS = tuple(default_tools())
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(codec=None)),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
@@ -35,14 +34,13 @@ def test_the_tools_come_in_a_fixed_order() -> None:
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-def test_a_schema_is_sound_compact_and_always_the_same(tool: Tool) -> None:
+def test_a_schema_is_sound_and_compact(tool: Tool) -> None:
     schema = tool.input_schema
     Draft202012Validator.check_schema(schema)
     assert schema["type"] == "object"
     text = json.dumps(schema)
     assert not any(key in text for key in ('"title"', "$ref", "$defs", '"null"'))
     assert len(text) < 1200
-    assert json.dumps(type(tool)().input_schema) == text
 
 
 def test_an_argument_may_be_left_out_where_the_schema_does_not_require_it() -> None:
@@ -57,7 +55,7 @@ def test_an_argument_may_be_left_out_where_the_schema_does_not_require_it() -> N
 @pytest.mark.parametrize(
     ("tool", "arguments", "said"),
     [
-        ("edit", {"path": "a", "edits": [{"new_text": "x"}]}, "edit: `edits[0].old_text` is missing."),
+        ("edit", {"path": "a", "edits": [{"new_text": "x"}]}, "edit: `edits.0.old_text` is missing."),
         ("read", {"path": "a", "file": "b"}, "read: there is no argument `file` (it takes path, offset, limit)."),
         (
             "read",

@@ -76,20 +76,20 @@ def test_links_are_followed_to_tell_whether_a_path_lies_outside(tmp_path: Path) 
     (tmp_path / "alias").symlink_to(root)
 
     def is_outside(path: Path) -> bool:
-        return bool(outside((path,), (root,)))
+        return bool(outside(path, (root,)))
 
     assert not is_outside(root)
     assert not is_outside(root / "in" / "not" / "yet")
     assert not is_outside(root / "inner" / "x")
     assert not is_outside(tmp_path / "alias" / "x")
     assert not is_outside(root / "loop")
-    assert not outside((root / "in", tmp_path / "alias" / "in"), (tmp_path / "alias",))
+    assert not outside(root / "in", (tmp_path / "alias",))
     assert is_outside(root / "out" / "not-yet")
     assert is_outside(root / "out-file")
     assert is_outside(root / "dangling")
     assert is_outside(tmp_path / "root2")
-    assert outside((root / "out" / "x",), (root,)) == (elsewhere.resolve() / "x",)
-    assert not outside((root / "out" / "x",), (root, elsewhere))
+    assert outside(root / "out" / "x", (root,)) == (elsewhere.resolve() / "x",)
+    assert not outside(root / "out" / "x", (root, elsewhere))
 
 
 @settings(max_examples=60, deadline=None)
@@ -118,7 +118,7 @@ def test_a_file_that_can_be_made_lies_where_the_containment_says(
         real = Path(f"/proc/self/fd/{made}").readlink() if Path("/proc/self/fd").exists() else directory.resolve()
     finally:
         os.close(made)
-    assert bool(outside((directory / "file",), (root,))) == (not real.is_relative_to(root))
+    assert bool(outside(directory / "file", (root,))) == (not real.is_relative_to(root))
 
 
 def test_pipes_and_directories_are_refused_before_anybody_waits_for_them(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from acp_agent.conversation.events import FileVersion, Location
 from acp_agent.conversation.messages import Image
 from acp_agent.errors import ToolError
-from acp_agent.tools.files.read import MAX_CHARACTERS, MAX_LINES, numbered
-from acp_agent.tools.text import digest
+from acp_agent.tools.files.read import numbered
+from acp_agent.tools.text import MAX_CHARACTERS, MAX_LINES, digest
 from support.workspace import Workspace
 
 PNG = base64.b64decode(

@@ -33,7 +33,7 @@ from acp_agent.conversation.messages import (
 )
 from acp_agent.errors import ToolError
 from acp_agent.storage.store import Found, SessionStore
-from acp_agent.tools.recall import MAX_CHARACTERS, MAX_LINE, MAX_LINES
+from acp_agent.tools.text import MAX_CHARACTERS, MAX_LINE, MAX_LINES
 from support.logs import LogBuilder
 from support.workspace import Workspace
 

@@ -9,18 +9,23 @@ from hypothesis import strategies as st
 from acp_agent.errors import ToolError
 from acp_agent.tools.files.replacement import Replacement, apply
 
+
+def edit(old: str, new: str, replace_all: bool = False) -> Replacement:
+    return Replacement(old_text=old, new_text=new, replace_all=replace_all)
+
+
 few = st.text("ab\n ", max_size=6)
 texts = st.text("ab\n ", max_size=40)
-edits = st.lists(st.builds(Replacement, few, few, st.booleans()), min_size=1, max_size=4)
+edits = st.lists(st.builds(edit, few, few, st.booleans()), min_size=1, max_size=4)
 
 
 def model(text: str, replacements: list[Replacement]) -> str | None:
     """The same in terms of `str`; None where an edit cannot be applied."""
-    for edit in replacements:
-        places = [at for at in range(len(text)) if edit.old and text.startswith(edit.old, at)]
-        if not places or edit.old == edit.new or (len(places) > 1 and not edit.replace_all):
+    for each in replacements:
+        places = [at for at in range(len(text)) if each.old_text and text.startswith(each.old_text, at)]
+        if not places or each.old_text == each.new_text or (len(places) > 1 and not each.replace_all):
             return None
-        text = text.replace(edit.old, edit.new)
+        text = text.replace(each.old_text, each.new_text)
     return text
 
 
@@ -37,7 +42,7 @@ def test_edits_do_what_replacing_strings_does_or_nothing_at_all(text: str, repla
 
 
 @given(texts, edits)
-@example("a\n", [Replacement("a\n", "b"), Replacement("b", "\na")])
+@example("a\n", [edit("a\n", "b"), edit("b", "\na")])
 def test_a_file_with_crlf_is_edited_like_one_without_and_keeps_its_line_ends(
     text: str, replacements: list[Replacement]
 ) -> None:
@@ -56,20 +61,20 @@ def refused(text: str, *replacements: Replacement) -> str:
 
 
 def test_the_places_of_a_text_found_twice_are_named() -> None:
-    message = refused("x = 1\ny\nx = 1\n", Replacement("x = 1", "x = 2"))
+    message = refused("x = 1\ny\nx = 1\n", edit("x = 1", "x = 2"))
     assert "lines 1, 3" in message
     assert "replace_all" in message
 
 
 def test_the_edit_that_fails_is_named_by_its_index() -> None:
-    assert refused("a\nb\n", Replacement("a", "c"), Replacement("zzz", "d")).startswith("edits[1]: ")
+    assert refused("a\nb\n", edit("a", "c"), edit("zzz", "d")).startswith("edits[1]: ")
 
 
 def test_a_text_that_differs_in_white_space_is_shown_as_it_stands() -> None:
-    message = refused("def f():\n\treturn  1\n", Replacement("def f():\n    return 1", "x"))
+    message = refused("def f():\n\treturn  1\n", edit("def f():\n    return 1", "x"))
     assert "lines 1 to 2" in message
     assert "def f():\n\treturn  1" in message
 
 
 def test_line_numbers_that_were_copied_along_are_noticed() -> None:
-    assert "without the line numbers" in refused("alpha\nbeta\n", Replacement("1\talpha\n2\tbeta", "x"))
+    assert "without the line numbers" in refused("alpha\nbeta\n", edit("1\talpha\n2\tbeta", "x"))

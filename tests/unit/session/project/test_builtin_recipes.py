@@ -14,7 +14,7 @@ from acp_agent.recipes.discovery import RecipeFolder
 from acp_agent.session.project.commands import REQUIRED_HOOKS
 from acp_agent.session.project.recipes import RecipeRun
 from acp_agent.session.project.surroundings import surroundings
-from acp_agent.tools.registry import ToolRegistry, default_tools
+from acp_agent.tools.registry import built_in_tools
 from acp_agent.tools.shell.allow import refusal
 from support.compactions import shown_compactions
 from support.editors import ZED_BETA
@@ -28,7 +28,7 @@ NEED_GIT = ("commit", "pr", "review")
 SECRET_CHANGE = "return sum(line.price * line.quantity for line in self.lines)"
 KNOWN = Known(
     known_handlers(builtin_handlers().values()),
-    ToolRegistry(default_tools()).names,
+    built_in_tools().names,
     REQUIRED_HOOKS,
     strategies=["summary"],
     providers=["anthropic"],
