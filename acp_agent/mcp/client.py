@@ -25,13 +25,10 @@ from acp_agent.config.settings import McpServer
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError
 from acp_agent.mcp.elicitation import Elicitations
-from acp_agent.mcp.entry import ServerOptions, server_environment
-from acp_agent.mcp.model import HandshakeRefusedError, Offer
+from acp_agent.mcp.model import HandshakeRefusedError, Offer, ServerOptions, server_environment
 from acp_agent.mcp.stdio import over_stdio
-from acp_agent.mcp.tools import is_usable
 from acp_agent.mcp.transports import Watch, inspected, leaves_of, over_acp, over_http, over_sse
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.text import one_line
 
 Mode: TypeAlias = Literal["legacy", "auto"]
 """How a version is agreed on: by the handshake, or by asking for the version first. Nearly every server knows the
@@ -79,7 +76,7 @@ class Connection:
 
         :raises ToolError: the server did not list its tools; says why.
         """
-        tools, faults = await self._listed("tools"), list[str]()
+        tools = await self._listed("tools")
         more: dict[str, list[Any]] = {"prompts": [], "resources": []}
         for kind in more:
             try:
@@ -87,15 +84,8 @@ class Connection:
             except ToolError as error:
                 if self.lost.is_set():
                     raise
-                faults.append(f"its {kind} could not be listed: {error}")
-        faults += (
-            f"its tool {one_line(tool.name)!r} is left out, because providers of models do not take the names of its "
-            "arguments"
-            for tool in tools
-            if not is_usable(tool)
-        )
-        resources = (each.uri for each in more["resources"])
-        return Offer(tuple(tools), tuple(more["prompts"]), tuple(resources), tuple(faults))
+                _log.warning("the MCP server %s did not list its %s: %s", self._server, kind, error)
+        return Offer(tuple(tools), tuple(more["prompts"]), tuple(each.uri for each in more["resources"]))
 
     async def call(
         self,
@@ -119,29 +109,30 @@ class Connection:
 
         meta = cast("types.RequestParamsMeta", {**environment.trace}) if environment.trace else None
 
-        async def ask() -> types.CallToolResult:
+        async def ask(client: Client) -> types.CallToolResult:
             try:
-                return await self._client.call_tool(name, dict(arguments), progress_callback=progressed, meta=meta)
+                return await client.call_tool(name, arguments, progress_callback=progressed, meta=meta)
             except MCPError as error:
                 if error.code != types.URL_ELICITATION_REQUIRED:
                     raise
                 raise ToolError(await self._elicitations.visit_required(error.error.data)) from error
 
-        return await self._asked(ask, seconds, environment)
+        return await self.ask(ask, seconds, environment)
 
-    async def prompt(self, name: str, arguments: dict[str, str]) -> types.GetPromptResult:
-        """Have a prompt made.
-
-        :raises ToolError: see `call`.
-        """
-        return await self._asked(lambda: self._client.get_prompt(name, arguments), READ_SECONDS)
-
-    async def read(self, uri: str) -> types.ReadResourceResult:
-        """Read a resource.
-
-        :raises ToolError: see `call`.
-        """
-        return await self._asked(lambda: self._client.read_resource(uri), READ_SECONDS)
+    async def ask(
+        self,
+        request: Callable[[Client], Awaitable[T]],
+        seconds: float = READ_SECONDS,
+        environment: Environment | None = None,
+    ) -> T:
+        """Send any request; for the other parameters and the errors see `call`."""
+        try:
+            with anyio.fail_after(seconds) as scope, self._elicitations.during(environment, scope):
+                return await request(self._client)
+        except TimeoutError as error:
+            raise ToolError(f"it did not answer within {seconds:g} seconds") from error
+        except Exception as error:
+            raise ToolError(self._watch.why(error)) from error
 
     async def listen(self, changed: Callable[[], None]) -> None:
         """Subscribe to changes of the lists, as servers without a handshake demand; others send them by themselves."""
@@ -160,15 +151,6 @@ class Connection:
                     return
                 _log.debug("the MCP server %s ended its subscription: %s", self._server, self._watch.why(error))
             await anyio.sleep(_LISTEN_PAUSE)
-
-    async def _asked(self, ask: Callable[[], Awaitable[T]], seconds: float, during: Environment | None = None) -> T:
-        try:
-            with anyio.fail_after(seconds) as scope, self._elicitations.during(during, scope):
-                return await ask()
-        except TimeoutError as error:
-            raise ToolError(f"it did not answer within {seconds:g} seconds") from error
-        except Exception as error:
-            raise ToolError(self._watch.why(error)) from error
 
     async def _listed(self, kind: str) -> list[Any]:
         """Read all pages of a list; it is empty where the server has none."""

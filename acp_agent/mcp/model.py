@@ -1,19 +1,41 @@
-"""The values that pass between a session and its MCP servers, and the channel to servers that the editor provides.
+"""The entry of an MCP server and how it is run, what it offers, and the channel to servers that the editor provides.
 
-Tools, prompts and content are the SDK's own models, which are imported for type checkers alone.
+An entry names a variable of the agent's environment as `${NAME}`, so that no token has to stand in a file. Tools,
+prompts and content are the SDK's own models, which are imported for type checkers alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from acp_agent.config.settings import McpServer
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
+from acp_agent.tools.text import digest
 
 if TYPE_CHECKING:
     from mcp.types import Prompt, Tool
+
+_INHERITED = (
+    *("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "TMPDIR", "TZ"),
+    *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES"),
+    *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"),
+)
+"""The variables of the agent's environment that a server gets; none holds a key."""
+START_SECONDS = 60.0
+"""One that is downloaded first takes long."""
+_SHORTEST_SECRET = 6
+"""Characters; masking shorter values would garble messages."""
+_DIGITS = 12
+"""Hexadecimal digits of an identity, which a person reads."""
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
 
 OnNotification: TypeAlias = Callable[[str, JsonObject | None], None]
 """Called with the method and the params of each notification that belongs to a request."""
@@ -32,13 +54,11 @@ class Offer:
     """Everything that a server offers.
 
     :ivar resources: URIs.
-    :ivar faults: what is missing and why, as clauses for the user.
     """
 
     tools: tuple[Tool, ...] = ()
     prompts: tuple[Prompt, ...] = ()
     resources: tuple[str, ...] = ()
-    faults: tuple[str, ...] = ()
 
 
 class McpChannel(Protocol):
@@ -57,3 +77,71 @@ class McpChannel(Protocol):
         :raises ToolError: the request was not answered; says why.
         """
         ...
+
+
+@frozen
+class ServerOptions:
+    """How the servers of a session run.
+
+    :ivar roots: the session's directories; a server's working directory is the first.
+    :ivar env: the agent's environment variables.
+    :ivar elicits: whether they may ask the user something while one of their tools runs.
+    :ivar channel: to those that the editor is itself.
+    :ivar start_seconds: from a server's start until it has said what it offers.
+    """
+
+    roots: Sequence[Path]
+    env: Mapping[str, str]
+    elicits: bool = False
+    channel: McpChannel | None = None
+    start_seconds: float = START_SECONDS
+
+
+def server_environment(env: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """Return all environment variables of a server.
+
+    :param env: the agent's environment.
+    :param own: the variables that the server's entry sets.
+    """
+    return {**{name: env[name] for name in _INHERITED if name in env}, **own}
+
+
+def with_values(server: McpServer, env: Mapping[str, str]) -> McpServer:
+    """Return the entry with the values of the variables that it names.
+
+    :param env: the agent's environment.
+    :raises ToolError: a variable is not set.
+    """
+    if not server.variables:
+        return server
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in env:
+            raise ToolError(f"its entry names the environment variable {found[1]}, which is not set")
+        return env[found[1]]
+
+    def values(of: Mapping[str, str]) -> dict[str, str]:
+        return {key: _VARIABLE.sub(value, text) for key, text in of.items()}
+
+    return replace(server, env=values(server.env), headers=values(server.headers))
+
+
+def secrets(server: McpServer, env: Mapping[str, str]) -> list[str]:
+    """Return the values of an entry that must not be shown, with variables put in, the longest first.
+
+    :param env: the agent's environment.
+    """
+    values = (*server.env.values(), *server.headers.values())
+    expanded = {_VARIABLE.sub(lambda found: env.get(found[1], ""), value) for value in values}
+    return sorted((value for value in expanded if len(value) >= _SHORTEST_SECRET), key=len, reverse=True)
+
+
+def identity(server: McpServer) -> str:
+    """Return digits that tell a server from every other: of its command, arguments and variables, or its address, or
+    the editor's name and id of it.
+
+    Headers do not count: they hold a login, which changes while the server stays the same.
+    """
+    place = [server.command, server.args, sorted(server.env.items()), server.url]
+    own = [server.name, server.server_id] if server.transport == "acp" else []
+    return digest(json.dumps([*place, *own]))[:_DIGITS]

@@ -103,22 +103,16 @@ def _parsed(text: str) -> JsonValue:
 
 
 def _bounded(parts: Sequence[ResultPart]) -> tuple[ResultPart, ...]:
+    parts = [part for part in parts if isinstance(part, Image) or part.text]
     kept: list[ResultPart] = []
-    room, images, dropped = TEXT_LIMIT, IMAGES, 0
+    room, images = TEXT_LIMIT, IMAGES
     for part in parts:
         if isinstance(part, Image):
             images -= 1
-            if images >= 0:
-                kept.append(part)
-        elif part.text:
-            if room <= 0:
-                dropped += 1
-                continue
-            text = cut_middle(part.text, room)
+            kept += [part] * (images >= 0)
+        elif text := cut_middle(part.text, room):
             room -= len(text)
             kept.append(Text(text))
-    if images < 0:
-        kept.append(Text(f"[{counted(-images, 'more image')} left out]"))
-    if dropped:
-        kept.append(Text(f"[{counted(dropped, 'more text')} left out: the answer is too long]"))
+    if len(kept) < len(parts):
+        kept.append(Text(f"[{counted(len(parts) - len(kept), 'more part')} left out: the answer is too long]"))
     return tuple(kept)

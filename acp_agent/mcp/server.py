@@ -18,8 +18,7 @@ from acp_agent.config.settings import McpServer
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError, sentence
 from acp_agent.logfile import log_failure
-from acp_agent.mcp.entry import ServerOptions, identity, secrets, with_values
-from acp_agent.mcp.model import HandshakeRefusedError, Offer
+from acp_agent.mcp.model import HandshakeRefusedError, Offer, ServerOptions, identity, secrets, with_values
 from acp_agent.mcp.tools import McpTool, is_usable, server_names, tool_names
 from acp_agent.secrets.text import mask
 from acp_agent.tools.environment import Environment
@@ -45,7 +44,7 @@ class SessionServer:
     """One server of one session. `run` must run for it to be there.
 
     :param short: its part in the names of its tools and prompts.
-    :param tell: shows the user a sentence.
+    :param tell: shows the user a sentence, each one once.
     :param changed: called when it offers something else than before.
     :ivar name: its name for people.
     :ivar offer: what it offered last, also while it is away; `tools` likewise.
@@ -75,7 +74,6 @@ class SessionServer:
         self._turned = anyio.Event()
         self._wanted = anyio.Event()
         self._outdated = anyio.Event()
-        self._told = ""
 
     async def run(self) -> None:
         """Keep it running until this is cancelled."""
@@ -114,14 +112,18 @@ class SessionServer:
 
         :raises ToolError: it cannot be; says why.
         """
-        return await self._asked(lambda there: there.prompt(name, arguments), f"made the prompt {name!r}")
+        return await self._asked(
+            lambda there: there.ask(lambda client: client.get_prompt(name, arguments)), f"made the prompt {name!r}"
+        )
 
     async def read(self, uri: str) -> ReadResourceResult:
         """Read a resource.
 
         :raises ToolError: it cannot be; says why.
         """
-        return await self._asked(lambda there: there.read(uri), f"given {one_line(uri)}")
+        return await self._asked(
+            lambda there: there.ask(lambda client: client.read_resource(uri)), f"given {one_line(uri)}"
+        )
 
     async def _asked(self, ask: Callable[[Connection], Awaitable[T]], what: str) -> T:
         with anyio.move_on_after(_CALL_PATIENCE):
@@ -158,10 +160,8 @@ class SessionServer:
         what = "has ended too often and is given up" if was_ready else "could not be started"
         self._turn("failed")
         _log.warning("the MCP server %s %s: %s", self.name, what, self.reason)
-        if self._told != self.reason:
-            self._told = self.reason
-            more = "It is tried once more with each prompt; the session works on without it."
-            await self._tell(f"{sentence(ToolError(f'The MCP server {self.name!r} {what}: {self.reason}'))} {more}")
+        text = sentence(ToolError(f"The MCP server {self.name!r} {what}: {self.reason}"))
+        await self._tell(f"{text} It is tried once more with each prompt; the session works on without it.")
 
     async def _run_once(self) -> str:
         """Start it, and stay until it is gone.
@@ -192,7 +192,7 @@ class SessionServer:
             )
             async with client.connect(server, self._options, self._mode, self._outdate) as connection:
                 await self._list(connection)
-                self._connection, self._told = connection, ""
+                self._connection = connection
                 scope.deadline = math.inf
                 counts = f"{counted(len(self.offer.tools), 'tool')}, {counted(len(self.offer.prompts), 'prompt')}"
                 _log.info("the MCP server %s is ready: %s", self.name, counts)
@@ -220,11 +220,13 @@ class SessionServer:
         offer = await connection.offer()
         if offer == self.offer:
             return
-        for fault in (self._masked(fault) for fault in offer.faults if fault not in self.offer.faults):
-            _log.warning("of the MCP server %s: %s", self.name, fault)
-            await self._tell(sentence(ToolError(f"Of the MCP server {self.name!r}: {fault}")))
-        self.offer = offer
         usable = {tool.name: tool for tool in reversed(offer.tools) if is_usable(tool)}
+        if odd := [tool.name for tool in offer.tools if tool.name not in usable and tool not in self.offer.tools]:
+            await self._tell(
+                f"Of the MCP server {self.name!r} these tools are left out, because providers of models do not take "
+                f"the names of their arguments: {one_line(', '.join(odd), 500)}."
+            )
+        self.offer = offer
         names = tool_names(self.short, (tool.name for tool in offer.tools if tool.name in usable))
         self.tools = tuple(
             McpTool(self.name, identity(self._server), self.call, name, usable[tool]) for tool, name in names.items()

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -43,9 +42,9 @@ async def over_stdio(
     """Start a server and speak with it; when this ends, its whole process group is dead.
 
     :param env: all of its environment variables.
-    :raises ToolError: it could not be started; says why.
+    :raises OSError, ValueError: it could not be started.
     """
-    async with _process(command, args, cwd, env) as process:
+    async with open_group((command, *args), cwd, grace=_GRACE_SECONDS, env=env) as process:
         assert process.stdin
         assert process.stdout
         assert process.stderr
@@ -93,22 +92,6 @@ async def over_stdio(
                 yield received, to_server
             finally:
                 tasks.cancel_scope.cancel()
-
-
-@asynccontextmanager
-async def _process(
-    command: str, args: tuple[str, ...], cwd: Path, env: Mapping[str, str]
-) -> AsyncGenerator[subprocess.Popen[bytes]]:
-    async with AsyncExitStack() as stack:
-        try:
-            process = await stack.enter_async_context(open_group((command, *args), cwd, grace=_GRACE_SECONDS, env=env))
-        except FileNotFoundError as error:
-            program = f"there is no program {one_line(command)!r}"
-            missing = f"the folder {cwd} does not exist" if str(error.filename) == str(cwd) else program
-            raise ToolError(missing) from error
-        except (OSError, ValueError) as error:
-            raise ToolError(f"{one_line(command)!r} could not be run ({error})") from error
-        yield process
 
 
 async def _lines(descriptor: int) -> AsyncIterator[bytes]:

@@ -15,7 +15,6 @@ from typing import Any, TypeAlias, cast
 
 import anyio
 import httpx2
-from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp import MCPError, types
 from mcp.client import Transport
@@ -28,6 +27,7 @@ from acp_agent.config.settings import McpServer
 from acp_agent.conversation.messages import JsonObject, new_id
 from acp_agent.errors import ToolError
 from acp_agent.mcp.model import McpChannel, ServerGoneError
+from acp_agent.tools.paths import because
 from acp_agent.tools.text import one_line
 
 Received: TypeAlias = SessionMessage | Exception
@@ -91,8 +91,10 @@ class Watch:
             case ValidationError():
                 return _INVALID
             case httpx2.HTTPError():
-                return "the connection broke"
-            case RuntimeError():
+                return f"the connection broke ({type(error).__name__})"
+            case OSError():
+                return f"{because(error)}: {error.filename}" if error.filename else because(error)
+            case RuntimeError() | ValueError():
                 return one_line(str(error), 400)
             case _:
                 return ""
@@ -167,13 +169,46 @@ async def over_acp(server_id: str, channel: McpChannel, watch: Watch) -> AsyncGe
     """Speak with a server that the editor itself is."""
     to_session, received = anyio.create_memory_object_stream[Received](math.inf)
     to_server, sent = anyio.create_memory_object_stream[SessionMessage](0)
+    running: dict[types.RequestId, anyio.CancelScope] = {}
+
+    def notified(method: str, params: JsonObject | None) -> None:
+        more = {} if params is None else {"params": params}
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the connection is being closed
+            to_session.send_nowait(_message(method=method, **more))
+
+    async def ask(request: types.JSONRPCRequest, scope: anyio.CancelScope) -> None:
+        # The SDK counts its requests anew in each connection; the id of a subscription is unique in the process.
+        request_id = request.id if isinstance(request.id, str) else new_id("mcp")
+        params = cast("JsonObject | None", request.params)
+        with scope:
+            try:
+                response = await channel.ask(server_id, request_id, request.method, params, notified)
+                message = _message(id=request.id, **response)
+            except (ToolError, ValidationError) as error:
+                text = str(error) if isinstance(error, ToolError) else _INVALID
+                if isinstance(error, ServerGoneError) or request.method == "server/discover":
+                    watch.reason = text
+                if isinstance(error, ServerGoneError):
+                    watch.lost.set()
+                message = _error(request, text)
+            await to_session.send(message)
+        del running[request.id]
+
+    async def carry() -> None:
+        async for sent_message in sent:
+            message = sent_message.message
+            if isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
+                if cancelled := running.get((message.params or {}).get("requestId", "")):
+                    cancelled.cancel()
+            elif isinstance(message, types.JSONRPCRequest) and message.method == "initialize":
+                # The SDK's next try where `server/discover` failed; there is no handshake.
+                unknown = "it speaks no version of MCP that goes over the editor's connection"
+                await to_session.send(_error(message, unknown))
+            elif isinstance(message, types.JSONRPCRequest):
+                scope = running[message.id] = anyio.CancelScope()  # of its own, so that it is taken back alone
+                tasks.start_soon(ask, message, scope)
+
     async with to_session, sent, received, to_server, anyio.create_task_group() as tasks:
-        requests = _EditorRequests(server_id, channel, watch, to_session, tasks)
-
-        async def carry() -> None:
-            async for message in sent:
-                requests.take(message.message)
-
         tasks.start_soon(carry)
         try:
             yield received, to_server
@@ -181,74 +216,9 @@ async def over_acp(server_id: str, channel: McpChannel, watch: Watch) -> AsyncGe
             tasks.cancel_scope.cancel()
 
 
-class _EditorRequests:
-    """The requests to one of an editor's servers that are under way.
-
-    :param tasks: each request has a task of its own, so that cancelling one takes back that one alone.
-    """
-
-    def __init__(
-        self,
-        server_id: str,
-        channel: McpChannel,
-        watch: Watch,
-        to_session: MemoryObjectSendStream[Received],
-        tasks: TaskGroup,
-    ) -> None:
-        self._server_id = server_id
-        self._channel = channel
-        self._watch = watch
-        self._to_session = to_session
-        self._tasks = tasks
-        self._running: dict[types.RequestId, anyio.CancelScope] = {}
-        self._undiscovered: JsonObject = _internal_error("it did not answer in time")
-
-    def take(self, message: types.JSONRPCMessage) -> None:
-        """Send a request on, or cancel one."""
-        if isinstance(message, types.JSONRPCRequest):
-            scope = self._running[message.id] = anyio.CancelScope()
-            self._tasks.start_soon(self._ask, message, scope)
-        elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
-            cancelled = self._running.get((message.params or {}).get("requestId", ""))
-            if cancelled is not None:
-                cancelled.cancel()
-
-    async def _ask(self, request: types.JSONRPCRequest, scope: anyio.CancelScope) -> None:
-        with scope:
-            await self._to_session.send(_message(id=request.id, **await self._response(request)))
-        del self._running[request.id]
-
-    async def _response(self, request: types.JSONRPCRequest) -> JsonObject:
-        """Return the `result` or the `error` of a request."""
-        if request.method == "initialize":  # the SDK's next try where `server/discover` failed; there is no handshake
-            return self._undiscovered
-        # The SDK counts its requests anew in each connection; the id of a subscription is unique in the process.
-        request_id = request.id if isinstance(request.id, str) else new_id("mcp")
-        params = cast("JsonObject | None", request.params)
-        try:
-            response = await self._channel.ask(self._server_id, request_id, request.method, params, self._notified)
-            _message(id=request.id, **response)
-        except ValidationError:
-            response = _internal_error(_INVALID)
-        except ToolError as error:
-            response = _internal_error(str(error))
-            if isinstance(error, ServerGoneError):
-                self._watch.reason = str(error)
-                self._watch.lost.set()
-        if request.method == "server/discover":
-            unknown = _internal_error("it speaks no version of MCP that goes over the editor's connection")
-            self._undiscovered = response if "error" in response else unknown
-        return response
-
-    def _notified(self, method: str, params: JsonObject | None) -> None:
-        more = {} if params is None else {"params": params}
-        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the connection is being closed
-            self._to_session.send_nowait(_message(method=method, **more))
-
-
 def _message(**members: object) -> SessionMessage:
     return SessionMessage(types.jsonrpc_message_adapter.validate_python({"jsonrpc": "2.0", **members}))
 
 
-def _internal_error(message: str) -> JsonObject:
-    return {"error": {"code": types.INTERNAL_ERROR, "message": message}}
+def _error(request: types.JSONRPCRequest, message: str) -> SessionMessage:
+    return _message(id=request.id, error={"code": types.INTERNAL_ERROR, "message": message})

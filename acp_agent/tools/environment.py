@@ -54,7 +54,6 @@ class CommandResult:
     exit_code: int | None
     signal: str | None = None
     timed_out: bool = False
-    truncated: bool = False
     merged: bool = False
     ended_by_user: bool = False
 
@@ -92,10 +91,6 @@ class Archive(Protocol):
 
     async def read(self, seqs: Sequence[int]) -> Sequence[LoggedEvent]:
         """Return the entries with these numbers, without those that do not exist."""
-        ...
-
-    async def neighbours(self, seq: int) -> tuple[int | None, int | None]:
-        """Return the numbers of the last message before and the first one behind a number."""
         ...
 
 

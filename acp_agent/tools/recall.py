@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from pydantic import Field
 
-from acp_agent.conversation.events import (
-    AssistantAnswered,
-    CallView,
-    ContextSwapped,
-    Event,
-    NoteAdded,
-    TextPinned,
-    ToolReturned,
-    UserPrompted,
-)
-from acp_agent.conversation.messages import (
-    AssistantPart,
-    Audio,
-    Image,
-    JsonObject,
-    Resource,
-    ResourceLink,
-    Text,
-    ToolCall,
-)
+from acp_agent.conversation.events import CallView, ToolReturned
+from acp_agent.conversation.messages import JsonObject, Text
 from acp_agent.errors import ToolError
-from acp_agent.storage.store import Found
+from acp_agent.storage.words import Role, role_of, searchable_text
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Archive, Environment
 from acp_agent.tools.text import MAX_CHARACTERS, MAX_LINE, MAX_LINES, clean, counted, fitting, one_line, page_of
@@ -71,100 +52,42 @@ async def _found(asked: _Recall, archive: Archive) -> str:
             f"No earlier message that left your context holds {one_line(asked.query)}. Try fewer or other words: a "
             "name, a path, or a piece of an error message as it stood there."
         )
-    lines = [f"#{hit.seq} {_when(hit.at)} {_whose(hit)}: {one_line(hit.snippet, 300)}" for hit in hits]
+    lines = [f"#{hit.seq} {_when(hit.at)} {_whose(hit.role, hit.title)}: {one_line(hit.snippet, 300)}" for hit in hits]
     more = " or more; other words narrow it down" if len(hits) == _MAX_HITS else ""
     return "\n".join((f"{counted(len(hits), 'entry')}{more}, best first; read one with `entry`:", *lines))
 
 
-def _whose(hit: Found) -> str:
-    return {"assistant": "you", "tool": f"result of {one_line(hit.title, 80)}"}.get(hit.role, hit.role)
+def _whose(role: Role, title: str) -> str:
+    return {"assistant": "you", "tool": f"result of {one_line(title, 80)}"}.get(role, role)
 
 
 async def _read(asked: _Recall, archive: Archive) -> str:
-    number, around = asked.entry, _around(*await archive.neighbours(asked.entry))
+    number = asked.entry
     entries = await archive.read((number,))
     if not entries:
-        raise ToolError(f"recall: there is no entry {number}. {around}")
+        raise ToolError(f"recall: there is no entry {number}.")
     (logged,) = entries
-    content = _content(logged.event)
-    if content is None:
-        raise ToolError(f"recall: entry {number} is no message. {around}")
-    what, pieces = content
-    lines = [line for piece in pieces for line in _lines(piece)]
+    text = searchable_text(logged.event)
+    lines = list(_lines(text))
+    if not text:
+        raise ToolError(f"recall: entry {number} is no message with a text.")
     first = asked.offset
     page = fitting(page_of(lines, first, asked.limit, f"recall: entry {number}"), MAX_CHARACTERS)
-    heading = f"Entry {number}, {_when(logged.at)}, {what}"
+    title = logged.event.view.title if isinstance(logged.event, ToolReturned) else ""
+    heading = f"Entry {number}, {_when(logged.at)}, {_whose(role_of(logged.event), title)}"
     last = first + len(page) - 1
     if first > 1 or last < len(lines):
         heading += f", lines {first} to {last} of {len(lines)}"
     if last < len(lines):
         heading += f" (read on with offset {last + 1})"
-    return "\n".join((f"{heading}. {around}", "", *page))
+    return "\n".join((f"{heading}.", "", *page))
 
 
-def _around(before: int | None, after: int | None) -> str:
-    places = [f"{side} #{seq}" for side, seq in (("before it", before), ("after it", after)) if seq is not None]
-    return f"Messages {' and '.join(places)}." if places else "There are no other messages."
-
-
-def _content(event: Event) -> tuple[str, list[str]] | None:
-    """Return what an entry is, and its whole text in pieces that begin on a new line each; None where it is no
-    message."""
-    match event:
-        case UserPrompted(sent=()):
-            return "a command of the user, which you were not shown", [*map(_part, event.shown)]
-        case UserPrompted():
-            sent = ["[sent to you as:]", *map(_part, event.sent)] if event.sent else []
-            return "message of the user", [*map(_part, event.shown), *sent]
-        case TextPinned():
-            return "text that the user pinned", [event.text]
-        case AssistantAnswered():
-            return "your answer", [piece for part in event.message.parts for piece in _answer_part(part)]
-        case ToolReturned():
-            failed = ", which failed" if event.result.is_error else ""
-            return f"result of {one_line(event.view.title)}{failed}", [*map(_part, event.result.parts)]
-        case NoteAdded():
-            return "note to the user, which you were not shown", [event.text]
-        case ContextSwapped() if event.summary:
-            return "summary of what was before it", [event.summary]
-        case _:
-            return None
-
-
-def _part(part: object) -> str:
-    match part:
-        case Text():
-            return part.text
-        case ResourceLink():
-            return f"[link to {part.name}: {part.uri}]"
-        case Resource():
-            return f"[{part.uri}]\n{part.text or '(no text)'}"
-        case Audio():
-            return "[sound]"
-        case Image():
-            return f"[image {part.uri}]" if part.uri else "[image]"
-        case _:
-            return ""
-
-
-def _answer_part(part: AssistantPart) -> Iterator[str]:
-    if isinstance(part, Text):
-        yield part.text
-    elif isinstance(part, ToolCall):
-        yield f"[call of {part.name}]"
-        if part.invalid is not None:
-            yield part.invalid
-        for name, value in part.arguments.items():
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            yield f"{name}: \n{text}" if "\n" in text else f"{name}: {text}"
-
-
-def _lines(piece: str) -> Iterator[str]:
+def _lines(text: str) -> Iterator[str]:
     """Yield the lines of a text; one that is too long for a page goes on in further ones."""
-    for line in piece.removesuffix("\n").split("\n"):
-        plain = clean(line.removesuffix("\r"))
-        for start in range(0, len(plain) or 1, MAX_LINE):
-            yield plain[start : start + MAX_LINE]
+    for line in clean(text.replace("\r\n", "\n").removesuffix("\n")).split("\n"):
+        for start in range(0, len(line) or 1, MAX_LINE):
+            yield line[start : start + MAX_LINE]
 
 
 def _when(at: int) -> str:

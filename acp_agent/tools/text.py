@@ -118,14 +118,9 @@ class HeadAndTail:
             self._tail = self._tail[-self._limit :]
 
     @property
-    def truncated(self) -> bool:
-        """Whether something is missing."""
-        return self.length > self._limit
-
-    @property
     def text(self) -> str:
         """What `cut_middle` makes of the whole."""
-        if not self.truncated:
+        if self.length <= self._limit:
             return self._head
         # The count in the mark changes the mark's length; the widest one is reserved.
         room = max(0, self._limit - len(_cut_mark(self.length)))
@@ -139,9 +134,9 @@ def _cut_mark(missing: int) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return `1 file`, `2 files`, `2 entries`, `2 matches`."""
+    """Return `1 file`, `2 files`, `2 entries`."""
     if number == 1:
         return f"1 {noun}"
     if noun.endswith("y"):
         return f"{number} {noun[:-1]}ies"
-    return f"{number} {noun}{'es' if noun.endswith('ch') else 's'}"
+    return f"{number} {noun}s"

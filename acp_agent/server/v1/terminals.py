@@ -92,9 +92,7 @@ class EditorTerminals:
         except RpcError as error:
             raise _failure(methods.TERMINAL_WAIT_FOR_EXIT, error) from error
         output = await self._request(methods.TERMINAL_OUTPUT, terminal, v1.TerminalOutputResponse)
-        return CommandResult(
-            output.output, "", exit_code, signal, timed_out=timed_out, truncated=output.truncated, merged=True
-        )
+        return CommandResult(output.output, "", exit_code, signal, timed_out=timed_out, merged=True)
 
     async def _end(self, method: str, terminal: JsonObject) -> None:
         """Kill the command, which some editors cannot, or release the terminal, which they may have forgotten."""

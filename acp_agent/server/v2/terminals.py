@@ -27,8 +27,6 @@ from acp_agent.tools.text import HeadAndTail
 
 TELL_SECONDS = 2.0
 """How long the end of a command that is being cancelled may take to be told."""
-CHUNK = 1 << 16
-"""Bytes of output that go into one line."""
 
 
 class ShownCommands:
@@ -96,11 +94,10 @@ class _Terminal:
 
     async def print(self, data: bytes, gap: bool) -> None:
         self._kept.add((MISSING if gap else "") + self._decoder.decode(data))
+        chunk = b64encode(data).decode()
         if gap:  # what is shown begins anew, with what is there of it
-            data, begin = data[CHUNK:], data[:CHUNK]
-            await self.update(output={"data": b64encode(begin).decode()})
-        for index in range(0, len(data), CHUNK):
-            chunk = b64encode(data[index : index + CHUNK]).decode()
+            await self.update(output={"data": chunk})
+        else:
             await self._channel.send({"sessionUpdate": "terminal_output_chunk", "terminalId": self._id, "data": chunk})
 
     def end(self, exit_code: int | None, signal: str | None) -> None:
@@ -113,7 +110,6 @@ class _Terminal:
             "",
             self.exit_code,
             self.signal,
-            truncated=self._kept.truncated,
             merged=True,
             ended_by_user=True,
         )

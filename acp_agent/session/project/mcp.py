@@ -76,7 +76,7 @@ class SessionMcp:
         """Start the servers in the background: once the editor has its answer, or with the first prompt."""
         if self._servers or not self._wanted:
             return
-        from acp_agent.mcp.entry import ServerOptions
+        from acp_agent.mcp.model import ServerOptions
         from acp_agent.mcp.server import session_servers
 
         questions = self._client.questions
@@ -86,7 +86,7 @@ class SessionMcp:
             elicits=questions.asks == "forms" or questions.opens_urls,
             channel=self._client.mcp_channel,
         )
-        self._servers = session_servers(self._wanted, options, self._notices.tell, self._changed)
+        self._servers = session_servers(self._wanted, options, self._notices.tell_once, self._changed)
         for server in self._servers:
             self._tasks.start_soon(server.run)
 

@@ -230,10 +230,6 @@ class _SessionArchive:
         """Return the entries with these numbers that exist."""
         return await self._store.read(self._session_id, seqs)
 
-    async def neighbours(self, seq: int) -> tuple[int | None, int | None]:
-        """Return the numbers of the last message before and the first one behind a number."""
-        return await self._store.neighbours(self._session_id, seq)
-
 
 class ToolEnvironment:
     """Makes the environments of one session's tool calls."""

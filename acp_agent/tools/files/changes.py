@@ -22,11 +22,6 @@ from acp_agent.tools.tool import Outcome, PreparedCall
 FROM_DISK = (
     "(The editor did not give its text, so this is the file on the disk. What is not saved in the editor is not in it.)"
 )
-_CHANGED_ON_DISK = (
-    "(The editor did not give its text of the file, so the change was made on the disk alone. If the file is open "
-    "in the editor, what is not saved there does not have it: tell the user.)"
-)
-"""Only of a file outside the session's directories, which editors refuse to read and, as a rule, do not have open."""
 DIFF_LIMIT = 64 * 1024
 """Characters on each side up to which a diff holds the whole file; the changed part alone is also cut at that."""
 _DIFF_CONTEXT = 20
@@ -84,9 +79,7 @@ class Change:
                 await environment.files.write_text(self.path, self.after, outside=away)
             version = FileVersion(str(self.path), digest(self.after))
             former = FileVersion(str(self.path), None if self.before is None else digest(self.before))
-            on_disk = isinstance(self.before, DiskText) or isinstance(now, DiskText)
-            done = f"{self.done}\n{_CHANGED_ON_DISK}" if on_disk else self.done
-            return Outcome((Text(done),), view, files=(version,), before=(former,))
+            return Outcome((Text(self.done),), view, files=(version,), before=(former,))
 
         return target.call("edit", view, run)
 
@@ -140,11 +133,8 @@ def require_seen(environment: Environment, path: Path, text: str) -> None:
 
 def first_changed_line(before: str, after: str) -> int:
     """Return the line, from 1, at which two texts begin to differ."""
-    line = 0
-    for line, (old, new) in enumerate(zip(before.split("\n"), after.split("\n"), strict=False), 1):
-        if old != new:
-            return line
-    return line
+    old, new = before.split("\n"), after.split("\n")
+    return min(_same(old, new) + 1, len(old), len(new))
 
 
 def diff_of(path: str, before: str | None, after: str) -> Diff:
@@ -155,20 +145,21 @@ def diff_of(path: str, before: str | None, after: str) -> Diff:
 
     :param path: absolute.
     """
-    if max(len(before or ""), len(after)) <= DIFF_LIMIT:
-        return Diff(path, before, after)
     if before is None:
         return Diff(path, None, _bounded(after))
+    if max(len(before), len(after)) <= DIFF_LIMIT:
+        return Diff(path, before, after)
     old, new = whole_lines(before), whole_lines(after)
-    shortest = min(len(old), len(new))
-    start = 0
-    while start < shortest and old[start] == new[start]:
-        start += 1
-    end = 0
-    while end < shortest - start and old[-1 - end] == new[-1 - end]:
-        end += 1
-    start, end = max(0, start - _DIFF_CONTEXT), max(0, end - _DIFF_CONTEXT)
-    return Diff(path, _bounded("".join(old[start : len(old) - end])), _bounded("".join(new[start : len(new) - end])))
+    start = max(0, _same(old, new) - _DIFF_CONTEXT)
+    old, new = old[start:], new[start:]
+    end = max(0, _same(old[::-1], new[::-1]) - _DIFF_CONTEXT)
+    return Diff(path, _bounded("".join(old[: len(old) - end])), _bounded("".join(new[: len(new) - end])))
+
+
+def _same(old: list[str], new: list[str]) -> int:
+    """Return how many lines are the same from the beginning on."""
+    pairs = zip(old, new, strict=False)
+    return next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(old), len(new)))
 
 
 def _bounded(text: str) -> str:

@@ -9,11 +9,8 @@ from pydantic import Field
 
 from acp_agent.errors import ToolError
 from acp_agent.tools.arguments import Arguments
-from acp_agent.tools.text import clean, cut_line
 
 _LINE_NUMBER = re.compile(r"^ *\d+\t", re.MULTILINE)
-_MOST_LINES_QUOTED = 40
-_MOST_PLACES_NAMED = 8
 
 
 class Replacement(Arguments):
@@ -46,56 +43,29 @@ def _check(text: str, old: str, new: str, replace_all: bool, place: str) -> None
         raise ToolError(f"{place}: old_text and new_text are the same, so there is nothing to change.")
     start = text.find(old)
     if start < 0:
-        raise ToolError(f"{place}: {_not_found(text, old)}")
+        raise ToolError(f"{place}: this text is not in the file. {_hint(text, old)} Nothing was changed.")
     # From the next character on, so that places which overlap count as two.
-    if not replace_all and text.find(old, start + 1) >= 0:
-        raise ToolError(f"{place}: {_not_unique(text, old)}")
+    again = text.find(old, start + 1)
+    if not replace_all and again >= 0:
+        lines = " and ".join(str(text.count("\n", 0, at) + 1) for at in (start, again))
+        raise ToolError(
+            f"{place}: this text is found at more than one place, first at lines {lines}. Add lines around it to make "
+            "it unique, or set replace_all to change every place. Nothing was changed."
+        )
 
 
 def _with_plain_ends(text: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-def _not_unique(text: str, old: str) -> str:
-    lines: list[str] = []
-    start = text.find(old)
-    while start >= 0 and len(lines) < _MOST_PLACES_NAMED:
-        lines.append(str(text.count("\n", 0, start) + 1))
-        start = text.find(old, start + 1)
-    named = ", ".join(lines) + (" and more" if start >= 0 else "")
-    return (
-        f"this text is found at more than one place (lines {named}). Add lines around it to make it unique, or set "
-        "replace_all to change every place. Nothing was changed."
-    )
-
-
-def _not_found(text: str, old: str) -> str:
-    """Return the error for a text that was not found, with a hint at what was probably meant."""
+def _hint(text: str, old: str) -> str:
+    """Return what was probably meant by a text that was not found."""
     without_numbers = _LINE_NUMBER.sub("", old)
     if without_numbers != old and without_numbers in text:
         return (
-            "this text is not in the file, but it is without the line numbers. The number and the tab at the start of "
-            "each line that `read` shows do not belong to the file. Nothing was changed."
+            "It is without the line numbers: the number and the tab at the start of each line that `read` shows do not "
+            "belong to the file."
         )
-    lines = text.split("\n")
-    wanted = old.strip("\n").split("\n")
-    start = _same_but_for_space(lines, wanted)
-    if start is not None:
-        last = start + len(wanted)
-        quoted = "\n".join(cut_line(line, 500) for line in lines[start : min(last, start + _MOST_LINES_QUOTED)])
-        return (
-            f"this text is not in the file, but lines {start + 1} to {last} differ from it in white space only. "
-            f"They are exactly:\n{clean(quoted)}\nNothing was changed."
-        )
-    return "this text is not in the file. Read the file again and copy the text exactly. Nothing was changed."
-
-
-def _same_but_for_space(lines: list[str], wanted: list[str]) -> int | None:
-    bare = ["".join(line.split()) for line in wanted]
-    if not any(bare):
-        return None
-    squeezed = ["".join(line.split()) for line in lines]
-    for start in range(len(lines) - len(bare) + 1):
-        if squeezed[start] == bare[0] and squeezed[start : start + len(bare)] == bare:
-            return start
-    return None
+    if "".join(old.split()) in "".join(text.split()):
+        return "Lines of it differ in white space only. Read them again and copy them exactly."
+    return "Read the file again and copy the text exactly."

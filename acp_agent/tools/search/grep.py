@@ -6,7 +6,6 @@ whole, which is many times faster than line by line. Walk and search run in work
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -15,7 +14,6 @@ from pathlib import Path
 from anyio import from_thread
 from pydantic import Field
 
-from acp_agent.config.home import KEYS_FILE
 from acp_agent.errors import ToolError
 from acp_agent.patterns import Pattern, PatternError, compile_pattern
 from acp_agent.regular import open_regular
@@ -66,7 +64,6 @@ class _Search:
         self._context = context
         self._target = target
         self._matches = matches
-        self._keys = _status(target.environment.private)
         self._lines: list[str] = []
         self._cut = False
         self._left = MAX_LINES
@@ -111,12 +108,10 @@ class _Search:
 
     def _search(self, path: Path) -> None:
         try:
+            refuse_keys(path, self._target.environment.private, path.name)
             with open_regular(path) as file:
-                status = os.fstat(file.fileno())
-                if self._keys is not None and os.path.samestat(status, self._keys):
-                    return
                 data = file.read(MAX_FILE_BYTES + 1)
-        except OSError:
+        except (OSError, ToolError):
             data = None
         if data is None or len(data) > MAX_FILE_BYTES:
             self._skipped += 1
@@ -154,14 +149,6 @@ class _Search:
             if end < 0:
                 return
             index, start = index + 1, end + 1
-
-
-def _status(private: Path | None) -> os.stat_result | None:
-    """Return the status of the file with the providers' keys, by which it is known under any name."""
-    try:
-        return None if private is None else (private / KEYS_FILE).stat()
-    except OSError:
-        return None
 
 
 GREP = BuiltIn(

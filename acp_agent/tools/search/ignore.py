@@ -104,7 +104,7 @@ def _rules(file: Path | None) -> tuple[_Rule, ...]:
         return ()
     lines = [found for line in text.split("\n") if (found := _line(line.removesuffix("\r")))]
     groups = groupby(lines, key=lambda line: line[1])
-    return tuple(rule for is_ignored, group in groups for rule in _joined([each for each, _ in group], is_ignored))
+    return tuple(rule for is_ignored, group in groups for rule in _compiled([each for each, _ in group], is_ignored))
 
 
 def _line(line: str) -> tuple[str, bool] | None:
@@ -119,11 +119,10 @@ def _line(line: str) -> tuple[str, bool] | None:
     return (found + (r"/\z" if name.endswith("/") else r"/?\z"), name == pattern) if found else None
 
 
-def _joined(expressions: list[str], is_ignored: bool) -> list[_Rule]:
+def _compiled(expressions: list[str], is_ignored: bool) -> list[_Rule]:
     """Compile lines that follow one another as one pattern: most entries match none, and it is asked once for all."""
     try:
         return [(compile_pattern("|".join(expressions), dot_all=True), is_ignored)]
     except PatternError:  # one of them names an unknown class, or they are too many for RE2
-        half = len(expressions) // 2
-        halves = (expressions[:half], expressions[half:]) if half else ()
-        return [rule for each in halves for rule in _joined(each, is_ignored)]
+        apart = [[each] for each in expressions] if len(expressions) > 1 else []
+        return [rule for each in apart for rule in _compiled(each, is_ignored)]

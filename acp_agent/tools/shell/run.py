@@ -24,12 +24,10 @@ STREAM_LIMIT = 16_000
 """Characters kept of stdout, and as many of stderr: the beginning and the end."""
 _REPORT_SECONDS = 0.1
 """Output is reported at most this often; a program that prints by the byte would flood the editor."""
-REPORT_LIMIT = 20_000
-"""Characters of text that are reported at once: the newest, where more has come."""
+REPORT_LIMIT = 1 << 16
+"""Bytes that are reported at once: the newest, where more has come."""
 MISSING = "…\n"
 """Stands for text that was not reported."""
-_PENDING_BYTES = 1 << 20
-"""Bytes that wait to be reported: the newest, where more has come."""
 OnOutput: TypeAlias = Callable[[bytes, bool], Awaitable[None]]
 """Called with bytes that a command has printed, and whether bytes before these were not reported."""
 _CONTINUATIONS = bytes(range(0x80, 0xC0))
@@ -57,10 +55,7 @@ class LocalCommands:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
         async def report(data: bytes, gap: bool) -> None:
-            text = decoder.decode(data)
-            if gap or len(text) > REPORT_LIMIT:
-                text = MISSING + text[len(MISSING) - REPORT_LIMIT :]
-            await on_output(text)
+            await on_output(MISSING * gap + decoder.decode(data))
 
         return await self.run_raw(command, cwd, timeout, report, lambda code, signal: None, exclude=exclude)
 
@@ -82,29 +77,24 @@ class LocalCommands:
 
         output = _Output()
         code: int | None = None
-        failure: Exception | None = None
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(output.report, on_output)
-                try:
-                    code = await run_group(
-                        (shutil.which("bash") or "/bin/sh", "-c", command),
-                        cwd,
-                        timeout=timeout,
-                        on_data=output.add,
-                        env=environment_without(exclude),
-                        on_end=lambda code: on_end(*_ending(code)),
-                    )
-                except (OSError, ValueError) as error:
-                    failure = error
+                code = await run_group(
+                    (shutil.which("bash") or "/bin/sh", "-c", command),
+                    cwd,
+                    timeout=timeout,
+                    on_data=output.add,
+                    env=environment_without(exclude),
+                    on_end=lambda code: on_end(*_ending(code)),
+                )
                 output.finish()
-        except ExceptionGroup as group:  # `on_output` failed; its caller knows its own exceptions
-            raise group.exceptions[0] from None
-        if isinstance(failure, OSError):
-            place = printable(str(cwd))
-            raise ToolError(f"The command could not be started in {place}: {because(failure)}.") from failure
-        if failure:
-            raise ToolError("The command holds a character that no command line can (NUL).") from failure
+        except ExceptionGroup as group:
+            error = group.exceptions[0]
+            if isinstance(error, OSError):
+                place = printable(str(cwd))
+                raise ToolError(f"The command could not be started in {place}: {because(error)}.") from error
+            raise error from None  # `on_output` failed; its caller knows its own exceptions
         return output.result(code)
 
 
@@ -117,40 +107,32 @@ class _Output:
         self._decoders = {stream: decoder("replace") for stream in ("stdout", "stderr")}
         self._pending = bytearray()
         self._gap = False
-        self._changed = anyio.Event()
         self._finished = anyio.Event()
 
     def add(self, stream: Stream, data: bytes) -> None:
         self._kept[stream].add(self._decoders[stream].decode(data))
         self._pending += data
-        if len(self._pending) > _PENDING_BYTES:
-            del self._pending[:-_PENDING_BYTES]
+        if len(self._pending) > REPORT_LIMIT:
+            del self._pending[:-REPORT_LIMIT]
             self._gap = True
-        self._changed.set()
 
     def finish(self) -> None:
         for stream, decoder in self._decoders.items():
             self._kept[stream].add(decoder.decode(b"", final=True))
         self._finished.set()
-        self._changed.set()
 
     async def report(self, on_output: OnOutput) -> None:
         while True:
-            await self._changed.wait()
-            self._changed = anyio.Event()
+            with anyio.move_on_after(_REPORT_SECONDS):
+                await self._finished.wait()
             if self._pending:
                 await on_output(*self._take())
             elif self._finished.is_set():
                 return
-            with anyio.move_on_after(_REPORT_SECONDS):
-                await self._finished.wait()
-            if self._finished.is_set():
-                self._changed.set()
 
     def result(self, code: int | None) -> CommandResult:
         stdout, stderr = self._kept["stdout"], self._kept["stderr"]
-        truncated = stdout.truncated or stderr.truncated
-        return CommandResult(stdout.text, stderr.text, *_ending(code), timed_out=code is None, truncated=truncated)
+        return CommandResult(stdout.text, stderr.text, *_ending(code), timed_out=code is None)
 
     def _take(self) -> tuple[bytes, bool]:
         data, gap = bytes(self._pending), self._gap

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from acp_agent.mcp.client import READ_SECONDS
-from acp_agent.mcp.entry import START_SECONDS
+from acp_agent.mcp.model import START_SECONDS
 from acp_agent.session.project.mcp import MAX_TOOLS, PATIENCE_SECONDS
 from support.checkout import REPOSITORY
 from support.editors import ZED, ZED_BETA, Editor
@@ -51,7 +51,7 @@ async def test_a_dead_and_a_missing_server_are_told_of_and_the_others_work(tmp_p
         notices = json.dumps(it.agent.updates(kind="notice"))
         told = it.agent.text() if editor is ZED else notices
         assert "'dead' could not be started: it ended with status 7 and said: no licence for ***" in told
-        assert "'missing' could not be started: there is no program" in told
+        assert "'missing' could not be started: no such file or directory: /no/such/program" in told
         assert "'nobody' could not be started: nothing answers" in told
         assert (notices == "[]") is (editor is ZED)
         log = (it.home / "state" / "logs" / "acp-agent.log").read_text()

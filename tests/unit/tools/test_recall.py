@@ -22,10 +22,8 @@ from acp_agent.conversation.events import (
 )
 from acp_agent.conversation.messages import (
     AssistantMessage,
-    Image,
     JsonValue,
     Resource,
-    ResourceLink,
     Text,
     Thinking,
     ToolCall,
@@ -34,7 +32,6 @@ from acp_agent.conversation.messages import (
 from acp_agent.errors import ToolError
 from acp_agent.storage.store import Found, SessionStore
 from acp_agent.tools.text import MAX_CHARACTERS, MAX_LINE, MAX_LINES
-from support.logs import LogBuilder
 from support.workspace import Workspace
 
 
@@ -50,9 +47,6 @@ class StoredSession:
 
     async def read(self, seqs: Sequence[int]) -> tuple[LoggedEvent, ...]:
         return await self.store.read(self.session_id, seqs)
-
-    async def neighbours(self, seq: int) -> tuple[int | None, int | None]:
-        return await self.store.neighbours(self.session_id, seq)
 
 
 @pytest.fixture
@@ -110,51 +104,20 @@ async def test_a_search_answers_with_numbers_dates_and_the_words_in_their_place(
     assert sorted(line.split()[0] for line in lines[1:]) == ["#2", "#3"]
 
 
-async def test_what_the_user_said_is_read_word_for_word_with_its_neighbours(workspace: Workspace, archived) -> None:
+async def test_an_entry_is_read_word_for_word_as_it_is_searched(workspace: Workspace, archived) -> None:
     text = "Fix it:\n\n\tx = 1\n  ü 🌱 [#12]"
+    call = ToolCall("call_1", "write", {"path": "a.py", "text": "one\n\ttwo"})
     logged = await archived(
-        said("first"),
-        NoteAdded("msg", "a note"),
-        UserPrompted(
-            "msg",
-            (
-                Text(text),
-                Resource("file:///a.txt", "whole\ntext"),
-                ResourceLink("file:///b.txt", "b.txt"),
-                Image("aGk=", "image/png", "file:///c.png"),
-            ),
-            (Text("Sent instead."),),
-        ),
-        NoteAdded("msg", "a note"),
-        said("third"),
+        UserPrompted("msg", (Text(text), Resource("file:///a.txt", "whole\ntext")), (Text("Sent instead."),)),
+        AssistantAnswered(AssistantMessage("msg", (Thinking("hm"), Text("I write.\nNow."), call))),
+        ToolReturned(ToolResult("call_1", (Text("Made a.py."),)), CallView("Write a.py", "edit")),
     )
-    assert await workspace.text("recall", entry=3) == (
-        f"Entry 3, {day(logged[2])}, message of the user. Messages before it #1 and after it #5.\n\n"
-        f"{text}\n[file:///a.txt]\nwhole\ntext\n[link to b.txt: file:///b.txt]\n[image file:///c.png]\n"
-        "[sent to you as:]\nSent instead."
-    )
-
-
-async def test_an_answer_is_read_with_its_calls(workspace: Workspace, archived) -> None:
-    arguments: dict[str, JsonValue] = {"path": "a.py", "text": "one\n\ttwo", "all": True, "edits": [{"old": "ü"}]}
-    logged = await archived(
-        AssistantAnswered(
-            AssistantMessage(
-                "msg",
-                (
-                    Thinking("hm"),
-                    Text("I write.\nNow."),
-                    ToolCall("call_1", "write", arguments),
-                    ToolCall("call_2", "read", {}, "{broken"),
-                ),
-            )
-        )
-    )
-    assert await workspace.text("recall", entry=1) == (
-        f"Entry 1, {day(logged[0])}, your answer. There are no other messages.\n\n"
-        "I write.\nNow.\n[call of write]\npath: a.py\ntext: \none\n\ttwo\nall: true\n"
-        'edits: [{"old": "ü"}]\n[call of read]\n{broken'
-    )
+    heading, body = f"Entry 1, {day(logged[0])}, user.", f"{text}\nfile:///a.txt\nwhole\ntext\nSent instead."
+    assert await workspace.text("recall", entry=1) == f"{heading}\n\n{body}"
+    heading, body = f"Entry 2, {day(logged[1])}, you.", "I write.\nNow.\nwrite\na.py\none\n\ttwo"
+    assert await workspace.text("recall", entry=2) == f"{heading}\n\n{body}"
+    heading, body = f"Entry 3, {day(logged[2])}, result of Write a.py.", "Write a.py\nMade a.py."
+    assert await workspace.text("recall", entry=3) == f"{heading}\n\n{body}"
 
 
 async def test_a_large_entry_is_read_in_pages_without_losing_a_character(workspace: Workspace, archived) -> None:
@@ -170,22 +133,14 @@ async def test_a_large_entry_is_read_in_pages_without_losing_a_character(workspa
         if "read on with offset" not in heading:
             break
         offset = int(heading.rpartition("(read on with offset ")[2].partition(")")[0])
-    assert "".join(pages).replace("\n", "") == "".join(lines)
+    assert "".join(pages).replace("\n", "") == "".join(("Run make", *lines))
     assert len(pages) > 3
 
 
-async def test_an_entry_that_is_no_message_or_not_there_is_refused_with_the_nearest(
-    workspace: Workspace, archived
-) -> None:
-    log = LogBuilder()
-    log.prompt("first")
-    end = log.end()
-    log.prompt("second")
-    await archived(*log.events)
-    assert (
-        await refusal(workspace, entry=end) == "recall: entry 4 is no message. Messages before it #3 and after it #5."
-    )
-    assert await refusal(workspace, entry=10**30) == f"recall: there is no entry {10**30}. Messages before it #5."
+async def test_an_entry_that_is_no_message_or_not_there_is_refused(workspace: Workspace, archived) -> None:
+    await archived(said("first"), NoteAdded("msg", "a note"))
+    assert await refusal(workspace, entry=2) == "recall: entry 2 is no message with a text."
+    assert await refusal(workspace, entry=10**30) == f"recall: there is no entry {10**30}."
 
 
 async def test_a_call_that_asks_for_nothing_is_refused(workspace: Workspace, archived) -> None:
@@ -202,6 +157,6 @@ async def test_without_a_log_there_is_nothing_to_recall(workspace: Workspace) ->
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]) | st.just("\n"), max_size=60))
 async def test_any_message_is_read_back_as_it_was(workspace: Workspace, archived, text: str) -> None:
-    await archived(said(text))
+    await archived(said(f"> {text}"))
     page = await workspace.text("recall", entry=1)
-    assert body(page) == text.removesuffix("\n")
+    assert body(page) == f"> {text}".removesuffix("\n")
