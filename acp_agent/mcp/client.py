@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import anyio
@@ -18,7 +18,6 @@ from mcp import Client, MCPError, types
 from mcp.client import Transport
 from mcp.client.session import ClientRequestContext, IncomingMessage
 from mcp.client.subscriptions import ListenNotSupportedError
-from pydantic import ValidationError
 
 from acp_agent import __version__
 from acp_agent.config.settings import McpServer
@@ -38,7 +37,7 @@ T = TypeVar("T")
 _LISTEN_PAUSE = 5.0
 """Seconds before a subscription that the server has ended is asked for again."""
 READ_SECONDS = 30.0
-"""For a prompt or a resource."""
+"""For a prompt, a resource, or a page of a list."""
 _log = logging.getLogger(__name__)
 _MAX_PAGES = 50
 """Of one list; a server whose list never ends must not hold anything up."""
@@ -127,8 +126,9 @@ class Connection:
     ) -> T:
         """Send any request; for the other parameters and the errors see `call`."""
         try:
-            with anyio.fail_after(seconds) as scope, self._elicitations.during(environment, scope):
-                return await request(self._client)
+            with anyio.fail_after(seconds) as scope:
+                with self._elicitations.during(environment, scope) if environment else nullcontext():
+                    return await request(self._client)
         except TimeoutError as error:
             raise ToolError(f"it did not answer within {seconds:g} seconds") from error
         except Exception as error:
@@ -159,17 +159,16 @@ class Connection:
             return found
         cursor: str | None = None
         for _ in range(_MAX_PAGES):
-            try:
-                page = await getattr(self._client, f"list_{kind}")(cursor=cursor)
-            except (MCPError, ValidationError) as error:
-                if isinstance(error, MCPError) and error.code == types.METHOD_NOT_FOUND:
-                    break
-                raise ToolError(self._watch.why(error)) from error
+            page = await self.ask(_page_of(kind, cursor))
             found += getattr(page, kind)
             cursor = page.next_cursor
             if not cursor:
                 break
         return found
+
+
+def _page_of(kind: str, cursor: str | None) -> Callable[[Client], Awaitable[Any]]:
+    return lambda client: getattr(client, f"list_{kind}")(cursor=cursor)
 
 
 @asynccontextmanager

@@ -68,10 +68,9 @@ class Elicitations:
         self._open: set[anyio.CancelScope] = set()
 
     @contextmanager
-    def during(self, environment: Environment | None, scope: anyio.CancelScope) -> Generator[None]:
+    def during(self, environment: Environment, scope: anyio.CancelScope) -> Generator[None]:
         """Pass questions on as part of a call.
 
-        :param environment: of the call; None where it is no call of a tool, during which nothing can be asked.
         :param scope: bounds the call; the time in which the user thinks does not count.
         """
         self._environment, self._scope = environment, scope

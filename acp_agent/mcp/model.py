@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -114,16 +115,14 @@ def with_values(server: McpServer, env: Mapping[str, str]) -> McpServer:
     """
     if not server.variables:
         return server
+    try:
+        return replace(server, env=_expanded(server.env, env), headers=_expanded(server.headers, env))
+    except KeyError as error:
+        raise ToolError(f"its entry names the environment variable {error.args[0]}, which is not set") from None
 
-    def value(found: re.Match[str]) -> str:
-        if found[1] not in env:
-            raise ToolError(f"its entry names the environment variable {found[1]}, which is not set")
-        return env[found[1]]
 
-    def values(of: Mapping[str, str]) -> dict[str, str]:
-        return {key: _VARIABLE.sub(value, text) for key, text in of.items()}
-
-    return replace(server, env=values(server.env), headers=values(server.headers))
+def _expanded(values: Mapping[str, str], env: Mapping[str, str]) -> dict[str, str]:
+    return {key: _VARIABLE.sub(lambda found: env[found[1]], text) for key, text in values.items()}
 
 
 def secrets(server: McpServer, env: Mapping[str, str]) -> list[str]:
@@ -131,9 +130,10 @@ def secrets(server: McpServer, env: Mapping[str, str]) -> list[str]:
 
     :param env: the agent's environment.
     """
-    values = (*server.env.values(), *server.headers.values())
-    expanded = {_VARIABLE.sub(lambda found: env.get(found[1], ""), value) for value in values}
-    return sorted((value for value in expanded if len(value) >= _SHORTEST_SECRET), key=len, reverse=True)
+    with suppress(ToolError):
+        server = with_values(server, env)
+    values = {*server.env.values(), *server.headers.values()}
+    return sorted((value for value in values if len(value) >= _SHORTEST_SECRET), key=len, reverse=True)
 
 
 def identity(server: McpServer) -> str:

@@ -16,7 +16,7 @@ import anyio.to_thread
 
 from acp_agent.config.settings import McpServer
 from acp_agent.conversation.messages import JsonObject
-from acp_agent.errors import ToolError, sentence
+from acp_agent.errors import ToolError
 from acp_agent.logfile import log_failure
 from acp_agent.mcp.model import HandshakeRefusedError, Offer, ServerOptions, identity, secrets, with_values
 from acp_agent.mcp.tools import McpTool, is_usable, server_names, tool_names
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from acp_agent.mcp.client import Connection, Mode
 
 T = TypeVar("T")
-State: TypeAlias = Literal["starting", "ready", "restarting", "failed", "closed"]
+State: TypeAlias = Literal["starting", "ready", "restarting", "failed"]
 
 RESTART_DELAYS = (0.0, 1.0, 5.0)
 """Seconds before each new start after a crash; then the server is given up."""
@@ -77,14 +77,11 @@ class SessionServer:
 
     async def run(self) -> None:
         """Keep it running until this is cancelled."""
-        try:
-            while True:
-                await self._run_until_given_up()
-                await self._wanted.wait()
-                self._wanted = anyio.Event()
-                self._turn("restarting")  # a call waits for it from now on
-        finally:
-            self._turn("closed")
+        while True:
+            await self._run_until_given_up()
+            await self._wanted.wait()
+            self._wanted = anyio.Event()
+            self._turn("restarting")  # a call waits for it from now on
 
     def revive(self) -> None:
         """Try again to start it, where it was given up."""
@@ -127,9 +124,7 @@ class SessionServer:
 
     async def _asked(self, ask: Callable[[Connection], Awaitable[T]], what: str) -> T:
         with anyio.move_on_after(_CALL_PATIENCE):
-            while self.state not in ("failed", "closed") and (
-                self._connection is None or self._connection.lost.is_set()
-            ):
+            while self.state != "failed" and (self._connection is None or self._connection.lost.is_set()):
                 await self._turned.wait()
         connection = self._connection
         try:
@@ -142,7 +137,7 @@ class SessionServer:
                 text = f"ended during this call, which may or may not have been done: {error}"
                 more = " It is being started again."
             text = self._masked(f"The MCP server {self.name!r} {text}")
-            raise ToolError(sentence(ToolError(text)) + more) from error
+            raise ToolError(f"{text.rstrip('.')}.{more}") from error
 
     # --- its life ---
 
@@ -160,8 +155,8 @@ class SessionServer:
         what = "has ended too often and is given up" if was_ready else "could not be started"
         self._turn("failed")
         _log.warning("the MCP server %s %s: %s", self.name, what, self.reason)
-        text = sentence(ToolError(f"The MCP server {self.name!r} {what}: {self.reason}"))
-        await self._tell(f"{text} It is tried once more with each prompt; the session works on without it.")
+        text = f"The MCP server {self.name!r} {what}: {self.reason}".rstrip(".")
+        await self._tell(f"{text}. It is tried once more with each prompt; the session works on without it.")
 
     async def _run_once(self) -> str:
         """Start it, and stay until it is gone.

@@ -66,8 +66,6 @@ class Watch:
         """Return why something failed, in words that hold no URL and no header."""
         if self.status in (401, 403):
             return f"it wants to know who you are (HTTP {self.status}); put a valid token into the headers of its entry"
-        if 300 <= self.status < 400:
-            return f"it sends on to another address (HTTP {self.status}); put the one where it is now into its entry"
         if self.reason:
             return self.reason
         leaves = leaves_of(error)
@@ -78,7 +76,7 @@ class Watch:
         match error:
             case ToolError():
                 return str(error)
-            case MCPError() if self.status >= 400 and error.code == types.INTERNAL_ERROR:
+            case MCPError() if self.status >= 300 and error.code == types.INTERNAL_ERROR:
                 return f"it answered with HTTP status {self.status}"
             case MCPError():
                 return one_line(error.message, 400) or f"it answered with error {error.code}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast
 
@@ -35,17 +34,10 @@ class Arguments(BaseModel):
         :raises ToolError: names every argument that is missing, unknown or of the wrong kind.
         """
         try:
-            json.dumps(arguments, ensure_ascii=False).encode()
-        except UnicodeEncodeError as error:
-            code = ord(error.object[error.start])
-            raise ToolError(f"{tool}: the arguments hold half a character (U+{code:X}), which no file can.") from None
-        try:
             return cls.model_validate(arguments)
         except ValidationError as error:
             found = error.errors(include_url=False, include_context=False, include_input=False)
-            complaints = [_complaint(detail, cls) for detail in found[:_MOST_COMPLAINTS]]
-            if len(found) > _MOST_COMPLAINTS:
-                complaints.append(f"and {len(found) - _MOST_COMPLAINTS} more")
+            complaints = (_complaint(detail, cls) for detail in found[:_MOST_COMPLAINTS])
             raise ToolError(f"{tool}: {'; '.join(complaints)}.") from None
 
 

@@ -58,19 +58,12 @@ class _Questions(Arguments):
 
 def _title(arguments: JsonObject) -> str:
     asked = arguments.get("questions")
-    asked = asked if isinstance(asked, list) else []
-    question = asked[0].get("question") if asked and isinstance(asked[0], dict) else None
-    also = f" (and {len(asked) - 1} more)" if len(asked) > 1 else ""
-    return f"{one_line(question, 200)}{also}" if isinstance(question, str) and question else "Ask the user"
+    first = asked[0] if isinstance(asked, list) and asked else None
+    question = first.get("question") if isinstance(first, dict) else None
+    return one_line(question, 200) if isinstance(question, str) and question else "Ask the user"
 
 
 async def _prepare(asked: _Questions, environment: Environment) -> PreparedCall:
-    for each in asked.questions:
-        question, labels = one_line(each.question), {option.label for option in each.options}
-        if len(labels) < len(each.options):
-            raise ToolError(f"{NAME}: two options of {question!r} have the same label.")
-        if each.multiple and not each.options:
-            raise ToolError(f"{NAME}: {question!r} has no options from which to choose several.")
     questions = environment.questions
     if questions is None or questions.asks == "nothing":
         raise ToolError("There is no user to ask. Decide by yourself, or end the turn with your question.")

@@ -56,11 +56,8 @@ class Target:
 
     @property
     def links(self) -> str:
-        """Where symbolic links lead from it, for the permission question; empty where none lead outside."""
-        # A link above both is how the user names the project; a link that is the working directory itself is one too.
-        common = os.path.commonpath((self.path, self.environment.cwd))
-        plain = os.path.normpath(Path(os.path.realpath(common), os.path.relpath(self.path, common)))
-        return "".join(f" (leads to {printable(str(place))})" for place in self.outside if str(place) != plain)
+        """Where symbolic links lead from it, for the permission question; empty where none do, or not outside."""
+        return "".join(f" (leads to {printable(str(place))})" for place in self.outside if place != self.path)
 
     @property
     def where(self) -> str:

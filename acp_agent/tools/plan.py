@@ -27,12 +27,10 @@ class _Plan(Arguments):
 
 async def _prepare(asked: _Plan, environment: Environment) -> PreparedCall:
     entries = tuple(PlanEntry(clean(entry.content), entry.status, entry.priority) for entry in asked.entries)
-    completed, cancelled = (sum(entry.status == status for entry in entries) for status in ("completed", "cancelled"))
-    so_far = f"{completed} completed{f', {cancelled} cancelled' if cancelled else ''}"
+    done = f"The plan has {counted(len(entries), 'step')}." if entries else "No plan."
     view = CallView(_TITLE, "think")
 
     async def run(report: Report) -> Outcome:
-        done = f"The plan has {counted(len(entries), 'step')}, {so_far}." if entries else "No plan."
         return Outcome((Text(done),), view, plan=entries)
 
     return PreparedCall(view, Access("none"), run)

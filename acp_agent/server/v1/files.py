@@ -76,7 +76,9 @@ class EditorFiles:
         if isinstance(error, RpcError):
             reason = f"it answered: {reason}"
         self._not_given.add(path)
-        return DiskText.of(on_disk, reason)
+        text = DiskText(on_disk)
+        text.reason = reason
+        return text
 
     async def write_text(self, path: Path, text: str, *, outside: bool = False) -> None:
         """Write through the editor, so that an open buffer and its undo history stay right.

@@ -166,7 +166,7 @@ class SessionMcp:
             raise InvalidParamsError(
                 f"The MCP server {server.name!r} has no prompt {wanted!r}; its prompts are: {known}"
             )
-        from acp_agent.mcp.results import prompt_parts
+        from acp_agent.mcp.tools import prompt_parts
 
         arguments = await self._arguments(prompt, line, f"/{name}")
         before, behind = around_command(parts)
@@ -201,7 +201,7 @@ class SessionMcp:
         return {**values, **given}
 
     async def _read(self, part: Text | ResourceLink) -> tuple[Resource, ...]:
-        from acp_agent.mcp.results import resource_parts
+        from acp_agent.mcp.tools import resource_parts
 
         if isinstance(part, ResourceLink):
             named = [(server, part.uri) for server in self._servers if part.uri in server.offer.resources][:1]

@@ -37,13 +37,6 @@ class DiskText(str):
 
     reason: str
 
-    @classmethod
-    def of(cls, text: str, reason: str) -> DiskText:
-        """Return the text, with the reason."""
-        given = cls(text)
-        given.reason = reason
-        return given
-
 
 @frozen
 class Change:

@@ -11,7 +11,7 @@ from pydantic import Field
 from acp_agent.conversation.events import CallView, FileVersion, Location
 from acp_agent.conversation.messages import Image, Text
 from acp_agent.errors import ToolError
-from acp_agent.llm.pictures import can_scale, type_of
+from acp_agent.llm.pictures import type_of
 from acp_agent.llm.profiles import IMAGE_TYPES
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment
@@ -31,10 +31,8 @@ from acp_agent.tools.text import (
 )
 from acp_agent.tools.tool import Outcome, PreparedCall
 
-MAX_IMAGE_BYTES = 3_750_000
-"""5 MB in base64, which is what the providers take."""
-_MAX_SCALED_BYTES = 20_000_000
-"""Bytes of an image file that is scaled down to fit that."""
+_MAX_IMAGE_BYTES = 20_000_000
+"""Bytes of an image file, which is scaled down to what a provider takes."""
 _IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
 
 
@@ -97,19 +95,18 @@ def _image(path: Path, label: str) -> Image | None:
     """Return the file on the disk as an image, where it is one by its name and its first bytes."""
     if path.suffix.lower() not in _IMAGE_SUFFIXES or not path.is_file():
         return None
-    limit = _MAX_SCALED_BYTES if can_scale() else MAX_IMAGE_BYTES
     try:
         with path.open("rb") as file:
-            data = file.read(limit + 1)
+            data = file.read(_MAX_IMAGE_BYTES + 1)
     except OSError as error:
         raise ToolError(f"{label} cannot be read: {because(error)}.") from error
     kind = type_of(data)
     if kind not in IMAGE_TYPES:
         return None
-    if len(data) > limit:
+    if len(data) > _MAX_IMAGE_BYTES:
         raise ToolError(
-            f"{label} is an image of more than {limit / 1e6:g} MB, which cannot be shown to you. Make a smaller copy "
-            "of it with a `shell` command and read that."
+            f"{label} is an image of more than {_MAX_IMAGE_BYTES / 1e6:g} MB, which cannot be shown to you. Make a "
+            "smaller copy of it with a `shell` command and read that."
         )
     return Image(base64.b64encode(data).decode("ascii"), kind, uri=path.as_uri())
 

@@ -7,8 +7,7 @@ whole, which is many times faster than line by line. Walk and search run in work
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable
 from pathlib import Path
 
 from anyio import from_thread
@@ -41,7 +40,6 @@ class _Grep(Arguments):
     path: str = Field(".", description="Directory or file to search.")
     glob: str = Field("", min_length=1, description="Only files whose name matches, such as `*.{ts,tsx}`.")
     ignore_case: bool = False
-    context: int = Field(0, ge=0, le=20, description="Lines to show before and after each match.")
 
 
 async def _prepare(asked: _Grep, environment: Environment) -> PreparedCall:
@@ -52,21 +50,19 @@ async def _prepare(asked: _Grep, environment: Environment) -> PreparedCall:
     target = Target.of(asked.path, environment)
     matches = matcher(asked.glob, target.path) if asked.glob else None
     refuse_keys(target.path, environment.private, target.label)
-    search = _Search(pattern, asked.context, target, matches)
+    search = _Search(pattern, target, matches)
     return target.search("grep", f"Search for {asked.pattern}{target.where}", "search", search.run)
 
 
 class _Search:
     """One search, which runs in a worker thread."""
 
-    def __init__(self, pattern: Pattern, context: int, target: Target, matches: Callable[[Path], bool] | None) -> None:
+    def __init__(self, pattern: Pattern, target: Target, matches: Callable[[Path], bool] | None) -> None:
         self._pattern = pattern
-        self._context = context
         self._target = target
         self._matches = matches
         self._lines: list[str] = []
         self._cut = False
-        self._left = MAX_LINES
         self._searched = 0
         self._skipped = 0
 
@@ -122,39 +118,22 @@ class _Search:
             self._search_text(text.encode(), shown(path, self._target.environment.cwd))
 
     def _search_text(self, data: bytes, name: str) -> None:
-        found = list(islice(self._matching(data), self._left + 1))
-        lines = data.decode().split("\n") if found else []
-        passed = 0  # index of the first line that is neither shown nor passed over
-        for number, index in enumerate(found):
-            if self._left <= 0:
+        number = start = 0
+        while start <= len(data) and (span := self._pattern.search(data, start)) is not None:
+            if len(self._lines) >= MAX_LINES:
                 self._cut = True
                 return
-            first = max(passed, index - self._context)
-            if self._context and self._lines and (first > passed or not passed):
-                self._lines.append("--")
-            following = found[number + 1] if number + 1 < len(found) else len(lines)
-            passed = min(index + 1 + self._context, following, len(lines))
-            for at in range(first, passed):
-                mark = ":" if at == index else "-"
-                self._lines.append(f"{name}{mark}{at + 1}{mark}{cut_line(lines[at], MAX_LINE)}")
-                self._left -= 1
-
-    def _matching(self, data: bytes) -> Iterator[int]:
-        """Yield the indexes of the lines with a match."""
-        index = start = 0
-        while (span := self._pattern.search(data, start)) is not None:
-            index += data.count(b"\n", start, span[0])
-            yield index
-            end = data.find(b"\n", span[1])
-            if end < 0:
-                return
-            index, start = index + 1, end + 1
+            number += data.count(b"\n", start, span[0]) + 1
+            begin, end = data.rfind(b"\n", 0, span[0]) + 1, data.find(b"\n", span[1])
+            end = len(data) if end < 0 else end
+            self._lines.append(f"{name}:{number}:{cut_line(data[begin:end].decode(), MAX_LINE)}")
+            start = end + 1
 
 
 GREP = BuiltIn(
     "grep",
-    "Search files on the disk for a regular expression, line by line. Answers with `path:line:text`, context lines "
-    "with `path-line-text`. What git ignores, binary files and symbolic links are left out; a file that `path` "
+    "Search files on the disk for a regular expression, line by line. Answers with `path:line:text`. "
+    "What git ignores, binary files and symbolic links are left out; a file that `path` "
     f"names is searched in any case. At most {MAX_LINES} lines are shown.",
     _Grep,
     _prepare,

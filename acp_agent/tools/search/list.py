@@ -13,7 +13,6 @@ from acp_agent.tools.tool import PreparedCall
 
 _MAX_LISTED = 500
 MAX_CHARACTERS = 30_000
-_MOST_IGNORED_NAMED = 5
 
 
 class _List(Arguments):
@@ -29,13 +28,11 @@ async def _prepare(asked: _List, environment: Environment) -> PreparedCall:
 def _listing(target: Target, depth: int) -> str:
     walk = Walk(target.path, depth, show_ignored=True, closed=target.closed)
     lines: list[str] = []
-    ignored: list[str] = []
-    size = 0
+    size = ignored = 0
     for found in walk:
         name = printable(found.path.name) + ("/" if found.is_directory else " (link)" if found.is_link else "")
         if found.ignored:
-            if found.path.name != ".git":
-                ignored.append(printable(str(found.path.relative_to(target.path))) + "/" * found.is_directory)
+            ignored += found.path.name != ".git"
             continue
         line = "  " * (found.depth - 1) + name
         size += len(line) + 1
@@ -46,8 +43,7 @@ def _listing(target: Target, depth: int) -> str:
     if not lines:
         lines.append(f"({target.label} is empty.)")
     if ignored:
-        names = ", ".join(ignored[:_MOST_IGNORED_NAMED]) + (", …" if len(ignored) > _MOST_IGNORED_NAMED else "")
-        lines.append(f"({counted(len(ignored), 'entry')} ignored by git not shown: {names})")
+        lines.append(f"({counted(ignored, 'entry')} ignored by git not shown)")
     if walk.cut:
         lines.append(f"(stopped {walk.cut})")
     if walk.unreadable:

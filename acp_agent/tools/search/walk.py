@@ -18,10 +18,8 @@ from acp_agent.frozen import frozen
 from acp_agent.tools.paths import because, printable
 from acp_agent.tools.search.ignore import Ignored
 
-MAX_ENTRIES = 100_000
 MAX_SECONDS = 10.0
 _MAX_DEPTH = 100
-_CHECK_EVERY = 20
 
 
 @frozen
@@ -53,7 +51,6 @@ class Walk:
         self.unreadable = 0
         self._depth = min(depth or _MAX_DEPTH, _MAX_DEPTH)
         self._show_ignored = show_ignored
-        self._left = MAX_ENTRIES
         self._deadline = time.monotonic() + MAX_SECONDS
 
     def __iter__(self) -> Iterator[Found]:
@@ -61,6 +58,7 @@ class Walk:
 
         :raises ToolError: the directory to start in cannot be read.
         """
+        from_thread.check_cancelled()
         try:
             names = _scan(self.base)
         except OSError as error:
@@ -73,8 +71,6 @@ class Walk:
                 levels.pop()
                 continue
             entry = entries.pop()
-            if not self._go_on():
-                return
             is_directory = entry.is_dir(follow_symlinks=False)
             path = Path(entry.path)
             ignored = rules.covers(path, is_directory)
@@ -82,20 +78,14 @@ class Walk:
                 continue
             yield Found(path, len(levels), is_directory, entry.is_symlink(), ignored)
             if is_directory and not ignored and path != self._closed and len(levels) < self._depth:
+                from_thread.check_cancelled()
+                if time.monotonic() > self._deadline:
+                    self.cut = f"after {MAX_SECONDS:g} seconds"
+                    return
                 try:
                     levels.append((_scan(path), rules.entering(path)))
                 except OSError:
                     self.unreadable += 1
-
-    def _go_on(self) -> bool:
-        self._left -= 1
-        if self._left < 0:
-            self.cut = f"after {MAX_ENTRIES} entries"
-        elif self._left % _CHECK_EVERY == 0:
-            from_thread.check_cancelled()
-            if time.monotonic() > self._deadline:
-                self.cut = f"after {MAX_SECONDS:g} seconds"
-        return not self.cut
 
 
 def _scan(directory: Path) -> list[os.DirEntry[str]]:

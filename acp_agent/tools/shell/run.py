@@ -30,8 +30,6 @@ MISSING = "…\n"
 """Stands for text that was not reported."""
 OnOutput: TypeAlias = Callable[[bytes, bool], Awaitable[None]]
 """Called with bytes that a command has printed, and whether bytes before these were not reported."""
-_CONTINUATIONS = bytes(range(0x80, 0xC0))
-"""Bytes of UTF-8 that are not the first of a character."""
 
 
 class LocalCommands:
@@ -138,8 +136,8 @@ class _Output:
         data, gap = bytes(self._pending), self._gap
         self._pending.clear()
         self._gap = False
-        if gap:  # begin with a line where one begins soon, else at least with a character
-            data = data[data.find(b"\n", 0, len(data) // 2) + 1 :].lstrip(_CONTINUATIONS)
+        if gap:  # begin with a line, where one begins
+            data = data.partition(b"\n")[2] or data
         return data, gap
 
 

@@ -167,13 +167,14 @@ async def test_a_walk_in_a_tree_that_is_too_large_stops_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_tree(tmp_path, [f"{number}" for number in range(20)], {})
-    monkeypatch.setattr(walk_module, "MAX_ENTRIES", 10)
+    (tmp_path / "zz").mkdir()
+    monkeypatch.setattr(walk_module, "MAX_SECONDS", 0)
 
     def walked() -> tuple[int, str]:
         walk = Walk(tmp_path)
         return len(list(walk)), walk.cut
 
-    assert await anyio.to_thread.run_sync(walked) == (10, "after 10 entries")
+    assert await anyio.to_thread.run_sync(walked) == (21, "after 0 seconds")
 
 
 async def test_a_cancel_ends_a_walk(tmp_path: Path) -> None:
