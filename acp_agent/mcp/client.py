@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, nullcontext
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import anyio
-from mcp import Client, MCPError, types
+from mcp import Client, MCPError, UrlElicitationRequiredError, types
 from mcp.client import Transport
 from mcp.client.session import ClientRequestContext, IncomingMessage
 from mcp.client.subscriptions import ListenNotSupportedError
@@ -32,6 +32,9 @@ from acp_agent.tools.environment import Environment
 Mode: TypeAlias = Literal["legacy", "auto"]
 """How a version is agreed on: by the handshake, or by asking for the version first. Nearly every server knows the
 handshake, and some end when they are asked anything else first."""
+Changed: TypeAlias = (
+    types.ToolListChangedNotification | types.PromptListChangedNotification | types.ResourceListChangedNotification
+)
 T = TypeVar("T")
 
 _LISTEN_PAUSE = 5.0
@@ -41,12 +44,6 @@ READ_SECONDS = 30.0
 _log = logging.getLogger(__name__)
 _MAX_PAGES = 50
 """Of one list; a server whose list never ends must not hold anything up."""
-_LIST_CHANGES = (
-    types.ToolListChangedNotification,
-    types.PromptListChangedNotification,
-    types.ResourceListChangedNotification,
-)
-
 # Its failures are logged by us, in words that hold neither URLs nor what a server has sent.
 logging.getLogger("mcp").setLevel(logging.CRITICAL)
 
@@ -55,20 +52,14 @@ class Connection:
     """A server that has answered.
 
     :param client: entered.
-    :ivar lost: set when the server is gone.
+    :ivar watch: says when and why the server is gone.
     """
 
     def __init__(self, server: str, client: Client, watch: Watch, elicitations: Elicitations) -> None:
         self._server = server
         self._client = client
-        self._watch = watch
+        self.watch = watch
         self._elicitations = elicitations
-        self.lost = watch.lost
-
-    @property
-    def reason(self) -> str:
-        """Why the connection is lost."""
-        return self._watch.reason or "it closed the connection"
 
     async def offer(self) -> Offer:
         """List everything that the server offers.
@@ -81,7 +72,7 @@ class Connection:
             try:
                 more[kind] = await self._listed(kind)
             except ToolError as error:
-                if self.lost.is_set():
+                if self.watch.lost.is_set():
                     raise
                 _log.warning("the MCP server %s did not list its %s: %s", self._server, kind, error)
         return Offer(tuple(tools), tuple(more["prompts"]), tuple(each.uri for each in more["resources"]))
@@ -107,6 +98,7 @@ class Connection:
             await report(f"{share} {message or ''}".rstrip() + "\n")
 
         meta = cast("types.RequestParamsMeta", {**environment.trace}) if environment.trace else None
+        visit = self._elicitations.visit
 
         async def ask(client: Client) -> types.CallToolResult:
             try:
@@ -114,7 +106,11 @@ class Connection:
             except MCPError as error:
                 if error.code != types.URL_ELICITATION_REQUIRED:
                     raise
-                raise ToolError(await self._elicitations.visit_required(error.error.data)) from error
+                links = UrlElicitationRequiredError.from_error(error.error).elicitations
+                answers = [await visit(link.message, link.url, link.elicitation_id) for link in links]
+                gone = {*answers} == {"accept"}
+                what = "who is on the way there; try again then" if gone else "and they have not gone there"
+                raise ToolError(f"it wants the user to do something at an address first, {what}") from error
 
         return await self.ask(ask, seconds, environment)
 
@@ -132,7 +128,7 @@ class Connection:
         except TimeoutError as error:
             raise ToolError(f"it did not answer within {seconds:g} seconds") from error
         except Exception as error:
-            raise ToolError(self._watch.why(error)) from error
+            raise ToolError(self.watch.why(error)) from error
 
     async def listen(self, changed: Callable[[], None]) -> None:
         """Subscribe to changes of the lists, as servers without a handshake demand; others send them by themselves."""
@@ -149,7 +145,7 @@ class Connection:
             except (MCPError, RuntimeError) as error:
                 if isinstance(error, MCPError) and error.code == types.METHOD_NOT_FOUND:
                     return
-                _log.debug("the MCP server %s ended its subscription: %s", self._server, self._watch.why(error))
+                _log.debug("the MCP server %s ended its subscription: %s", self._server, self.watch.why(error))
             await anyio.sleep(_LISTEN_PAUSE)
 
     async def _listed(self, kind: str) -> list[Any]:
@@ -179,7 +175,7 @@ async def connect(
 
     :param server: with the values of its variables.
     :param changed: called when the server says that one of its lists has changed.
-    :raises HandshakeRefusedError: another mode may do.
+    :raises HandshakeRefusedError: the mode `auto` may do.
     :raises ToolError: the server could not be reached, refused, or the connection broke; says why.
     """
     watch, elicitations = Watch(), Elicitations(server.name)
@@ -187,7 +183,7 @@ async def connect(
     async def received(message: IncomingMessage) -> None:
         if isinstance(message, types.ElicitCompleteNotification):
             await elicitations.completed(message.params.elicitation_id)
-        elif isinstance(message, _LIST_CHANGES):
+        elif isinstance(message, Changed):
             changed()
 
     async def list_roots(context: ClientRequestContext) -> types.ListRootsResult:
@@ -228,7 +224,7 @@ async def connect(
         raise
     except Exception as error:
         answered = any(isinstance(leaf, MCPError) for leaf in leaves_of(error))
-        refused = answered and not ready and not watch.lost.is_set()
+        refused = mode == "legacy" and answered and not ready and not watch.lost.is_set()
         raise (HandshakeRefusedError if refused else ToolError)(watch.why(error)) from error
 
 
@@ -242,6 +238,6 @@ def _transport(server: McpServer, options: ServerOptions, watch: Watch) -> Trans
                 raise ToolError("it is reached over an editor's connection, and there is none")
             return over_acp(server.server_id, options.channel, watch)
         case "sse":
-            return over_sse(server, watch)
+            return over_sse(server)
         case "http":
             return over_http(server, watch)

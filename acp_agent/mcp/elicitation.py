@@ -12,7 +12,7 @@ import re
 from collections.abc import Awaitable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TypeVar, cast
+from typing import TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 import anyio
@@ -109,22 +109,6 @@ class Elicitations:
             self._links[elicitation_id] = (link.id, questions)
         return answer
 
-    async def visit_required(self, data: object) -> str:
-        """Ask the user to visit the addresses that a server wants visited before it does a call.
-
-        :param data: of the server's error.
-        :returns: what came of it, for the model, as the end of a sentence.
-        """
-        links = cast("JsonObject", data).get("elicitations") if isinstance(data, dict) else None
-        answers: list[LinkAnswer] = []
-        for link in links if isinstance(links, list) else []:
-            if isinstance(link, dict):
-                message, url, known = (str(link.get(key, "")) for key in ("message", "url", "elicitationId"))
-                answers.append(await self.visit(message, url, known))
-        if answers and set(answers) == {"accept"}:
-            return "it wants the user to do something at an address first, who is on the way there; try again then"
-        return "it wants the user to do something at an address first, and they have not gone there"
-
     async def completed(self, elicitation_id: str) -> None:
         """Tell the editor that the user has done at an address what the server sent them there for."""
         if (known := self._links.pop(elicitation_id, None)) is not None:
@@ -163,17 +147,17 @@ def _check_address(url: str) -> None:
         parts = urlsplit(url)
         host, login = parts.hostname, parts.username or parts.password
     except ValueError:
-        host, login, parts = None, None, urlsplit("")
-    if parts.scheme not in ("http", "https") or not host or one_line(url, len(url)) != url:
-        raise ToolError("what is to be opened is no http or https address")
-    if login:
-        raise ToolError("an address with a login in it is not passed on")
-    for name, value in parse_qsl(f"{parts.query}&{parts.fragment}"):
-        if is_secret_name(name) or _LOGIN.fullmatch(name) or _LOGIN_VALUE.fullmatch(value):
-            said = f"it has {one_line(name, 60)!r}"
-            raise ToolError(f"an address that gives access or says who they are is not passed on: {said}")
-    if parts.scheme == "http" and host not in _SAME_MACHINE:
-        raise ToolError("an http address of another machine is not passed on: it has to be https")
+        parts, host, login = urlsplit(""), None, None
+    is_safe = parts.scheme == "https" or (parts.scheme == "http" and host in _SAME_MACHINE)
+    telling = any(
+        is_secret_name(name) or _LOGIN.fullmatch(name) or _LOGIN_VALUE.fullmatch(value)
+        for name, value in parse_qsl(f"{parts.query}&{parts.fragment}")
+    )
+    if not host or not is_safe or login or telling or one_line(url, len(url)) != url:
+        raise ToolError(
+            "an address is passed on only where it is https, or http of the user's own machine, and carries no login, "
+            "no access and nothing about who the user is"
+        )
 
 
 def form_of(message: str, schema: JsonObject) -> Form:

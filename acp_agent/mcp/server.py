@@ -22,7 +22,7 @@ from acp_agent.mcp.model import HandshakeRefusedError, Offer, ServerOptions, ide
 from acp_agent.mcp.tools import McpTool, is_usable, server_names, tool_names
 from acp_agent.secrets.text import mask
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.text import counted, one_line
+from acp_agent.tools.text import one_line
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult, GetPromptResult, ReadResourceResult
@@ -105,26 +105,20 @@ class SessionServer:
         )
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> GetPromptResult:
-        """Have one of its prompts made.
-
-        :raises ToolError: it cannot be; says why.
-        """
+        """Have one of its prompts made; a `ToolError` says why it cannot be."""
         return await self._asked(
             lambda there: there.ask(lambda client: client.get_prompt(name, arguments)), f"made the prompt {name!r}"
         )
 
     async def read(self, uri: str) -> ReadResourceResult:
-        """Read a resource.
-
-        :raises ToolError: it cannot be; says why.
-        """
+        """Read a resource; a `ToolError` says why it cannot be."""
         return await self._asked(
             lambda there: there.ask(lambda client: client.read_resource(uri)), f"given {one_line(uri)}"
         )
 
     async def _asked(self, ask: Callable[[Connection], Awaitable[T]], what: str) -> T:
         with anyio.move_on_after(_CALL_PATIENCE):
-            while self.state != "failed" and (self._connection is None or self._connection.lost.is_set()):
+            while self.state != "failed" and (self._connection is None or self._connection.watch.lost.is_set()):
                 await self._turned.wait()
         connection = self._connection
         try:
@@ -132,12 +126,11 @@ class SessionServer:
                 raise ToolError(f"it is not running: {self.reason or 'it has not answered yet'}")
             return await ask(connection)
         except ToolError as error:
-            text, more = f"has not {what}: {error}", ""
-            if connection is not None and (connection.lost.is_set() or self._connection is not connection):
+            text = f"has not {what}: {error}"
+            if connection is not None and (connection.watch.lost.is_set() or self._connection is not connection):
                 text = f"ended during this call, which may or may not have been done: {error}"
-                more = " It is being started again."
             text = self._masked(f"The MCP server {self.name!r} {text}")
-            raise ToolError(f"{text.rstrip('.')}.{more}") from error
+            raise ToolError(f"{text.rstrip('.')}.") from error
 
     # --- its life ---
 
@@ -168,8 +161,6 @@ class SessionServer:
             try:
                 return await self._connected(server)
             except HandshakeRefusedError:
-                if self._mode == "auto":
-                    raise
                 self._mode = "auto"
                 return await self._connected(server)
         except ToolError as error:
@@ -189,16 +180,15 @@ class SessionServer:
                 await self._list(connection)
                 self._connection = connection
                 scope.deadline = math.inf
-                counts = f"{counted(len(self.offer.tools), 'tool')}, {counted(len(self.offer.prompts), 'prompt')}"
-                _log.info("the MCP server %s is ready: %s", self.name, counts)
+                _log.info("the MCP server %s is ready: %d tools", self.name, len(self.tools))
                 self._turn("ready")
                 self._changed()
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(connection.listen, self._outdate)
                     tasks.start_soon(self._follow, connection)
-                    await connection.lost.wait()
+                    await connection.watch.lost.wait()
                     tasks.cancel_scope.cancel()
-                return connection.reason
+                return connection.watch.reason or "it closed the connection"
         return f"it has not said within {seconds:g} seconds what it offers"
 
     # --- what it offers ---

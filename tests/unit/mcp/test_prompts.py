@@ -10,9 +10,9 @@ import pytest
 
 from support.client import AgentError
 from support.editors import ACPX
-from support.mcp import mcp_program, ready, says, tool
+from support.mcp import mcp_program, ready
 from support.memory import stage
-from support.replies import Reply, ToolCall
+from support.replies import Reply
 from support.stage import conversation
 
 ARGUMENTS = [{"name": "file", "description": "Which", "required": True}, {"name": "depth"}]
@@ -47,24 +47,6 @@ async def test_a_prompt_is_a_slash_command_with_arguments(tmp_path: Path) -> Non
         # A prompt is replayed as it was typed.
         await it.agent.load(it.session, it.folder)
         assert "/mcp:review:look-at the first file" in json.dumps(it.agent.updates(kind="user_message_chunk"))
-
-
-async def test_a_prompt_that_a_server_adds_later_is_offered_then(tmp_path: Path) -> None:
-    later = {"prompts": [{"name": "second"}]}
-    server = mcp_program(
-        tmp_path,
-        "s",
-        tools=[tool("add")],
-        prompts=[{"name": "first"}],
-        results={"add": says("Added.") | {"then": later}},
-    )
-    async with stage(
-        tmp_path, Reply(tool_calls=[ToolCall("mcp__s__add")]), Reply("Done."), mcp=[server.entry], mode="full-access"
-    ) as it:
-        await ready(it, "s")
-        await it.prompt()
-        offered = await it.agent.wait_for(lambda line: "mcp:s:second" in json.dumps(line.params or {}), 30)
-        assert "mcp:s:first" not in json.dumps(offered.params)
 
 
 async def test_a_resource_that_a_prompt_names_is_read_for_the_model(tmp_path: Path) -> None:

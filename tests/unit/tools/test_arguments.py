@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -43,15 +42,6 @@ def test_a_schema_is_sound_and_compact(tool: Tool) -> None:
     assert len(text) < 1200
 
 
-def test_an_argument_may_be_left_out_where_the_schema_does_not_require_it() -> None:
-    schemas = {tool.name: tool.input_schema for tool in TOOLS}
-    assert schemas["read"]["required"] == ["path"]
-    assert schemas["edit"]["required"] == ["path", "edits"]
-    assert "required" not in schemas["list"]
-    edit = cast("JsonObject", cast("JsonObject", schemas["edit"]["properties"])["edits"])
-    assert cast("JsonObject", edit["items"])["required"] == ["old_text", "new_text"]
-
-
 @pytest.mark.parametrize(
     ("tool", "arguments", "said"),
     [
@@ -68,7 +58,7 @@ def test_an_argument_may_be_left_out_where_the_schema_does_not_require_it() -> N
         (
             "write",
             {"path": "a", "content": "x\ud800"},
-            "`content` should be a valid string, unable",
+            "hold half a character",
         ),
     ],
     ids=["missing", "unknown", "all at once", "surrogate"],

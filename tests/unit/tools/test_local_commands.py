@@ -47,12 +47,6 @@ def started_by(mark: str) -> set[Process]:
     return {process for process in marked(mark) if process.pid != os.getpid()}
 
 
-async def test_streams_and_exit_code_come_apart(tmp_path: Path) -> None:
-    assert await run("echo out; echo err >&2; pwd; exit 3", tmp_path) == CommandResult(
-        f"out\n{tmp_path.resolve()}\n", "err\n", 3
-    )
-
-
 async def test_output_is_passed_on_while_the_command_runs(tmp_path: Path) -> None:
     listener = Listener()
     with anyio.fail_after(5):

@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from acp_agent.conversation.messages import JsonValue
 from acp_agent.errors import ToolError
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.files.local import LocalFiles
-from acp_agent.tools.paths import Target, absolute, outside, refuse_special, shown
+from acp_agent.tools.paths import Target, absolute, outside, shown
 from acp_agent.tools.shell.run import LocalCommands
+from support.workspace import Workspace
 
 CWD = Path("/home/me/project")
 
@@ -121,15 +123,6 @@ def test_a_file_that_can_be_made_lies_where_the_containment_says(
     assert bool(outside(directory / "file", (root,))) == (not real.is_relative_to(root))
 
 
-def test_pipes_and_directories_are_refused_before_anybody_waits_for_them(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ToolError, match="pipe"):
-        refuse_special(tmp_path / "pipe", "pipe")
-    with pytest.raises(ToolError, match="Use `list`"):
-        refuse_special(tmp_path, "here")
-    refuse_special(tmp_path / "absent", "absent")
-
-
 def edited(path: Path, root: Path) -> Target:
     environment = Environment(root, (root,), LocalFiles(), LocalCommands())
     return Target.of(path, environment, edited=True)
@@ -152,9 +145,26 @@ def test_an_edit_of_what_runs_or_steers_something_is_asked_for(tmp_path: Path, n
     assert bool(edited(tmp_path / name, tmp_path).outside) == guarded
 
 
-def test_where_links_lead_is_said(tmp_path: Path) -> None:
-    root = tmp_path.resolve() / "project"
-    root.mkdir()
-    (root / "up").symlink_to("..")
-    assert edited(root / "a.txt", root).links == edited(root.parent / "a.txt", root).links == ""
-    assert edited(root / "up" / "a.txt", root).links == f" (leads to {root.parent / 'a.txt'})"
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("read", {"path": "sub"}),
+        ("write", {"path": "sub/new", "content": "x"}),
+        ("list", {"path": "sub"}),
+        ("glob", {"path": "sub", "pattern": "*"}),
+        ("grep", {"path": "sub", "pattern": "x"}),
+        ("shell", {"cwd": "sub", "command": "touch made"}),
+    ],
+)
+async def test_a_path_that_leads_elsewhere_by_the_time_it_is_allowed_is_left_alone(
+    workspace: Workspace, tmp_path: Path, tool: str, arguments: dict[str, JsonValue]
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    prepared = await workspace.prepare(tool, **arguments)
+    (workspace.root / "sub").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ToolError, match="leads somewhere else"):
+        await workspace.run(prepared)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    again = await workspace.prepare(tool, **arguments)
+    [outside] = again.access.outside
+    assert outside.is_relative_to((tmp_path / "elsewhere").resolve())

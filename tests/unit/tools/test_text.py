@@ -55,13 +55,6 @@ def test_clean_text_can_be_encoded_and_holds_no_control_characters(text: str) ->
     assert len(cleaned) == len(text)
 
 
-@given(any_text)
-def test_a_title_is_one_short_line(text: str) -> None:
-    line = one_line(text, 50)
-    assert len(line) <= 50
-    assert len(line.splitlines()) <= 1
-
-
 @given(any_text, st.integers(1, 100))
 def test_a_line_for_people_holds_nothing_that_hides_a_part_of_it_or_turns_it_around(text: str, limit: int) -> None:
     line = one_line(text, limit)
