@@ -12,7 +12,6 @@ import pytest
 from mcp import types
 from mcp.shared.message import SessionMessage
 
-from acp_agent.mcp.model import server_environment
 from acp_agent.mcp.stdio import over_stdio
 from acp_agent.mcp.transports import Streams, Watch
 from support.processes import marked, outlive
@@ -76,9 +75,3 @@ async def test_what_a_server_has_started_ends_with_it(tmp_path: Path) -> None:
         found = marked(mark)
         assert len(found) == 2
     assert not await outlive(found, seconds=2)
-
-
-def test_a_server_sees_where_it_is_and_no_key() -> None:
-    env = {"PATH": "/bin", "HOME": "/me", "LANG": "C", "OPENAI_API_KEY": "k", "SSH_AUTH_SOCK": "s"}
-    expected = {"PATH": "/own", "HOME": "/me", "LANG": "C", "MINE": "1"}
-    assert server_environment(env, {"PATH": "/own", "MINE": "1"}) == expected

@@ -67,29 +67,17 @@ def test_a_path_is_shown_relative_to_the_working_directory_where_it_lies_within(
 
 def test_links_are_followed_to_tell_whether_a_path_lies_outside(tmp_path: Path) -> None:
     root, elsewhere = tmp_path / "root", tmp_path / "elsewhere"
-    (root / "in").mkdir(parents=True)
+    root.mkdir()
     elsewhere.mkdir()
-    (elsewhere / "file").touch()
     (root / "out").symlink_to(elsewhere)
-    (root / "out-file").symlink_to(elsewhere / "file")
     (root / "dangling").symlink_to(elsewhere / "new")
-    (root / "inner").symlink_to(root / "in")
     (root / "loop").symlink_to(root / "loop")
     (tmp_path / "alias").symlink_to(root)
-
-    def is_outside(path: Path) -> bool:
-        return bool(outside(path, (root,)))
-
-    assert not is_outside(root)
-    assert not is_outside(root / "in" / "not" / "yet")
-    assert not is_outside(root / "inner" / "x")
-    assert not is_outside(tmp_path / "alias" / "x")
-    assert not is_outside(root / "loop")
-    assert not outside(root / "in", (tmp_path / "alias",))
-    assert is_outside(root / "out" / "not-yet")
-    assert is_outside(root / "out-file")
-    assert is_outside(root / "dangling")
-    assert is_outside(tmp_path / "root2")
+    for inside in (root, root / "not" / "yet", tmp_path / "alias" / "x", root / "loop"):
+        assert not outside(inside, (root,)), inside
+    assert not outside(root, (tmp_path / "alias",))
+    for away in (root / "out" / "not-yet", root / "dangling", tmp_path / "root2"):
+        assert outside(away, (root,)), away
     assert outside(root / "out" / "x", (root,)) == (elsewhere.resolve() / "x",)
     assert not outside(root / "out" / "x", (root, elsewhere))
 

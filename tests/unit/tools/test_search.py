@@ -133,36 +133,12 @@ async def test_a_pattern_that_re2_cannot_match_is_refused_before_anybody_is_aske
     assert why in str(caught.value)
 
 
-SLOW = r"^found$|(?:\pL?){100}\pL{50}x"
-"""A program of a hundred thousand instructions: some seconds for a megabyte."""
-
-
-async def test_a_search_that_takes_too_long_ends_with_what_it_has_found_and_the_agent_goes_on_meanwhile(
+async def test_a_search_that_takes_too_long_ends_and_says_so(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(grep, "MAX_SECONDS", 0.5)
-    workspace.file("0", "found\n")
-    for number in range(1, 400):
-        workspace.file(f"{number:03}", "ab cd ef gh\n" * 5_000)
-    turns = 0
-    text = ""
-
-    async def tick() -> None:
-        nonlocal turns
-        while True:
-            await anyio.sleep(0.01)
-            turns += 1
-
-    threads = anyio.to_thread.current_default_thread_limiter()
-    with anyio.fail_after(30):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(tick)
-            text = await workspace.text("grep", pattern=SLOW)
-            tasks.cancel_scope.cancel()
-        while threads.borrowed_tokens:  # noqa: ASYNC110 - a limiter tells nobody
-            await anyio.sleep(0.01)
-    assert text.startswith("0:1:found\n(stopped after 0.5 seconds;")
-    assert turns > 5
+    monkeypatch.setattr(grep, "MAX_SECONDS", 0)
+    workspace.file("a", "x")
+    assert "(stopped after 0 seconds; name fewer files" in await workspace.text("grep", pattern="x")
 
 
 async def test_a_search_reads_no_pipe_and_no_device(workspace: Workspace, tmp_path: Path) -> None:
