@@ -136,8 +136,8 @@ class _Output:
         data, gap = bytes(self._pending), self._gap
         self._pending.clear()
         self._gap = False
-        if gap:  # begin with a line, where one begins
-            data = data.partition(b"\n")[2] or data
+        if gap:  # begin with a line, where one begins soon
+            data = data[data.find(b"\n", 0, len(data) // 2) + 1 :]
         return data, gap
 
 

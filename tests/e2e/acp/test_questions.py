@@ -46,7 +46,7 @@ async def test_a_question_of_the_model_is_a_form_and_its_answer_the_result(tmp_p
         [call, other] = it.calls()
         assert (first["sessionId"], first["toolCallId"], first["mode"]) == (it.session, call["toolCallId"], "form")
         assert first["message"] == call["title"] == "Which way?"
-        assert other["title"] == "Which way? (and 2 more)"
+        assert other["title"] == "Which way?"
         [field] = first["requestedSchema"]["properties"].values()
         assert field["oneOf"][0] == {"const": "Rewrite", "title": "Rewrite", "description": "All of it"}
         assert first["requestedSchema"]["required"] == ["answer_1"]

@@ -10,6 +10,7 @@ from support.compactions import asked_last
 from support.editors import ZED_BETA
 from support.memory import stage
 from support.models import Reply
+from support.questions import answers
 from support.replies import ToolCall
 from support.stage import PATIENCE, Stage, results
 
@@ -63,10 +64,9 @@ async def test_a_recipe_in_a_folder_is_offered_in_one_word_and_understood_in_bot
             "Open it against dev.",
             "/github/other base=dev",
         ]
+        answers(it, {"action": "decline"})
         await it.prompt("/github:pr")
-        assert it.agent.text().endswith(
-            "`/github:pr` was not run: it needs `base`. Give it in front: `/github:pr base=…`."
-        )
+        assert it.agent.text().endswith("`/github:pr` was not run: it needs `base`, which you have not given.")
 
 
 async def test_commands_of_claude_code_work_as_they_are_and_stand_behind_the_agents_own_folders(
