@@ -23,7 +23,7 @@ from acp_agent import __version__
 from acp_agent.config.settings import McpServer
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError
-from acp_agent.mcp.elicitation import Elicitations
+from acp_agent.mcp.elicitation import Elicitations, fields_of
 from acp_agent.mcp.model import HandshakeRefusedError, Offer, ServerOptions, server_environment
 from acp_agent.mcp.stdio import over_stdio
 from acp_agent.mcp.transports import Watch, inspected, leaves_of, over_acp, over_http, over_sse
@@ -199,7 +199,7 @@ async def connect(
                 return types.ElicitResult(
                     action=await elicitations.visit(params.message, params.url, params.elicitation_id)
                 )
-            answer = await elicitations.fill(params.message, cast("JsonObject", params.requested_schema))
+            answer = await elicitations.fill(params.message, fields_of(cast("JsonObject", params.requested_schema)))
         except ToolError as error:
             return types.ErrorData(code=types.INVALID_PARAMS, message=str(error))
         if isinstance(answer, str):

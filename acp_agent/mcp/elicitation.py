@@ -82,15 +82,16 @@ class Elicitations:
             for question in self._open:
                 question.cancel()
 
-    async def fill(self, message: str, schema: JsonObject) -> FormAnswer:
+    async def fill(self, message: str, fields: tuple[FormField, ...]) -> FormAnswer:
         """Have a server's form filled in.
 
+        :param fields: of `fields_of`.
         :raises ToolError: the user cannot be asked, or not this.
         """
         questions, call_id = self._call()
         if questions.asks != "forms":
             raise ToolError("the user's editor has no forms")
-        form = form_of(f"{self._server}: {_unlinked(clean(message))}", schema)
+        form = Form(f"{self._server}: {_unlinked(clean(message))}", fields)
         return await self._answered(questions.fill(form, call_id))
 
     async def visit(self, message: str, url: str, elicitation_id: str | None) -> LinkAnswer:
@@ -160,8 +161,8 @@ def _check_address(url: str) -> None:
         )
 
 
-def form_of(message: str, schema: JsonObject) -> Form:
-    """Return a server's form as a `Form`.
+def fields_of(schema: JsonObject) -> tuple[FormField, ...]:
+    """Return the fields of a server's form.
 
     :param schema: a flat object.
     :raises ToolError: it holds what no form can ask, or what none may.
@@ -169,7 +170,7 @@ def form_of(message: str, schema: JsonObject) -> Form:
     properties, required = schema.get("properties"), schema.get("required")
     fields = properties.items() if isinstance(properties, dict) else ()
     needed = required if isinstance(required, list) else []
-    return Form(message, tuple(_field(name, asked, name in needed) for name, asked in fields))
+    return tuple(_field(name, asked, name in needed) for name, asked in fields)
 
 
 def _field(name: str, asked: JsonValue, required: bool) -> FormField:

@@ -244,7 +244,7 @@ def session_servers(
     tell: Callable[[str], Awaitable[None]],
     changed: Callable[[], None],
 ) -> tuple[SessionServer, ...]:
-    """Return the servers of a session, none of which runs yet; for the parameters see `SessionServer`."""
+    """Return the servers of a session, before they run; for the parameters see `SessionServer`."""
     shorts = server_names([server.name for server in servers])
     return tuple(
         SessionServer(server, short, options, tell, changed) for server, short in zip(servers, shorts, strict=True)

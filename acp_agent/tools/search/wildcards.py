@@ -37,7 +37,7 @@ def matcher(glob: str, base: Path) -> Callable[[Path], bool]:
     if not pattern.strip() or len(pattern) > _MAX_GLOB or "\0" in pattern or "\n" in pattern:
         raise ToolError(f"{one_line(glob)!r} is no glob pattern. Give one such as `*.py` or `src/**/*.ts`.")
     try:
-        compiled = compile_wildcards(expanded(pattern.removeprefix("./")))
+        compiled = compile_wildcards(_expanded(pattern.removeprefix("./")))
     except PatternError as error:
         raise ToolError(
             f"{one_line(glob)!r} is no glob pattern. Look at its brackets, or put \\ before them."
@@ -50,7 +50,7 @@ def encoded(path: str) -> bytes:
     return path.encode("utf-8", "replace")
 
 
-def expanded(glob: str) -> list[str]:
+def _expanded(glob: str) -> list[str]:
     """Expand `{a,b}`, nested too; braces without a choice in them stand for themselves.
 
     :raises ToolError: into too many.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from acp_agent.conversation.messages import JsonObject
-from acp_agent.mcp.elicitation import form_of
+from acp_agent.mcp.elicitation import fields_of
 from support.editors import ACPX
 from support.mcp import McpProgram, mcp_program, ready, says, tool
 from support.memory import stage
@@ -108,8 +108,8 @@ def test_a_limit_or_a_default_that_editors_cannot_read_is_left_out() -> None:
         "name": {"type": "string", "minLength": 2, "maxLength": "9", "format": "colour", "pattern": "^a"},
         "share": {"type": "number", "minimum": 0.5, "maximum": math.inf, "default": 0.75},
     }
-    form = form_of("Well?", {"type": "object", "properties": fields})
-    assert {each.name: (each.limits, each.default) for each in form.fields} == {
+    made = fields_of({"type": "object", "properties": fields})
+    assert {each.name: (each.limits, each.default) for each in made} == {
         "size": ({"maximum": 10}, None),
         "most": ({"maximum": 2**63 - 1}, 3),
         "name": ({"minLength": 2, "pattern": "^a"}, None),
