@@ -9,15 +9,15 @@ import argparse
 import json
 import logging
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import cast, get_args
 
 from acp_agent.app import start_home_logging
+from acp_agent.cli.terminal.process import aside
 from acp_agent.cli.trust import code_of
-from acp_agent.config import Settings, load_settings
+from acp_agent.config import load_settings
 from acp_agent.config.hook_events import EVENT_NAMES, OBSERVED, event_name, unknown_event
 from acp_agent.config.trust import TrustStore
 from acp_agent.conversation.events import CompactionTrigger
@@ -26,7 +26,7 @@ from acp_agent.errors import AgentError, HookError
 from acp_agent.frozen import frozen
 from acp_agent.hooks.answers import with_our_keys
 from acp_agent.hooks.contract import ORIGINS, Found, Hook, Services, Summary
-from acp_agent.hooks.discovery import discover, project_files
+from acp_agent.hooks.discovery import discover
 from acp_agent.hooks.dispatcher import Dispatcher, in_order
 from acp_agent.hooks.events import (
     AfterCompaction,
@@ -42,7 +42,6 @@ from acp_agent.hooks.events import (
     TurnEnd,
     UserMessageSend,
 )
-from acp_agent.hooks.executables import command_hook
 from acp_agent.hooks.messages import as_json
 from acp_agent.hooks.outcomes import Outcome, Replace
 from acp_agent.hooks.payload import TOOLS
@@ -50,8 +49,8 @@ from acp_agent.llm.registry import BUILT_IN_PROVIDERS
 from acp_agent.session.project.trust import advice
 from acp_agent.storage.store import SessionStore
 
-SESSION = "sess_test"
-WINDOW = 200_000
+_SESSION = "sess_test"
+_WINDOW = 200_000
 """Tokens of the window of a sample."""
 
 
@@ -69,120 +68,60 @@ async def run(arguments: argparse.Namespace) -> int:
     trusted = all(map(TrustStore(settings.home).trusts, project))
     found = await discover(settings, ORIGINS if trusted else [origin for origin in ORIGINS if origin != "project"])
     for error in found.errors:
-        print(f"acp-agent: {error}", file=sys.stderr)
-    if event is None:
-        _list(found, [] if trusted else _untrusted(settings), as_json=arguments.json)
-        return 1 if found.errors else 0
+        aside(f"acp-agent: {error}")
     if not trusted:
-        print(f"acp-agent: The project's hooks were not asked. {advice([str(Path.cwd())])}", file=sys.stderr)
-    failed = await _test(event, found, settings, as_json=arguments.json)
-    return 1 if found.errors or failed else 0
-
-
-# --- list ---
-
-
-def _list(found: Found, untrusted: Sequence[JsonObject], *, as_json: bool) -> None:
-    listed = [*(_description(hook) for hook in in_order(found.hooks)), *untrusted]
-    if as_json:
-        print(json.dumps(listed, ensure_ascii=False, indent=2))
-    elif not listed:
+        aside(f"acp-agent: The project's hooks are left out. {advice([str(Path.cwd())])}")
+    if event is not None:
+        failed = await _test(event, found, settings.home)
+        return 1 if found.errors or failed else 0
+    for hook in in_order(found.hooks):
+        events = ", ".join(name for name in EVENT_NAMES if name in hook.events)
+        matcher = f"  {hook.matcher}" if hook.matcher else ""
+        print(f"{hook.origin:<8} {hook.name}  {events}{matcher}\n         {hook.source}")
+    if trusted and not found.hooks:
         print("There are no hooks for this directory.")
-    else:
-        for entry in listed:
-            events = ", ".join(cast("list[str]", entry["events"]))
-            matcher = f"  {entry['matcher']}" if entry["matcher"] else ""
-            trust = "" if entry["trusted"] else "  (not trusted)"
-            print(f"{entry['origin']:<8} {entry['name']}  {events}{matcher}{trust}\n         {entry['source']}")
-        if untrusted:
-            print(advice([str(Path.cwd())]))
+    return 1 if found.errors else 0
 
 
-def _description(hook: Hook, *, trusted: bool = True) -> JsonObject:
-    return {
-        "origin": hook.origin,
-        "name": hook.name,
-        "events": [*(name for name in EVENT_NAMES if name in hook.events)],
-        "matcher": hook.matcher,
-        "source": hook.source,
-        "timeout": hook.time_limit,
-        "on_error": hook.on_error,
-        "trusted": trusted,
-    }
-
-
-def _untrusted(settings: Settings) -> list[JsonObject]:
-    """Return what the project brings; files are not asked what they want, since that would run them."""
-    commands = (command_hook(command, "") for command in settings.hooks if command.origin == "project")
-    unknown: JsonObject = {"events": [], "matcher": "", "timeout": None, "on_error": None, "trusted": False}
-    return [_description(hook, trusted=False) for hook in commands] + [
-        {"origin": "project", "name": path.name, "source": str(path), **unknown} for path in project_files(settings)
-    ]
-
-
-# --- test ---
-
-
-async def _test(event: HookEvent, found: Found, settings: Settings, *, as_json: bool) -> bool:
+async def _test(event: HookEvent, found: Found, home: Path) -> bool:
     """Ask all hooks as a session does, and print what each answers and what comes of it.
 
     :returns: whether one failed.
     """
-    answers: list[tuple[Hook, JsonObject | None]] = []
+    asked: list[Hook] = []
     failures: list[str] = []
 
-    def noted(hook: Hook) -> Hook:
+    def printed(hook: Hook) -> Hook:
         async def run(event: HookEvent, services: Services) -> Outcome:
-            place = len(answers)
-            answers.append((hook, None))
+            asked.append(hook)
             outcome = await hook.run(event, services)
-            answers[place] = (hook, _as_json(outcome))
+            print(f"{hook.origin:<8} {hook.name}  ({hook.source})\n         {_shown(outcome)}")
             return outcome
 
         return replace(hook, run=run)
 
     async def tell(text: str) -> None:
         failures.append(text)
+        aside(f"acp-agent: {text}")
 
-    hooks = [noted(hook) for hook in found.hooks]
-    together = _as_json(await Dispatcher(hooks, _NoSession(settings.home), tell).dispatch(event))
-    if as_json:
-        report = {
-            "event": event.name,
-            "answers": [
-                {"name": hook.name, "origin": hook.origin, "source": hook.source, "answer": answer}
-                for hook, answer in answers
-            ],
-            "together": together,
-            "failures": failures,
-        }
-        print(json.dumps(report, ensure_ascii=False, indent=2))
-        return bool(failures)
-    if not answers:
+    together = await Dispatcher(map(printed, found.hooks), _NoSession(home), tell).dispatch(event)
+    if not asked:
         print(f"No hook would be asked about this {event.name}.")
-        return False
-    for hook, answer in answers:
-        print(f"{hook.origin:<8} {hook.name}  ({hook.source})\n         {_shown(answer)}")
-    print(f"together {_shown(together)}")
-    if event.name in OBSERVED:
-        print(f"         What is answered at {event.name} changes nothing.")
-    for failure in failures:
-        print(f"acp-agent: {failure}", file=sys.stderr)
+    elif event.name in OBSERVED:
+        print(f"What is answered at {event.name} changes nothing.")
+    else:
+        print(f"together {_shown(together)}")
     return bool(failures)
 
 
-def _as_json(outcome: Outcome) -> JsonObject:
-    """Return what an outcome wants, by its attributes."""
+def _shown(outcome: Outcome) -> str:
+    """Return what an outcome wants, by its attributes, as JSON."""
     wanted = {name: value for name, value in asdict(outcome).items() if value not in (None, ())}
     if isinstance(outcome.action, Replace):
         wanted["action"] = {"messages": [as_json(message) for message in outcome.action.messages]}
     if outcome.action is not None:
         wanted["action"] = {"name": outcome.action.name, **wanted["action"]}
-    return wanted
-
-
-def _shown(answer: JsonObject | None) -> str:
-    return "failed" if answer is None else json.dumps(answer, ensure_ascii=False) if answer else "nothing"
+    return json.dumps(wanted, ensure_ascii=False) if wanted else "nothing"
 
 
 @frozen
@@ -205,9 +144,6 @@ class _NoSession:
         raise HookError("A test has no session, and so no model to ask.")
 
 
-# --- the event ---
-
-
 async def _no_transcript() -> str:
     return os.devnull
 
@@ -220,31 +156,31 @@ def _event(arguments: argparse.Namespace) -> HookEvent:
     name = event_name(arguments.event)
     if name is None:
         raise AgentError(f"EVENT: {unknown_event(arguments.event)}.")
-    used = int(arguments.used * WINDOW)
+    used = int(arguments.used * _WINDOW)
     at = Moment(
-        SESSION,
+        _SESSION,
         str(Path.cwd()),
         _no_transcript,
-        usage=TokenUsage(current_context_window=used, max_context_window=WINDOW),
-        messages=(UserMessage("msg_test", (Text(arguments.prompt),)),),
+        usage=TokenUsage(current_context_window=used, max_context_window=_WINDOW),
+        messages=(UserMessage("msg_test", (Text(arguments.text),)),),
     )
     match name:
         case "session_start":
             return SessionStart(at, arguments.source)
         case "user_message_send":
-            return UserMessageSend(at, arguments.prompt)
+            return UserMessageSend(at, arguments.text)
         case "before_tool_call":
             return BeforeToolCall(at, "call_test", *_call(at, arguments))
         case "after_tool_call":
-            return AfterToolCall(at, "call_test", *_call(at, arguments), (Text(arguments.output),))
+            return AfterToolCall(at, "call_test", *_call(at, arguments), (Text(arguments.text),))
         case "turn_end":
-            return TurnEnd(at, arguments.response)
+            return TurnEnd(at, arguments.text)
         case "agent_stop":
-            return AgentStop(at, arguments.response)
+            return AgentStop(at, arguments.text)
         case "before_compaction":
-            return BeforeCompaction(at, arguments.reason, used, 1_000, WINDOW)
+            return BeforeCompaction(at, arguments.reason, used, 1_000, _WINDOW)
         case "after_compaction":
-            return AfterCompaction(at, arguments.reason, used, 1_000, WINDOW, arguments.response)
+            return AfterCompaction(at, arguments.reason, used, 1_000, _WINDOW, arguments.text)
         case "session_end":
             return SessionEnd(at, "close")
 
@@ -266,21 +202,22 @@ def _call(at: Moment, arguments: argparse.Namespace) -> tuple[str, JsonObject]:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the sub-command."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    listing = actions.add_parser("list", help="what would be asked, in this order")
-    listing.add_argument("--json", action="store_true", help="print it as JSON")
+    actions.add_parser("list", help="what would be asked, in this order")
     test = actions.add_parser("test", help="ask all that are bound to an event, and do nothing of what they want")
     test.add_argument("event", metavar="EVENT", help="such as before_tool_call, or PreToolUse")
     test.add_argument(
         "--tool", default="shell", metavar="NAME", help="the tool of a call, by our name or Claude Code's (`shell`)"
     )
     test.add_argument("--input", metavar="JSON", help='its arguments, as `{"command": "ls"}`')
-    test.add_argument("--output", default="", metavar="TEXT", help="its result")
-    test.add_argument("--prompt", default="Hello", metavar="TEXT", help="what the user sent")
-    test.add_argument("--response", default="Done.", metavar="TEXT", help="the model's answer, or the summary")
+    test.add_argument(
+        "--text",
+        default="Hello",
+        metavar="TEXT",
+        help="what the user sent, a tool's result, the model's answer, or the summary",
+    )
     test.add_argument(
         "--source", default="new", choices=("new", "load", "resume", "compact"), help="how the session starts (`new`)"
     )
     test.add_argument("--used", type=float, default=0.5, metavar="SHARE", help="how full the window is, as 0.7 (0.5)")
     reasons, why = get_args(CompactionTrigger), "why it is compacted, as `manual` or `threshold`"
     test.add_argument("--reason", default="manual", choices=reasons, metavar="REASON", help=why)
-    test.add_argument("--json", action="store_true", help="print it as JSON")

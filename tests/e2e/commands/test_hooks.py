@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from support.called import call_command
@@ -68,15 +67,16 @@ project  lint  agent_stop
         (hooks / f"{name}.disable").touch()
     (hooks / "odd").write_text("#!/bin/sh\necho Stopp\n")
     (hooks / "odd").chmod(0o755)
-    ran = await call_command(tmp_path, "hooks", "list", "--json")
+    ran = await call_command(tmp_path, "hooks", "list")
     assert ran.code == 1
     assert ran.err == f"acp-agent: {hooks / 'odd'}: there is no event 'Stopp'; did you mean `Stop`?\n"
-    assert [(entry["name"], entry["timeout"]) for entry in json.loads(ran.out)] == [
-        ("longer", 10),
-        ("broken", 10),
-        ("guard", 10),
-        ("lint", 10),
-    ]
+    assert [line.split()[1] for line in ran.out.splitlines()[::2]] == ["longer", "broken", "guard", "lint"]
+    (tmp_path / ".acp-agent" / "config.yaml").write_text("hooks: {Stop: [{command: [touch, ran], name: lint}]}\n")
+    for words in (("list",), ("test", "Stop")):
+        ran = await call_command(tmp_path, "hooks", *words)
+        assert f"The project's hooks are left out. `acp-agent trust {tmp_path}`" in ran.err
+        assert "lint" not in ran.out
+    assert not (tmp_path / "ran").exists()
 
 
 async def test_a_hook_is_tried_with_a_sample_and_its_answer_shown_beside_what_comes_of_all(tmp_path: Path) -> None:
@@ -94,12 +94,11 @@ user     guard  ({hooks / "guard"})
 together {{"tool_input": {{"command": "ls -l"}}, "context": ["Mind the links."]}}
 """
     )
-    ran = await call_command(tmp_path, "hooks", "test", "before_tool_call", "--tool", "read", "--json")
-    assert [answer["name"] for answer in json.loads(ran.out)["answers"]] == ["guard"]
-    ran = await call_command(tmp_path, "hooks", "test", "Stop", "--json")
-    report = json.loads(ran.out)
-    assert (ran.code, report["answers"][0]["answer"], report["together"]) == (1, None, {})
-    assert "It ended with status 3." in report["failures"][0]
+    ran = await call_command(tmp_path, "hooks", "test", "before_tool_call", "--tool", "read")
+    assert [line.split()[1] for line in ran.out.splitlines() if line.endswith(")")] == ["guard"]
+    ran = await call_command(tmp_path, "hooks", "test", "Stop")
+    assert (ran.code, ran.out.splitlines()[-1]) == (1, "together nothing")
+    assert "It ended with status 3." in ran.err
     assert not (tmp_path / "state" / "sessions.db").exists()
 
 
