@@ -70,18 +70,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
     :param argv: the arguments behind the program's name.
     """
-    parser = build_parser([word for word in argv if not word.startswith("-")][:1])
-    arguments, rest = parser.parse_known_args(argv)
-    if not rest:
-        return arguments
-    # `recipe show NAME --arg …`: argparse takes no words behind an option where there were none before it.
-    end = rest.index("--") if "--" in rest else len(rest)
-    words = [*rest[:end], *rest[end + 1 :]]
-    shows = arguments.command == "recipe" and arguments.action == "show"
-    if not shows or any(word.startswith("-") for word in rest[:end]):
-        parser.error(f"unrecognized arguments: {' '.join(words)}")
-    arguments.text += words
-    return arguments
+    return build_parser([word for word in argv if not word.startswith("-")][:1]).parse_args(argv)
 
 
 def build_parser(names: Collection[str] = tuple(_COMMANDS)) -> argparse.ArgumentParser:
