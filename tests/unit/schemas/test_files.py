@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from acp_agent.schemas import SchemaName, modeline, put_copy
+from acp_agent.schemas import SchemaName
 from support.checkout import REPOSITORY
 from support.schemas import schema_of
 
@@ -42,18 +41,6 @@ def test_examples_in_the_documentation_are_what_the_schemas_accept(page: Path) -
 def test_the_schema_accepts_the_built_in_recipes(path: Path) -> None:
     matter = yaml.safe_load(path.read_text().split("---\n")[1])
     Draft202012Validator(schema_of("recipe")).validate(matter)
-
-
-def test_the_line_for_editors_is_a_comment_that_leads_to_the_schema(tmp_path: Path) -> None:
-    copy, document = put_copy("recipe", tmp_path / "schemas"), tmp_path / "recipes" / "talk" / "mine.md"
-    line = modeline(copy, document)
-    assert yaml.safe_load(line) is None
-    assert str(tmp_path) not in line
-    path = document.parent / line.removeprefix("# yaml-language-server: $schema=")
-    assert json.loads(Path(os.path.normpath(path)).read_text()) == schema_of("recipe")
-    copy.write_text("{}")
-    put_copy("recipe", tmp_path / "schemas")
-    assert json.loads(copy.read_text()) == schema_of("recipe")
 
 
 def test_the_command_prints_a_schema() -> None:

@@ -1,1 +1,0 @@
-"""`acp-agent doctor`: checks of the installation and the configuration, with advice."""
