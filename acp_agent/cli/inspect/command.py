@@ -5,38 +5,41 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
 from functools import cache
+from hmac import compare_digest
 from pathlib import Path
+from typing import Any
 
 import anyio
-from anyio.abc import SocketStream
-from anyio.to_thread import run_sync
 
 from acp_agent.app import open_database
-from acp_agent.cli.inspect import loopback
-from acp_agent.cli.inspect.loopback import head, respond
-from acp_agent.cli.inspect.page import MARK, html_page, page_data
-from acp_agent.cli.inspect.plot import Level, plot
+from acp_agent.cli.inspect.page import MARK, Level, html_page, page_data
 from acp_agent.cli.inspect.story import Story
-from acp_agent.cli.terminal.addresses import Address
 from acp_agent.cli.terminal.process import aside
-from acp_agent.cli.terminal.safe import SafeStream, safe_for
+from acp_agent.cli.terminal.safe import safe_for
 from acp_agent.cli.terminal.sessions import chosen_session
 from acp_agent.compaction.budget import TokenBudget
-from acp_agent.config import Settings, load_settings
+from acp_agent.config import load_settings
 from acp_agent.config.state_file import atomic_write
-from acp_agent.errors import AgentError, ConfigError, StorageError
+from acp_agent.errors import AgentError, ConfigError
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
 from acp_agent.protocol import JsonObject
 from acp_agent.regular import open_regular
+from acp_agent.server.web.listener import WebServer, listening_socket
 from acp_agent.storage.store import SessionRecord, SessionStore
 
-_POLL_SECONDS = 0.5
-_SILENCE = 30
-"""Polls of the log without a new entry before the page gets a keep-alive."""
+_HOST = "127.0.0.1"
+_HEADERS = (
+    (b"cache-control", b"no-store"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,9 +57,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument(
         "--serve",
         nargs="?",
-        const="127.0.0.1:0",
-        metavar="HOST:PORT",
-        help="show it to this machine's browser instead, and follow the session while it goes on; a free port of "
+        type=int,
+        const=0,
+        metavar="PORT",
+        help="show it to this machine's browser instead, and follow the session while it goes on; any free port of "
         "127.0.0.1 where none is given",
     )
 
@@ -65,26 +69,20 @@ async def run(arguments: argparse.Namespace) -> int:
     """Write the page, or show it until ctrl-c.
 
     :returns: 0.
-    :raises AgentError: there is no such session, the file is something else, or the address is not on loopback.
+    :raises AgentError: there is no such session, the file is something else, or the port is taken.
     """
-    address = Address.read(arguments.serve) if arguments.serve is not None else None
-    if address is not None and not address.is_loopback:
-        raise AgentError(
-            f"{address.host!r} is not on loopback. A session is shown to this machine alone: use 127.0.0.1, and "
-            "forward the port with ssh for another."
-        )
     store = await open_database(os.environ)
     try:
         record = await chosen_session(store, arguments.session)
         session = _FollowedSession(store, record, os.environ)
-        if address is None:
-            page = html_page(await session.data())
-            # In a thread, since a pipe may be read slowly.
-            await run_sync(_write, arguments.output or f"{record.session_id}.html", page, abandon_on_cancel=True)
+        if arguments.serve is None:
+            _write(arguments.output or f"{record.session_id}.html", html_page(await session.data()))
             return 0
-        async with anyio.create_task_group() as tasks:
-            print(await tasks.start(loopback.serve, address.host, address.port, session.answer), flush=True)
-            aside("The page follows the session. Ctrl-c ends it.")
+        listening = listening_socket(_HOST, arguments.serve)
+        site = _Site(session, listening.getsockname()[1])
+        print(site.address, flush=True)
+        aside("The page follows the session. Ctrl-c ends it.")
+        await WebServer(site).serve([listening])
         return 0
     finally:
         with anyio.CancelScope(shield=True):
@@ -97,12 +95,22 @@ class _FollowedSession:
     def __init__(self, store: SessionStore, record: SessionRecord, env: Mapping[str, str]) -> None:
         self._store = store
         self._session_id = record.session_id
-        self._settings = _settings_of(env, record.cwd)
-        self._registry = Registry(self._settings, env) if self._settings is not None else None
-        self._env = env
+        try:
+            self._settings = load_settings(env, Path(record.cwd), providers=BUILT_IN_PROVIDERS)
+            self._registry = Registry(self._settings, env)
+        except ConfigError as error:
+            self._settings = self._registry = None
+            aside(f"Shown without the lines of the thresholds: {error}")
         self._safe = cache(safe_for(env))
         self._story = Story()
         self._reading = anyio.Lock()
+
+    async def head(self) -> int:
+        """Return the number of the log's last entry.
+
+        :raises SessionNotFoundError: the session is not there any more.
+        """
+        return (await self._store.record(self._session_id)).head
 
     async def data(self) -> JsonObject:
         """Return what is in the page as it is now.
@@ -110,44 +118,9 @@ class _FollowedSession:
         :raises StorageError: an entry of the log cannot be read.
         """
         async with self._reading:
-            try:
-                async for logged in self._store.events(self._session_id, self._story.head):
-                    self._story.feed(logged)
-            except StorageError as error:
-                raise StorageError(f"{self._session_id}: {error}") from error
-            picture = plot(self._story, self._levels(self._story.model))
-            return page_data(self._story, self._session_id, picture, self._safe, SafeStream(self._env).feed)
-
-    async def answer(self, stream: SocketStream, path: str) -> None:
-        """Answer a browser's request for the page, its data, or news of the log."""
-        if path == "events":
-            await self._tell(stream)
-        elif path not in ("", "data"):
-            await respond(stream, "404 Not Found", "text/plain", "There is no such page.\n")
-        else:
-            try:
-                await self._store.record(self._session_id)
-                data = await self.data()
-            except AgentError as error:
-                await respond(stream, "410 Gone", "text/plain", f"{error}\n")
-            else:
-                text, kind = (
-                    (json.dumps(data), "application/json") if path else (html_page(data, live=True), "text/html")
-                )
-                await respond(stream, "200 OK", kind, text)
-
-    async def _tell(self, stream: SocketStream) -> None:
-        """Tell of each growth of the log, as server-sent events, until the session is gone."""
-        await stream.send(head("200 OK", "text/event-stream"))
-        last, silent = -1, 0
-        with suppress(AgentError):
-            while True:
-                now = (await self._store.record(self._session_id)).head
-                if now != last or silent >= _SILENCE:
-                    await stream.send(f"data: {now}\n\n".encode())
-                    last, silent = now, 0
-                silent += 1
-                await anyio.sleep(_POLL_SECONDS)
+            async for logged in self._store.events(self._session_id, self._story.head):
+                self._story.feed(logged)
+            return page_data(self._story, self._session_id, self._levels(self._story.model), self._safe)
 
     def _levels(self, model: str) -> dict[Level, int]:
         """Return where compactions of a model are due, as the configuration has it now, without asking a provider."""
@@ -165,42 +138,70 @@ class _FollowedSession:
         return levels
 
 
-def _settings_of(env: Mapping[str, str], cwd: str) -> Settings | None:
-    """Return the configuration as it is now; None where it cannot be read, or is not of this machine."""
-    try:
-        return load_settings(env, Path(cwd), providers=BUILT_IN_PROVIDERS)
-    except ConfigError as error:
-        aside(f"Shown without the lines of the thresholds: {error}")
-        return None
+class _Site:
+    """Serves the page and its data, for this machine's user alone.
+
+    It accepts only host names of loopback (against DNS rebinding), and its address contains a token that other users of
+    this machine do not know.
+    """
+
+    def __init__(self, session: _FollowedSession, port: int) -> None:
+        self._session = session
+        self._root = f"/{secrets.token_urlsafe(16)}/"
+        self._hosts = {f"{name}:{port}".encode() for name in (_HOST, "localhost")}
+        self.address = f"http://{_HOST}:{port}{self._root}"
+
+    async def __call__(
+        self,
+        scope: MutableMapping[str, Any],
+        _: Callable[[], Awaitable[MutableMapping[str, Any]]],
+        send: Callable[[MutableMapping[str, Any]], Awaitable[None]],
+    ) -> None:
+        """Answer one request, as an ASGI application."""
+        status, kind, text = await self._answer(scope)
+        headers = [(b"content-type", f"{kind}; charset=utf-8".encode()), *_HEADERS]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": text.encode()})
+
+    async def _answer(self, scope: Mapping[str, Any]) -> tuple[int, str, str]:
+        """Return status, MIME type and text."""
+        if [value for name, value in scope.get("headers", ()) if name == b"host"] not in [
+            [host] for host in self._hosts
+        ]:
+            return 421, "text/plain", "This is no name of this page.\n"
+        path = str(scope["path"])
+        if not compare_digest(path[: len(self._root)].encode(), self._root.encode()):
+            return 404, "text/plain", "Open the address that acp-agent printed.\n"
+        try:
+            match path[len(self._root) :]:
+                case "":
+                    return 200, "text/html", html_page(await self._session.data(), live=True)
+                case "data" if scope["query_string"] == str(await self._session.head()).encode():
+                    return 204, "text/plain", ""
+                case "data":
+                    return 200, "application/json", json.dumps(await self._session.data())
+                case _:
+                    return 404, "text/plain", "There is no such page.\n"
+        except AgentError as error:
+            return 410, "text/plain", f"{error}\n"
 
 
 def _write(name: str, page: str) -> None:
-    """Write the page and print where: for the user alone, only in the place of another such page; a pipe or a device
-    gets it as it is.
+    """Write the page and print where: for the user alone, and only in the place of another such page.
 
     :raises AgentError: there is something else, or it cannot be written.
-    :raises BrokenPipeError: the pipe was closed.
     """
     path = Path(name)
+    if name == "-":
+        sys.stdout.buffer.write(page.encode())
+        return
     try:
-        if name == "-":
-            sys.stdout.buffer.write(page.encode())
-            return
-        if path.exists() and not path.is_file():
-            path.write_bytes(page.encode())
-            return
-        _replace(path, page)
-    except BrokenPipeError:
-        raise
+        if os.path.lexists(path):
+            with open_regular(path) as file:
+                if file.read(len(MARK)) != MARK.encode():
+                    raise AgentError(f"{path} is there already, and is no page of this command. Name another with -o.")
+        with atomic_write(path) as file:
+            file.write(page.encode())
     except OSError as error:
         raise AgentError(f"{path} cannot be written ({error.strerror}).") from error
     print(path)
-
-
-def _replace(path: Path, page: str) -> None:
-    if os.path.lexists(path):
-        with open_regular(path) as file:
-            if file.read(len(MARK)) != MARK.encode():
-                raise AgentError(f"{path} is there already, and is no page of this command. Name another with -o.")
-    with atomic_write(path) as file:
-        file.write(page.encode())

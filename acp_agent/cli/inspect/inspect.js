@@ -338,28 +338,22 @@
   followHash();
 
   if ("live" in document.documentElement.dataset) {
-    let head = data.head, fetching = false;
-    // One question at a time.
+    const still = (text) => { if ($("still").textContent !== text) $("still").textContent = text; };
     const catchUp = async () => {
-      if (fetching) return;
-      fetching = true;
       try {
-        while (head !== data.head) {
-          const answer = await fetch("data");
-          if (!answer.ok) return;
-          const later = await answer.json();
-          head = Math.max(head, later.head);
-          data = later;
+        const answer = await fetch("data?" + data.head);
+        if (!answer.ok) throw new Error(answer.statusText);
+        if (answer.status === 200) {
+          data = await answer.json();
           show();
           if ($("query").value) search();
         }
-      } finally { fetching = false; }
+        still("");
+      } catch {
+        still("This page is not followed any more: acp-agent inspect has ended, or the session was removed.");
+      }
+      setTimeout(catchUp, 500);
     };
-    const still = (text) => { if ($("still").textContent !== text) $("still").textContent = text; };
-    const news = new EventSource("events");
-    news.addEventListener("message", (event) => { still(""); head = Number(event.data); catchUp().catch(() => {}); });
-    // It tries again by itself, and what comes then is shown; until then nobody should take this for the newest.
-    news.addEventListener("error", () =>
-      still("This page is not followed any more: acp-agent inspect has ended, or the session was removed."));
+    catchUp();
   }
 })();

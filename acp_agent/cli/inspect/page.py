@@ -1,4 +1,4 @@
-"""The page: a template, its style sheet, its script and the data of a session, in one text that needs nothing else.
+"""The page: a template, its style sheet, its script, and the data and picture of a session, in one text.
 
 A policy in it lets the browser run this script and no other, whatever a session's texts hold.
 """
@@ -13,26 +13,31 @@ from functools import cache
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
-from typing import cast
+from typing import Literal, TypeAlias, cast
 
-from acp_agent.cli.inspect.entries import Block, Part
+from acp_agent.cli.inspect.entries import Block
 from acp_agent.cli.inspect.story import Story
 from acp_agent.cli.terminal.safe import Safe
 from acp_agent.protocol import JsonObject, JsonValue
+from acp_agent.tools.text import counted
+
+Level: TypeAlias = Literal["window", "threshold", "prepare"]
 
 MARK = "<!doctype html>\n<!-- a session of acp-agent, by `acp-agent inspect` -->\n"
 """How every page begins."""
 _SCRIPT = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
+WIDTH, HEIGHT = 960, 320
+_LEFT, _RIGHT, _TOP, _BOTTOM = 76, 16, 14, 40
+_LABELS: Mapping[Level, str] = {"window": "window", "threshold": "compaction", "prepare": "prepared from here"}
 
 
-def page_data(story: Story, session_id: str, plot: str, safe: Safe, growing: Safe | None = None) -> JsonObject:
+def page_data(story: Story, session_id: str, levels: Mapping[Level, int], safe: Safe) -> JsonObject:
     """Return what the page's script gets.
 
     A block's text stands there by its number in `texts`, since a message may stay through many compactions.
 
-    :param plot: the picture, as SVG.
+    :param levels: see `plot`.
     :param safe: makes a text safe to be shown.
-    :param growing: does so for a text whose end may be the beginning of a secret; None for `safe`.
     """
     numbers: dict[str, int] = {}
 
@@ -53,9 +58,6 @@ def page_data(story: Story, session_id: str, plot: str, safe: Safe, growing: Saf
     turns = [asdict(turn) for turn in story.turns]
     for turn in turns:
         turn["cost"] = sum(item["cost"] for item in turn["items"])
-    if (partial := story.partial()) is not None:
-        partial.parts = [Part(label, (growing or safe)(text)) for label, text in partial.parts]
-        turns[-1]["items"].append(asdict(partial))
     compactions = [
         {**asdict(each), "before": numbered(each.before), "after": numbered(each.after)} for each in story.compactions
     ]
@@ -73,7 +75,7 @@ def page_data(story: Story, session_id: str, plot: str, safe: Safe, growing: Saf
         "compactions": compactions,
         "steps": [asdict(step) for step in story.steps],
     }
-    return {**cast("JsonObject", shown(about)), "texts": [*map(safe, numbers)], "plot": plot}
+    return {**cast("JsonObject", shown(about)), "texts": [*map(safe, numbers)], "plot": plot(story, levels)}
 
 
 def totals(story: Story) -> Mapping[str, float | None]:
@@ -93,14 +95,6 @@ def totals(story: Story) -> Mapping[str, float | None]:
     }
 
 
-def script_json(value: JsonValue) -> str:
-    """Return JSON that can stand in a script element: nothing in it can end the element or begin a comment."""
-    text = json.dumps(value, separators=(",", ":"))
-    for character, escaped in _SCRIPT.items():
-        text = text.replace(character, escaped)
-    return text
-
-
 def html_page(data: JsonObject, *, live: bool = False) -> str:
     """Return the whole page.
 
@@ -117,13 +111,21 @@ def html_page(data: JsonObject, *, live: bool = False) -> str:
         "TITLE": escape(str(data["title"] or data["session"])),
         "LIVE": " data-live" if live else "",
         "STYLE": style,
-        "DATA": script_json(data),
+        "DATA": _script_json(data),
         "SCRIPT": script,
     }
     # Split first: what is put in must not be looked through for further fields.
     first, *rest = _asset("inspect.html").split("@@")
     filled = "".join(values[piece] if number % 2 == 0 else piece for number, piece in enumerate(rest))
     return f"{MARK}{first}{filled}"
+
+
+def _script_json(value: JsonValue) -> str:
+    """Return JSON that can stand in a script element: nothing in it can end the element or begin a comment."""
+    text = json.dumps(value, separators=(",", ":"))
+    for character, escaped in _SCRIPT.items():
+        text = text.replace(character, escaped)
+    return text
 
 
 @cache
@@ -134,3 +136,61 @@ def _asset(name: str) -> str:
 def _source(text: str) -> str:
     digest = base64.b64encode(sha256(text.encode()).digest()).decode()
     return f"'sha256-{digest}'"
+
+
+def plot(story: Story, levels: Mapping[Level, int]) -> str:
+    """Return tokens of the context over the model calls, as SVG; "" for a session whose context was never measured.
+
+    :param levels: tokens at which the model's window ends, a compaction is due, and a summary is prepared.
+    """
+    if not story.points:
+        return ""
+    steps = max(1, story.points[-1].step)
+    highest = 1.05 * max(*(point.tokens for point in story.points), *levels.values(), 1)
+
+    def x(step: float) -> float:
+        return round(_LEFT + (WIDTH - _LEFT - _RIGHT) * step / steps, 1)
+
+    def y(tokens: float) -> float:
+        return round(HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * tokens / highest, 1)
+
+    def text(kind: str, at: float, below: float, anchor: str, words: str) -> str:
+        return f'<text class="{kind}" x="{at}" y="{below}" text-anchor="{anchor}">{words}</text>'
+
+    def line(kind: str, tokens: float) -> str:
+        return f'<line class="{kind}" x1="{x(0)}" x2="{x(steps)}" y1="{y(tokens)}" y2="{y(tokens)}"/>'
+
+    shown: list[str] = []
+    for tokens in _ticks(highest):
+        shown += line("grid", tokens), text("tick", x(0) - 8, y(tokens) + 4, "end", f"{tokens:,}")
+    shown += (text("tick", x(step), y(0) + 16, "middle", f"{step:,}") for step in _ticks(steps))
+    shown.append(text("tick", (x(0) + x(steps)) / 2, HEIGHT - 6, "middle", "model calls; up: tokens"))
+    for name, tokens in levels.items():
+        shown.append(line(f"level {name}", tokens))
+        shown.append(text(f"label {name}", x(steps), y(tokens) - 4, "end", f"{_LABELS[name]} {tokens:,}"))
+    path = "L".join(f"{x(point.step)} {y(point.tokens)}" for point in story.points)
+    shown.append(f'<path class="used" d="M{path}"/>')
+    places = {point.compaction: x(point.step) for point in story.points if point.compaction is not None}
+    for index, at in places.items():  # each drop is a link to its compaction
+        each = story.compactions[index]
+        high, low = each.tokens
+        undone = ", undone later" if each.undone else ""
+        label = escape(f"Compaction {each.number}: {high:,} to {low:,} tokens, {each.trigger}{undone}")
+        shown.append(
+            f'<a class="drop{" undone" if each.undone else ""}" href="#compaction-{each.number}" aria-label="{label}">'
+            f'<title>{label}</title><line x1="{at}" x2="{at}" y1="{y(high)}" y2="{y(low)}"/>'
+            f'<circle cx="{at}" cy="{y(high)}" r="5"/><circle class="low" cx="{at}" cy="{y(low)}" r="4"/></a>'
+        )
+    title = f"Context size over {counted(len(story.steps), 'step')}, with {counted(len(places), 'compaction')}"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="group" '
+        f'aria-labelledby="plot-title"><title id="plot-title">{title}</title>{"".join(shown)}</svg>'
+    )
+
+
+def _ticks(most: float) -> list[int]:
+    """Return round numbers from 0 on, four to ten of them where there is room."""
+    size = 1
+    while most / size > 8:
+        size = size * 2 if str(size)[0] in "15" else size * 5 // 2
+    return [*range(0, int(most) + 1, size)]

@@ -183,7 +183,7 @@ class Story:
                 title = f"Recipe {event.recipe}" if event.recipe else "Prompt"
                 self._add(logged, "prompt", title, parts)
             case PartialAnswer():
-                pass  # the context has it
+                pass  # the whole answer follows
             case AssistantAnswered():
                 self._answered(logged, event.message)
             case ToolReturned():
@@ -217,13 +217,6 @@ class Story:
                 kind, title, texts = line_of(event)
                 cost = _cost(event.usage) if isinstance(event, TitleChanged) else 0.0
                 self._add(logged, kind, title, texts, cost=cost)
-
-    def partial(self) -> _Item | None:
-        """Return the answer that streams right now."""
-        partial = self.context.partial
-        texts = (("Thought", partial.thinking), ("Text", partial.text)) if partial is not None else ()
-        parts = [Part(label, text) for label, text in texts if text]
-        return _Item(self.head, self.ended, "answer", "Answer, not complete", parts, "open") if parts else None
 
     def _answered(self, logged: LoggedEvent, message: AssistantMessage) -> None:
         usage, cost = message.usage, _cost(message.usage)
