@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import ipaddress
 import os
 import stat
 from collections.abc import MutableMapping
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import anyio
 
 from acp_agent.app import connection, sessions_database, start_home_logging
-from acp_agent.cli.terminal.addresses import Address
 from acp_agent.cli.terminal.process import aside
 from acp_agent.errors import AgentError, install_command
+from acp_agent.frozen import frozen
 from acp_agent.jsonrpc.transport import Transport
 from acp_agent.secrets.known import remember_secret
 from acp_agent.server.connection import Connection
@@ -24,6 +26,42 @@ from acp_agent.server.web.websocket import PATH, AccessPolicy, Endpoint, parse_o
 
 VARIABLE = "ACP_AGENT_TOKEN"
 MIN_CHARACTERS = 16
+
+
+@frozen
+class _Address:
+    """Where to listen; `port` 0 stands for any that is free."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def read(cls, text: str) -> _Address:
+        """Return the address that is written as `HOST:PORT`, `HOST` or `PORT`.
+
+        :raises AgentError: it is no address.
+        """
+        authority = f"127.0.0.1:{text}" if text.isdecimal() else text
+        try:
+            parts = urlsplit(f"//{authority}")
+            host, port = parts.hostname, parts.port or 0
+        except ValueError:
+            host, port = None, 0
+        if not host or "@" in text or "/" in text:
+            raise AgentError(f"{text!r} is no address: write HOST:PORT, as 127.0.0.1:8080 or [::1]:8080.")
+        return cls("127.0.0.1" if host == "localhost" else host, port)
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether this machine alone can reach it."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def authority(self, port: int) -> str:
+        """Return what stands in a URL, with the port that is listened on."""
+        return f"{f'[{self.host}]' if ':' in self.host else self.host}:{port}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +99,7 @@ async def run(arguments: argparse.Namespace) -> int:
     """
     env = os.environ
     token, origins = _read_token(arguments.token_file, env), list(map(parse_origin, arguments.origins))
-    addresses = list(dict.fromkeys(map(Address.read, arguments.addresses or ["127.0.0.1:0"])))
+    addresses = list(dict.fromkeys(map(_Address.read, arguments.addresses or ["127.0.0.1:0"])))
     exposed = [address.host for address in addresses if not address.is_loopback]
     if token is None and exposed:
         raise AgentError(

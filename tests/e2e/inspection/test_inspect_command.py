@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
+import httpx2
 
 from acp_agent.cli.inspect.page import MARK
 from acp_agent.conversation.events import SessionStarted
@@ -83,11 +84,11 @@ async def test_the_page_is_served_to_who_has_its_address_and_no_web_site_gets_it
     async with (
         store_of(tmp_path, "sess_1") as store,
         at_a_terminal(tmp_path, "inspect", "--serve", env={}) as person,
-        httpx.AsyncClient(trust_env=False) as browser,
+        httpx2.AsyncClient(trust_env=False) as browser,
     ):
         with anyio.fail_after(30):
             await person.until("Ctrl-c ends it.")
-            page = httpx.URL(person.shown.split()[0])
+            page = httpx2.URL(person.shown.split()[0])
             for name in ("127.0.0.1", "localhost"):
                 answer = await browser.get(page, headers={"Host": f"{name}:{page.port}"})
                 assert answer.status_code == 200
