@@ -209,5 +209,4 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "cli.schema": partial(options, "schema"),
     "cli.setup": partial(options, "setup"),
     "cli.doctor": partial(options, "doctor"),
-    "cli.demo": partial(options, "demo"),
 }

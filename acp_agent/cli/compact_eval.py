@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 
 from acp_agent.app import RESERVED, model_access, open_database, recipe_folders, recipe_known, start_home_logging
-from acp_agent.cli.terminal.progress import counting
+from acp_agent.cli.terminal.progress import Activity
 from acp_agent.cli.terminal.sessions import matching, session_ids
 from acp_agent.compaction import CompactionPolicy, CompactionService, ModelCall, Writer, estimate_messages
 from acp_agent.compaction.evaluation.measure import Measurement, SizeOf, measure, newest, policy_method, table
@@ -35,7 +35,7 @@ async def run(arguments: argparse.Namespace) -> int:
     for name in () if arguments.recipes else sorted(set(service.choices) - ASKS_A_MODEL):
         policies[name] = CompactionPolicy("", strategy=name), None
     recordings = await _recordings(arguments.sessions)
-    registry = Registry(settings, os.environ, model_access(os.environ))
+    registry, activity = Registry(settings, os.environ, model_access(os.environ)), Activity()
     try:
         found = await _model(arguments.model, registry) if arguments.model else (_no_model, None, None)
         call, writer, native = found
@@ -48,11 +48,11 @@ async def run(arguments: argparse.Namespace) -> int:
         ]
         cuts = sum(len(points(recording)) for recording in recordings)
         measured: list[Measurement] = []
-        with counting("compactions", cuts * (len(methods) + 1)) as advance:
-            async for each in measure(recordings, [*methods, newest()], model=writer.model if writer else ""):
-                measured.append(each)
-                advance()
+        async for each in measure(recordings, [*methods, newest()], model=writer.model if writer else ""):
+            measured.append(each)
+            activity.busy(f"{len(measured)} of {cuts * (len(methods) + 1)} compactions")
     finally:
+        activity.idle()
         await registry.aclose()
     if not measured:
         raise AgentError("There is no point to compact at: name longer sessions.")

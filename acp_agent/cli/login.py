@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from functools import partial
 
 import anyio.to_thread
 
 from acp_agent.cli.terminal.process import aside
 from acp_agent.cli.terminal.progress import Activity
-from acp_agent.cli.terminal.prompts import is_interactive, typed, typed_secret, with_keyring
+from acp_agent.cli.terminal.prompts import is_interactive, typed, typed_secret
 from acp_agent.config import Settings, ensure_private_dir, home_dir, load_settings
 from acp_agent.config.keys import KeyStore
 from acp_agent.errors import AgentError, ConfigError, ModelError
@@ -51,7 +50,8 @@ async def run(arguments: argparse.Namespace) -> int:
             await _try(registry, name, key)
         finally:
             activity.idle()
-    where = await with_keyring(partial(KeyStore(home).store, name, key))
+    # The system's keyring may wait until it is unlocked.
+    where = await anyio.to_thread.run_sync(KeyStore(home).store, name, key, abandon_on_cancel=True)
     print(f"The key for {name} is stored in {where}.")
     if place.variable is not None:
         aside(f"{place.variable} is set in this environment, and goes before it wherever it is set.")

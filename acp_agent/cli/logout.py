@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-from functools import partial
 
-from acp_agent.cli.terminal.process import aside
-from acp_agent.cli.terminal.prompts import with_keyring
-from acp_agent.config import home_dir, load_settings
+import anyio.to_thread
+
+from acp_agent.config import home_dir
 from acp_agent.config.keys import KeyStore
-from acp_agent.errors import AgentError, ConfigError
-from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
+from acp_agent.errors import AgentError
 
 
 async def run(arguments: argparse.Namespace) -> int:
@@ -22,27 +20,14 @@ async def run(arguments: argparse.Namespace) -> int:
     """
     store = KeyStore(home_dir(os.environ))
     wanted = None if arguments.provider is None else [arguments.provider]
-    removed = await with_keyring(partial(store.remove, wanted))
+    removed = await anyio.to_thread.run_sync(store.remove, wanted, abandon_on_cancel=True)
     if not removed:
         stored = ", ".join(store.read())
         what = "No key is stored" if wanted is None else f"No key for {wanted[0]} is stored"
         raise AgentError(f"{what}{f', but for {stored}' if stored else ''}.")
-    variables = _variables()
     for name in removed:
-        print(f"The key for {name} is removed.")
-        if variable := variables.get(name):
-            aside(f"{variable} is still set in this environment, and is used wherever it is set.")
+        print(f"The key for {name} is removed; one in the environment is still used.")
     return 0
-
-
-def _variables() -> dict[str, str]:
-    """Return which keys the environment has, as far as the configuration can be read."""
-    try:
-        settings = load_settings(os.environ, providers=BUILT_IN_PROVIDERS)
-        places = Registry(settings, os.environ).places.all()
-    except ConfigError:
-        return {}
-    return {place.name: place.variable for place in places if place.variable is not None}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

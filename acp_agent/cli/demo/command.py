@@ -1,4 +1,4 @@
-"""`acp-agent demo`: the agent at work on a scratch project, a process for each prompt."""
+"""`acp-agent demo`: the agent at work on a scratch project, a process for each prompt; a script plays the model."""
 
 from __future__ import annotations
 
@@ -14,39 +14,32 @@ import anyio
 import anyio.to_thread
 
 from acp_agent import __version__
-from acp_agent.app import model_access
 from acp_agent.cli.demo.project import agent_environment, run_tests, scratch_folder
-from acp_agent.config import load_settings
-from acp_agent.config.forms import MODEL_NAME_FORM, is_model_name
-from acp_agent.config.load import MODEL_VARIABLE
-from acp_agent.errors import ConfigError
-from acp_agent.llm.registry import Registry
 
-_SCRIPTED = "No model is configured, so a script plays the model; files, tools, tests and token counts are real."
 _TASK = "The tests of this project fail. Find out why, mend it, and show me that they pass."
 _LATER = "Good. Later, when I say so, I also want a test for a night shift with a break."
 _INSTRUCTIONS = "keep the test that I still want"
 _NOW = "Now the test that I asked for."
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the sub-command."""
-    parser.add_argument("--model", metavar="PROVIDER/MODEL", help="play with a real model instead of the script")
+def add_arguments(_: argparse.ArgumentParser) -> None:
+    """Add nothing: the sub-command has no arguments."""
 
 
-async def run(arguments: argparse.Namespace) -> int:
+async def run(_: argparse.Namespace) -> int:
     """Show the agent at work. What it starts and makes is gone when it ends, however it ends.
 
-    :returns: 0; 1 where it failed or, with the script, did not happen as promised.
+    :returns: 0; 1 where it did not happen as promised.
     :raises AgentError: it cannot begin.
     """
     began = time.monotonic()
-    model = await _model(arguments.model, os.environ)
     with scratch_folder() as root:
         project = root / "timesheet"
-        env = agent_environment(root, os.environ, model)
+        env = agent_environment(root, os.environ)
         before = run_tests(project)
-        _say(f"acp-agent {__version__}, a demo. {f'The model is {model}.' if model else _SCRIPTED}")
+        _say(
+            f"acp-agent {__version__}, a demo. A script plays the model; files, tools, tests and token counts are real."
+        )
         _say(f"Project: {project}, a timesheet program; {before}.")
         _heading("A failing test")
         await _agent(project, env, "run", "--mode", "accept-edits", _TASK)
@@ -66,10 +59,7 @@ async def run(arguments: argparse.Namespace) -> int:
     for promise, kept in promises.items():
         _say(f"{'✓' if kept else '✗'} {promise}")
     _say(f"The scratch project {project} is deleted. That took {time.monotonic() - began:.0f} s.")
-    if all(promises.values()):
-        return 0
-    _say("The model did not do all of it." if model else "This is not as it should be.")
-    return 0 if model else 1
+    return 0 if all(promises.values()) else 1
 
 
 def _say(text: str) -> None:
@@ -78,23 +68,6 @@ def _say(text: str) -> None:
 
 def _heading(text: str) -> None:
     _say(f"\n━━ {text} ━━")
-
-
-async def _model(asked: str | None, env: Mapping[str, str]) -> str | None:
-    """Return the model to play with: the one that was asked for, or the configured one; None for the script.
-
-    :raises ConfigError: the name is none, or the user's configuration cannot be read.
-    """
-    if asked and not is_model_name(asked):
-        raise ConfigError(MODEL_NAME_FORM, source="--model")
-    settings = load_settings(dict(env) | ({MODEL_VARIABLE: asked} if asked else {}))
-    registry = Registry(settings, env, model_access(env))
-    try:
-        found = await registry.default_model()
-    finally:
-        await registry.aclose()
-    # A local model that merely happens to run was not asked for, and a small one would spoil the show.
-    return None if found is not None and settings.model is None and found.startswith("ollama/") else found
 
 
 async def _agent(project: Path, env: Mapping[str, str], *words: str) -> int:

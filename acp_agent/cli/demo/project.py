@@ -15,14 +15,13 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from acp_agent.config import home_dir
 from acp_agent.config.home import CONFIG_FILE, HOME_VARIABLE
 from acp_agent.config.load import MODEL_VARIABLE, WINDOW_VARIABLE
 from acp_agent.config.permission_rules import PermissionRules
 from acp_agent.errors import AgentError
 from acp_agent.frozen import frozen
 
-TEST_COMMAND = "python3 -m unittest"
+_TEST_COMMAND = "python3 -m unittest"
 _SCRIPTED_MODEL = "demo/script"
 _AGENTS = """\
 # For agents
@@ -162,30 +161,19 @@ def scratch_folder() -> Generator[Path]:
         yield root
 
 
-def agent_environment(root: Path, env: Mapping[str, str], model: str | None) -> dict[str, str]:
+def agent_environment(root: Path, env: Mapping[str, str]) -> dict[str, str]:
     """Return what the agent is started with: the user's environment, with a home of its own and this Python.
 
-    The home gets the user's `config.yaml` for a real model, which may need a provider from there.
-
     :param env: the user's environment variables.
-    :param model: `provider/model`; None for the script.
-    :raises AgentError: the user's configuration cannot be read.
     """
     home = root / "home"
-    if model is None:
-        provider = {"kind": "scripted", "script": str(Path(__file__).with_name("script.yaml"))}
-        text = json.dumps({"providers": {_SCRIPTED_MODEL.partition("/")[0]: provider}})  # JSON is YAML
-    else:
-        users = home_dir(env) / CONFIG_FILE
-        try:
-            text = users.read_text("utf-8") if users.exists() else ""
-        except OSError as error:
-            raise AgentError(f"{users} cannot be read: {error.strerror or error}.") from error
-    (home / CONFIG_FILE).write_text(text, "utf-8")
-    PermissionRules(home).allow(root / "timesheet", f"shell: {TEST_COMMAND}")
-    return {name: value for name, value in env.items() if name != WINDOW_VARIABLE or model} | {
+    provider = {"kind": "scripted", "script": str(Path(__file__).with_name("script.yaml"))}
+    config = {"providers": {_SCRIPTED_MODEL.partition("/")[0]: provider}}
+    (home / CONFIG_FILE).write_text(json.dumps(config), "utf-8")  # JSON is YAML
+    PermissionRules(home).allow(root / "timesheet", f"shell: {_TEST_COMMAND}")
+    return {name: value for name, value in env.items() if name != WINDOW_VARIABLE} | {
         HOME_VARIABLE: str(home),
-        MODEL_VARIABLE: model or _SCRIPTED_MODEL,
+        MODEL_VARIABLE: _SCRIPTED_MODEL,
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), env.get("PATH", os.defpath)]),
         # A file that is edited within a second may look unchanged to Python.
         "PYTHONDONTWRITEBYTECODE": "1",

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,7 +22,7 @@ class Activity:
     def busy(self, text: str) -> None:
         """Show it in the place of an earlier one. The cursor has to be at the beginning of a line."""
         self.idle()
-        if _can_move():
+        if sys.stderr.isatty() and os.environ.get("TERM") not in (None, "", "dumb"):
             from rich.console import Console
             from rich.text import Text
 
@@ -36,26 +34,3 @@ class Activity:
         if self._shown is not None:
             self._shown.stop()
             self._shown = None
-
-
-@contextmanager
-def counting(what: str, total: int) -> Generator[Callable[[], None]]:
-    """Show how much of a known number is done; call the function that it yields once for each.
-
-    :param what: such as `compactions`.
-    """
-    if not _can_move():
-        yield lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import MofNCompleteColumn, Progress
-
-    columns = (*Progress.get_default_columns(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as shown:
-        task = shown.add_task(what, total=total)
-        yield lambda: shown.advance(task)
-
-
-def _can_move() -> bool:
-    """Return whether stderr is a terminal that can show something that moves."""
-    return sys.stderr.isatty() and os.environ.get("TERM") not in (None, "", "dumb")

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import termios
-import threading
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
 
 import anyio.to_thread
 
@@ -16,8 +14,6 @@ from acp_agent.errors import ToolError
 from acp_agent.tools.forms import Asks, Choice, Form, FormAnswer, FormField, Link, LinkAnswer, filled
 
 _LONGEST_ANSWER = 4_096
-_SILENT_SECONDS = 1.5
-_WAITING = "Waiting for the system's keyring, which may have to be unlocked … (ctrl-c ends this)"
 _YES = {"y": True, "yes": True, "n": False, "no": False}
 _HINTS = {
     "choice": "number or name",
@@ -27,23 +23,10 @@ _HINTS = {
     "integer": "number",
 }
 
-T = TypeVar("T")
-
 
 def is_interactive() -> bool:
     """Return whether stdin is a terminal."""
     return sys.stdin.isatty()
-
-
-async def with_keyring(work: Callable[[], T]) -> T:
-    """Do in a thread what may wait for the system's keyring, and say so where it does. A cancel leaves it behind."""
-    timer = threading.Timer(_SILENT_SECONDS, print, [_WAITING], {"file": sys.stderr, "flush": True})
-    timer.daemon = True
-    timer.start()
-    try:
-        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
-    finally:
-        timer.cancel()
 
 
 async def typed_secret(question: str) -> str | None:

@@ -1,4 +1,4 @@
-"""`acp-agent demo` as a person sees it: with the script, with a model, and interrupted."""
+"""`acp-agent demo` as a person sees it: to its end, and interrupted."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from pathlib import Path
 import anyio
 
 from support.demo import SECONDS, in_order, place, run_demo
-from support.models import model_server
 from support.processes import marked
-from support.replies import Reply, ToolCall
 
-READY = "No model is configured, so a script plays the model"
+READY = "A script plays the model"
 
 
 def test_without_a_model_a_script_plays_all_of_it_and_nothing_is_left(tmp_path: Path) -> None:
@@ -47,24 +45,6 @@ def test_without_a_model_a_script_plays_all_of_it_and_nothing_is_left(tmp_path: 
     (_, before), (_, short), (_, after) = ((int(size.replace(",", "")) for size in pair) for pair in sizes[1:])
     assert short < 0.65 * before
     assert short < after < 0.8 * before
-
-
-async def test_with_a_model_the_demo_plays_with_it_and_a_change_elsewhere_is_not_made(tmp_path: Path) -> None:
-    replies = (
-        Reply(tool_calls=[ToolCall("shell", {"command": "rm march.txt"})]),
-        Reply("That is all I will do."),
-        *[Reply("Noted.")] * 8,
-    )
-    async with model_server(replies) as server:
-        env = {name: value for name, value in server.env().items() if name != "ACP_AGENT_MODEL"}
-        where = place(tmp_path, env)
-        done = await anyio.to_thread.run_sync(run_demo, where, "--model", "anthropic/claude-test")
-    assert done.returncode == 0
-    in_order(done.stdout, "The model is anthropic/claude-test.", "That is all I will do.", "did not do all of it")
-    in_order(done.stderr, "? rm march.txt", "nobody is here to ask")
-    assert READY not in done.stdout
-    assert {call.body["model"] for call in server.calls} == {"claude-test"}
-    where.nothing_left()
 
 
 async def test_an_interrupted_demo_ends_the_agent_and_removes_its_folder(tmp_path: Path) -> None:
