@@ -101,11 +101,11 @@ async def run_turn(arguments: argparse.Namespace, prompt: Callable[[Session], Aw
     :raises AgentError: the turn failed.
     """
     client = TerminalClient()
-    opened: OpenedSession[TerminalClient] | None = None
+    opened: OpenedSession | None = None
     before: tuple[int, int] | None = None
     stop = "error"
     try:
-        async with opened_session(arguments, lambda _: client) as opened:
+        async with opened_session(arguments, client) as opened:
             try:
                 text = await prompt(opened.session)
                 before = context_size(opened.session)
@@ -117,7 +117,7 @@ async def run_turn(arguments: argparse.Namespace, prompt: Callable[[Session], Aw
                 raise
     finally:
         with suppress(OSError):  # the pipe is closed, or the disk full; the session is there all the same
-            client.end()
+            client.view.end_stream()
         if opened is not None and opened.is_kept and before is not None:
             _say_what_became(opened.session, before, stop)
     return 0 if stop == "end_turn" and not client.compaction_failed else 1

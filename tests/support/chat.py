@@ -21,7 +21,7 @@ from prompt_toolkit.data_structures import Size
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output.vt100 import Vt100_Output
 
-from acp_agent.cli.chat.completion import PromptCompleter, PromptHistory
+from acp_agent.cli.chat.completion import PromptCompleter
 from acp_agent.cli.chat.screen import Input, Screen
 
 SECONDS = 10
@@ -87,13 +87,15 @@ async def typing(folder: Path, *, columns: int = 100) -> AsyncGenerator[Person]:
     """Show a screen for a conversation in a folder, whose history is kept there as well."""
     terminal = Emulated(columns)
     output = Vt100_Output(terminal, lambda: Size(ROWS, columns), enable_cpr=False)
-    completer = PromptCompleter(folder)
+    completer = PromptCompleter()
+    completer.cwd = folder
     with create_pipe_input() as keys, create_app_session(input=keys, output=output):
-        screen = Screen(completer, PromptHistory(folder / "chat_history"), output)
+        screen = Screen(completer, folder / "chat_history", output)
         person = Person(screen, completer, keys, terminal)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(screen.run)
-            await person.sees("context empty")
+            screen.show_meter("The meter")
+            await person.sees("The meter")
             with screen.input:
                 yield person
             screen.leave()

@@ -5,20 +5,20 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from dataclasses import replace
-from functools import partial
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 from prompt_toolkit.utils import is_dumb_terminal
 
-from acp_agent.cli.chat.client import ChatClient
-from acp_agent.cli.chat.completion import prompt_parts
-from acp_agent.cli.chat.screen import Key, Meter
+from acp_agent.cli.chat.completion import PromptCompleter, prompt_parts
+from acp_agent.cli.chat.screen import Key, Screen, terminal_output
+from acp_agent.cli.chat.view import ChatView
+from acp_agent.cli.terminal.client import TerminalClient
 from acp_agent.cli.terminal.sessions import OpenedSession, add_options, add_session_choice, opened_session, set_options
-from acp_agent.config import home_dir
-from acp_agent.conversation.updates import Update, UserSaid
+from acp_agent.config.home import ensure_private_dir, home_dir
+from acp_agent.conversation.updates import Update, UsageUpdated, UserSaid
 from acp_agent.errors import AgentError
 from acp_agent.session.project.settings import MODE
 
@@ -26,6 +26,7 @@ _NO_TERMINAL = (
     "A conversation needs a terminal for both its input and its output, and one that can move its cursor. Without it, "
     'ask with `acp-agent run "…"`, and `acp-agent run --follow "…"` goes on.'
 )
+_HISTORY_FILE = "chat_history"
 _MODES = ("ask", "accept-edits", "plan")
 """Modes that shift-tab leads through; `full-access` is too much for one key."""
 _PROMPTS_AGAIN = 2
@@ -44,29 +45,31 @@ async def run(arguments: argparse.Namespace) -> int:
     :returns: 0; 1 where the terminal has gone.
     :raises AgentError: there is no terminal, or no such session.
     """
-    env = os.environ
-    if not (sys.stdin.isatty() and sys.stdout.isatty()) or is_dumb_terminal(env.get("TERM") or "dumb"):
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) or is_dumb_terminal(os.environ.get("TERM") or "dumb"):
         raise AgentError(_NO_TERMINAL)
-    opened: OpenedSession[ChatClient] | None = None
+    history = ensure_private_dir(home_dir(os.environ)) / _HISTORY_FILE
+    history.touch(0o600)
+    view = ChatView(Screen(PromptCompleter(), history, terminal_output()))
+    client = TerminalClient(view)
+    opened: OpenedSession | None = None
     stayed = False
     try:
-        async with opened_session(arguments, partial(ChatClient, home_dir(env), env)) as opened:
+        async with opened_session(arguments, client) as opened:
+            view.cwd = view.screen.completer.cwd = Path(opened.session.state.cwd)
             await set_options(opened.session, model=arguments.model, mode=arguments.mode)
-            stayed = await _Conversation(opened).run()
+            stayed = await _Conversation(opened, client, view).run()
     finally:
         if opened is not None and opened.is_kept:
-            text = f"`acp-agent chat -c {opened.session.session_id}` goes on with this conversation."
-            opened.client.view.line("dim", text)
+            view.line("dim", f"`acp-agent chat -c {opened.session.session_id}` goes on with this conversation.")
     return 0 if stayed else 1
 
 
 class _Conversation:
     """A session and the screen that it is shown on."""
 
-    def __init__(self, opened: OpenedSession[ChatClient]) -> None:
-        self._opened = opened
-        self._session, self._client, self._view = opened.session, opened.client, opened.client.view
-        self._screen = opened.client.screen
+    def __init__(self, opened: OpenedSession, client: TerminalClient, view: ChatView) -> None:
+        self._opened, self._session = opened, opened.session
+        self._client, self._view, self._screen = client, view, view.screen
 
     async def run(self) -> bool:
         """Converse until the person leaves.
@@ -126,7 +129,7 @@ class _Conversation:
             cwd = Path(self._session.state.cwd)
             self._session.submit(await anyio.to_thread.run_sync(prompt_parts, text, cwd))
         except AgentError as error:
-            self._client.failed(error)
+            self._view.failed(error)
             return
         self._view.prompt(text)
         if waits:
@@ -139,24 +142,35 @@ class _Conversation:
         try:
             await self._session.set_option(MODE, following)
         except AgentError as error:
-            self._client.failed(error)
+            self._view.failed(error)
 
     async def _keep_meter(self) -> None:
         """Keep the meter up to date until cancelled."""
-        meter = Meter()
         while True:
             self._client.changed = changed = anyio.Event()
-            meter = await self._meter(meter)
-            self._screen.show_meter(meter)
+            model, threshold = "no model", None
+            with suppress(AgentError):  # the next prompt says what is wrong
+                model, threshold = await self._session.options.threshold()
+            self._screen.show_meter(_meter(self._session.state.mode, self._client.usage, threshold, model))
             await changed.wait()
 
-    async def _meter(self, before: Meter) -> Meter:
-        usage = self._client.usage
-        try:
-            model, threshold = await self._session.options.threshold()
-            meter = replace(before, model=model, mode=self._session.state.mode)
-            if usage is not None:
-                meter = replace(meter, used=usage.used, window=usage.size, cost=usage.cost, threshold=threshold)
-        except AgentError:
-            return before  # the next prompt says what is wrong
-        return meter
+
+def _meter(mode: str, usage: UsageUpdated | None, threshold: int | None, model: str) -> str:
+    """Return the mode, how full the window is, what the session has cost, and the model.
+
+    :param threshold: tokens from which on it is compacted by itself; None where it is not.
+    """
+    if usage is None or not usage.used:
+        return f"{mode} · context empty · {model}"
+    size = f"{_short(usage.used)} of {_short(usage.size)} tokens ({usage.used / usage.size:.0%})"
+    compacts = "no automatic compaction" if threshold is None else f"compacts at {_short(threshold)}"
+    cost = "" if usage.cost is None else f"${usage.cost:.2f} · "
+    return f"{mode} · {size}, {compacts} · {cost}{model}"
+
+
+def _short(tokens: int) -> str:
+    """Return three digits: `950`, `12.3k`, `128k`, `1.05M`."""
+    if tokens < 1_000:
+        return str(tokens)
+    amount, suffix = (tokens / 1_000_000, "M") if tokens >= 999_500 else (tokens / 1_000, "k")
+    return f"{amount:.0f}{suffix}" if amount >= 99.95 else f"{amount:.3g}{suffix}"

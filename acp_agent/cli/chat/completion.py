@@ -1,4 +1,4 @@
-"""What is typed: `PromptCompleter` for slash commands, mentions and paths, `PromptHistory`, and mentions that are sent.
+"""What is typed: `PromptCompleter` for slash commands, mentions and paths, and mentions that are sent.
 
 `@path` is sent as an editor sends it: an image as itself, anything else as a link for the model to read.
 """
@@ -8,25 +8,17 @@ from __future__ import annotations
 import base64
 import os
 import re
-from collections.abc import AsyncGenerator, Iterable, Sequence
-from itertools import islice
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import anyio.to_thread
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
 from prompt_toolkit.document import Document
-from prompt_toolkit.history import FileHistory
 
 from acp_agent.conversation.messages import Image, ResourceLink, Text, UserPart
 from acp_agent.conversation.updates import Command
-from acp_agent.errors import ToolError
 from acp_agent.llm.pictures import type_of
 from acp_agent.llm.profiles import IMAGE_TYPES
 from acp_agent.regular import read_regular
-from acp_agent.tools.search.walk import Walk
-
-_MAX_PATHS = 200
-_MAX_HISTORY = 1_000
 
 MAX_IMAGE_BYTES = 20_000_000
 _SENT = re.compile(r'(?:(?<=\s)|^)@(?:"(?P<quoted>[^"\n]+)"|(?P<plain>[^\s"]+))')
@@ -38,106 +30,35 @@ _WORD = re.compile(r"(?P<path>[^\s\"'`(]+)\Z")
 
 
 class PromptCompleter(Completer):
-    """Completes slash commands and mentioned paths, and other paths where the person asks for it.
+    """Completes slash commands and mentioned paths, and other paths where the person asks for it; in a thread.
 
-    Paths that git ignores are left out, and hidden ones whose dot was not typed.
-
-    :param cwd: absolute path that others are relative to.
+    :ivar cwd: absolute path that others are relative to.
     :ivar commands: the slash commands on offer.
     """
 
-    def __init__(self, cwd: Path) -> None:
-        self._cwd = cwd
+    def __init__(self) -> None:
+        self.cwd = Path.cwd()
+        self._paths = PathCompleter(get_paths=lambda: [str(self.cwd)], file_filter=str.isprintable, expanduser=True)
         self.commands: Sequence[Command] = ()
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """Return nothing: directories are read in a worker thread."""
-        return ()
-
-    async def get_completions_async(
-        self, document: Document, complete_event: CompleteEvent
-    ) -> AsyncGenerator[Completion, None]:
-        """Yield what may be meant by the text before the cursor."""
+        """Yield what may be meant by the text before the cursor: of commands, those that begin so come first."""
         before = document.text_before_cursor
         if before.startswith("/") and not any(map(str.isspace, before)):
-            for completion in _command_completions(before, self.commands):
-                yield completion
+            fitting = [command for command in self.commands if before[1:] in command.name]
+            for command in sorted(fitting, key=lambda command: not command.name.startswith(before[1:])):
+                name = f"/{command.name}"
+                hint = f" [{command.hint}]" if command.hint else ""
+                yield Completion(name, -len(before), display=name + hint, display_meta=command.description)
         elif begun := _MENTION.search(before) or (
             _WORD.search(before) if complete_event.completion_requested else None
         ):
-            for completion in await anyio.to_thread.run_sync(
-                _path_completions, begun, self._cwd, abandon_on_cancel=True
-            ):
-                yield completion
-
-
-def _command_completions(before: str, commands: Sequence[Command]) -> list[Completion]:
-    """Return the slash commands whose names begin as typed, then those that contain it."""
-    typed = before[1:]
-    fitting = [command for command in commands if typed in command.name]
-    fitting.sort(key=lambda command: not command.name.startswith(typed))
-    return [
-        Completion(
-            f"/{command.name}",
-            -len(before),
-            display=f"/{command.name}{f' [{command.hint}]' if command.hint else ''}",
-            display_meta=command.description,
-        )
-        for command in fitting
-    ]
-
-
-def _path_completions(begun: re.Match[str], cwd: Path) -> list[Completion]:
-    """Return the paths that may be meant, folders first; those that git ignores and hidden ones are left out.
-
-    :param begun: the beginning of a mention, or of a path.
-    """
-    folder, slash, name = begun["path"].rpartition("/")
-    try:
-        found = Walk(cwd / Path(folder + slash).expanduser(), depth=1)
-        paths = [each.path for each in found if _fits(each.path.name, name)]
-        # A link to a folder counts as one.
-        names = [f"{path.name}/" if path.is_dir() else path.name for path in paths[:_MAX_PATHS]]
-    except (ToolError, OSError, RuntimeError, ValueError):
-        return []
-    return [
-        Completion(_written(begun[0], folder + slash + each), -len(begun[0]), display=each)
-        for each in sorted(names, key=lambda each: (not each.endswith("/"), each))
-    ]
-
-
-def _fits(name: str, begun: str) -> bool:
-    if not name.isprintable() or (name.startswith(".") and not begun.startswith(".")):
-        return False
-    return (name.lower() if begun == begun.lower() else name).startswith(begun)
-
-
-def _written(begun: str, path: str) -> str:
-    """Return a path as it is typed: a mention of one with a space is quoted, which stays open behind a folder."""
-    if not begun.startswith("@"):
-        return path
-    if " " not in path and not begun.startswith('@"'):
-        return f"@{path}"
-    return f'@"{path}' if path.endswith("/") else f'@"{path}"'
-
-
-class PromptHistory(FileHistory):
-    """Keeps what was typed in all conversations, in a private file, and offers the newest of it again."""
-
-    def load_history_strings(self) -> Iterable[str]:
-        """Return the newest texts, the newest first; none where the file cannot be read."""
-        try:
-            return [*islice(super().load_history_strings(), _MAX_HISTORY)]
-        except OSError:
-            return []
-
-    def store_string(self, string: str) -> None:
-        """Append a text.
-
-        :raises OSError: the file cannot be written.
-        """
-        os.close(os.open(self.filename, os.O_WRONLY | os.O_CREAT, 0o600))
-        super().store_string(string)
+            quoted = begun[0].startswith('@"')
+            for found in self._paths.get_completions(Document(begun["path"]), complete_event):
+                # A folder goes on; a name with a space has to be quoted.
+                if quoted or " " not in found.text:
+                    end = "/" if found.display_text.endswith("/") else '"' if quoted else ""
+                    yield Completion(found.text + end, display=found.display)
 
 
 def prompt_parts(text: str, cwd: Path) -> tuple[UserPart, ...]:

@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import math
+import sys
 import termios
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from enum import Enum, auto
+from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import ThreadedCompleter
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition, has_completions
 from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.layout import ConditionalContainer, Dimension, Float, FloatContainer, HSplit, Layout, Window
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.menus import CompletionsMenu
-from prompt_toolkit.output import Output
+from prompt_toolkit.output import ColorDepth, Output
+from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.renderer import print_formatted_text
+from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import get_cwidth
 from prompt_toolkit.widgets import SearchToolbar
 
-from acp_agent.cli.chat.completion import PromptCompleter, PromptHistory
-from acp_agent.cli.chat.view import STYLE, Line, one_row, print_lines
-from acp_agent.frozen import frozen
+from acp_agent.cli.chat.completion import PromptCompleter
 
 if TYPE_CHECKING:
     from prompt_toolkit.key_binding import KeyPressEvent
@@ -45,23 +51,27 @@ Input: TypeAlias = str | Key
 """A prompt, or a key."""
 
 
-@frozen
-class Meter:
-    """What the last row of a conversation shows.
-
-    :ivar used: tokens of the context; None before the first answer.
-    :ivar window: of the model, in tokens.
-    :ivar threshold: tokens from which on it is compacted by itself; None where it is not.
-    :ivar cost: US dollars so far; None where that is not known.
-    :ivar model: `provider/model`; empty where there is none.
-    """
-
-    used: int | None = None
-    window: int = 0
-    threshold: int | None = None
-    cost: float | None = None
-    model: str = ""
-    mode: str = ""
+Line: TypeAlias = Sequence[tuple[str, str]]
+"""Texts of one line, each behind its style."""
+# The terminal's own sixteen colours, which fit its background.
+_STYLE = Style.from_dict(
+    {
+        "you": "bold",
+        "code": "ansicyan",
+        "thought": "ansibrightblack italic",
+        "summary": "ansibrightblack italic",
+        "dim": "ansibrightblack",
+        "call": "ansiblue",
+        "warning": "ansiyellow",
+        "error": "ansired",
+        "question": "bold ansiyellow",
+        "file": "bold",
+        "place": "ansicyan",
+        "added": "ansigreen",
+        "removed": "ansired",
+        "meter": "reverse",
+    }
+)
 
 
 class Screen:
@@ -69,14 +79,16 @@ class Screen:
 
     It is one application of the line editor for a whole conversation, so that a person types all the while.
 
+    :param history: the file that keeps what was typed in all conversations.
     :ivar input: what was typed; ends when the person leaves, or the terminal is gone.
     :ivar gone: the terminal is gone.
     """
 
-    def __init__(self, completer: PromptCompleter, history: PromptHistory, output: Output) -> None:
+    def __init__(self, completer: PromptCompleter, history: Path, output: Output) -> None:
         self._send, self.input = anyio.create_memory_object_stream[Input](math.inf)
         self.gone = False
-        self._meter = Meter()
+        self.completer = completer
+        self._meter = ""
         self._partial = ("", "")
         self._busy = ""
         self._busy_since = 0.0
@@ -86,8 +98,8 @@ class Screen:
         self._asking = anyio.Lock()
         self._output = output
         self._buffer = Buffer(
-            completer=completer,
-            history=history,
+            completer=ThreadedCompleter(completer),
+            history=FileHistory(history),
             multiline=True,
             complete_while_typing=Condition(lambda: not self._question),
         )
@@ -95,7 +107,7 @@ class Screen:
         self._application: Application[None] = Application(
             layout=self._layout(),
             key_bindings=self._bindings(),
-            style=STYLE,
+            style=_STYLE,
             output=self._output,
             erase_when_done=True,
             include_default_pygments_style=False,
@@ -125,7 +137,8 @@ class Screen:
         with suppress(OSError):  # the terminal is gone; what happens is in the session all the same
             if self._application.is_running:
                 self._application.renderer.erase()
-            print_lines(self._output, lines)
+            shown = [[*((f"class:{style}", _one_row(text)) for style, text in line), ("", "\n")] for line in lines]
+            print_formatted_text(self._output, [*chain.from_iterable(shown)], _STYLE)
         self._application.invalidate()
 
     def show_partial(self, style: str, text: str) -> None:
@@ -140,9 +153,9 @@ class Screen:
         self._busy = what
         self._application.invalidate()
 
-    def show_meter(self, meter: Meter) -> None:
-        """Show this in the last row."""
-        self._meter = meter
+    def show_meter(self, text: str) -> None:
+        """Show this in the last row, as far as there is room."""
+        self._meter = text
         self._application.invalidate()
 
     async def ask(self, question: str) -> str | None:
@@ -182,7 +195,7 @@ class Screen:
             ),
             FloatContainer(typed, [menu]),
             self._search,
-            Window(FormattedTextControl(lambda: meter_text(self._meter, self.columns)), height=1, style="class:meter"),
+            Window(FormattedTextControl(lambda: self._meter), height=1, style="class:meter"),
         ]
         return Layout(HSplit(rows), focused_element=typed)
 
@@ -197,13 +210,13 @@ class Screen:
     def _above(self) -> StyleAndTextTuples:
         style, text = self._partial
         if text:
-            text = one_row(text.replace("\t", "    "))
+            text = _one_row(text.replace("\t", "    "))
             while get_cwidth(text) > self.columns:
                 text = text[max(1, len(text) - self.columns) :]
             return [(f"class:{style}", text)]
         seconds = int(time.monotonic() - self._busy_since)
         since = f" {seconds // 60}:{seconds % 60:02}"
-        return [("class:dim", f"{one_row(self._busy)[: max(1, self.columns - len(since) - 2)]} …{since}")]
+        return [("class:dim", f"{_one_row(self._busy)[: max(1, self.columns - len(since) - 2)]} …{since}")]
 
     def _bindings(self) -> KeyBindings:
         keys = KeyBindings()
@@ -265,38 +278,19 @@ class Screen:
             self._answered.set()
 
     def _submit(self, text: str) -> None:
-        try:
-            self._buffer.append_to_history()
-        except OSError as error:
-            reason = f"What you type is not kept for another time: {error.filename}: {error.strerror}."
-            self.print([[("warning", reason)]])
+        self._buffer.append_to_history()
         self._buffer.reset()
         self._send.send_nowait(text)
 
 
-def meter_text(meter: Meter, columns: int) -> str:
-    """Return the longest form of a meter that fits."""
-    model = meter.model or "no model"
-    cost = "" if meter.cost is None else f"${meter.cost:.2f}"
-    share, size, full = "empty", "context empty", "context empty"
-    if meter.used and meter.window > 0:
-        share = f"{meter.used / meter.window:.0%}"
-        size = f"{_short(meter.used)} of {_short(meter.window)} tokens ({share})"
-        compacts = "no automatic compaction" if meter.threshold is None else f"compacts at {_short(meter.threshold)}"
-        full = f"{size}, {compacts}"
-    forms = (
-        (full, cost, model, meter.mode),
-        (size, model.rpartition("/")[2], meter.mode),
-        (share, meter.mode),
-        (share,),
-    )
-    texts = (" · ".join(filter(None, form)) for form in forms)
-    return next((text for text in texts if get_cwidth(text) <= columns), "")
+def terminal_output() -> Output:
+    """Return standard output as prompt_toolkit writes to it; without colours where `NO_COLOR` is set."""
+    output = Vt100_Output.from_pty(sys.stdout, default_color_depth=ColorDepth.from_env())
+    # Nothing here needs to know where the cursor is, and a terminal that does not answer would be waited for.
+    output.enable_cpr = False
+    return output
 
 
-def _short(tokens: int) -> str:
-    """Return three digits: `950`, `12.3k`, `128k`, `1.05M`."""
-    if tokens < 1_000:
-        return str(tokens)
-    amount, suffix = (tokens / 1_000_000, "M") if tokens >= 999_500 else (tokens / 1_000, "k")
-    return f"{amount:.0f}{suffix}" if amount >= 99.95 else f"{amount:.3g}{suffix}"
+def _one_row(text: str) -> str:
+    """Return a text without line ends, which would take another row."""
+    return text.replace("\r", " ").replace("\n", " ")

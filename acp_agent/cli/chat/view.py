@@ -1,162 +1,145 @@
-"""`View`: a conversation as styled lines. `StreamWrapper` breaks text that arrives in pieces into rows."""
+"""`ChatView`: a conversation as styled lines. `StreamWrapper` breaks text that arrives in pieces into rows."""
 
 from __future__ import annotations
 
-import re
-import sys
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+import logging
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
 
-from prompt_toolkit.output import ColorDepth, Output
-from prompt_toolkit.output.vt100 import Vt100_Output
-from prompt_toolkit.renderer import print_formatted_text
-from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import get_cwidth
 
-from acp_agent.cli.terminal.client import plan_line
-from acp_agent.cli.terminal.safe import Safe, SafeStream, safe_for
+from acp_agent.cli.chat.screen import Line, Screen
+from acp_agent.cli.terminal.client import TerminalView
+from acp_agent.cli.terminal.safe import Safe
+from acp_agent.cli.terminal.sessions import REFUSED
+from acp_agent.conversation.messages import Text
+from acp_agent.conversation.updates import CallFinished, Command, TurnOver
 from acp_agent.conversation.views import CallView
+from acp_agent.errors import AgentError
+from acp_agent.logfile import log_failure
 from acp_agent.server.v2.diffs import patch
-from acp_agent.tools.text import counted
+from acp_agent.tools.text import counted, one_line
 
-Line: TypeAlias = Sequence[tuple[str, str]]
-"""Texts of one line, each behind its style."""
-
-Kind: TypeAlias = Literal["text", "heading", "code"]
-Row: TypeAlias = tuple[Kind, str]
-
-_BREAK = re.compile(" |(?=[\u3000-\u9fff\uf900-\ufaff\uff00-\uff60\U00020000-\U0003ffff])")
-"""A space, or the place before a Chinese or Japanese character, since these scripts have no spaces between words."""
-# The terminal's own sixteen colours, which fit its background.
-STYLE = Style.from_dict(
-    {
-        "you": "bold",
-        "title": "bold ansicyan",
-        "heading": "bold",
-        "code": "ansicyan",
-        "thought": "ansibrightblack italic",
-        "dim": "ansibrightblack",
-        "call": "ansiblue",
-        "warning": "ansiyellow",
-        "error": "ansired",
-        "question": "bold ansiyellow",
-        "file": "bold",
-        "place": "ansicyan",
-        "added": "ansigreen",
-        "removed": "ansired",
-        "meter": "reverse",
-    }
-)
 MAX_PATCH_LINES = 60
+_MAX_REASON = 300
 _PATCH_STYLES = {"+": "added", "-": "removed", "@": "place"}
+_STOPS = {
+    "refusal": REFUSED,
+    "cancelled": "Cancelled.",
+    "max_tokens": "The answer was cut off: it has reached the model's limit.",
+    "max_turn_requests": "The turn has reached its limit of requests to the model. Send a prompt to go on.",
+}
+
+_log = logging.getLogger(__name__)
 
 
-class _Terminal(Protocol):
-    """Where lines are shown."""
+class ChatView(TerminalView):
+    """Shows messages, calls, questions and plans above what a person types, without escape sequences and secrets.
 
-    @property
-    def columns(self) -> int:
-        """Its width."""
-        ...
-
-    def print(self, lines: Iterable[Line]) -> None:
-        """Print lines."""
-        ...
-
-    def show_partial(self, style: str, text: str) -> None:
-        """Show a line that is not whole yet; "" for none."""
-        ...
-
-
-class View:
-    """Shows messages, calls, questions and plans, without escape sequences and values of secrets.
-
-    :param cwd: paths below it are shown relative to it.
-    :param env: environment variables, whose secrets are masked.
-    :ivar safe: makes a text safe to be shown.
+    :ivar cwd: paths below it are shown relative to it.
     """
 
-    def __init__(self, terminal: _Terminal, cwd: Path, env: Mapping[str, str]) -> None:
-        self._terminal = terminal
-        self._cwd = f"{cwd}/".replace("//", "/")
-        self.safe, self._safe_stream = safe_for(env), SafeStream(env)
+    def __init__(self, screen: Screen) -> None:
+        super().__init__()
+        self.screen = screen
+        self.cwd = Path.cwd()
         self._wrapper = StreamWrapper()
-        self._stream_key = self._stream_style = ""
+        self._style = ""
 
     def stream(self, key: str, style: str, text: str) -> None:
         """Show a piece of the text with this key; another key begins a new paragraph."""
-        if self._stream_key != key:
+        if self._message != key:
             self.end_stream()
-            self._terminal.print([[]])
-            self._stream_key, self._stream_style, self._wrapper = key, style, StreamWrapper()
+            self.screen.print([[]])
+            self._message, self._style, self._wrapper = key, style, StreamWrapper()
         # Masked before it is wrapped: a secret may go over the edge of a row.
-        self._print_rows(self._wrapper.feed(self._safe_stream.feed(text), self._terminal.columns))
-        self._terminal.show_partial(style, self._wrapper.rest)
+        self._print_rows(self._wrapper.feed(self._safe_stream.feed(text), self.screen.columns))
+        self.screen.show_partial(style, self._wrapper.rest)
 
     def end_stream(self) -> None:
         """Finish the last line of the text that streams."""
-        if self._stream_key:
-            self._stream_key = ""
-            self._terminal.show_partial("", "")
-            rows = self._wrapper.feed(self._safe_stream.flush(), self._terminal.columns)
-            self._print_rows([*rows, *self._wrapper.flush()])
+        if self._message:
+            self._message = ""
+            self.screen.show_partial("", "")
+            self._print_rows(self._wrapper.feed(f"{self._safe_stream.flush()}\n", self.screen.columns))
+
+    def _print_rows(self, rows: Iterable[tuple[str, str]]) -> None:
+        self.screen.print([(self._style or style, row)] for style, row in rows)
 
     def line(self, style: str, text: str) -> None:
         """Show a text in one style."""
-        wrapper = StreamWrapper()
-        rows = [*wrapper.feed(self.safe(text), self._terminal.columns), *wrapper.flush()]
-        self.lines([(style, row)] for _, row in rows)
+        rows = StreamWrapper().feed(f"{self.safe(text)}\n", self.screen.columns)
+        self._lines([(style, row)] for _, row in rows)
 
-    def lines(self, lines: Iterable[Line]) -> None:
+    def _lines(self, lines: Iterable[Line]) -> None:
         """Show lines that are safe already."""
         self.end_stream()
-        self._terminal.print(lines)
+        self.screen.print(lines)
 
     def prompt(self, text: str) -> None:
         """Show what the person said."""
         first, *rest = self.safe(text).split("\n")
-        self.lines([[], [("you", f"> {first}")], *([("you", f"  {line}")] for line in rest)])
+        self._lines([[], [("you", f"> {first}")], *([("you", f"  {line}")] for line in rest)])
 
-    def question(self, view: CallView, command: str) -> None:
-        """Show what a call would do.
+    def call_started(self, view: CallView) -> None:
+        """Show nothing yet: a call is one line."""
+        self.end_stream()
 
-        :param command: the whole of a command that is to run; "" for none.
-        """
-        self.line("question", f"? {view.title}")
-        self.lines(patch_lines(view, self._cwd, self.safe))
-        if command and command not in view.title:
-            self.lines([("code", f"  {line}")] for line in self.safe(command).split("\n"))
+    def call_finished(self, update: CallFinished, *, changes: bool) -> None:
+        """Show that a call has ended, with the reason of a failure.
 
-    def call(self, view: CallView, *, failed: bool, details: Iterable[str] = (), changes: bool = True) -> None:
-        """Show that a call has ended.
-
-        :param details: a few lines of its result.
         :param changes: whether to show what it changed in files.
         """
-        self.line("error" if failed else "call", f"{'✗' if failed else '✓'} {view.title}")
-        self.lines([("dim", f"  {self.safe(line)}")] for line in details)
-        if changes and not failed:
-            self.lines(patch_lines(view, self._cwd, self.safe))
+        if update.status == "completed":
+            self.line("call", f"✓ {update.view.title}")
+            self._lines(patch_lines(update.view, self.cwd, self.safe) if changes else [])
+            return
+        self.line("error", f"✗ {update.view.title}")
+        if text := next((part.text for part in update.parts if isinstance(part, Text)), ""):
+            self._lines([[("dim", f"  {one_line(self.safe(text).strip().partition(chr(10))[0], _MAX_REASON)}")]])
 
-    def plan(self, entries: Iterable[tuple[str, str]]) -> None:
-        """Show a plan: the status and the text of each of its entries."""
-        self.lines([("dim", plan_line(status, self.safe(text)))] for status, text in entries)
+    def question(self, view: CallView, command: str) -> None:
+        """Show what a call would do."""
+        self.line("question", f"? {view.title}")
+        self._lines(patch_lines(view, self.cwd, self.safe))
+        if command and command not in view.title:
+            self._lines([("code", f"  {line}")] for line in self.safe(command).split("\n"))
 
-    def _print_rows(self, rows: Iterable[Row]) -> None:
-        self._terminal.print([(self._stream_style or kind, row)] for kind, row in rows)
+    def turn_over(self, update: TurnOver) -> None:
+        """Show how a turn ended, unless it ended well."""
+        if update.error is not None:
+            self.failed(update.error)
+        elif stop := _STOPS.get(update.stop or ""):
+            self.line("warning", stop)
+
+    def failed(self, error: Exception) -> None:
+        """Show what could not be done."""
+        known = isinstance(error, AgentError)
+        self.line("error", str(error) if known else log_failure(_log, "The turn failed inside", error))
+
+    def busy(self, what: str) -> None:
+        """Show what the session is waiting for."""
+        self.screen.busy(self.safe(what))
+
+    def offer(self, commands: Sequence[Command]) -> None:
+        """Offer slash commands to be completed."""
+        self.screen.completer.commands = commands
+
+    async def ask(self, question: str) -> str | None:
+        """Return what the person types behind a question; None for ctrl-d."""
+        self.end_stream()
+        return await self.screen.ask(question)
 
 
-def patch_lines(view: CallView, cwd: str, safe: Safe) -> list[Line]:
+def patch_lines(view: CallView, cwd: Path, safe: Safe) -> list[Line]:
     """Return what a call changes as an indented patch: the name of each file, and the lines around its changes.
 
-    :param cwd: with a slash at its end.
+    :param cwd: paths below it are shown relative to it.
     """
     first_lines = {place.path: place.line for place in view.locations if place.line is not None}
     lines: list[Line] = []
     for diff in view.diffs:
-        lines.append([("file", f"  {safe(diff.path.removeprefix(cwd))}")])
+        lines.append([("file", f"  {safe(diff.path.removeprefix(f'{cwd}/'))}")])
         # The patch is masked as a whole: a secret may have several lines.
         text = safe(patch(diff, first_lines.get(diff.path)) or "@@ -(the change is too large to be shown)")
         hunks = text[text.find("@@ -") :].removesuffix("\n").split("\n") if "@@ -" in text else []
@@ -164,26 +147,6 @@ def patch_lines(view: CallView, cwd: str, safe: Safe) -> list[Line]:
         if len(hunks) > MAX_PATCH_LINES:
             lines.append([("dim", f"  (and {counted(len(hunks) - MAX_PATCH_LINES, 'line')} more)")])
     return lines
-
-
-def terminal_output() -> Output:
-    """Return standard output as prompt_toolkit writes to it; without colours where `NO_COLOR` is set."""
-    output = Vt100_Output.from_pty(sys.stdout, default_color_depth=ColorDepth.from_env())
-    # Nothing here needs to know where the cursor is, and a terminal that does not answer would be waited for.
-    output.enable_cpr = False
-    return output
-
-
-def print_lines(output: Output, lines: Iterable[Line]) -> None:
-    """Print lines where the cursor is."""
-    shown = [[*((f"class:{style}", one_row(text)) for style, text in line), ("", "\n")] for line in lines]
-    if shown:
-        print_formatted_text(output, [*chain.from_iterable(shown)], STYLE)
-
-
-def one_row(text: str) -> str:
-    """Return a text without line ends, which would take another row."""
-    return text.replace("\r", " ").replace("\n", " ")
 
 
 class StreamWrapper:
@@ -196,61 +159,42 @@ class StreamWrapper:
 
     def __init__(self) -> None:
         self.rest = ""
-        self._in_code = False
-        self._continued: Kind | None = None
-        """The kind of the line whose first rows were returned already."""
+        self._in_code = self._continued = False
 
-    def feed(self, text: str, columns: int) -> list[Row]:
-        """Add a piece of the text, and return the rows that are whole by now."""
-        rows: list[Row] = []
+    def feed(self, text: str, columns: int) -> list[tuple[str, str]]:
+        """Add a piece of the text, and return the rows that are whole by now, each behind its style."""
+        rows: list[tuple[str, str]] = []
         *lines, rest = (self.rest + text.replace("\r", "")).split("\n")
         for line in lines:
-            rows += self._broken(line, columns)
-            rows += self._ended()
-        return [*rows, *self._broken(rest, columns)]
-
-    def flush(self) -> list[Row]:
-        """End the text, and return what is left of it."""
-        return self._ended() if self.rest else []
-
-    def _broken(self, line: str, columns: int) -> list[Row]:
-        """Return the full rows of a line, and keep the rest."""
-        rows: list[Row] = []
-        self.rest = line
-        kind = self._kind()
-        if self._continued is not None or not (kind == "code" or line.lstrip().startswith("|")):
-            while (end := _row_end(self.rest, columns)) > 0:
-                rows.append((kind, self.rest[:end]))
-                self.rest, self._continued = self.rest[end:].removeprefix(" "), kind
+            self._break(line, columns, rows)
+            rows.append((self._style(), self.rest))
+            if not self._continued and self.rest.lstrip().startswith("```"):
+                self._in_code = not self._in_code
+            self._continued = False
+        self._break(rest, columns, rows)
         return rows
 
-    def _ended(self) -> list[Row]:
-        row = self._kind(), self.rest
-        if self._continued is None and _is_fence(self.rest):
-            self._in_code = not self._in_code
-        self.rest, self._continued = "", None
-        return [row]
+    def _style(self) -> str:
+        return "code" if self._in_code or (not self._continued and self.rest.lstrip().startswith("```")) else ""
 
-    def _kind(self) -> Kind:
-        if self._continued is not None:
-            return self._continued
-        if self._in_code or _is_fence(self.rest):
-            return "code"
-        return "heading" if self.rest[:1] == "#" and self.rest.lstrip("#")[:1] == " " else "text"
+    def _break(self, line: str, columns: int, rows: list[tuple[str, str]]) -> None:
+        """Add the full rows of a line of prose, and keep the rest."""
+        self.rest = line
+        if not self._continued and (self._style() or line.lstrip().startswith("|")):
+            return
+        while (end := _row_end(self.rest, columns)) > 0:
+            rows.append(("", self.rest[:end]))
+            self.rest, self._continued = self.rest[end + 1 :], True
 
 
 def _row_end(line: str, columns: int) -> int:
-    """Return where to break a line: at the last place before the edge, or else the first one behind it; -1 for none."""
+    """Return the space where to break a line: the last before the edge, or else the first one; -1 for none."""
+    if get_cwidth(line) <= columns:
+        return -1
     indentation = len(line) - len(line.lstrip(" "))  # without it the line would stay as long
-    width = 0
-    for at, character in enumerate(line):
-        width += get_cwidth(character)
-        if width > columns:
-            places = [found.start() for found in _BREAK.finditer(line, indentation + 1)]
-            before = [place for place in places if place <= at]
-            return max(before) if before else min(places, default=-1)
-    return -1
-
-
-def _is_fence(line: str) -> bool:
-    return line.lstrip().startswith("```")
+    edge, width = 0, 0
+    while width <= columns:
+        width += get_cwidth(line[edge])
+        edge += 1
+    before = line.rfind(" ", indentation, edge)
+    return before if before > 0 else line.find(" ", edge)

@@ -1,32 +1,41 @@
-"""Clients of a session at a terminal: `LocalClient`, the base of all of them, and `TerminalClient` for one turn."""
+"""`TerminalClient`, a session's client at a terminal, and `TerminalView`, which prints one turn of it."""
 
 from __future__ import annotations
 
 import os
 import sys
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import cast
+
+import anyio
 
 from acp_agent.cli.terminal.progress import Activity
 from acp_agent.cli.terminal.prompts import TerminalQuestions, typed
 from acp_agent.cli.terminal.safe import SafeStream, safe_for
 from acp_agent.conversation.events import CallView
-from acp_agent.conversation.messages import JsonObject
+from acp_agent.conversation.messages import JsonObject, Text
 from acp_agent.conversation.updates import (
     AgentSaid,
+    AgentThought,
     CallFinished,
     CallStarted,
+    Command,
+    CommandsUpdated,
     CompactionChunk,
     CompactionFinished,
     CompactionStarted,
+    ModeUpdated,
     Notice,
+    OptionsUpdated,
     PlanUpdated,
     TurnBegan,
     TurnOver,
     Update,
+    UsageUpdated,
+    UserSaid,
 )
 from acp_agent.errors import ToolError
-from acp_agent.server.questions import permission_options
+from acp_agent.server.questions import permission_options, trust_options
 from acp_agent.session.client import Answer, TrustQuestion
 from acp_agent.session.project.trust import advice
 from acp_agent.tools.environment import CommandRunner, FileAccess
@@ -35,34 +44,106 @@ from acp_agent.tools.forms import Questions
 from acp_agent.tools.shell.run import LocalCommands
 
 _PLAN_MARKS = {"completed": "✓", "in_progress": "▸", "cancelled": "✗"}
-_WORDS = {"y": "yes", "a": "always", "s": "session", "n": "no"}
-_TRUST_CHOICES: Mapping[str, tuple[str, Answer]] = {
-    "a": ("Trust it until something in it changes", "allow_always"),
-    "s": ("For this session", "allow_once"),
-    "n": ("Not now", "reject_once"),
-}
-_PERMISSIONS: Mapping[str, Answer] = {"y": "allow_once", "a": "allow_always", "n": "reject_once"}
 
 
-def plan_line(status: str, text: str) -> str:
-    """Return an entry of a plan with a mark of how far it is."""
-    return f"{_PLAN_MARKS.get(status, '·')} {text}"
+class TerminalView:
+    """Prints one turn: answers on stdout, everything around them on stderr.
 
-
-class LocalClient(ABC):
-    """Base of every `SessionClient` at a terminal: uses the local disk and processes, and asks the user there.
-
-    :ivar done: the last turn neither failed nor was cancelled.
+    A terminal obeys nothing of an answer; a file or another program gets the model's own text.
     """
 
     def __init__(self) -> None:
-        self._files = LocalFiles()
-        self._commands = LocalCommands()
-        self._questions = TerminalQuestions(lambda text: self.say("question", text), self.ask)
+        self.safe, self._safe_stream = safe_for(os.environ), SafeStream(os.environ)
+        self._activity = Activity()
+        self._message = ""
+
+    def line(self, style: str, text: str) -> None:
+        """Print a text."""
+        self.end_stream()
+        print(self.safe(text), file=sys.stderr, flush=True)
+
+    def stream(self, key: str, style: str, text: str) -> None:
+        """Print a piece of the text with this key, unless it is a thought."""
+        if style == "thought":
+            return
+        self._activity.idle()
+        if self._message and self._message != key:
+            print(f"{self._safe_stream.flush()}\n")
+        self._message = key
+        print(self._safe_stream.feed(text) if sys.stdout.isatty() else text, end="", flush=True)
+
+    def end_stream(self) -> None:
+        """Finish the line of an answer, and show nothing that moves."""
+        self._activity.idle()
+        if self._message:
+            print(self._safe_stream.flush(), flush=True)
+            self._message = ""
+
+    def prompt(self, text: str) -> None:
+        """Print what the person said; here it is in the command line."""
+
+    def call_started(self, view: CallView) -> None:
+        """Print that a call runs."""
+        self.line("call", f"→ {view.title}")
+
+    def call_finished(self, update: CallFinished, *, changes: bool) -> None:
+        """Print that a call has failed.
+
+        :param changes: whether to print what it changed in files.
+        """
+        if update.status != "completed":
+            self.line("error", f"✗ {update.view.title}")
+
+    def question(self, view: CallView, command: str) -> None:
+        """Print what a call would do.
+
+        :param command: the whole of a command that is to run; "" for none.
+        """
+        self.line("question", f"? {view.title}")
+        for diff in view.diffs:
+            self.line("file", f"  {diff.path}")
+
+    def turn_over(self, update: TurnOver) -> None:
+        """Print how a turn ended; here the command does."""
+
+    def busy(self, what: str) -> None:
+        """Show what the session is waiting for, unless a line of the answer is unfinished; "" for nothing."""
+        if not what:
+            self._activity.idle()
+        elif not self._message:
+            self._activity.busy(what)
+
+    def offer(self, commands: Sequence[Command]) -> None:
+        """Take the slash commands that can be completed."""
+
+    async def ask(self, question: str) -> str | None:
+        """Return what the person types behind a question; None for ctrl-d, or without a terminal."""
+        return await typed(question)
+
+
+class TerminalClient:
+    """`SessionClient` at a terminal: uses the local disk and processes, and asks the user there.
+
+    :ivar done: the last turn neither failed nor was cancelled.
+    :ivar compaction_failed: a compaction that was asked for did not happen.
+    :ivar working: a turn runs.
+    :ivar cancelled: that turn was cancelled, and is not over yet.
+    :ivar usage: how full the window is; None before the first answer.
+    :ivar changed: set when the usage, the model or the mode has changed; put a new event here before waiting for it.
+    :ivar replayed: takes updates in place of the view, as long as it is set.
+    """
+
+    def __init__(self, view: TerminalView | None = None) -> None:
+        self.view = view or TerminalView()
+        self._files, self._commands = LocalFiles(), LocalCommands()
+        self._questions = TerminalQuestions(lambda text: self.view.line("question", text), self.view.ask)
         self._running: dict[str, str] = {}
-        self.done = False
+        self._changes_shown: set[str] = set()
         self._by_hand = False
-        """The compaction that runs was asked for."""
+        self.done = self.working = self.cancelled = self.compaction_failed = False
+        self.usage: UsageUpdated | None = None
+        self.changed = anyio.Event()
+        self.replayed: list[Update] | None = None
 
     @property
     def files(self) -> FileAccess:
@@ -89,195 +170,126 @@ class LocalClient(ABC):
         """It is no MCP server."""
         return None
 
-    @abstractmethod
-    def say(self, style: str, text: str) -> None:
-        """Print a text."""
-
-    @abstractmethod
-    async def ask(self, question: str) -> str | None:
-        """Return what the person types behind a question; None for ctrl-d, or without a terminal."""
-
-    @abstractmethod
-    def print(self, update: Update) -> None:
-        """Print what stays of an update."""
-
-    @abstractmethod
-    def busy(self, what: str) -> None:
-        """Show what the session is waiting for; "" for nothing."""
-
-    @abstractmethod
-    def show_call(self, call_id: str, view: CallView, command: str) -> None:
-        """Show what a call would do.
-
-        :param command: the whole of a command that is to run; "" for none.
-        """
-
     async def show(self, update: Update) -> None:
         """Print an update, and show what the session is waiting for from now on."""
+        if self.replayed is not None:
+            self.replayed.append(update)
+            return
         self.print(update)
+        view = self.view
         match update:
             case CallStarted():
                 self._running[update.call_id] = update.view.title
-                self.busy(update.view.title)
+                view.busy(update.view.title)
             case CallFinished():
                 self._running.pop(update.call_id, None)
-                self.busy(next(reversed(self._running.values()), "Waiting for the model"))
+                view.busy(next(reversed(self._running.values()), "Waiting for the model"))
             case CompactionStarted():
-                self._by_hand = update.trigger == "manual"
-                self.busy("Compacting")
-            case TurnBegan() | CompactionFinished():
-                self.busy("Waiting for the model")
+                view.busy("Compacting")
+            case TurnBegan():
+                self.working, self.cancelled = True, False
+                view.busy("Waiting for the model")
+            case CompactionFinished():
+                view.busy("Waiting for the model")
             case TurnOver():
-                self.done = update.error is None and update.stop != "cancelled"
+                self.working, self.done = False, update.error is None and update.stop != "cancelled"
                 self._running.clear()
-                self.busy("")
+                self._changes_shown.clear()
+                view.busy("")
+                self.changed.set()
+            case CommandsUpdated():
+                view.offer(update.commands)
+            case UsageUpdated():
+                self.usage = update
+                self.changed.set()
+            case OptionsUpdated() | ModeUpdated():
+                self.changed.set()
             case _:
                 pass
-
-    def say_failed_compaction(self, update: CompactionFinished) -> None:
-        """Print that a compaction failed, and why; of one that was asked for, the turn itself says why."""
-        reason = f" {update.error}" if update.error and not self._by_hand else ""
-        self.say("warning", f"The compaction failed.{reason}")
-
-    async def ask_permission(
-        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str, reason: str = ""
-    ) -> Answer:
-        """Show what would be done, and ask."""
-        return await self._permission(call_id, view, arguments, subject, reason) or "reject_once"
-
-    async def ask_trust(self, question: TrustQuestion) -> Answer:
-        """Show what a project brings, and ask."""
-        return await self._trust(question) or "reject_once"
-
-    async def _permission(
-        self, call_id: str, view: CallView, arguments: JsonObject, subject: str, reason: str
-    ) -> Answer | None:
-        command = arguments.get("command")
-        self.show_call(call_id, view, command if isinstance(command, str) else "")
-        for line in reason.splitlines():
-            self.say("", f"  {line}")
-        names = [str(option["name"]) for option in permission_options(subject)]
-        choices = dict(zip(_PERMISSIONS, zip(names, _PERMISSIONS.values(), strict=True), strict=True))
-        return await self._choose("Allow?", choices)
-
-    async def _trust(self, question: TrustQuestion) -> Answer | None:
-        self.say("question", f"? {question.view.title}")
-        for project in question.projects:
-            self.say("", f"  {project}")
-        self.say("dim", question.text)
-        return await self._choose("Trust it?", _TRUST_CHOICES)
-
-    async def _choose(self, question: str, choices: Mapping[str, tuple[str, Answer]]) -> Answer | None:
-        """Ask until the answer is one of the choices, so that a half-typed prompt allows nothing by accident.
-
-        :param choices: what each letter stands for.
-        :returns: None without an answer.
-        """
-        self.say("dim", f"  {'  '.join(f'[{letter}] {name}' for letter, (name, _) in choices.items())}")
-        while (typed := await self.ask(f"  {question} ")) is not None:
-            for letter, (_, answer) in choices.items():
-                if typed.lower() in (letter, _WORDS[letter]):
-                    return answer
-        return None
-
-
-class TerminalClient(LocalClient):
-    """Prints one turn: answers on stdout, everything around them on stderr.
-
-    A terminal obeys nothing of an answer; a file or another program gets the model's own text.
-
-    :ivar compaction_failed: a compaction that was asked for did not happen.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._safe, self._safe_stream = safe_for(os.environ), SafeStream(os.environ)
-        self._activity = Activity()
-        self._message = ""
-        self.compaction_failed = False
-
-    def say(self, style: str, text: str) -> None:
-        """Print a text on stderr."""
-        self.end()
-        print(self._safe(text), file=sys.stderr, flush=True)
-
-    async def ask(self, question: str) -> str | None:
-        """Return the line that the person types behind a question on stderr."""
-        return await typed(question)
 
     def print(self, update: Update) -> None:
-        """Print what a person wants to read."""
+        """Print what stays of an update."""
+        view = self.view
         match update:
             case AgentSaid():
-                self._stream(update.message_id, update.text)
+                view.stream(update.message_id, "", update.text)
+            case AgentThought():
+                view.stream(f"{update.message_id} thought", "thought", update.text)
             case CompactionChunk():
-                self._stream(update.compaction_id, update.text)
+                view.stream(update.compaction_id, "summary", update.text)
+            case UserSaid():
+                view.prompt(update.part.text if isinstance(update.part, Text) else f"[{update.part.type}]")
             case CallStarted():
-                self.say("call", f"→ {update.view.title}")
-            case CallFinished(status="failed" | "cancelled"):
-                self.say("error", f"✗ {update.view.title}")
+                view.call_started(update.view)
+            case CallFinished():
+                view.call_finished(update, changes=update.call_id not in self._changes_shown)
             case PlanUpdated():
                 for entry in update.entries:
-                    self.say("dim", plan_line(entry.status, entry.content))
+                    view.line("dim", f"{_PLAN_MARKS.get(entry.status, '·')} {entry.content}")
             case CompactionStarted():
-                self.say("dim", "Compacting …")
-            case CompactionFinished(status="failed"):
-                self.compaction_failed = self._by_hand
-                self.say_failed_compaction(update)
+                self._by_hand = update.trigger == "manual"
+                view.line("dim", "Compacting …")
+            case CompactionFinished():
+                self._compaction_finished(update)
             case Notice():
-                self.say(update.severity, update.text)
+                view.line("dim" if update.severity == "info" else update.severity, update.text)
+            case TurnOver():
+                view.end_stream()
+                view.turn_over(update)
             case _:
                 pass
 
-    def busy(self, what: str) -> None:
-        """Show what the session is waiting for, unless a line of the answer is unfinished."""
-        if not what:
-            self._activity.idle()
-        elif not self._message:
-            self._activity.busy(what)
-
-    def show_call(self, call_id: str, view: CallView, command: str) -> None:
-        """Show the title of a call, and the files that it would change."""
-        self.say("question", f"? {view.title}")
-        for diff in view.diffs:
-            self.say("file", f"  {diff.path}")
+    def _compaction_finished(self, update: CompactionFinished) -> None:
+        if update.status == "completed":
+            self.view.line("dim", update.receipt)
+            return
+        self.compaction_failed = self._by_hand
+        # Of one that was asked for, the turn itself says why.
+        reason = f" {update.error}" if update.error and not self._by_hand else ""
+        what = "failed" if update.status == "failed" else "was cancelled"
+        self.view.line("warning", f"The compaction {what}.{reason}")
 
     async def ask_permission(
         self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str, reason: str = ""
     ) -> Answer:
-        """Ask, and without an answer name the modes that allow the call.
+        """Show what would be done, and ask.
 
         :raises ToolError: there was no answer.
         """
-        answer = await self._permission(call_id, view, arguments, subject, reason)
+        command = arguments.get("command")
+        self._changes_shown.add(call_id)
+        self.view.question(view, command if isinstance(command, str) else "")
+        for line in reason.splitlines():
+            self.view.line("", f"  {line}")
+        answer = await self._choose("Allow?", "yan", permission_options(subject))
         if answer is None:
-            # The subject of an edit outside the project, or of what steers git or this agent, names the path as well.
-            modes = "accept-edits or full-access" if subject == "edit" else "full-access"
             # Where a hook has the user asked, no mode spares them the question.
-            advice = "" if reason else f" Allow it with --mode {modes}."
-            self.say("warning", f"  Not allowed: nobody is here to ask.{advice}")
+            hint = "" if reason else " Allow it with --mode full-access, an edit in the project with accept-edits."
+            self.view.line("warning", f"  Not allowed: nobody is here to ask.{hint}")
             raise ToolError(
                 "Nobody is here to ask, so nothing was done. Do not try it in another way; say what you would do."
             )
         return answer
 
     async def ask_trust(self, question: TrustQuestion) -> Answer:
-        """Ask, and without an answer say how to allow it."""
-        answer = await self._trust(question)
+        """Show what a project brings, and ask; without an answer say how to allow it."""
+        self.view.line("question", f"? {question.view.title}")
+        for project in question.projects:
+            self.view.line("", f"  {project}")
+        self.view.line("dim", question.text)
+        answer = await self._choose("Trust it?", "asn", trust_options())
         if answer is None:
-            self.say("warning", f"  Not allowed: nobody is here to ask. {advice(question.projects)}")
+            self.view.line("warning", f"  Not allowed: nobody is here to ask. {advice(question.projects)}")
         return answer or "reject_once"
 
-    def end(self) -> None:
-        """Finish the line of an answer, and show nothing that moves."""
-        self._activity.idle()
-        if self._message:
-            print(self._safe_stream.flush(), flush=True)
-            self._message = ""
+    async def _choose(self, question: str, letters: str, options: Sequence[JsonObject]) -> Answer | None:
+        """Ask until the answer is one of the letters, so that a half-typed prompt allows nothing by accident.
 
-    def _stream(self, message_id: str, text: str) -> None:
-        self._activity.idle()
-        if self._message and self._message != message_id:
-            print(f"{self._safe_stream.flush()}\n")
-        self._message = message_id
-        print(self._safe_stream.feed(text) if sys.stdout.isatty() else text, end="", flush=True)
+        :returns: None without an answer.
+        """
+        choices = dict(zip(letters, options, strict=True))
+        self.view.line("dim", "  " + "  ".join(f"[{letter}] {option['name']}" for letter, option in choices.items()))
+        while (line := await self.view.ask(f"  {question} ")) is not None:
+            if option := choices.get(line.lower()):
+                return cast("Answer", option["kind"])
+        return None

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
 
 import anyio
 
 from acp_agent.app import build_services, open_database, start_home_logging
-from acp_agent.cli.terminal.client import LocalClient
+from acp_agent.cli.terminal.client import TerminalClient
 from acp_agent.compaction.estimate import used_tokens
 from acp_agent.conversation.events import UserPrompted
 from acp_agent.errors import AgentError, SessionNotFoundError
@@ -106,11 +105,8 @@ def current_directory() -> str:
         raise AgentError("The current directory does not exist any more; change to another one.") from error
 
 
-C = TypeVar("C", bound=LocalClient)
-
-
 @dataclass(slots=True)
-class OpenedSession(Generic[C]):
+class OpenedSession:
     """A session that a command has opened, or made.
 
     :ivar is_new: it was made.
@@ -119,20 +115,15 @@ class OpenedSession(Generic[C]):
 
     manager: SessionManager
     session: Session
-    client: C
     is_new: bool
     is_kept: bool = True
 
 
 @asynccontextmanager
-async def opened_session(
-    arguments: argparse.Namespace, client_in: Callable[[Path], C]
-) -> AsyncGenerator[OpenedSession[C]]:
+async def opened_session(arguments: argparse.Namespace, client: TerminalClient) -> AsyncGenerator[OpenedSession]:
     """Open the session that was chosen, or make one in the current directory; close it with the block.
 
     A new one in which no model was asked, and nothing was done without one, is deleted.
-
-    :param client_in: makes the client for a session in a directory.
     """
     env = os.environ
     start_home_logging(env)
@@ -142,13 +133,12 @@ async def opened_session(
             named = arguments.follow or arguments.session_id
             record = await chosen_session(store, arguments.session_id) if named else None
             cwd, more = (record.cwd, record.additional_directories) if record else (current_directory(), ())
-            client = client_in(Path(cwd))
             manager = SessionManager(build_services(store, env), tasks)
             if record is None:
                 session = await manager.new(cwd, more, lambda _: client)
             else:
                 session = await manager.open(record.session_id, cwd, more, lambda _: client)
-            opened = OpenedSession(manager, session, client, is_new=record is None)
+            opened = OpenedSession(manager, session, is_new=record is None)
             try:
                 yield opened
             finally:

@@ -48,7 +48,7 @@ async def test_nothing_that_the_model_or_a_file_says_is_obeyed_by_the_terminal(t
                 assert sequence not in person.raw, sequence
             assert "red" in person.text
             assert "overALLOWED" in person.text
-            assert "The user" in str(messages(server.calls[2].body)[-1])
+            assert "Nobody is here to ask" in str(messages(server.calls[2].body)[-1])
 
 
 async def test_a_closed_terminal_saves_what_was_said(tmp_path: Path) -> None:
@@ -103,12 +103,12 @@ async def test_without_colours_and_in_a_narrow_terminal_all_is_there(tmp_path: P
             async with watching(
                 tmp_path, "chat", "--mode", "accept-edits", env={**server.env(), **env}, columns=24
             ) as person:
-                await person.until("empty · accept-edits")
+                await person.until("accept-edits")
                 await sends(person, "Go.")
                 await person.until("which is")
                 await person.until("two by now.")
                 assert "  +total = 2" in person.rows  # nobody was asked, so it is shown when it is done
-                await person.until("% · accept-edits")
+                await person.until("accept-edits · ")
                 assert max(map(len, person.rows[person.rows.index("> Go.") :])) <= 24
                 person.type(CTRL_D)
                 assert await person.ended() == 0

@@ -6,7 +6,6 @@ import signal
 from pathlib import Path
 
 import anyio
-import pytest
 
 from support.called import call_command
 from support.compactions import messages
@@ -76,31 +75,13 @@ async def test_without_somebody_to_ask_nothing_that_needs_permission_runs(tmp_pa
     async with model_server(script, "openai") as server:
         refused = await call_command(tmp_path, "run", "Run it.", env=server.env())
         assert refused.code == 0
-        assert "--mode full-access." in refused.err
+        assert "Allow it with --mode full-access" in refused.err
         assert not (tmp_path / "ran").exists()
         assert told(server, 1).startswith("Nobody is here to ask, so nothing was done.")
         assert (
             await call_command(tmp_path, "run", "--mode", "full-access", "--follow", "Again.", env=server.env())
         ).code == 0
         assert (tmp_path / "ran").exists()
-
-
-@pytest.mark.parametrize(
-    ("path", "mode", "named"),
-    [
-        ("a.txt", "ask", "accept-edits or full-access"),
-        (".git/hooks/pre-commit", "ask", "full-access"),
-        (".acp-agent/config.yaml", "accept-edits", "full-access"),
-        ("../outside.txt", "accept-edits", "full-access"),
-    ],
-)
-async def test_without_somebody_to_ask_the_modes_are_named_that_would_allow_this_very_call(
-    tmp_path: Path, path: str, mode: str, named: str
-) -> None:
-    call = ToolCall("write", {"path": path, "content": "x"})
-    async with model_server([Reply("I write.", tool_calls=[call]), Reply("Not.")], "openai") as server:
-        refused = await call_command(tmp_path, "run", "--mode", mode, "Write it.", env=server.env())
-    assert f"Allow it with --mode {named}." in refused.err
 
 
 async def test_a_question_is_not_offered_to_the_model_where_nobody_can_answer(tmp_path: Path) -> None:
