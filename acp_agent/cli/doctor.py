@@ -301,11 +301,11 @@ def _check_editors(home: Path, env: Mapping[str, str]) -> Iterator[_Finding]:
 def _entry(title: str, entry: JsonValue, setup: str) -> _Finding:
     """Return whether an editor's entry starts the agent."""
     if not isinstance(entry, dict):
-        return _Finding("warn", "editors", f"{title} does not know the agent.", f"To use it there: {setup}")
+        return _Finding("warn", "editors", f"{title} does not know the agent.", f"{setup} prints the entry.")
     if entry.get("type") == "registry":
         return _Finding("ok", "editors", f"{title} starts what the registry of agents names.")
     command = entry.get("command")
     if isinstance(command, str) and Path(command).is_absolute() and os.access(command, os.X_OK):
         return _Finding("ok", "editors", f"{title} starts {command}.")
     text = f"{title} starts {command}, which is not the absolute path of a program."
-    return _Finding("fail", "editors", text, f"Write the entry again: {setup}")
+    return _Finding("fail", "editors", text, f"{setup} prints the entry.")

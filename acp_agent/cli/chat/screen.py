@@ -254,12 +254,8 @@ class Screen:
             self._send.send_nowait(Key.NEXT_MODE)
 
         def complete(event: KeyPressEvent) -> None:
-            state = self._buffer.complete_state
-            if state is None:
+            if self._buffer.complete_state is None:
                 self._buffer.start_completion(insert_common_part=True)
-            elif len(state.completions) == 1 and state.completions[0].text.endswith("/"):
-                self._buffer.apply_completion(state.completions[0])
-                self._buffer.start_completion()  # what is in that folder
             else:
                 self._buffer.complete_next()
 

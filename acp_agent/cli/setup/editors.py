@@ -11,7 +11,6 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import AgentError
 from acp_agent.frozen import frozen
 
@@ -145,11 +144,3 @@ def sample(name: str, command: str) -> str:
     text = (editors_dir() / name).read_text(encoding="utf-8")
     # JSON, Lua and Lisp quote alike what a path may hold.
     return text.replace(PLACEHOLDER, json.dumps(command, ensure_ascii=False)[1:-1])
-
-
-def entry(editor: Editor, command: str) -> JsonObject:
-    """Return what stands under the agent's name in an editor's settings.
-
-    :param command: absolute path.
-    """
-    return json.loads(sample(editor.sample, command))[editor.at][NAME]

@@ -15,7 +15,7 @@ from acp_agent.app import build_services, open_database, start_home_logging
 from acp_agent.cli.terminal.client import TerminalClient
 from acp_agent.compaction.estimate import used_tokens
 from acp_agent.conversation.events import UserPrompted
-from acp_agent.errors import AgentError, SessionNotFoundError
+from acp_agent.errors import AgentError
 from acp_agent.session.actor import Session
 from acp_agent.session.manager import SessionManager
 from acp_agent.session.project.settings import MODE, MODEL
@@ -61,10 +61,7 @@ async def chosen_session(store: SessionStore, name: str | None) -> SessionRecord
         if not page.sessions:
             raise AgentError(f"There is no session of {cwd}. `acp-agent sessions` lists all of them.")
         return page.sessions[0]
-    try:
-        return await store.record(name)
-    except SessionNotFoundError:
-        return await store.record(matching(name, await session_ids(store)))
+    return await store.record(matching(name, await session_ids(store)))
 
 
 async def session_ids(store: SessionStore) -> list[str]:
