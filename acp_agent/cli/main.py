@@ -33,7 +33,7 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
     "recipe": ("recipe", "list the recipes, show, make or check one"),
     "schema": ("schema", "print the JSON Schema of a file that you write"),
     "setup": ("setup.command", "put the agent into an editor's settings"),
-    "doctor": ("doctor", "check that all is there, and say what to do where it is not"),
+    "doctor": ("setup.doctor", "check that all is there, and say what to do where it is not"),
     "demo": ("demo.command", "show the agent at work on a scratch project"),
 }
 """The sub-commands by name: the module below this package, and what `--help` and the documentation say of it."""

@@ -1,4 +1,4 @@
-"""`ChatView`: a conversation as styled lines. `StreamWrapper` breaks text that arrives in pieces into rows."""
+"""`ChatView`: a conversation as styled lines. `_StreamWrapper` breaks text that arrives in pieces into rows."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ChatView(TerminalView):
         super().__init__()
         self.screen = screen
         self.cwd = Path.cwd()
-        self._wrapper = StreamWrapper()
+        self._wrapper = _StreamWrapper()
         self._style = ""
 
     def stream(self, key: str, style: str, text: str) -> None:
@@ -51,7 +51,7 @@ class ChatView(TerminalView):
         if self._message != key:
             self.end_stream()
             self.screen.print([[]])
-            self._message, self._style, self._wrapper = key, style, StreamWrapper()
+            self._message, self._style, self._wrapper = key, style, _StreamWrapper()
         # Masked before it is wrapped: a secret may go over the edge of a row.
         self._print_rows(self._wrapper.feed(self._safe_stream.feed(text), self.screen.columns))
         self.screen.show_partial(style, self._wrapper.rest)
@@ -68,7 +68,7 @@ class ChatView(TerminalView):
 
     def line(self, style: str, text: str) -> None:
         """Show a text in one style."""
-        rows = StreamWrapper().feed(f"{self.safe(text)}\n", self.screen.columns)
+        rows = _StreamWrapper().feed(f"{self.safe(text)}\n", self.screen.columns)
         self._lines([(style, row)] for _, row in rows)
 
     def _lines(self, lines: Iterable[Line]) -> None:
@@ -92,7 +92,7 @@ class ChatView(TerminalView):
         """
         if update.status == "completed":
             self.line("call", f"✓ {update.view.title}")
-            self._lines(patch_lines(update.view, self.cwd, self.safe) if changes else [])
+            self._lines(_patch_lines(update.view, self.cwd, self.safe) if changes else [])
             return
         self.line("error", f"✗ {update.view.title}")
         if text := next((part.text for part in update.parts if isinstance(part, Text)), ""):
@@ -101,7 +101,7 @@ class ChatView(TerminalView):
     def question(self, view: CallView, command: str) -> None:
         """Show what a call would do."""
         self.line("question", f"? {view.title}")
-        self._lines(patch_lines(view, self.cwd, self.safe))
+        self._lines(_patch_lines(view, self.cwd, self.safe))
         if command and command not in view.title:
             self._lines([("code", f"  {line}")] for line in self.safe(command).split("\n"))
 
@@ -131,7 +131,7 @@ class ChatView(TerminalView):
         return await self.screen.ask(question)
 
 
-def patch_lines(view: CallView, cwd: Path, safe: Safe) -> list[Line]:
+def _patch_lines(view: CallView, cwd: Path, safe: Safe) -> list[Line]:
     """Return what a call changes as an indented patch: the name of each file, and the lines around its changes.
 
     :param cwd: paths below it are shown relative to it.
@@ -149,7 +149,7 @@ def patch_lines(view: CallView, cwd: Path, safe: Safe) -> list[Line]:
     return lines
 
 
-class StreamWrapper:
+class _StreamWrapper:
     """Breaks prose between words; code and tables keep their lines, so that they can be copied.
 
     The same rows come of a text however it is cut into pieces.

@@ -36,7 +36,7 @@ def page_data(story: Story, session_id: str, levels: Mapping[Level, int], safe: 
 
     A block's text stands there by its number in `texts`, since a message may stay through many compactions.
 
-    :param levels: see `plot`.
+    :param levels: see `_plot`.
     :param safe: makes a text safe to be shown.
     """
     numbers: dict[str, int] = {}
@@ -75,7 +75,7 @@ def page_data(story: Story, session_id: str, levels: Mapping[Level, int], safe: 
         "compactions": compactions,
         "steps": [asdict(step) for step in story.steps],
     }
-    return {**cast("JsonObject", shown(about)), "texts": [*map(safe, numbers)], "plot": plot(story, levels)}
+    return {**cast("JsonObject", shown(about)), "texts": [*map(safe, numbers)], "plot": _plot(story, levels)}
 
 
 def totals(story: Story) -> Mapping[str, float | None]:
@@ -138,7 +138,7 @@ def _source(text: str) -> str:
     return f"'sha256-{digest}'"
 
 
-def plot(story: Story, levels: Mapping[Level, int]) -> str:
+def _plot(story: Story, levels: Mapping[Level, int]) -> str:
     """Return tokens of the context over the model calls, as SVG; "" for a session whose context was never measured.
 
     :param levels: tokens at which the model's window ends, a compaction is due, and a summary is prepared.

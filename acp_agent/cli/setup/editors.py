@@ -22,7 +22,7 @@ _PACKAGE = Path(__file__).parents[2]
 
 
 @frozen
-class Editor:
+class _Editor:
     """One editor.
 
     :ivar title: as it calls itself.
@@ -56,15 +56,15 @@ class Editor:
         return home / self.settings
 
 
-def _vs_code(title: str, programs: tuple[str, ...], folder: str, name: str) -> Editor:
+def _vs_code(title: str, programs: tuple[str, ...], folder: str, name: str) -> _Editor:
     then = f"In {title}: install the extension ACP Client, open its view, and connect to acp-agent."
     settings = f"{name}/User/settings.json"
     macos = f"Library/Application Support/{settings}"
-    return Editor(title, "vscode/settings.json", then, programs, f"{folder}/{settings}", macos, "acp.agents")
+    return _Editor(title, "vscode/settings.json", then, programs, f"{folder}/{settings}", macos, "acp.agents")
 
 
-EDITORS: Mapping[str, Editor] = {
-    "zed": Editor(
+EDITORS: Mapping[str, _Editor] = {
+    "zed": _Editor(
         "Zed",
         "zed/settings.json",
         "In Zed: open the agent panel, and choose acp-agent behind the plus sign.",
@@ -72,7 +72,7 @@ EDITORS: Mapping[str, Editor] = {
         ".config/zed/settings.json",
         at="agent_servers",
     ),
-    "jetbrains": Editor(
+    "jetbrains": _Editor(
         "JetBrains",
         "jetbrains/acp.json",
         "In the IDE: open AI Chat, and choose acp-agent in the list of agents.",
@@ -83,7 +83,7 @@ EDITORS: Mapping[str, Editor] = {
     "vscode": _vs_code("VS Code", ("code",), ".config", "Code"),
     "vscodium": _vs_code("VSCodium", ("codium", "vscodium"), ".config", "VSCodium"),
     "code-server": _vs_code("code-server", ("code-server",), ".local/share", "code-server"),
-    "acpx": Editor(
+    "acpx": _Editor(
         "acpx",
         "acpx/config.json",
         "Then: acpx acp-agent exec 'explain this repository'",
@@ -91,22 +91,22 @@ EDITORS: Mapping[str, Editor] = {
         ".acpx/config.json",
         at="agents",
     ),
-    "neovim": Editor(
+    "neovim": _Editor(
         "CodeCompanion",
         "neovim/codecompanion.lua",
         "Put it where you set CodeCompanion up, then :CodeCompanionChat. For others: setup avante, setup agentic.",
     ),
-    "avante": Editor(
+    "avante": _Editor(
         "avante",
         "neovim/avante.lua",
         "Put it where you set avante up, with HOME and your keys in `env`, then :AvanteAsk.",
     ),
-    "agentic": Editor(
+    "agentic": _Editor(
         "agentic.nvim",
         "neovim/agentic.lua",
         "Put it where you set agentic.nvim up, then open its chat.",
     ),
-    "emacs": Editor(
+    "emacs": _Editor(
         "Emacs",
         "emacs/acp-agent.el",
         "Put it into your init file behind agent-shell, then M-x agent-shell-acp-agent.",

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from acp_agent.cli import doctor as command
+from acp_agent.cli.setup import doctor as command
 from support.called import call_command
 from support.doctor import advice_of, of, write
 from support.doctor import doctor as doctor_of

@@ -12,7 +12,8 @@ from xml.etree import ElementTree as ET
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_agent.cli.inspect.page import HEIGHT, WIDTH, Level, html_page, page_data, plot
+from acp_agent.cli.inspect.page import HEIGHT, WIDTH, Level, html_page, page_data
+from acp_agent.cli.inspect.story import Story
 from acp_agent.cli.terminal.safe import safe_for
 from acp_agent.conversation.events import CompactionFailed, LoggedEvent, TitleChanged
 from acp_agent.conversation.messages import Usage
@@ -66,6 +67,11 @@ def page_of(log: tuple[LoggedEvent, ...], env: Mapping[str, str] = ENV) -> tuple
     seen = inspected(log)
     data = page_data(seen, "sess_1", LEVELS, safe_for(env))
     return html_page(data), data
+
+
+def picture_of(seen: Story) -> str:
+    """The picture of a story, as SVG."""
+    return str(page_data(seen, "sess_1", LEVELS, safe_for({}))["plot"])
 
 
 def a_log(text: str) -> LogBuilder:
@@ -134,7 +140,7 @@ def test_a_text_stands_in_the_page_once_however_often_the_model_saw_it() -> None
 @given(legal_logs())
 def test_the_picture_of_every_session_is_within_its_frame(log: tuple[LoggedEvent, ...]) -> None:
     seen = inspected(log)
-    svg = plot(seen, LEVELS)
+    svg = picture_of(seen)
     assert bool(svg) == bool(seen.points)
     if not svg:
         return
@@ -150,7 +156,7 @@ def test_the_picture_of_every_session_is_within_its_frame(log: tuple[LoggedEvent
 
 def test_the_picture_has_the_lines_at_which_compactions_are_due_and_each_drop_with_its_words() -> None:
     seen = inspected(a_log("Hi").logged)
-    root = ET.fromstring(plot(seen, LEVELS))
+    root = ET.fromstring(picture_of(seen))
     words = ["".join(each.itertext()) for each in root.iter("{http://www.w3.org/2000/svg}text")]
     assert {"window 1,000", "compaction 800", "prepared from here 700"} <= set(words)
     title = next(root.iter("{http://www.w3.org/2000/svg}title"))
@@ -158,5 +164,5 @@ def test_the_picture_has_the_lines_at_which_compactions_are_due_and_each_drop_wi
     [drop] = root.iter("{http://www.w3.org/2000/svg}a")
     assert drop.get("aria-label") == "Compaction 1: 1,000 to 100 tokens, manual"
     seen.compactions[0].trigger = '"/><script>&'
-    [drop] = ET.fromstring(plot(seen, LEVELS)).iter("{http://www.w3.org/2000/svg}a")
+    [drop] = ET.fromstring(picture_of(seen)).iter("{http://www.w3.org/2000/svg}a")
     assert drop.get("aria-label") == 'Compaction 1: 1,000 to 100 tokens, "/><script>&'
