@@ -16,7 +16,6 @@ from support.processes import outlive, processes
 from support.screens import CTRL_C, CTRL_D, leaves, sends, watching
 from support.waiting import read_pipe
 
-EDIT = ToolCall("edit", {"path": "cart.py", "edits": [{"old_text": "total = 1", "new_text": "total = 2"}]})
 READY = "context empty"
 
 
@@ -28,7 +27,8 @@ async def test_nothing_that_the_model_or_a_file_says_is_obeyed_by_the_terminal(t
     script = [Reply(evil, thinking="\x1b[1mhm\x1b[0m", tool_calls=[read]), Reply(tool_calls=[shell]), Reply("Over.")]
     async with model_server(script, "openai") as server:
         with anyio.fail_after(50):
-            async with watching(tmp_path, "chat", env=server.env()) as person:
+            env = {**server.env(), "NO_COLOR": "1"}
+            async with watching(tmp_path, "chat", env=env) as person:
                 await person.until(READY)
                 await sends(person, "Go.")
                 await person.until("Allow?")
@@ -46,6 +46,7 @@ async def test_nothing_that_the_model_or_a_file_says_is_obeyed_by_the_terminal(t
                 b"\xe2\x80\xae",
             ):
                 assert sequence not in person.raw, sequence
+            assert not re.search(rb"\x1b\[[0-9;]*(?:3[0-9]|9[0-7]|4[0-8])m", person.raw)
             assert "red" in person.text
             assert "overALLOWED" in person.text
             assert "Nobody is here to ask" in str(messages(server.calls[2].body)[-1])
@@ -91,28 +92,6 @@ async def test_ctrl_c_while_a_slow_hook_keeps_it_from_closing_ends_it_and_the_ho
                 assert "Traceback" not in person.text
             assert running
             assert not await outlive(running, 10)
-
-
-async def test_without_colours_and_in_a_narrow_terminal_all_is_there(tmp_path: Path) -> None:
-    (tmp_path / "cart.py").write_text("one = 1\ntotal = 1\n")
-    read = ToolCall("read", {"path": "cart.py"})
-    script = [Reply(tool_calls=[read]), Reply(tool_calls=[EDIT]), Reply("Done with the total, which is two by now.")]
-    env = {"NO_COLOR": "1"}
-    async with model_server(script, "openai") as server:
-        with anyio.fail_after(50):
-            async with watching(
-                tmp_path, "chat", "--mode", "accept-edits", env={**server.env(), **env}, columns=24
-            ) as person:
-                await person.until("accept-edits")
-                await sends(person, "Go.")
-                await person.until("which is")
-                await person.until("two by now.")
-                assert "  +total = 2" in person.rows  # nobody was asked, so it is shown when it is done
-                await person.until("accept-edits · ")
-                assert max(map(len, person.rows[person.rows.index("> Go.") :])) <= 24
-                person.type(CTRL_D)
-                assert await person.ended() == 0
-        assert not re.search(rb"\x1b\[[0-9;]*(?:3[0-9]|9[0-7]|4[0-8])m", person.raw)
 
 
 async def test_without_a_terminal_that_moves_its_cursor_the_way_to_ask_is_said(tmp_path: Path) -> None:

@@ -93,16 +93,12 @@ async def test_a_model_writes_the_summaries_where_one_is_named(tmp_path: Path) -
     [
         (["sess_unknown"], "'sess_unknown' is neither a file nor a session"),
         (["broken.jsonl"], "broken.jsonl:2: is not a JSON object"),
-        (["empty.json"], "empty.json:1: is empty"),
-        (["other.json"], "other.json:1: is JSON of another form"),
         (["short.json"], "There is no point to compact at"),
         (
             ["cart.json", "--size", "much"],
             "--size much: a size is a percentage of the conversation, as 20%, or tokens",
         ),
-        (["cart.json", "--size", "0"], "--size 0: a size is"),
         (["cart.json", "--recipe", "nothing"], "There is no recipe 'nothing'. The recipes are: commit, compact"),
-        (["cart.json", "--recipe", "nothing.md"], "There is no recipe 'nothing.md'"),
         (["cart.json", "--recipe", "wrong.md"], "wrong.md:3: "),
         (["cart.json", "--recipe", "parts.md"], "parts.md:5: compaction.strategy: there is no strategy 'chunked'"),
         (["cart.json", "--recipe", "plain.md"], "The recipe 'plain.md' does not compact"),
@@ -114,8 +110,6 @@ async def test_what_cannot_be_measured_is_said_in_one_sentence(words: list[str],
     write(tmp_path / "cart.json", as_transcript(cart_session()))
     write(tmp_path / "short.json", as_transcript(cart_session()[:3]))
     (tmp_path / "broken.jsonl").write_text('{"type": "user", "message": {"content": "a"}}\n{{\n{}\n')
-    (tmp_path / "empty.json").write_text("")
-    (tmp_path / "other.json").write_text('{"name": "acp-agent"}')
     (tmp_path / "wrong.md").write_text("---\nname: wrong\nhocks: {}\n---\nText.\n")
     (tmp_path / "parts.md").write_text(
         "---\nhooks:\n  turn_end: {handler: swap_context}\ncompaction:\n  strategy: chunked\n---\nText.\n"

@@ -1,17 +1,14 @@
-"""The system's keyring, in processes: the agent has its keys, and whoever waits for it holds up nothing else."""
+"""The system's keyring, in processes: the agent has its keys."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from support.checkout import REPOSITORY
 from support.client import connected_agent
 from support.models import KEY, Reply, base_urls, model_server
 from support.stage import PATIENCE
-from support.terminal import at_a_terminal, run_command
-
-SECRET = "0123-not-of-a-keys-form"
+from support.terminal import run_command
 
 KEYRING = '''
 """Stands in for the package `keyring`, with one file in place of the system's service."""
@@ -25,14 +22,9 @@ def _read():
     return json.loads(_FILE.read_text()) if _FILE.exists() else {}
 def get_password(service, user):
     return _read().get(f"{service}/{user}")
-def _wait():
-    if os.environ.get("KEYRING_WAITS"):
-        pathlib.Path(os.environ["KEYRING_WAITS"]).open().close()  # until somebody opens the other end of the pipe
 def set_password(service, user, password):
-    _wait()
     _FILE.write_text(json.dumps(_read() | {f"{service}/{user}": password}))
 def delete_password(service, user):
-    _wait()
     held = _read()
     del held[f"{service}/{user}"]
     _FILE.write_text(json.dumps(held))
@@ -40,19 +32,17 @@ def delete_password(service, user):
 
 
 def keyring(home: Path) -> dict[str, str]:
-    """Variables with which the agent finds a package `keyring`, which waits until it is unlocked."""
+    """Variables with which the agent finds a package `keyring`."""
     folder = home / "packages"
     folder.mkdir()
     (folder / "keyring.py").write_text(KEYRING)
-    os.mkfifo(home / "pipe")
-    env = {"PYTHONPATH": f"{REPOSITORY}:{folder}", "KEYRING_FILE": str(home / "keyring.json")}
-    return {**env, "KEYRING_WAITS": str(home / "pipe")}
+    return {"PYTHONPATH": f"{REPOSITORY}:{folder}", "KEYRING_FILE": str(home / "keyring.json")}
 
 
 async def test_the_agent_uses_a_key_of_the_keyring_and_asks_it_for_none_that_the_environment_has(
     tmp_path: Path,
 ) -> None:
-    packages = {**keyring(tmp_path), "KEYRING_WAITS": ""}
+    packages = keyring(tmp_path)
     async with model_server([Reply("Hi."), Reply("Hi.")], "openai") as server:
         env = {**base_urls(server.env()), **packages}
         ran = await run_command(tmp_path, "login", "openai", env=env, stdin=KEY)
@@ -65,16 +55,3 @@ async def test_the_agent_uses_a_key_of_the_keyring_and_asks_it_for_none_that_the
             session = await agent.new_session(tmp_path)
             assert await agent.prompt(session, "Hello", PATIENCE) == {"stopReason": "end_turn"}
         assert "keyring" not in (tmp_path / "state" / "logs" / "acp-agent.log").read_text()
-
-
-async def test_a_login_that_waits_for_the_keyring_holds_up_nobody_else(tmp_path: Path) -> None:
-    env = keyring(tmp_path)
-    async with at_a_terminal(tmp_path, "login", "openai", "--no-check", env=env) as person:
-        await person.until("(it is not shown): ")
-        person.type(f"{SECRET}\n")
-        free = {**env, "KEYRING_WAITS": ""}
-        other = await run_command(tmp_path, "login", "google", "--no-check", env=free, stdin=SECRET)
-        assert other.code == 0
-        (tmp_path / "pipe").open("w").close()
-        assert await person.ended() == 0
-        assert "is stored in the system's keyring." in person.shown

@@ -12,6 +12,7 @@ from support.compactions import messages
 from support.models import ModelServer, Reply, ToolCall, model_server
 from support.terminal import at_a_terminal
 
+HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
 TOUCH = ToolCall("shell", {"command": "touch ran"})
 
 
@@ -88,3 +89,19 @@ async def test_a_question_is_not_offered_to_the_model_where_nobody_can_answer(tm
     async with model_server([Reply("Alone.")], "openai") as server:
         assert (await call_command(tmp_path, "run", "Alone.", env=server.env())).code == 0
         assert "ask_user" not in [tool["name"] for tool in server.calls[0].body["tools"]]
+
+
+async def test_a_person_sees_what_is_waited_for_and_it_is_gone_before_anything_else_is_printed(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("The cart.\n")
+    script = [Reply(tool_calls=[ToolCall("read", {"path": "a.txt"})]), Reply("A cart.")]
+    async with (
+        model_server(script, "openai") as server,
+        at_a_terminal(tmp_path, "run", "What is here?", env={**server.env(), "TERM": "xterm"}) as person,
+    ):
+        with anyio.fail_after(40):
+            assert await person.ended() == 0
+    before, named, _ = person.shown.partition("→ Read a.txt")
+    assert named
+    assert "Waiting for the model" in before
+    assert before.count(HIDE) == before.count(SHOW) > 0
+    assert person.shown.count(HIDE) == person.shown.count(SHOW)

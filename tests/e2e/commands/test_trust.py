@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import subprocess
-import sys
 from pathlib import Path
 
-import anyio
-
 from support.called import call_command
-from support.checkout import REPOSITORY
 from support.models import Reply, model_server
+from support.terminal import at_a_terminal
 
 LOOK = "---\nallowed_commands: ['touch*']\n---\nLook{{ shell('touch', 'ran') }}."
 
@@ -68,26 +62,15 @@ async def test_what_cannot_be_trusted_is_said(tmp_path: Path) -> None:
 
 
 async def test_at_a_terminal_it_is_asked_what_may_run(tmp_path: Path) -> None:
-    folder = repository(tmp_path / "shop")
-    async with model_server([Reply("Looked.")]) as server:
-        env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(tmp_path), "PYTHONPATH": str(REPOSITORY)}
-        env |= {"ACP_AGENT_HOME": str(tmp_path / "state"), **server.env()}
-        keyboard, stdin = pty.openpty()
-        try:
-            os.write(keyboard, b"s\n")
-            process = await anyio.run_process(
-                [sys.executable, "-m", "acp_agent", "run", "-r", "look"],
-                cwd=folder,
-                env=env,
-                stdin=stdin,
-                stderr=subprocess.PIPE,
-                check=False,
-            )
-        finally:
-            os.close(keyboard)
-            os.close(stdin)
-        said = process.stderr.decode()
-        assert (process.returncode, "the command `/look`" in said) == (0, True)
-        assert process.stdout.decode().endswith("Looked.\n")
-        assert (folder / "ran").exists()
-        assert not (tmp_path / "state" / "trust.json").exists()
+    repository(tmp_path)
+    async with (
+        model_server([Reply("Looked.")]) as server,
+        at_a_terminal(tmp_path, "run", "-r", "look", env=server.env()) as person,
+    ):
+        await person.until("Trust it?")
+        assert "the command `/look`" in person.shown
+        person.type("s\n")
+        assert await person.ended() == 0
+        assert "Looked." in person.shown
+    assert (tmp_path / "ran").exists()
+    assert not (tmp_path / "state" / "trust.json").exists()
