@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -33,19 +32,19 @@ class Place:
         assert marked(self.mark) == set()
 
 
-def place(tmp_path: Path, env: Mapping[str, str] | None = None) -> Place:
+def place(tmp_path: Path) -> Place:
     home, scratch, mark = tmp_path / "home", tmp_path / "scratch", uuid4().hex
     home.mkdir()
     scratch.mkdir()
     # A server of the machine must not be found to be a model.
     base = {**environment(home), "TMPDIR": str(scratch), "DEMO_TEST_MARK": mark, "no_proxy": "*"}
     del base["ACP_AGENT_HOME"]
-    return Place({**base, **(env or {})}, home, scratch, mark)
+    return Place(base, home, scratch, mark)
 
 
-def run_demo(where: Place, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_demo(where: Place) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        [sys.executable, "-m", "acp_agent", "demo", *arguments],
+        [sys.executable, "-m", "acp_agent", "demo"],
         env=where.env,
         cwd=where.home,
         stdin=subprocess.DEVNULL,

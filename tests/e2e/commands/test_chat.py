@@ -182,6 +182,3 @@ async def test_a_value_is_at_no_moment_on_the_screen_while_an_answer_is_written(
                 assert "It is *** and *** so." in person.rows
                 person.type(CTRL_D)
                 assert await person.ended() == 0
-            async with watching(tmp_path, "chat", "--follow", env={**server.env(), **ENV}, columns=40) as person:
-                await person.until("The end.")
-                assert shown(person) == []

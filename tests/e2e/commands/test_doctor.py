@@ -127,13 +127,6 @@ async def test_a_key_that_any_model_of_the_configuration_needs_is_missed(tmp_pat
     assert ("ok", "anthropic: a key is stored.") in of(found, "keys")
 
 
-async def test_a_home_that_cannot_be_made_is_told(tmp_path: Path) -> None:
-    write(tmp_path / "file", "")
-    home = tmp_path / "file" / "home"
-    _, found = await doctor(tmp_path, "--offline", env={"ACP_AGENT_HOME": str(home)})
-    assert of(found, "state") == [("fail", f"{home} is not there, and cannot be made.")]
-
-
 @pytest.mark.parametrize(
     ("reply", "says"),
     [

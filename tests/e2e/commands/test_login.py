@@ -170,16 +170,3 @@ async def test_logout_forgets_one_key_or_all(tmp_path: Path) -> None:
     assert everything.out == f"The key for anthropic {gone}The key for google {gone}"
     assert SECRET not in (tmp_path / "state" / "keys.json").read_text()
     assert (await call_command(tmp_path, "logout")).err == "acp-agent: No key is stored.\n"
-
-
-async def test_a_file_of_keys_that_others_may_read_is_closed_to_them_and_a_broken_one_is_named(tmp_path: Path) -> None:
-    await call_command(tmp_path, "login", "openai", "--no-check", stdin=SECRET)
-    file = tmp_path / "state" / "keys.json"
-    file.chmod(0o644)
-    async with connected_agent(home=tmp_path) as agent:
-        await agent.new_session(tmp_path)
-        assert stat.S_IMODE(file.stat().st_mode) == 0o600
-        file.write_text("{")
-        session = await agent.new_session(tmp_path)
-        with pytest.raises(AgentError, match=r"keys\.json.*acp-agent login"):
-            await agent.prompt(session, "Hello", PATIENCE)

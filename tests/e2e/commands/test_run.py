@@ -31,14 +31,6 @@ def _last_line(ran: Ran) -> re.Match[str]:
     return found
 
 
-def one_sentence(ran: Ran) -> str:
-    """What a command that could not begin says: nothing on stdout, one line on stderr, exit status 1."""
-    assert (ran.code, ran.out) == (1, "")
-    [line] = ran.err.splitlines()
-    assert line.startswith("acp-agent: ")
-    return line
-
-
 async def asked(server: ModelServer, home: Path, *words: str, stdin: str = "") -> Ran:
     return await call_command(home, *words, env=server.env(), stdin=stdin)
 
@@ -81,12 +73,6 @@ async def test_output_that_cannot_be_written_is_said_in_one_sentence(tmp_path: P
     assert "Traceback" not in ran.err
     assert SIZES.search(ran.err)
     assert "acp-agent: cannot read or write: No space left on device" in ran.err.splitlines()
-
-
-async def test_a_directory_that_is_gone_is_said_in_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "gone").mkdir()
-    ran = await in_a_shell(tmp_path, f"cd gone && rmdir ../gone && {AGENT} run Hi.", {})
-    assert "does not exist any more" in one_sentence(ran)
 
 
 async def test_who_reads_no_further_ends_the_command_with_the_session_named_and_no_other_word(tmp_path: Path) -> None:

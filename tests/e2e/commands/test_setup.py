@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from acp_agent.cli.setup.editors import EDITORS, PLACEHOLDER, editors_dir, sample
+from acp_agent.cli.setup.editors import EDITORS, sample
 from support.called import call_command
 from support.terminal import Ran
 
@@ -60,11 +60,3 @@ async def test_what_belongs_into_a_file_in_lua_or_lisp_is_printed(tmp_path: Path
     assert (ran.code, ran.out) == (0, sample(name, str(PROGRAM)))
     assert ran.err.startswith("Put it ")
     assert str(PROGRAM) in ran.out
-
-
-@pytest.mark.parametrize("name", WITH_SETTINGS)
-def test_a_file_to_copy_holds_just_the_entry(name: str) -> None:
-    editor = EDITORS[name]
-    [at] = json.loads((editors_dir() / editor.sample).read_text()).items()
-    assert (at[0], [*at[1]]) == (editor.at, ["acp-agent"])
-    assert at[1]["acp-agent"]["command"] == PLACEHOLDER

@@ -15,7 +15,6 @@ from acp_agent.conversation.events import SessionStarted
 from acp_agent.storage.store import SessionStore
 from support.called import call_command
 from support.logs import LogBuilder
-from support.stored import damage_texts
 from support.terminal import AGENT, at_a_terminal, in_a_shell
 
 
@@ -62,15 +61,6 @@ async def test_what_cannot_be_shown_is_said_and_no_file_of_somebody_else_is_repl
     assert "no session" in (await call_command(tmp_path, "inspect", "sess_9")).err
     assert "2 sessions' ids" in (await call_command(tmp_path, "inspect", "sess_")).err
     assert "cannot be written" in (await call_command(tmp_path, "inspect", "-o", "no/such/folder.html")).err
-
-
-async def test_an_entry_that_cannot_be_read_is_told_with_its_number(tmp_path: Path) -> None:
-    async with store_of(tmp_path, "sess_1"):
-        pass
-    damage_texts(tmp_path, "Fine.", '"')
-    ran = await call_command(tmp_path, "inspect")
-    assert (ran.code, ran.out) == (1, "")
-    assert "The session's log holds an entry (number 4, 'assistant_answered')" in ran.err
 
 
 async def test_a_page_goes_to_stdout_for_another_program(tmp_path: Path) -> None:

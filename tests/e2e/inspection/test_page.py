@@ -99,11 +99,6 @@ def test_no_text_of_a_session_changes_what_the_page_is_made_of(text: str) -> Non
     assert not set(page) & {"\x1b", "\x00", "\u202e"}
 
 
-def test_what_a_terminal_would_obey_is_left_out_and_marks_of_direction_are_named() -> None:
-    _, data = page_of(a_log("\x1b[31mred\x1b]8;;http://bad\x07link\x1b]8;;\x07 \u202etxt.exe").logged)
-    assert data["turns"][1]["title"] == "redlink [U+202E]txt.exe"
-
-
 def test_a_page_brings_all_that_it_needs_and_lets_nothing_else_run() -> None:
     page, _ = page_of(a_log("</script><script>bad()</script>").logged)
     tags = Structure(page).tags

@@ -32,7 +32,6 @@ from acp_agent.conversation.messages import (
     CompactedBlock,
     Image,
     Text,
-    Thinking,
     ToolCall,
     ToolResult,
     Usage,
@@ -215,21 +214,6 @@ def test_what_a_compaction_carries_over_word_for_word_does_not_leave() -> None:
     layers = {block.seq: block.layer for block in each.before}
     assert (layers.pop(begins), layers.pop(pinned), layers.pop(other)) == ("pinned", "pinned", "replaced")
     assert {*layers.values()} == {"replaced"}
-
-
-def test_an_answer_of_several_parts_costs_what_it_costs_once() -> None:
-    log = LogBuilder()
-    log.prompt("Look")
-    parts = (Thinking("Hm."), Text("One."), ToolCall("call_1", "read"), Text("Two."))
-    log.add(AssistantAnswered(AssistantMessage("msg_1", parts, "scripted/one", "max_tokens", Usage(1, 1, cost=1.0))))
-    seen = inspected(log.logged)
-    assert [(item.kind, item.title, item.cost) for item in seen.turns[1].items[1:]] == [
-        ("thought", "Thought", 0.0),
-        ("answer", "Answer (max_tokens)", 1.0),
-        ("call", "read", 0.0),
-        ("answer", "Answer (max_tokens)", 0.0),
-    ]
-    assert totals(seen)["cost"] == 1.0
 
 
 def test_what_a_fork_has_from_another_session_costs_nothing_here() -> None:
