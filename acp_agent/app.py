@@ -31,8 +31,6 @@ from acp_agent.tools.registry import built_in_tools
 
 if TYPE_CHECKING:
     from acp_agent.compaction.service import CompactionService
-    from acp_agent.hooks.contract import Origin
-    from acp_agent.hooks.discovery import Found
     from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary
     from acp_agent.recipes.model import Known
 
@@ -71,11 +69,6 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
 
         return signature(recipe_folders(env, settings, cwd))
 
-    async def hooks(settings: Settings, origins: Collection[Origin]) -> Found:
-        from acp_agent.hooks.discovery import discover
-
-        return await discover(settings, origins)
-
     return Services(
         home=home_dir(env),
         store=store,
@@ -85,7 +78,6 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
         access=access,
         library=library,
         recipe_signature=recipe_signature,
-        hooks=hooks,
         project_places=lambda settings, cwd: project_places(env, settings, cwd),
     )
 
@@ -210,7 +202,7 @@ class _SessionsDatabase:
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._env = env
-        self.sessions = OpenSessions()
+        self.sessions: OpenSessions = []
         self._opening = anyio.Lock()
         self._store: SessionStore | None = None
 

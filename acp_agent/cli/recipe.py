@@ -34,7 +34,7 @@ from acp_agent.recipes.model import FENCE
 from acp_agent.recipes.parser import split
 from acp_agent.recipes.template import render
 from acp_agent.regular import read_regular
-from acp_agent.session.project.surroundings import surroundings
+from acp_agent.session.project.recipe_run import surroundings
 from acp_agent.session.project.trust import advice
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from acp_agent.app import open_database
 from acp_agent.config import home_dir
 from acp_agent.conversation.messages import new_id
-from acp_agent.session.log import fork_session
-from acp_agent.session.project.transcript import remove_transcript
+from acp_agent.session.log import fork_session, remove_transcript
 from acp_agent.storage.store import ArchiveFilter, SessionStore
 
 

@@ -8,7 +8,6 @@ A store that cannot be read allows nothing.
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -227,12 +226,16 @@ def _read(place: Path, path: Path, limit: int) -> tuple[CodeFile, int]:
         return CodeFile(name, "no file", link=link), 0
     except OSError as error:
         return CodeFile(name, f"unreadable: {error.errno}", link=link), 0
+    import hashlib  # loads OpenSSL
+
     code = content if name.startswith(f"{_HOOKS}/") else content.removeprefix(_BOM)
     return CodeFile(name, hashlib.sha256(code).hexdigest(), executable, link), len(content)
 
 
 def _digest(files: Iterable[CodeFile], commands: Sequence[HookCommand]) -> str:
     """Return the SHA-256, in hex, of files in whatever order and of commands in theirs."""
+    import hashlib  # as above
+
     listed = sorted([file.name, file.content, file.executable, file.link] for file in files)
     # `source` names the folder by the path that it was reached by. `ask` counts as `allow`, as in digests of version
     # 0.1.0, which had two values of `on_error`: neither lets anything else run.

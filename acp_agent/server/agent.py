@@ -290,9 +290,8 @@ class Agent(ABC):
         return self._reported_account
 
     async def _account(self) -> JsonObject:
-        standing = await (await self._sessions()).accounts.standing()
-        accounts: list[JsonValue] = [{"label": each.label, "active": each.active} for each in standing.accounts]
-        return {"state": standing.state, "accounts": accounts}
+        state, accounts = await (await self._sessions()).accounts.standing()
+        return {"state": state, "accounts": [{"label": label, "active": active} for label, active in accounts.items()]}
 
     async def _tell_account(self) -> None:
         """Notify an editor that has asked for the account, if another one is used now."""

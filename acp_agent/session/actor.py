@@ -6,14 +6,15 @@ Settings and cancelling do not queue: they act at once, also while a turn runs.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from itertools import chain
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import anyio
 
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import Event, TitleChanged, TurnEnded, UserPrompted
+from acp_agent.conversation.events import TitleChanged, TurnEnded, UserPrompted
 from acp_agent.conversation.messages import UserPart, new_id
 from acp_agent.conversation.updates import Option, TitleUpdated, TurnBegan, TurnOver
 from acp_agent.errors import AgentError, QueueFullError, SessionClosedError
@@ -142,7 +143,11 @@ class Session:
         try:
             with self._serving:
                 while self._ending is None:
-                    await self._answer(await self._mailbox.take())
+                    ticket = await self._mailbox.take()
+                    async with self._turn(ticket):
+                        await self.client.show(TurnBegan())
+                        async with self._record.turn():
+                            ticket.answer(await (await self._loaded()).run(ticket))
         finally:
             reason = self._ending = self._ending or "exit"
             is_exit = reason == "exit"  # a close takes its time, unless the process ends meanwhile
@@ -171,21 +176,17 @@ class Session:
         """
         await (await self._loaded()).prewarm()
 
-    async def _answer(self, ticket: Ticket) -> None:
-        """Run the turn of one prompt; however it ends, the prompt is answered, and the client is told."""
+    @asynccontextmanager
+    async def _turn(self, ticket: Ticket) -> AsyncGenerator[None]:
+        """Frame the turn of one prompt; however it ends, the prompt is answered, and the client is told."""
         self._running, self._turn_scope = ticket, anyio.CancelScope()
         self.state.trace, self.state.in_turn, before = ticket.trace, True, self.state.context
-        runs = False
         try:
             with self._turn_scope:
                 try:
-                    await self.client.show(TurnBegan())
-                    async with self._record.turn():
-                        runner = await self._loaded()
-                        runs = True
-                        ticket.answer(await runner.run(ticket))
+                    yield
                 except anyio.get_cancelled_exc_class():
-                    if not runs:  # the runner logs prompts that are cancelled
+                    if not ticket.message_id:
                         with anyio.CancelScope(shield=True):
                             await self._record.keep_cancelled(ticket)
                     raise
@@ -221,23 +222,20 @@ class Session:
         async with self._changing:  # a setting that was sent before is in the log before another process reads it
             pass
         if reason != "delete":
-            await self._log_unanswered(waiting)
+            await self._log_unanswered([each for each in waiting if says_anything(each.parts) and not each.provisional])
         if self._runner is not None:
             await self._runner.end(reason)
 
-    async def _log_unanswered(self, waiting: tuple[Ticket, ...]) -> None:
+    async def _log_unanswered(self, tickets: Sequence[Ticket]) -> None:
         """Log the prompts whose turn will not come: they are shown again, and the model never sees them."""
-        events: list[Event] = []
-        for ticket in waiting:
-            if says_anything(ticket.parts) and not ticket.provisional:
-                events += [UserPrompted(new_id("msg"), ticket.parts, sent=()), TurnEnded("cancelled")]
-        if not events:
+        prompts = [(UserPrompted(new_id("msg"), each.parts, sent=()), TurnEnded("cancelled")) for each in tickets]
+        if not prompts:
             return
-        log = self.state.log
+        log, events = self.state.log, tuple(chain.from_iterable(prompts))
         try:
             await log.refresh()  # another process may have overtaken the turn that they waited for
             # In the turn of another process they have no place.
-            await log.append_built(lambda context: () if context.turn_from is not None else tuple(events))
+            await log.append_built(lambda context: () if context.turn_from is not None else events)
         except AgentError as error:
             _log.info("prompts that waited in %s are not kept: %s", self.session_id, error)
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import base64
 import logging
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -46,8 +45,6 @@ CACHED = 24_000_000
 ReadBlob: TypeAlias = Callable[[str], Awaitable[bytes | None]]
 """Reads stored bytes by their SHA-256; returns None if they are gone."""
 _Key: TypeAlias = tuple[str, str, Limits]
-RefusedImage: TypeAlias = tuple[str, _Key]
-"""An image as it is sent to a model, and the provider's own id of that model."""
 _Converted: TypeAlias = "tuple[str, str] | str"
 """An image's data and MIME type as they are sent, or why it is not sent."""
 
@@ -59,9 +56,9 @@ class Attachments:
 
     def __init__(self, read: ReadBlob) -> None:
         self._read = read
-        self._cache: OrderedDict[_Key, _Converted] = OrderedDict()
-        # By the model's id too: one provider may take what another refuses.
-        self._refused: set[RefusedImage] = set()
+        self._cache: dict[_Key, _Converted] = {}
+        # By the provider's own id of the model too: one may take what another refuses.
+        self._refused: set[tuple[str, _Key]] = set()
         # One image at a time: decoded, each may take a quarter of a gigabyte.
         self._limiter = anyio.CapacityLimiter(1)
 
@@ -113,9 +110,9 @@ class Attachments:
                 lengths[picture.data.sha256] = 0 if isinstance(converted, str) else len(converted[0])
         return lengths
 
-    def leave_out(self, request: ModelRequest, profile: ModelProfile) -> frozenset[RefusedImage]:
+    def leave_out(self, request: ModelRequest, profile: ModelProfile) -> bool:
         """Send a line in the place of each image before the newest prompt from now on, since the provider has refused a
-        request for one; return those that were not left out before."""
+        request for one; return whether any was sent before."""
         before = list(request.messages)
         while before and isinstance(before[-1], UserMessage):
             before.pop()
@@ -123,11 +120,7 @@ class Attachments:
         self._refused |= images
         if images:
             _log.warning("a request was refused for an image; it is sent again without %s", len(images))
-        return frozenset(images)
-
-    def restore(self, images: Collection[RefusedImage]) -> None:
-        """Send images again that were left out, since the request was refused without them as well."""
-        self._refused -= {*images}
+        return bool(images)
 
     async def _message(self, message: Message, profile: ModelProfile, model: str) -> Message:
         if isinstance(message, AssistantMessage) or all(data_of(part) is None for part in message.parts):
@@ -165,12 +158,9 @@ class Attachments:
             converted = await to_thread.run_sync(
                 _prepared, content, picture.mime_type, Limits.of(profile), abandon_on_cancel=True, limiter=self._limiter
             )
+            if sum(len(each[0]) for each in self._cache.values()) > CACHED:
+                self._cache.clear()
             self._cache[key] = converted
-            size = sum(len(each[0]) for each in self._cache.values())
-            while size > CACHED and len(self._cache) > 1:
-                size -= len(self._cache.popitem(last=False)[1][0])
-            return converted
-        self._cache.move_to_end(key)
         return self._cache[key]
 
 

@@ -11,11 +11,11 @@ from acp_agent.conversation.updates import Update
 from acp_agent.errors import InvalidParamsError, ToolError
 from acp_agent.frozen import frozen
 from acp_agent.tools.environment import CommandRunner, FileAccess
+from acp_agent.tools.forms import Form, FormField, Questions
 from acp_agent.tools.text import one_line
 
 if TYPE_CHECKING:
     from acp_agent.mcp.model import McpChannel
-    from acp_agent.tools.forms import Questions
 
 Answer: TypeAlias = Literal["allow_once", "allow_always", "reject_once", "cancelled"]
 
@@ -100,8 +100,6 @@ async def ask_arguments(
     """
     if questions.asks != "forms":
         return "not asked"
-    from acp_agent.tools.forms import Form, FormField
-
     fields = tuple(FormField(name, "text", name, one_line(description, 300)) for name, description in missing)
     names = ", ".join(f"`{name}`" for name, _ in missing)
     try:

@@ -7,14 +7,13 @@ that a new session does not wait for it.
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
-import anyio.to_thread
+from anyio import to_thread
 
 from acp_agent.config.settings import McpServer
 from acp_agent.conversation.context import Context
@@ -22,7 +21,7 @@ from acp_agent.conversation.events import DirectoriesChanged, InstructionsLoaded
 from acp_agent.session.actor import Session
 from acp_agent.session.attachments import Attachments
 from acp_agent.session.client import SessionClient
-from acp_agent.session.log import SessionLog
+from acp_agent.session.log import SessionLog, Source
 from acp_agent.session.mailbox import Mailbox
 from acp_agent.session.notices import Notices
 from acp_agent.session.project.mcp import SessionMcp
@@ -34,7 +33,7 @@ from acp_agent.session.project.trust import SessionTrust
 from acp_agent.session.project.workspace import ProjectInstructions
 from acp_agent.session.services import Services
 from acp_agent.session.slash.offer import CommandOffer
-from acp_agent.session.state import SessionState, Source
+from acp_agent.session.state import SessionState
 from acp_agent.session.titles import Titles
 from acp_agent.session.turn.record import TurnRecord
 from acp_agent.storage.store import SessionStore
@@ -89,16 +88,13 @@ async def open_session(
 
             async def load(mailbox: Mailbox) -> TurnRunner:
                 model = await models.name(state.model)
-                await anyio.to_thread.run_sync(_load_for_turns, tools, models, model, abandon_on_cancel=True)
-                from acp_agent.session.turn.factory import build_runner
-
+                build_runner = await to_thread.run_sync(_load_for_turns, tools, models, model, abandon_on_cancel=True)
                 return build_runner(
                     services,
                     state,
                     client,
                     mailbox,
                     tasks,
-                    show,
                     instructions=instructions,
                     notices=notices,
                     models=models,
@@ -150,17 +146,18 @@ async def _open_log(
     return log
 
 
-def _load_for_turns(tools: ToolRegistry, models: SessionModels, model: str | None) -> None:
-    """Import what turns need, except an SDK. In a thread, since it takes 0.1 s and more, in which the event loop would
-    see neither a cancel nor the end of the connection.
+def _load_for_turns(tools: ToolRegistry, models: SessionModels, model: str | None) -> Callable[..., TurnRunner]:
+    """Import what turns need, except an SDK, and return `build_runner`. In a thread, since it takes 0.1 s and more, in
+    which the event loop would see neither a cancel nor the end of the connection.
 
     :param tools: those whose schemas a request holds.
     :param model: `provider/model`, whose adapter is loaded.
     """
     with _one_at_a_time:
-        for name in ("secrets.text", "session.turn.factory", "hooks.discovery"):
-            import_module(f"acp_agent.{name}")
+        from acp_agent.session.turn.factory import build_runner
+
         if model is not None:
             models.registry.load(model)
         for tool in tools:
             _ = tool.input_schema
+    return build_runner

@@ -7,7 +7,9 @@ and `take_missed` tells what context the client still shows.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import TypeVar
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, TypeAlias, TypeVar
 
 import anyio
 
@@ -33,9 +35,14 @@ from acp_agent.conversation.events import (
     UserPrompted,
 )
 from acp_agent.errors import InvalidParamsError, SessionConflictError
-from acp_agent.storage.store import SessionStore
+from acp_agent.storage.store import Found, SessionStore
 
 Events = TypeVar("Events", bound=tuple[Event, ...])
+
+Source: TypeAlias = Literal["new", "load", "resume"]
+"""How a session was opened."""
+TRANSCRIPTS = "transcripts"
+"""Folder in the agent's home."""
 
 _SETTINGS = (
     ModeChanged,
@@ -52,7 +59,7 @@ _SETTINGS = (
 
 
 class SessionLog:
-    """Appends to the store and folds into the context as one act.
+    """Appends to the store and folds into the context as one act; also an `Archive` for the tool `recall`.
 
     :ivar context: the context after everything appended so far.
     """
@@ -133,6 +140,16 @@ class SessionLog:
         """Return the entries with these sequence numbers that exist."""
         return await self.store.read(self.session_id, seqs)
 
+    async def search(self, query: str, limit: int) -> Sequence[Found]:
+        """Return messages with the words of the query that the model does not see now, best first."""
+        visible = {entry.seq for entry in self.context.entries if not entry.shortened}
+        found = await self.store.search(self.session_id, query, limit=limit + len(visible))
+        return [hit for hit in found if hit.seq not in visible][:limit]
+
+    async def neighbours(self, seq: int) -> tuple[int | None, int | None]:
+        """Return the numbers of the last message before and the first one behind a number."""
+        return await self.store.neighbours(self.session_id, seq)
+
     async def read_blob(self, sha256: str) -> bytes | None:
         """Return the stored bytes with this digest; None if they are gone."""
         return (await self.store.blobs(self.session_id, (sha256,))).get(sha256)
@@ -170,6 +187,21 @@ class SessionLog:
         if self._missed is None:
             self._missed = self.context
         self.context = context
+
+
+def transcript_file(home: Path, session_id: str) -> Path:
+    """Return the path of the copy of a log that hooks read, which exists if one has wanted it.
+
+    :param home: the agent's own folder.
+    """
+    return home / TRANSCRIPTS / f"{session_id}.jsonl"
+
+
+def remove_transcript(home: Path, session_id: str) -> None:
+    """Remove it, with its session. An id that is no file's name has none."""
+    if Path(session_id).name == session_id:
+        with suppress(OSError, ValueError):
+            transcript_file(home, session_id).unlink()
 
 
 async def fork_session(

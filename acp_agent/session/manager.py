@@ -22,12 +22,10 @@ from acp_agent.errors import SessionClosedError
 from acp_agent.session.actor import Session
 from acp_agent.session.client import SessionClient
 from acp_agent.session.factory import open_session
-from acp_agent.session.log import SessionLog, fork_session
+from acp_agent.session.log import SessionLog, Source, fork_session, remove_transcript
 from acp_agent.session.project.accounts import Accounts
-from acp_agent.session.project.transcript import remove_transcript
 from acp_agent.session.project.workspace import named_directories
 from acp_agent.session.services import Services
-from acp_agent.session.state import Source
 from acp_agent.session.titles import given_title
 from acp_agent.shielding import finish_shielded
 from acp_agent.storage.store import ArchiveFilter, SessionPage
@@ -47,12 +45,8 @@ ClientFor: TypeAlias = Callable[[str], SessionClient]
 _log = logging.getLogger(__name__)
 
 
-class OpenSessions(list[Session]):
-    """The sessions that are open in this process, whichever connection has opened them."""
-
-    def of(self, session_id: str) -> tuple[Session, ...]:
-        """Return a session as each connection that has opened it has it, the last one first."""
-        return tuple(session for session in reversed(self) if session.session_id == session_id)
+OpenSessions: TypeAlias = list[Session]
+"""The sessions that are open in this process, whichever connection has opened them."""
 
 
 class SessionManager:
@@ -66,7 +60,7 @@ class SessionManager:
     def __init__(self, services: Services, tasks: TaskGroup, sessions: OpenSessions | None = None) -> None:
         self._services = services
         self._tasks = tasks
-        self._sessions = OpenSessions() if sessions is None else sessions
+        self._sessions = [] if sessions is None else sessions
         self._own: dict[str, Session] = {}
         self.accounts = Accounts(services)
 
@@ -182,11 +176,15 @@ class SessionManager:
         :raises SessionNotFoundError: no such session.
         """
         await self._services.store.record(session_id)
-        return "open" if self._sessions.of(session_id) else "saved"
+        return "open" if self._everywhere(session_id) else "saved"
+
+    def _everywhere(self, session_id: str) -> tuple[Session, ...]:
+        """Return a session as each connection that has opened it has it, the last one first."""
+        return tuple(session for session in reversed(self._sessions) if session.session_id == session_id)
 
     def find_anywhere(self, session_id: str) -> Session | None:
         """Return a session that is open for any connection; for this one, if it is."""
-        return self.find(session_id) or next(iter(self._sessions.of(session_id)), None)
+        return self.find(session_id) or next(iter(self._everywhere(session_id)), None)
 
     async def set_title(self, session_id: str, title: str) -> str:
         """Give a session, open or not, the title that a person wants. Other clients that have it open here are told.
@@ -211,7 +209,7 @@ class SessionManager:
         :raises SessionNotFoundError: no such session.
         """
         await self._services.store.record(session_id)
-        await self._close(self._sessions.of(session_id), "close")
+        await self._close(self._everywhere(session_id), "close")
         await self._services.store.archive(session_id, archived=True)
 
     async def unarchive(self, session_id: str) -> None:
@@ -228,14 +226,14 @@ class SessionManager:
         :raises SessionNotFoundError: no such session.
         """
         own = self.find(session_id)
-        sessions = self._sessions.of(session_id) if own is None else (own,)
+        sessions = self._everywhere(session_id) if own is None else (own,)
         if not sessions:
             await self.get(session_id)  # raises why there is none
         await self._close(sessions, "close")
 
     async def delete(self, session_id: str) -> None:
         """Remove a session with its log, for good, wherever it is open; an unknown one is no error."""
-        await self._close(self._sessions.of(session_id), "delete")
+        await self._close(self._everywhere(session_id), "delete")
         await self._services.store.delete(session_id)
         remove_transcript(self._services.home, session_id)
 
@@ -279,7 +277,7 @@ class SessionManager:
 
     def _tell_others(self, session_id: str) -> None:
         """Have other connections catch up with what was set here."""
-        for other in self._sessions.of(session_id):
+        for other in self._everywhere(session_id):
             if other is not self._own.get(session_id):
                 # Not waited for: its client may read slowly.
                 self._tasks.start_soon(other.catch_up)

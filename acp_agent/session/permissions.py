@@ -8,10 +8,10 @@ from typing import Literal, TypeAlias
 import anyio.to_thread
 
 from acp_agent.config.permission_rules import PermissionRules
-from acp_agent.conversation.events import CallView, PermissionGranted
-from acp_agent.conversation.messages import JsonObject, ToolCall
+from acp_agent.conversation.events import PermissionGranted
+from acp_agent.conversation.messages import ToolCall
+from acp_agent.conversation.updates import Choice
 from acp_agent.errors import ConfigError, ToolError, sentence
-from acp_agent.frozen import frozen
 from acp_agent.hooks.outcomes import Outcome as HookOutcome
 from acp_agent.session.client import Answer, SessionClient
 from acp_agent.session.notices import Notices
@@ -21,21 +21,13 @@ from acp_agent.tools.tool import Access, PreparedCall
 Verdict: TypeAlias = Literal["allow", "ask", "deny"]
 
 
-@frozen
-class Mode:
-    """A way of working that the user chooses."""
-
-    id: str
-    name: str
-    description: str
-
-
-MODES: tuple[Mode, ...] = (
-    Mode("ask", "Ask", "Reads freely; asks before every edit and command."),
-    Mode("accept-edits", "Accept edits", "Reads and edits files freely; asks before every command."),
-    Mode("plan", "Plan", "Reads only: no edits and no commands."),
-    Mode("full-access", "Full access", "Reads, edits and runs commands anywhere without asking."),
+MODES = (
+    Choice("ask", "Ask", "Reads freely; asks before every edit and command."),
+    Choice("accept-edits", "Accept edits", "Reads and edits files freely; asks before every command."),
+    Choice("plan", "Plan", "Reads only: no edits and no commands."),
+    Choice("full-access", "Full access", "Reads, edits and runs commands anywhere without asking."),
 )
+"""The permission modes."""
 
 
 def judge(mode: str, access: Access, grants: Collection[str]) -> Verdict:
@@ -71,6 +63,7 @@ class Permissions:
         self._state = state
         self._client = client
         self._notices = notices
+        self._rules = PermissionRules(state.settings.home)
 
     async def check(
         self, call: ToolCall, prepared: PreparedCall, hooked: HookOutcome
@@ -80,64 +73,60 @@ class Permissions:
         :returns: `cancelled` if the user ended the turn instead of answering.
         :raises ToolError: the call may not run.
         """
-        verdict = await self._required(call, prepared)
+        verdict = await self._verdict(call, prepared.access)
         if hooked.decision is not None:
             verdict = "allow" if hooked.decision.verdict == "allow" else "ask"
         if verdict == "ask":
-            subject = grant_subject(prepared.access)
             try:
-                answer = await self.ask(call.id, call.name, prepared.view, call.arguments, subject, hooked.reason)
+                answer = await self._ask(call, prepared, hooked.reason)
             except ToolError as error:
                 raise ToolError(f"{error} {hooked.reason}".rstrip()) from error
             if answer == "cancelled":
                 return "cancelled"
             if answer == "reject_once":
                 raise ToolError("The user did not allow this call. Do not try it again; ask what they want instead.")
-            await self._required(call, prepared)  # in the mode as it is by now: the user may have changed it first
+            # In the mode as it is by now: the user may have changed it first.
+            await self._verdict(call, prepared.access)
         return "allowed"
 
-    @property
-    def mode(self) -> str:
-        """Return the permission mode in force."""
-        return self._state.mode
-
-    async def verdict(self, access: Access) -> Verdict:
+    async def _verdict(self, call: ToolCall, access: Access) -> Verdict:
         """Return what the mode and what the user allowed say of a call; reads the project's rules only if they matter,
-        and as they are now, since they may have been revoked."""
-        verdict = judge(self._state.mode, access, self._state.context.grants)
-        if verdict != "ask":
-            return verdict
-        try:
-            rules, notice = await anyio.to_thread.run_sync(self._read_rules)
-        except ConfigError as error:
-            rules, notice = frozenset[str](), sentence(error)
-        if notice:
-            await self._notices.tell_once(notice)
-        return judge(self._state.mode, access, rules)
+        and as they are now, since they may have been revoked.
 
-    async def _required(self, call: ToolCall, prepared: PreparedCall) -> Literal["allow", "ask"]:
-        verdict = await self.verdict(prepared.access)
+        :raises ToolError: it may not run in this mode.
+        """
+        mode = self._state.mode
+        verdict = judge(mode, access, self._state.context.grants)
         if verdict == "deny":
             raise ToolError(
-                f"{call.name} may not run in {self._state.mode} mode, which only reads. Describe the change instead; "
-                "the user can switch the mode."
+                f"{call.name} may not run in {mode} mode, which only reads. Describe the change instead; the user can "
+                "switch the mode."
             )
+        if verdict == "ask":
+            rules, notice = frozenset[str](), ""
+            try:
+                rules = await anyio.to_thread.run_sync(self._rules.of, self._state.cwd)
+                notice = self._rules.notice
+            except ConfigError as error:
+                notice = sentence(error)
+            if notice:
+                await self._notices.tell_once(notice)
+            verdict = judge(mode, access, rules)
         return verdict
 
-    async def ask(
-        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str, reason: str = ""
-    ) -> Answer:
+    async def _ask(self, call: ToolCall, prepared: PreparedCall, reason: str) -> Answer:
         """Put a call to the user, and remember an "always".
 
         :param reason: why a hook wants the user to be asked; empty if none does.
         :raises SessionConflictError: another process has gone on with the session while the user was thinking.
         """
-        answer = await self._client.ask_permission(call_id, name, view, arguments, subject, reason)
+        subject = grant_subject(prepared.access)
+        answer = await self._client.ask_permission(call.id, call.name, prepared.view, call.arguments, subject, reason)
         if answer == "allow_always":
             scope: Literal["project", "session"] = self._state.settings.remember_permissions
             if scope == "project":
                 try:
-                    await anyio.to_thread.run_sync(self._rules().allow, self._state.cwd, subject)
+                    await anyio.to_thread.run_sync(self._rules.allow, self._state.cwd, subject)
                 except ConfigError as error:
                     scope = "session"
                     await self._notices.tell_once(sentence(error))
@@ -146,10 +135,3 @@ class Permissions:
             # The user may have thought for an hour, and gone on in another editor.
             await self._state.log.confirm()
         return answer
-
-    def _rules(self) -> PermissionRules:
-        return PermissionRules(self._state.settings.home)
-
-    def _read_rules(self) -> tuple[frozenset[str], str]:
-        rules = self._rules()
-        return rules.of(self._state.cwd), rules.notice

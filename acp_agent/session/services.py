@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Hashable
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +14,6 @@ from acp_agent.storage.store import SessionStore
 
 if TYPE_CHECKING:
     from acp_agent.compaction.service import CompactionService
-    from acp_agent.hooks.contract import Origin
-    from acp_agent.hooks.discovery import Found
     from acp_agent.recipes.discovery import RecipeLibrary
 
 
@@ -32,7 +30,6 @@ class Services:
         `trusted` of `RecipeLibrary.read`.
     :ivar recipe_signature: returns a value that changes when one of those recipes changes; touches the disk, but
         little.
-    :ivar hooks: finds the hooks of these origins for such settings; asks executables what they listen to.
     :ivar project_places: returns the folders from which a project's hooks and recipes come, for such settings and a
         working directory; touches the disk, but little.
     """
@@ -45,5 +42,4 @@ class Services:
     access: ModelAccess
     library: Callable[[Settings, Path, Callable[[Path], str | None]], RecipeLibrary]
     recipe_signature: Callable[[Settings, Path], Hashable]
-    hooks: Callable[[Settings, Collection[Origin]], Awaitable[Found]]
     project_places: Callable[[Settings, Path], tuple[Path, ...]]

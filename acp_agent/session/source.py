@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
 import anyio
@@ -16,8 +15,6 @@ from acp_agent.session.log import SessionLog
 
 REPLACE = "replace"
 """Strategy of a swap by which a hook put its own messages in the place of the conversation."""
-
-_log = logging.getLogger(__name__)
 
 
 class Source:
@@ -49,13 +46,6 @@ class Source:
                     raise
                 self._head = events[-1].seq
             return self._index
-
-    async def keep_up(self) -> None:
-        """Index in the background what has come; a failure is logged, and tried again when the index is wanted."""
-        try:
-            await self.index()
-        except Exception:
-            _log.exception("the entries of %s were not indexed", self._log.session_id)
 
     def _forget(self) -> None:
         self._head, self.entries, self._index = 0, (), ExcerptIndex()

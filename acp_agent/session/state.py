@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from acp_agent.config import Settings
 from acp_agent.config.settings import CompactionSettings
 from acp_agent.conversation.context import Context
-from acp_agent.session.log import SessionLog
-
-Source: TypeAlias = Literal["new", "load", "resume"]
-"""How a session was opened."""
+from acp_agent.session.log import SessionLog, Source
 
 
 @dataclass(slots=True, eq=False)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Sequence
-from contextlib import aclosing
 
 import anyio
 import anyio.to_thread
@@ -21,13 +20,11 @@ from acp_agent.conversation.messages import (
     Resource,
     ResourceLink,
     Text,
-    UserMessage,
+    Usage,
     UserPart,
-    new_id,
 )
 from acp_agent.conversation.updates import Show, TitleUpdated
 from acp_agent.errors import InvalidParamsError
-from acp_agent.llm.provider import Answered, ModelRequest
 from acp_agent.session.log import SessionLog
 from acp_agent.session.project.models import SessionModels
 
@@ -77,12 +74,25 @@ class Titles:
         try:
             with anyio.fail_after(ANSWER_SECONDS):
                 answered = await self._ask(words)
-            if answered is not None:
-                await self._set(answered)
+            if answered is None:
+                return
+            text, usage = answered
+            made, before = clean_title(text), self._log.context.title
+
+            def build(context: Context) -> tuple[Event, ...]:
+                # A person may have been quicker; the request has its price all the same.
+                if context.title_by == "user" or not made:
+                    return (TitleChanged(context.title or "", context.title_by, usage),)
+                return (TitleChanged(made, "model", usage),)
+
+            await self._log.append_built(build)
+            title = self._log.context.title
+            if title is not None and title != before:
+                await self._show(TitleUpdated(title))
         except Exception as error:
             _log.info("no title by a model: %r", error)
 
-    async def _ask(self, words: str) -> Answered | None:
+    async def _ask(self, words: str) -> tuple[str, Usage] | None:
         context, models = self._log.context, self._models
         name = await models.name(context.model)
         small = None if name is None else models.registry.small_model(name)
@@ -93,33 +103,7 @@ class Titles:
         answers = (entry.message for entry in reversed(context.entries))
         answer = next((message.text for message in answers if isinstance(message, AssistantMessage)), "")
         text = f"<user>\n{words[:_PROMPT]}\n</user>\n<assistant>\n{answer[:_ANSWER]}\n</assistant>"
-        request = ModelRequest(
-            model=active.model_id,
-            system=_SYSTEM,
-            messages=(UserMessage(new_id("msg"), (Text(text),)),),
-            max_output_tokens=min(_OUTPUT, active.max_output_tokens),
-            thought_level="off",
-        )
-        async with aclosing(active.stream(request)) as stream:
-            async for event in stream:
-                if isinstance(event, Answered):
-                    return event
-        return None
-
-    async def _set(self, answered: Answered) -> None:
-        made = clean_title("".join(part.text for part in answered.parts if isinstance(part, Text)))
-        before = self._log.context.title
-
-        def build(context: Context) -> tuple[Event, ...]:
-            # A person may have been quicker; the request has its price all the same.
-            if context.title_by == "user" or not made:
-                return (TitleChanged(context.title or "", context.title_by, answered.usage),)
-            return (TitleChanged(made, "model", answered.usage),)
-
-        await self._log.append_built(build)
-        title = self._log.context.title
-        if title is not None and title != before:
-            await self._show(TitleUpdated(title))
+        return await active.answer(text, _SYSTEM, max_output_tokens=_OUTPUT, thought_level="off")
 
 
 def given_title(title: str) -> str:

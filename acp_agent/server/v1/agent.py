@@ -97,7 +97,7 @@ class AgentV1(Agent):
 
     async def _session_result(self, session: Session) -> JsonObject:
         modes: list[JsonValue] = [
-            {"id": mode.id, "name": mode.name, **given(description=mode.description)} for mode in MODES
+            {"id": mode.value, "name": mode.name, **given(description=mode.description)} for mode in MODES
         ]
         return {
             "modes": {"currentModeId": session.state.context.mode, "availableModes": modes},

@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 
-from anyio.abc import TaskGroup
-
 from acp_agent.compaction.budget import Pressure, pressure, truncated_by_window
 from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.conversation.events import CompactionTrigger
@@ -20,19 +18,16 @@ from acp_agent.errors import (
     RecipeError,
     sentence,
 )
-from acp_agent.session.compact.background import BackgroundSummary
 from acp_agent.session.compact.decide import Action, Situation, decide
-from acp_agent.session.compact.job import Compactor, Pending
+from acp_agent.session.compact.job import BackgroundSummary, Compactor, Pending
 from acp_agent.session.compact.order import WITHOUT_MODEL, Order, Orders
 from acp_agent.session.notices import Notices
 from acp_agent.session.project.hooks import SessionHooks
 from acp_agent.session.project.models import ActiveModel
-from acp_agent.session.project.recipes import RecipeRun
+from acp_agent.session.project.recipe_run import RecipeRun
 from acp_agent.session.project.requests import Requests
 from acp_agent.session.state import SessionState
 
-INDEXED_FROM = 0.5
-"""Share of the usable window from which on entries are indexed as they come: a compaction may be near."""
 _MADE_SHORT = "It was made short in this turn already; a new session may help, or a model that takes more."
 _NO_GAIN = "There is nothing in the conversation that could be left out. Start a new session, or choose a larger model."
 _TRIGGERS: dict[Pressure, CompactionTrigger] = {"full": "overflow", "request_size": "request_size"}
@@ -53,7 +48,6 @@ class SessionCompaction:
     _compactor: Compactor
     _hooks: SessionHooks
     _notices: Notices
-    _tasks: TaskGroup
     background: BackgroundSummary
     _opens_turn: bool = True  # a prompt came, and no request has been sent since
     _failed_at: int = 0  # sequence number of the log when a compaction failed or was not possible
@@ -108,7 +102,7 @@ class SessionCompaction:
         elif action != "nothing":
             await self._try(action, _TRIGGERS.get(at.level, "threshold"), active)
         elif at.level == "full":
-            await self._requests.check_fits(active)
+            self._requests.check_fits(active)
         return await self._requests.active()  # the user may have chosen another meanwhile
 
     async def end_turn(self) -> None:
@@ -126,76 +120,65 @@ class SessionCompaction:
         :param asked: the model of that request.
         :raises ContextOverflowError: nothing more can be done in this turn; the context is as it was.
         """
-        before = self._requests.answer_tokens(asked)
-        if refusal.limit == "tokens":
-            self._requests.learn_refusal(asked, refusal)
-        active, head = await self._requests.active(), self._state.context.head
-        shorter_fits = False
-        if refusal.limit == "tokens" and refusal.maximum is not None and self._shortened_at != head:
-            now = self._requests.answer_tokens(active)
-            shorter_fits = now < before and self._requests.used(active) + now <= active.budget.window
-        action = decide(self._refused(active, shorter_fits=shorter_fits))
-        if action == "shorten":
-            self._shortened_at = head
-            return None
-        why = _MADE_SHORT
-        if action != "give up":
-            try:
-                return await self._make_room(action, active, refusal.limit)
-            except AgentError as error:
-                why = str(error)
-        self._requests.forget_guess(asked, refusal)
-        raise ContextOverflowError(
-            f"{sentence(refusal)} {why}", limit=refusal.limit, maximum=refusal.maximum, prompt=refusal.prompt
-        )
+        requests, counted = self._requests, refusal.limit == "tokens"
+        before = requests.answer_tokens(asked)
+        if counted:
+            requests.learn_refusal(asked, refusal)
+        active, shorter_fits = await requests.active(), False
+        if counted and refusal.maximum is not None and self._shortened_at != self._state.context.head:
+            now = requests.answer_tokens(active)
+            shorter_fits = now < before and requests.used(active) + now <= active.budget.window
+        if why := await self._make_room(active, refusal.limit, shorter_fits=shorter_fits):
+            why = f"{sentence(refusal)} {why}"
+            raise ContextOverflowError(why, limit=refusal.limit, maximum=refusal.maximum, prompt=refusal.prompt)
 
     async def after_cut(self, asked: ActiveModel, answer: AssistantMessage) -> bool:
         """Make room for the rest of an answer that was cut off; return False if it ended at its own limit.
 
-        :raises AgentError: the window is full, and nothing could be made short.
+        :raises CompactionError: the window is full, and nothing could be made short.
         """
         if not truncated_by_window(answer, asked.budget):
             return False
         is_full = answer.stop_reason == "context_overflow"
         if is_full and answer.usage is not None:
             self._requests.learn_full(asked)
-        active = await self._requests.active()
-        action = decide(self._refused(active))
-        if action == "give up":
-            return False
-        try:
-            await self._make_room(action, active, None)
-        except AgentError as error:
-            if is_full:
-                why = f"The model's context window was full before the end of the answer. {error}"
-                raise CompactionError(why) from error
-            return False  # nothing can be made short for more of the answer: it ended at its limit, then
-        return True
+        why = await self._make_room(await self._requests.active(), None)
+        if is_full and why and why != _MADE_SHORT:
+            raise CompactionError(f"The model's context window was full before the end of the answer. {why}")
+        return not why
 
-    def _refused(self, active: ActiveModel, *, shorter_fits: bool = False) -> Situation:
-        return Situation(
-            "full",
-            wait=self._state.compaction(active.name).wait,
-            background=self.background.state,
-            refused=True,
-            shorter_fits=shorter_fits,
-            made_room=self._made_room_for == self._state.context.prompted,
-        )
+    async def _make_room(
+        self, active: ActiveModel, refused: OverflowLimit | None, *, shorter_fits: bool = False
+    ) -> str:
+        """Compact whatever we count, once in a turn, or leave it to a shorter answer; return why neither is possible.
 
-    async def _make_room(self, action: Action, active: ActiveModel, refused: OverflowLimit | None) -> None:
-        """Compact, once in a turn, whatever we count.
-
-        :raises CompactionError: there is nothing to compact, or it does not fit.
+        :param shorter_fits: see `Situation`.
         """
-        self._made_room_for = self._state.context.prompted
-        if not await self._compact(action, "overflow", active, refused):
-            raise CompactionError(_NO_GAIN)
+        context = self._state.context
+        action = decide(
+            Situation(
+                "full",
+                wait=self._state.compaction(active.name).wait,
+                background=self.background.state,
+                refused=True,
+                shorter_fits=shorter_fits,
+                made_room=self._made_room_for == context.prompted,
+            )
+        )
+        if action == "shorten":
+            self._shortened_at = context.head
+            return ""
+        if action == "give up":
+            return _MADE_SHORT
+        self._made_room_for = context.prompted
+        try:
+            return "" if await self._compact(action, "overflow", active, refused) else _NO_GAIN
+        except AgentError as error:
+            return str(error)
 
     async def _situation(self, active: ActiveModel) -> Situation:
         context, settings = self._state.context, self._state.compaction(active.name)
-        budget = await self._requests.filled(active)
-        if budget.utilisation > INDEXED_FROM:
-            self._tasks.start_soon(self._orders.source.keep_up)
+        budget = self._requests.filled(active)
         limits = await self._requests.limits(active, context.messages)
         since = max(self._failed_at, *context.swaps[-1:], 0)
         grown = estimate_messages(entry.message for entry in context.entries if entry.seq > since)
@@ -241,7 +224,7 @@ class SessionCompaction:
             reason = str(error)
         self._failed_at = self._state.context.head
         if trigger == "overflow":
-            await self._requests.check_fits(active, reason)
+            self._requests.check_fits(active, reason)
 
     async def _compact(
         self, action: Action, trigger: CompactionTrigger, active: ActiveModel, refused: OverflowLimit | None = None

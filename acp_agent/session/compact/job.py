@@ -1,4 +1,5 @@
-"""One compaction of a session, from its first update in the editor to the swap in the log.
+"""One compaction of a session, from its first update in the editor to the swap in the log; and a summary that is
+written in the background for a later one.
 
 Every compaction that was shown ends exactly once, in the editor and in the log; nothing changes before the swap is
 appended.
@@ -9,12 +10,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
 
 import anyio
 from anyio import to_thread
+from anyio.abc import TaskGroup
 
 from acp_agent.compaction.assembly import refreshed
 from acp_agent.compaction.calls import ModelCalls, Show
@@ -34,10 +36,12 @@ from acp_agent.conversation.updates import Show as ShowUpdate
 from acp_agent.errors import AgentError, CompactionError, CompactionVetoedError
 from acp_agent.hooks.outcomes import SwapContext
 from acp_agent.logfile import log_failure
-from acp_agent.session.compact.order import BY_HAND, Order
+from acp_agent.session.compact.decide import Background
+from acp_agent.session.compact.order import BY_HAND, Order, Orders
 from acp_agent.session.compact.report import finished
 from acp_agent.session.log import SessionLog
 from acp_agent.session.project.hooks import SessionHooks
+from acp_agent.session.project.models import ActiveModel
 from acp_agent.session.project.requests import Requests
 from acp_agent.session.project.workspace import ProjectInstructions
 
@@ -183,6 +187,114 @@ class Compactor:
             if shown.begun or asked:
                 await shown.begin()
                 await self._show(CompactionFinished(shown.compaction_id, ended, error=reason))
+
+
+@dataclass(eq=False, slots=True)
+class _Draft:
+    """One summary of a context's revision, from its order until it is used or dropped.
+
+    :ivar written: is set when it is written, or will never be.
+    :ivar taken: is set when it is used.
+    """
+
+    revision: int
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    written: anyio.Event = field(default_factory=anyio.Event)
+    taken: anyio.Event = field(default_factory=anyio.Event)
+    order: Order | None = None
+    result: CompactedState | None = None
+    failure: AgentError | None = None
+
+
+@dataclass(eq=False, slots=True)
+class BackgroundSummary:
+    """Writes a summary while the turn goes on, against a frozen revision of the context; at most one at a time.
+
+    It is shown only to a caller that waits for it. If it is not used, it is dropped, and the log says what it cost.
+    """
+
+    _log: SessionLog
+    _orders: Orders
+    _compactor: Compactor
+    _tasks: TaskGroup
+    _draft: _Draft | None = None
+
+    @property
+    def state(self) -> Background:
+        """Return how far the summary of the context as it is has come."""
+        draft = self._draft
+        if draft is None or draft.revision != self._log.context.revision:
+            return "none"
+        if draft.result is not None:
+            return "ready"
+        return "failed" if draft.written.is_set() else "running"
+
+    @property
+    def order(self) -> Order | None:
+        """Return the order of the summary that is being written or is ready; None until it is made."""
+        return self._draft.order if self._draft and self.state in ("running", "ready") else None
+
+    @property
+    def failure(self) -> AgentError | None:
+        """Return why the summary of the context as it is failed."""
+        return self._draft.failure if self._draft and self.state == "failed" else None
+
+    def begin(self, active: ActiveModel) -> None:
+        """Begin a summary of the context as it is, unless masking old results will do."""
+        self.drop()
+        self._draft = _Draft(self._log.context.revision)
+        self._tasks.start_soon(self._write, active, self._draft)
+
+    async def result(self, show: Show) -> CompactedState | None:
+        """Take the summary, as soon as it is written; None if it failed."""
+        draft = self._draft
+        if draft is None:
+            return None
+        if not draft.written.is_set():
+            await show("")
+            await draft.written.wait()
+        if self.state != "ready":
+            return None
+        draft.taken.set()
+        self._draft = None
+        return draft.result
+
+    def fail(self, error: AgentError) -> None:
+        """Note that the summary cannot be used, and why."""
+        self.drop()
+        self._draft = _Draft(self._log.context.revision, failure=error)
+        self._draft.written.set()
+
+    def drop(self) -> None:
+        """Drop the summary; the log will say what it cost."""
+        if self._draft is not None:
+            self._draft.scope.cancel()
+            self._draft = None
+
+    async def _write(self, active: ActiveModel, draft: _Draft) -> None:
+        calls: ModelCalls | None = None
+        try:
+            with draft.scope:
+                order = await self._orders.make("threshold", active)
+                if await self._compactor.dry_run(order.with_steps("mask")) is None:
+                    order = order.with_steps(*dict.fromkeys((order.policy.strategy, "summary")))
+                    draft.order, calls = order, ModelCalls(order.model.stream)
+                    draft.result = await self._compactor.prepare(order, calls)
+                if draft.result is not None:
+                    draft.written.set()
+                    await draft.taken.wait()
+        except AgentError as error:
+            draft.failure = error
+        except Exception as error:
+            draft.failure = CompactionError(log_failure(_log, "Preparing a summary failed inside the agent", error))
+        finally:
+            draft.written.set()
+            # Also where the whole session is being ended: an append takes a moment.
+            with anyio.CancelScope(shield=True), suppress(AgentError):
+                if calls is not None and calls.usage is not None and not draft.taken.is_set():
+                    await self._log.append(SummaryDropped(calls.usage))
+        if draft.failure is not None:
+            _log.warning("no summary was prepared: %s", draft.failure)
 
 
 class _Shown:

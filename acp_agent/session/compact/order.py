@@ -20,7 +20,8 @@ from acp_agent.logfile import log_failure
 from acp_agent.session.notices import Notices
 from acp_agent.session.project.hooks import SessionHooks
 from acp_agent.session.project.models import ActiveModel
-from acp_agent.session.project.recipes import RecipeRun, SessionRecipes
+from acp_agent.session.project.recipe_run import RecipeRun
+from acp_agent.session.project.recipes import SessionRecipes
 from acp_agent.session.project.requests import Requests
 from acp_agent.session.project.workspace import read_workspace
 from acp_agent.session.source import Source

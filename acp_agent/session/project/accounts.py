@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
 import anyio.to_thread
 
 from acp_agent.errors import ConfigError, InvalidParamsError
-from acp_agent.frozen import frozen
 from acp_agent.llm.credentials import Route
 from acp_agent.llm.places import Place, is_base_url
 from acp_agent.llm.registry import Registry
@@ -23,24 +22,8 @@ _HEADER = re.compile(r"(?!(?i:host|content-length|transfer-encoding|connection):
 """A name, but for those that belong to the connection, and printable ASCII."""
 
 
-@frozen
-class _Account:
-    """One key or route with which a provider is asked.
-
-    :ivar label: for people; holds no key.
-    :ivar active: whether a session that names no model would use it.
-    """
-
-    label: str
-    active: bool
-
-
-@frozen
-class Standing:
-    """The state of signing in: whether a session can begin without it."""
-
-    state: Literal["authenticated", "unauthenticated", "not_required", "unknown"]
-    accounts: tuple[_Account, ...] = ()
+State: TypeAlias = Literal["authenticated", "unauthenticated", "not_required", "unknown"]
+"""Whether a session can begin without signing in."""
 
 
 class Accounts:
@@ -66,32 +49,26 @@ class Accounts:
                 " Unset it where the editor or your shell sets it, and start the agent again."
             )
 
-    async def standing(self) -> Standing:
-        """Return the account in use, without a request to check it."""
+    async def standing(self) -> tuple[State, dict[str, bool]]:
+        """Return the state of signing in, without a request to check it; and the keys and routes that there are.
+
+        :returns: for each a label, which holds no key, and whether a session that names no model would use it.
+        """
         try:
             registry = await self._registry()
-            places, sources = self._keyed(registry)
-            while True:
-                model = await registry.default_model()
-                before = sources
-                places, sources = self._keyed(registry)
-                if sources == before:
-                    break  # and so the model was chosen by these keys
+            model = await registry.default_model()
         except ConfigError:
-            return Standing("unknown")  # opening a session reports what is wrong
+            return "unknown", {}  # opening a session reports what is wrong
         used = model.partition("/")[0] if model else ""
-        accounts = tuple(_Account(f"{name}: {source}", name == used) for name, source in sources.items())
-        if used in sources:
-            return Standing("authenticated", accounts)
-        place = places.get(used)
-        if place is not None and not place.enabled:
-            return Standing("unknown", accounts)
-        return Standing("unauthenticated" if not used or (place and place.keyed) else "not_required", accounts)
-
-    def _keyed(self, registry: Registry) -> tuple[dict[str, Place], dict[str, str]]:
-        """Return the providers, and where the keys of those that have one come from."""
         places = {place.name: place for place in registry.places.all()}
-        return places, {name: source for name, place in places.items() if (source := self._source(place))}
+        sources = {name: source for name, place in places.items() if (source := self._source(place))}
+        accounts = {f"{name}: {source}": name == used for name, source in sources.items()}
+        place = places.get(used)
+        if used in sources:
+            return "authenticated", accounts
+        if place is not None and not place.enabled:
+            return "unknown", accounts
+        return "unauthenticated" if not used or (place and place.keyed) else "not_required", accounts
 
     def _source(self, place: Place) -> str:
         """Return where a provider's key comes from; empty if it has none, or is turned off."""

@@ -1,20 +1,56 @@
-"""The functions of a session that a Python hook may call."""
+"""What hooks are given of a session: the functions that one in Python may call, and the transcript file.
+
+The transcript is the log as JSON lines, written when a hook first wants it, and carried on each time it is wanted
+again. The lines are those of Claude Code's session files, as far as there is something that corresponds, so that what
+was written to read those reads these: `user` and `assistant` with a message each, and a `summary` for a compaction,
+behind all that it took the place of. Calls have Claude Code's names and keys, and ours as well.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Sequence
-from contextlib import aclosing
+import os
+import uuid
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
+import anyio
+from anyio import to_thread
+
+from acp_agent import __version__
 from acp_agent.compaction.state import CompactionPolicy, ConversationState
 from acp_agent.compaction.strategy import Writer
-from acp_agent.conversation.messages import Message, Text, UserMessage, new_id
+from acp_agent.conversation.events import (
+    AssistantAnswered,
+    ContextAdded,
+    ContextSwapped,
+    ContinuationAsked,
+    EditsUndone,
+    LoggedEvent,
+    PinRemoved,
+    SessionStarted,
+    TextPinned,
+    ToolReturned,
+    UserPrompted,
+)
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    JsonObject,
+    JsonValue,
+    Message,
+    Text,
+    UserMessage,
+)
 from acp_agent.errors import CompactionError, HookError
 from acp_agent.hooks.contract import Summary
-from acp_agent.llm.provider import Answered, ModelRequest
+from acp_agent.hooks.messages import blocks_of
+from acp_agent.hooks.payload import TOOLS, with_claude_keys
+from acp_agent.session.log import transcript_file
 from acp_agent.session.project.models import ActiveModel
-from acp_agent.session.project.recipes import RecipeRun, SessionRecipes
+from acp_agent.session.project.recipe_run import RecipeRun
+from acp_agent.session.project.recipes import SessionRecipes
 from acp_agent.session.project.requests import Requests
 from acp_agent.session.services import Services
 from acp_agent.storage.store import SessionStore
@@ -80,13 +116,10 @@ class HookServices:
         :raises AgentError: it did not answer.
         """
         active = await self._named(model)
-        message = UserMessage(new_id("msg"), (Text(prompt),))
-        request = ModelRequest(active.model_id, system, (message,), (), active.max_output_tokens)
-        async with aclosing(active.stream(request)) as events:
-            async for event in events:
-                if isinstance(event, Answered):
-                    return "".join(part.text for part in event.parts if isinstance(part, Text))
-        raise HookError(f"The model {active.name} ended its answer without an end. Try again.")
+        answered = await active.answer(prompt, system)
+        if answered is None:
+            raise HookError(f"The model {active.name} ended its answer without an end. Try again.")
+        return answered[0]
 
     async def _named(self, model: str | None) -> ActiveModel:
         return await (self._requests.active() if model is None else self._requests.named(model))
@@ -96,3 +129,118 @@ class HookServices:
         if recipe is None:
             raise CompactionError("There is no recipe named compact, and no other prompt was given.")
         return await self._recipes.render(RecipeRun(recipe, ""))
+
+
+class Transcript:
+    """The transcript of one session."""
+
+    def __init__(self, store: SessionStore, session_id: str, home: Path) -> None:
+        self._store = store
+        self._session_id = session_id
+        self._path = transcript_file(home, session_id)
+        self._written = 0
+        self._cwd = ""
+        self._last: str | None = None
+        self._model = ""
+        self._lock = anyio.Lock()
+
+    async def write(self) -> str:
+        """Bring the file up to date.
+
+        :returns: its absolute path.
+        """
+        async with self._lock:  # hooks that are told of an event side by side want it at once
+            if not self._path.exists():
+                self._written = 0
+            events = [event async for event in self._store.events(self._session_id, after=self._written)]
+            if events or not self._written:
+                await to_thread.run_sync(self._append, events)
+        return str(self._path)
+
+    def _append(self, events: Sequence[LoggedEvent]) -> None:
+        self._path.parent.mkdir(mode=0o700, exist_ok=True)
+        if not self._written:
+            self._last, self._model = None, ""
+        flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if self._written else os.O_TRUNC)
+        with os.fdopen(os.open(self._path, flags, 0o600), "w", encoding="utf-8", errors="replace") as file:
+            for event in events:
+                for line in self._lines(event):
+                    file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        if events:
+            self._written = events[-1].seq
+
+    def _lines(self, logged: LoggedEvent) -> Iterator[JsonObject]:
+        match logged.event:
+            case SessionStarted() as started:
+                self._cwd = started.cwd
+            case UserPrompted() as prompt:
+                said = prompt.shown if prompt.sent is None else prompt.sent
+                # A command such as `/compact` is for the agent: no model reads it.
+                message = UserMessage(prompt.message_id, said or prompt.shown)
+                yield self._message(logged, message, **({} if said else {"isMeta": True}))
+            case AssistantAnswered() as answer:
+                yield self._message(logged, answer.message)
+            case ToolReturned() as returned:
+                yield self._message(logged, returned.result)
+            case ContextAdded() | ContinuationAsked() | TextPinned() | PinRemoved() | EditsUndone() as added:
+                yield self._message(logged, UserMessage(added.message_id, (Text(added.sent),)), isMeta=True)
+            case ContextSwapped() as swap if swap.sent:
+                yield {
+                    "type": "summary",
+                    "summary": swap.summary,
+                    "leafUuid": self._last,
+                    "compactMetadata": {
+                        "trigger": "manual" if swap.trigger == "manual" else "auto",
+                        "preTokens": swap.tokens_before,
+                    },
+                }
+                yield self._message(logged, UserMessage(swap.message_id, swap.sent), isCompactSummary=True)
+            case _:
+                pass
+
+    def _message(self, logged: LoggedEvent, message: Message, **marks: JsonValue) -> JsonObject:
+        role = "assistant" if isinstance(message, AssistantMessage) else "user"
+        blocks: list[JsonValue] = [*_blocks(message, self._cwd)]
+        content: JsonObject = {"role": role, "content": blocks}
+        if isinstance(message, AssistantMessage):
+            # The provider's own id, as hooks of Claude Code know it; of an answer that broke off, it was not kept.
+            self._model = message.model.partition("/")[2] or self._model
+            content = {"id": message.id, "type": "message", "model": self._model, **content, **_ending(message)}
+        at = datetime.fromtimestamp(logged.at / 1000, UTC)
+        line: JsonObject = {
+            "type": role,
+            "uuid": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self._session_id}/{logged.seq}")),
+            "parentUuid": self._last,
+            "timestamp": at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "sessionId": self._session_id,
+            "cwd": self._cwd,
+            "version": __version__,
+            "userType": "external",
+            "isSidechain": False,
+            **marks,
+            "message": content,
+        }
+        self._last = str(line["uuid"])
+        return line
+
+
+def _blocks(message: Message, cwd: str) -> Iterator[JsonObject]:
+    for block in blocks_of(message):
+        name, arguments = block.get("name"), block.get("input")
+        if isinstance(name, str) and isinstance(arguments, dict):
+            yield {**block, "name": TOOLS.get(name, name), "input": dict(with_claude_keys(name, arguments, cwd))}
+        else:
+            yield block
+
+
+def _ending(message: AssistantMessage) -> JsonObject:
+    usage = message.usage
+    counted: JsonValue = None
+    if usage is not None:
+        counted = {
+            "input_tokens": usage.input_tokens,
+            "cache_creation_input_tokens": usage.cache_write_tokens,
+            "cache_read_input_tokens": usage.cache_read_tokens,
+            "output_tokens": usage.output_tokens,
+        }
+    return {"stop_reason": message.stop_reason, "usage": counted}

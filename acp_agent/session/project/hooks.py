@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import anyio
 
 from acp_agent.config import HookFault
 from acp_agent.config.hook_events import EventName, event_name
+from acp_agent.config.trust import ProjectCode
 from acp_agent.conversation.events import CallView, CompactionTrigger, ContextAdded
 from acp_agent.conversation.messages import ToolCall, new_id
 from acp_agent.errors import AgentError
 from acp_agent.hooks.contract import Hook, Origin, guarded
+from acp_agent.hooks.discovery import discover
 from acp_agent.hooks.dispatcher import Dispatcher, HookKey
 from acp_agent.hooks.events import (
     AfterCompaction,
@@ -37,18 +39,12 @@ from acp_agent.hooks.handlers import bound_handler
 from acp_agent.hooks.outcomes import NOTHING, Compact, Outcome
 from acp_agent.recipes.model import Recipe
 from acp_agent.session.notices import Notices
-from acp_agent.session.project.hook_services import HookServices
-from acp_agent.session.project.recipes import RecipeRun
+from acp_agent.session.project.hook_services import HookServices, Transcript
+from acp_agent.session.project.recipe_run import RecipeRun
 from acp_agent.session.project.requests import Requests
-from acp_agent.session.project.transcript import Transcript
 from acp_agent.session.project.trust import SessionTrust
 from acp_agent.session.state import SessionState
 from acp_agent.tools.tool import Outcome as CallOutcome
-
-if TYPE_CHECKING:
-    from acp_agent.config import Settings
-    from acp_agent.config.trust import ProjectCode
-    from acp_agent.hooks.discovery import Found
 
 USERS: tuple[Origin, ...] = ("config", "user")
 ADDED = "A hook added this:\n\n{}"
@@ -65,10 +61,7 @@ _log = logging.getLogger(__name__)
 
 
 class SessionHooks:
-    """The hooks of one session. They are discovered when the first event happens.
-
-    :param discover: finds the hooks of these origins for such settings.
-    """
+    """The hooks of one session. They are discovered when the first event happens."""
 
     def __init__(
         self,
@@ -77,7 +70,6 @@ class SessionHooks:
         notices: Notices,
         requests: Requests,
         services: HookServices,
-        discover: Callable[[Settings, Collection[Origin]], Awaitable[Found]],
     ) -> None:
         self._state = state
         self._trust = trust
@@ -85,7 +77,6 @@ class SessionHooks:
         self._requests = requests
         self._services = services
         self._transcript = Transcript(services.store, state.id, services.home)
-        self._discover = discover
         self._dispatcher: Dispatcher | None = None
         self._own: tuple[Hook, ...] = ()
         self._allowed: _Version = None
@@ -136,30 +127,27 @@ class SessionHooks:
     async def end(self, reason: Literal["close", "delete", "exit"]) -> None:
         """Dispatch `session_end`, if `session_start` was."""
         if self._started:
-            await self._ask("session_end", lambda at: SessionEnd(at, reason))
+            await self._ask(lambda at: SessionEnd(at, reason))
 
     async def _session_start(self, source: Literal["new", "load", "resume", "compact"]) -> None:
-        outcome = await self._ask("session_start", lambda at: SessionStart(at, source))
+        outcome = await self._ask(lambda at: SessionStart(at, source))
         await self.add(outcome.context)
 
     # --- a turn ---
 
     async def user_message(self, prompt: str) -> Outcome:
         """Dispatch `user_message_send`."""
-        return await self._ask("user_message_send", lambda at: UserMessageSend(at, prompt))
+        return await self._ask(lambda at: UserMessageSend(at, prompt))
 
     async def before_call(self, call: ToolCall, view: CallView) -> Outcome:
         """Dispatch `before_tool_call`."""
         paths = self._paths(call, view)
-        return await self._ask(
-            "before_tool_call", lambda at: BeforeToolCall(at, call.id, call.name, call.arguments, paths)
-        )
+        return await self._ask(lambda at: BeforeToolCall(at, call.id, call.name, call.arguments, paths))
 
     async def after_call(self, call: ToolCall, outcome: CallOutcome) -> Outcome:
         """Dispatch `after_tool_call`."""
         paths = self._paths(call, outcome.view)
         return await self._ask(
-            "after_tool_call",
             lambda at: AfterToolCall(
                 at,
                 call.id,
@@ -175,14 +163,12 @@ class SessionHooks:
     async def turn_end(self, response: str) -> Outcome:
         """Dispatch `turn_end`; each answer without tool calls of a run has the next number."""
         self._answers += 1
-        return await self._ask("turn_end", lambda at: TurnEnd(at, response), blamed=self._blamed)
+        return await self._ask(lambda at: TurnEnd(at, response), blamed=self._blamed)
 
     async def agent_stop(self, response: str) -> Outcome:
         """Dispatch `agent_stop`."""
         active = self._answers > 1
-        return await self._ask(
-            "agent_stop", lambda at: AgentStop(at, response, stop_hook_active=active), blamed=self._blamed
-        )
+        return await self._ask(lambda at: AgentStop(at, response, stop_hook_active=active), blamed=self._blamed)
 
     # --- a compaction ---
 
@@ -193,7 +179,6 @@ class SessionHooks:
         :param instructions: those of the user or the hook that wants it.
         """
         return await self._ask(
-            "before_compaction",
             lambda at: BeforeCompaction(
                 at, trigger, at.usage.input_tokens, at.usage.output_tokens, window, instructions
             ),
@@ -209,7 +194,6 @@ class SessionHooks:
         :param before: see `usage`.
         """
         await self._ask(
-            "after_compaction",
             lambda at: AfterCompaction(
                 replace(at, usage=before), trigger, before.input_tokens, before.output_tokens, window, summary
             ),
@@ -219,18 +203,16 @@ class SessionHooks:
     async def summary_written(self, run: RecipeRun, summary: str) -> Outcome:
         """Dispatch `turn_end` for a recipe that compacts: a run with one answer, which can only end in the swap."""
         hooks = recipe_hooks(run.recipe)
-        return await self._ask("turn_end", lambda at: TurnEnd(at, summary, is_summary=True), recipe=hooks)
+        return await self._ask(lambda at: TurnEnd(at, summary, is_summary=True), recipe=hooks)
 
     async def prompt_additions(self, run: RecipeRun, prompt: str) -> tuple[str, ...]:
         """Return what the handlers of a recipe that compacts add to its prompt."""
-        outcome = await self._ask(
-            "user_message_send", lambda at: UserMessageSend(at, prompt), recipe=recipe_hooks(run.recipe), alone=True
-        )
+        outcome = await self._ask(lambda at: UserMessageSend(at, prompt), recipe=recipe_hooks(run.recipe), alone=True)
         return outcome.context
 
     async def recipe_ended(self, run: RecipeRun, summary: str) -> None:
         """Dispatch `agent_stop` to the handlers of a recipe that compacts."""
-        await self._ask("agent_stop", lambda at: AgentStop(at, summary), recipe=recipe_hooks(run.recipe), alone=True)
+        await self._ask(lambda at: AgentStop(at, summary), recipe=recipe_hooks(run.recipe), alone=True)
 
     # --- what they want ---
 
@@ -248,24 +230,24 @@ class SessionHooks:
 
     async def _ask(
         self,
-        name: EventName,
         make: Callable[[Moment], HookEvent],
         recipe: _RecipeHooks | None = None,
         *,
         alone: bool = False,
         blamed: set[HookKey] | None = None,
     ) -> Outcome:
-        """Dispatch an event, which is only made where a hook listens to it.
+        """Dispatch an event, which is only made if there are hooks.
 
         :param recipe: the hooks of a recipe; those of the running one if not given.
         :param alone: whether no others are asked.
         """
         dispatcher = self._made(()) if alone else await self._ready()
         last, first = recipe or self._recipe
-        if not dispatcher.listens(name) and not any(name in hook.events for hook in (*first, *last)):
+        if not (dispatcher.hooks or first or last):
             return NOTHING
-        outcome = await dispatcher.dispatch(make(await self._moment()), last, recipe_first=first, blamed=blamed)
-        if name in _IN_TURN and not alone and isinstance(outcome.action, Compact):
+        event = make(await self._moment())
+        outcome = await dispatcher.dispatch(event, last, recipe_first=first, blamed=blamed)
+        if event.name in _IN_TURN and not alone and isinstance(outcome.action, Compact):
             self._wanted_compaction = outcome.action
         return outcome
 
@@ -298,7 +280,7 @@ class SessionHooks:
         if self._dispatcher is None:
             await self._trust.ensure_read()
             settings = self._state.settings
-            own = await self._discover(settings, USERS)
+            own = await discover(settings, USERS)
             self._own, self._faults = own.hooks, settings.hook_faults
             await self._tell_left_out(own.errors)
             await self._take_project()
@@ -311,7 +293,7 @@ class SessionHooks:
         if code is not None:
             # What was allowed, and not what the settings may say by now.
             settings = replace(self._state.settings, project=code.place, hooks=code.commands)
-            found = await self._discover(settings, ("project",))
+            found = await discover(settings, ("project",))
             await self._tell_left_out(found.errors)
             hooks = tuple(guarded(hook, code.hooks_are_same) for hook in found.hooks)
         self._dispatcher, self._allowed = self._made((*self._own, *hooks)), _version(code)
@@ -331,17 +313,15 @@ def recipe_hooks(recipe: Recipe) -> _RecipeHooks:
     last: list[Hook] = []
     first: list[Hook] = []
     for word, binding in recipe.hooks.items():
-        event = event_name(word)
-        if event is None:
+        if (event := event_name(word)) is None:
             continue
         for hooks, named in ((last, binding.handlers), (first, binding.first)):
             for each in named:
                 source = f"{recipe.source}: hooks.{word}.{each.handler}"
-                hooks.append(
-                    bound_handler(
-                        each.handler, event, source, params=each.params, once=binding.once, on_error=each.on_error
-                    )
+                hook = bound_handler(
+                    each.handler, event, source, params=each.params, once=binding.once, on_error=each.on_error
                 )
+                hooks.append(hook)
     return tuple(last), tuple(first)
 
 

@@ -34,8 +34,11 @@ PATIENCE_SECONDS = 5.0
 """How long the first prompt waits for servers that are still being started; the editor is never kept waiting."""
 MAX_TOOLS = 128
 """In one request; OpenAI takes no more."""
-_TRAILING = tuple(".,;:!?)]}")
-_MENTION = re.compile(r"(?<![^\s(\[<\"'`])@(?P<server>[A-Za-z0-9_.-]+):(?P<uri>[A-Za-z][A-Za-z0-9+.-]*:[^\s<>\"'`]+)")
+_MENTION = re.compile(
+    r"(?<![^\s(\[<\"'`])@(?P<server>[A-Za-z0-9_.-]+):"
+    r"(?P<uri>[A-Za-z][A-Za-z0-9+.-]*:[^\s<>\"'`]*[^\s<>\"'`.,;:!?)\]}])"
+)
+"""The punctuation of its sentence is no part of a mention."""
 
 _log = logging.getLogger(__name__)
 
@@ -206,12 +209,11 @@ class SessionMcp:
         if isinstance(part, ResourceLink):
             named = [(server, part.uri) for server in self._servers if part.uri in server.offer.resources][:1]
         else:
-            servers = {server.short.lower(): server for server in self._servers}
-            servers |= {server.name: server for server in self._servers}
+            servers = {name.lower(): server for server in self._servers for name in (server.name, server.short)}
             named = [
-                (server, _uri(server, match["uri"]))
+                (server, match["uri"])
                 for match in _MENTION.finditer(part.text)
-                if (server := servers.get(match["server"]) or servers.get(match["server"].lower())) is not None
+                if (server := servers.get(match["server"].lower())) is not None
             ]
         found: tuple[Resource, ...] = ()
         for server, uri in dict.fromkeys(named):
@@ -227,14 +229,6 @@ def _prompts(server: SessionServer) -> dict[str, Prompt]:
     for prompt in server.offer.prompts:
         found.setdefault(command_part(prompt.name), prompt)
     return found
-
-
-def _uri(server: SessionServer, text: str) -> str:
-    """Return the URI of a mention, without the punctuation of its sentence unless it is listed with that."""
-    listed, uri = server.offer.resources, text
-    while uri not in listed and uri.endswith(_TRAILING):
-        uri = uri[:-1]
-    return uri
 
 
 def _described(prompt: Prompt, server: SessionServer) -> str:

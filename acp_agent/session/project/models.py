@@ -16,10 +16,11 @@ from anyio.abc import TaskGroup
 
 from acp_agent.compaction.budget import SURE_SHARE, TokenBudget
 from acp_agent.compaction.estimate import MAX_CALIBRATION
+from acp_agent.conversation.messages import Text, Usage, UserMessage, new_id
 from acp_agent.errors import ContextOverflowError
 from acp_agent.frozen import frozen
 from acp_agent.llm.profiles import DEFAULT_WINDOW, ModelProfile
-from acp_agent.llm.provider import Compacted, ModelEvent, ModelRequest, NativeCompaction, Provider
+from acp_agent.llm.provider import Answered, Compacted, ModelEvent, ModelRequest, NativeCompaction, Provider
 from acp_agent.llm.registry import Registry
 from acp_agent.session.attachments import Attachments
 
@@ -125,13 +126,22 @@ class ActiveModel:
             async for event in events:
                 yield event
 
+    async def answer(
+        self, prompt: str, system: str, *, max_output_tokens: int | None = None, thought_level: str = ""
+    ) -> tuple[str, Usage] | None:
+        """Ask one question, with no tools and nothing of the session; return None if the answer has no end."""
+        message = UserMessage(new_id("msg"), (Text(prompt),))
+        most = min(max_output_tokens or self.max_output_tokens, self.max_output_tokens)
+        request = ModelRequest(self.model_id, system, (message,), (), most, thought_level)
+        async with aclosing(self.stream(request)) as events:
+            async for event in events:
+                if isinstance(event, Answered):
+                    return "".join(part.text for part in event.parts if isinstance(part, Text)), event.usage
+        return None
+
     async def resolved(self, request: ModelRequest) -> ModelRequest:
         """Return the request with the bytes that its messages refer to, as the provider is sent them."""
         return await self.attachments.resolved(request, self.profile)
-
-    async def count_tokens(self, request: ModelRequest) -> int | None:
-        """Return the provider's count of a request; see `Provider.count_tokens`."""
-        return await self.provider.count_tokens(await self.resolved(request))
 
     @property
     def native(self) -> NativeCompaction | None:

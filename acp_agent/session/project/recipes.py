@@ -1,34 +1,22 @@
-"""The recipes of one session: read when they are needed, and again when a file has changed; and the run of one."""
+"""The recipes of one session: read when they are needed, and again when a file has changed."""
 
 from __future__ import annotations
 
 import logging
-import shlex
-from collections.abc import Mapping
-from dataclasses import field
 from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
 
-from acp_agent.conversation.messages import UserPart
 from acp_agent.conversation.updates import Command
-from acp_agent.errors import RecipeError
-from acp_agent.frozen import frozen
-from acp_agent.hooks.outcomes import SwapContext
 from acp_agent.llm.places import key_variables
 from acp_agent.processes import environment_without
 from acp_agent.session.notices import Notices
 from acp_agent.session.project.commands import (
-    COMMAND_SECONDS,
     COMPACT,
     PREVIEW,
     STATUS,
-    SWAP_CONTEXT,
     UNDO,
-    around_command,
-    command_words,
-    mentioned,
 )
 from acp_agent.session.project.trust import SessionTrust
 from acp_agent.session.services import Services
@@ -36,100 +24,10 @@ from acp_agent.session.state import SessionState
 
 if TYPE_CHECKING:
     from acp_agent.recipes.discovery import RecipeLibrary
-    from acp_agent.recipes.model import Recipe, Surroundings
-
-RENDER_SECONDS = 5.0
+    from acp_agent.recipes.model import Recipe
+    from acp_agent.session.project.recipe_run import RecipeRun
 
 _log = logging.getLogger(__name__)
-
-
-@frozen
-class RecipeRun:
-    """A prompt that names a recipe.
-
-    :ivar instructions: what followed the name and the arguments, mentions included, as text.
-    :ivar attachments: the prompt's other parts, those in front included.
-    :ivar arguments: values that were given, by name.
-    """
-
-    recipe: Recipe
-    instructions: str
-    attachments: tuple[UserPart, ...] = ()
-    arguments: Mapping[str, str] = field(default_factory=dict[str, str])
-
-    @property
-    def compacts(self) -> bool:
-        """Return whether the recipe's answer takes the place of the conversation."""
-        return self.recipe.handler(SWAP_CONTEXT) is not None
-
-    @property
-    def swap(self) -> SwapContext:
-        """Return how the recipe wants its answer to take that place; the answer is still missing."""
-        from acp_agent.hooks.handlers import SwapContextHandler
-
-        handler = self.recipe.handler(SWAP_CONTEXT)
-        return SwapContextHandler.model_validate({} if handler is None else handler.params).swap()
-
-    @property
-    def report(self) -> tuple[str, str]:
-        """Return the word behind `/compact` that compacts nothing, and what follows it; empty if there is none.
-
-        Behind another recipe that compacts, such a word is an instruction.
-        """
-        word, *rest = self.instructions.split(maxsplit=1) or [""]
-        known = word in (PREVIEW, STATUS, UNDO) and self.recipe.name == COMPACT
-        return (word, "".join(rest).strip()) if known else ("", self.instructions)
-
-    async def rendered(self, around: Surroundings | None = None, seconds: float = RENDER_SECONDS) -> str:
-        """Return the recipe's text for the model.
-
-        A template may be a stranger's and work for minutes without any text, so that it is rendered in a thread and
-        given up after a while.
-
-        :param around: what the template may ask for in addition to its arguments; its commands end with this call.
-        :param seconds: for the template; its commands have a limit of their own on top.
-        :raises RecipeError: an argument is missing, the template cannot be rendered, or it takes too long.
-        """
-        try:
-            with anyio.move_on_after(seconds + (COMMAND_SECONDS if around else 0)):
-                return await anyio.to_thread.run_sync(self.render, around, abandon_on_cancel=True)
-        finally:
-            if around is not None:
-                around.close()
-        message = f"was not rendered within {seconds:g} seconds; make its template simpler"
-        raise RecipeError(message, source=str(self.recipe.source))
-
-    def render(self, around: Surroundings | None = None) -> str:
-        """Return the recipe's text for the model; call it in a thread.
-
-        :raises RecipeError: an argument is missing, or the template cannot be rendered.
-        """
-        from acp_agent.recipes.template import render
-
-        return render(self.recipe, self.arguments, self.instructions, around)
-
-
-def recipe_run(library: RecipeLibrary, parts: tuple[UserPart, ...]) -> RecipeRun | None:
-    """Return the run of the recipe that a prompt names; None for ordinary text, which unknown names are.
-
-    :raises RecipeError: it may not run, since it is a project's and the user has not trusted it.
-    """
-    words = command_words(parts)
-    if words is None:
-        return None
-    recipe = library.get(words[0])
-    if recipe is None:
-        if (untrusted := library.known.get(words[0].replace(":", "/"))) is not None:
-            raise _untrusted(untrusted)
-        return None
-    from acp_agent.recipes.arguments import split_arguments
-
-    before, behind = around_command(parts)
-    declared = {argument.name for argument in recipe.arguments}
-    arguments, instructions = split_arguments(
-        f"the recipe `{recipe.name}`", declared, words[1] + mentioned(behind, words[1])
-    )
-    return RecipeRun(recipe, instructions, (*before, *behind), arguments)
 
 
 def hint_of(recipe: Recipe) -> str:
@@ -172,7 +70,7 @@ class SessionRecipes:
             signature = await anyio.to_thread.run_sync(
                 self._services.recipe_signature, settings, cwd, abandon_on_cancel=True
             )
-            version = signature, settings, self._trust.state
+            version = signature, settings, self._trust.allowed
             if self._library is None or version != self._version:
                 # The end of the process does not wait for it: it also imports YAML and Jinja2.
                 self._library = await anyio.to_thread.run_sync(
@@ -195,7 +93,7 @@ class SessionRecipes:
 
         :raises RecipeError: see `RecipeRun.rendered`.
         """
-        from acp_agent.session.project.surroundings import CommandRunner, surroundings
+        from acp_agent.session.project.recipe_run import CommandRunner, surroundings
 
         state = self._state
         runner = CommandRunner(str(state.cwd), env=environment_without(key_variables(state.settings)))
@@ -204,14 +102,3 @@ class SessionRecipes:
     async def compact_recipe(self) -> Recipe | None:
         """Return the recipe that automatic compaction runs."""
         return (await self.library()).get(COMPACT)
-
-
-def _untrusted(recipe: Recipe) -> RecipeError:
-    from acp_agent.config.trust import project_of
-
-    project = shlex.quote(str(project_of(recipe.source) or recipe.source.parent))
-    return RecipeError(
-        "this recipe came with a project whose hooks and recipes you have not allowed to run. "
-        f"`acp-agent trust {project}` in a terminal allows them; then send this again.",
-        source=str(recipe.source),
-    )

@@ -12,10 +12,9 @@ from acp_agent.conversation.context import Context
 from acp_agent.conversation.messages import AssistantMessage, Message
 from acp_agent.conversation.updates import UsageUpdated
 from acp_agent.errors import CompactionError, ConfigError, ContextOverflowError, ModelError
-from acp_agent.frozen import frozen
 from acp_agent.llm.provider import ModelRequest, ToolDefinition
 from acp_agent.session.project.mcp import SessionMcp
-from acp_agent.session.project.models import ActiveModel, LearnedWindow, SessionModels
+from acp_agent.session.project.models import ActiveModel, SessionModels
 from acp_agent.session.state import SessionState
 from acp_agent.tools.registry import ToolRegistry
 
@@ -23,18 +22,7 @@ if TYPE_CHECKING:
     from acp_agent.recipes.model import Recipe
 
 UNSURE_SHARE = 0.1
-"""Share of the window: if our own estimate makes up more of the count, the provider may be asked to count."""
-LIKELY = (0.6, 1.4)
-"""Shares of the usable window between which a wrong estimate would decide wrongly."""
-
-
-@frozen
-class _Definitions:
-    """Tools as they are defined in requests, and an estimate of their tokens."""
-
-    registry: ToolRegistry
-    tools: tuple[ToolDefinition, ...]
-    tokens: int
+"""Share of the window: if our own estimate makes up more of the count, it is not certain what fits."""
 
 
 class Requests:
@@ -44,18 +32,12 @@ class Requests:
         self._state = state
         self._models = models
         self._mcp = mcp
-        self._known: _Definitions | None = None
-        self._before_refusal = LearnedWindow()
+        self._defined: tuple[ToolRegistry, tuple[ToolDefinition, ...], int] | None = None
 
     @property
     def context(self) -> Context:
         """Return the context that the next request is built of."""
         return self._state.context
-
-    @property
-    def tools(self) -> ToolRegistry:
-        """Return the tools that requests define."""
-        return self._mcp.tools
 
     async def active(self) -> ActiveModel:
         """Return the model in use.
@@ -94,12 +76,12 @@ class Requests:
 
         :param context: the context as it is, if not given.
         """
-        context = context or self._state.context
+        context = context or self.context
         return ModelRequest(
             model=active.model_id,
             system=context.instructions,
             messages=context.messages,
-            tools=self.definitions().tools,
+            tools=self._definitions()[0],
             max_output_tokens=active.budget.output(self.used(active, context), active.max_output_tokens),
             thought_level=context.thought_level or self._state.settings.thought_level or "",
             conversation_id=self._state.id,
@@ -119,13 +101,8 @@ class Requests:
 
     def learn_refusal(self, active: ActiveModel, refusal: ContextOverflowError) -> None:
         """Learn from a refusal of the last request."""
-        self._before_refusal = learned = self._models.learned(active.name)
+        learned = self._models.learned(active.name)
         self._models.learn(active.name, learned.after_refusal(refusal, self.used(active), self.estimate()))
-
-    def forget_guess(self, active: ActiveModel, refusal: ContextOverflowError) -> None:
-        """Forget a window that was guessed from a refusal, since nothing could be made short for it."""
-        if refusal.limit == "tokens" and refusal.maximum is None:
-            self._models.learn(active.name, self._before_refusal)
 
     def learn_full(self, active: ActiveModel) -> None:
         """Learn from an answer that ended because the window was full."""
@@ -134,13 +111,9 @@ class Requests:
 
     # --- sizes ---
 
-    async def filled(self, active: ActiveModel) -> TokenBudget:
-        """Return the model's budget with the next request in it; ask the provider if our estimate alone would
-        decide."""
-        used = self.used(active)
-        if self._is_unsure(used, active) and LIKELY[0] < used / active.budget.usable < LIKELY[1]:
-            used = await active.count_tokens(self.request(active)) or used
-        return active.budget.filled(used, self.prefix_tokens())
+    def filled(self, active: ActiveModel) -> TokenBudget:
+        """Return the model's budget with the next request in it."""
+        return active.budget.filled(self.used(active), self.prefix_tokens())
 
     async def limits(self, active: ActiveModel, messages: Sequence[Message]) -> Limits:
         """Return what a request to this model may hold besides tokens, by what its images take as they are sent.
@@ -157,17 +130,17 @@ class Requests:
 
         :param context: the context as it is, if not given.
         """
-        return used_tokens(context or self._state.context, self.prefix_tokens(), active.rate)
+        return used_tokens(context or self.context, self.prefix_tokens(), active.rate)
 
     def estimate(self, context: Context | None = None) -> int:
         """Return the tokens of the next request by our estimate alone."""
-        return self.prefix_tokens() + estimate_messages((context or self._state.context).messages)
+        return self.prefix_tokens() + estimate_messages((context or self.context).messages)
 
     def prefix_tokens(self) -> int:
         """Estimate the tokens of the system prompt and the tools."""
-        return estimate_text(self._state.context.instructions) + self.definitions().tokens
+        return estimate_text(self.context.instructions) + self._definitions()[1]
 
-    async def check_fits(self, active: ActiveModel, reason: str = "") -> None:
+    def check_fits(self, active: ActiveModel, reason: str = "") -> None:
         """Raise if the next request is certainly too large, so that it need not be sent to be refused.
 
         That is certain if the model's provider has counted nearly all of it and it is known how large the window
@@ -177,18 +150,18 @@ class Requests:
         :param reason: why it could not be made short.
         :raises ContextOverflowError: it is.
         """
-        used = self.used(active)
-        answers = (entry.message for entry in reversed(self._state.context.entries))
+        used, window, context = self.used(active), active.budget.window, self.context
+        answers = (entry.message for entry in reversed(context.entries))
         newest = next((answer for answer in answers if isinstance(answer, AssistantMessage)), None)
         # Older logs have no name where the default model answered.
-        same = newest is not None and newest.model in (active.name, self._state.model)
-        if not same or self._is_unsure(used, active):
-            used = await active.count_tokens(self.request(active)) or 0
-        if not active.guessed and used * SURE_SHARE > active.budget.window:
+        is_same = newest is not None and newest.model in (active.name, self._state.model)
+        counted = context.baseline if context.usage else 0
+        is_sure = is_same and not active.guessed and used - counted <= window * UNSURE_SHARE
+        if is_sure and used * SURE_SHARE > window:
             why = f" It could not be made short either: {reason}" if reason else ""
             raise ContextOverflowError(
                 f"The request (about {used:,} tokens) does not fit the model's context window "
-                f"({active.budget.window:,}), so it was not sent. Send less at once, choose a model with a larger "
+                f"({window:,}), so it was not sent. Send less at once, choose a model with a larger "
                 f"window, or start a new session.{why}"
             )
 
@@ -197,18 +170,14 @@ class Requests:
 
         :raises AgentError: there is no model.
         """
-        active, context = await self.active(), self._state.context
+        active, context = await self.active(), self.context
         return UsageUpdated(context.baseline or self.used(active), active.budget.window, context.cost or None)
 
-    def definitions(self) -> _Definitions:
-        """Return the tools as requests define them: all of them, whichever may run."""
+    def _definitions(self) -> tuple[tuple[ToolDefinition, ...], int]:
+        """Return the tools as requests define them, all of them, whichever may run; and an estimate of their tokens."""
         # Made with the first request: their schemas take longer than all else of a new session.
         registry = self._mcp.tools
-        if self._known is None or self._known.registry is not registry:
+        if self._defined is None or self._defined[0] is not registry:
             tools = tuple(ToolDefinition(tool.name, tool.description, tool.input_schema) for tool in registry)
-            self._known = _Definitions(registry, tools, estimate_tools(tools))
-        return self._known
-
-    def _is_unsure(self, used: int, active: ActiveModel) -> bool:
-        counted = self._state.context.baseline if self._state.context.usage else 0
-        return used - counted > active.budget.window * UNSURE_SHARE
+            self._defined = registry, tools, estimate_tools(tools)
+        return self._defined[1:]

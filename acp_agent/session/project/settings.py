@@ -77,11 +77,10 @@ class SessionOptions:
         auto = self._state.compaction(model or "").auto
         current = model or NO_MODEL
         names = dict.fromkeys([*await self._models.registry.available_models(), current])
-        modes = tuple(Choice(mode.id, mode.name, mode.description) for mode in MODES)
         level = self._state.context.thought_level or "default"
         about_auto = "Whether the conversation is made short by itself before the window is full."
         return (
-            Option(MODE, "Mode", "mode", self._state.mode, modes, "What may be done without asking."),
+            Option(MODE, "Mode", "mode", self._state.mode, MODES, "What may be done without asking."),
             Option(MODEL, "Model", "model", current, tuple(_model(name) for name in names)),
             Option(THOUGHT_LEVEL, "Thinking", "thought_level", level, _THOUGHT_LEVELS),
             Option(
@@ -113,13 +112,12 @@ class SessionOptions:
         """
         option = self._checked(await self.all(), option_id, value)
         if value != option.current:
-            shown = self._state.model, self._state.mode
-            await self.append(_change_event(option_id, value))
-            if option_id == MODE:
-                self._state.recipe_mode = ""
-            elif option_id == MODEL:
-                self._state.recipe_model = ""
-            await self._show_changes(*shown, force=True)
+            async with self._showing(force=True):
+                await self.append(_change_event(option_id, value))
+                if option_id == MODE:
+                    self._state.recipe_mode = ""
+                elif option_id == MODEL:
+                    self._state.recipe_model = ""
         return await self.all()
 
     async def append(self, event: Event) -> None:
@@ -135,28 +133,28 @@ class SessionOptions:
         :param recipe: None for a prompt without one.
         """
         state = self._state
-        shown = state.model, state.mode
-        if recipe is not None:
-            state.recipe_model, state.recipe_mode = recipe.model or "", _recipe_mode(recipe, state.context.mode)
         try:
-            await self._show_changes(*shown)
+            async with self._showing():
+                if recipe is not None:
+                    state.recipe_model, state.recipe_mode = recipe.model or "", _recipe_mode(recipe, state.context.mode)
             yield
         finally:
-            shown = state.model, state.mode
-            state.recipe_model = state.recipe_mode = ""
             with anyio.move_on_after(SHOWING_SECONDS, shield=True):
-                await self._show_changes(*shown)
+                async with self._showing():
+                    state.recipe_model = state.recipe_mode = ""
 
-    async def _show_changes(self, model: str, mode: str, *, force: bool = False) -> None:
-        """Show the mode and the options if they differ from what is shown.
+    @asynccontextmanager
+    async def _showing(self, *, force: bool = False) -> AsyncGenerator[None]:
+        """Show the mode and the options if the body has changed them.
 
-        :param model: `provider/model` that is shown.
-        :param mode: that is shown.
         :param force: show the options in any case.
         """
-        if self._state.mode != mode:
-            await self._show(ModeUpdated(self._state.mode))
-        if force or (self._state.model, self._state.mode) != (model, mode):
+        state = self._state
+        model, mode = state.model, state.mode
+        yield
+        if state.mode != mode:
+            await self._show(ModeUpdated(state.mode))
+        if force or (state.model, state.mode) != (model, mode):
             await self._show(OptionsUpdated(await self.all()))
 
     async def catch_up(self) -> None:

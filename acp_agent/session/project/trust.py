@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.to_thread
 
-from acp_agent.config.home import CONFIG_FILE, PROJECT_FOLDER
+from acp_agent.config.home import CONFIG_FILE
+from acp_agent.config.trust import ProjectCode, TrustStore, read_project_code
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, Text, new_id
 from acp_agent.conversation.updates import CallAnnounced, CallFinished, CallStatus
 from acp_agent.errors import ConfigError, ToolError
-from acp_agent.frozen import frozen
 from acp_agent.session.client import Answer, SessionClient, TrustQuestion
 from acp_agent.session.notices import SHOWING_SECONDS, Notices
 from acp_agent.session.services import Services
@@ -29,11 +29,9 @@ from acp_agent.tools.text import one_line
 
 if TYPE_CHECKING:
     from acp_agent.config import Settings
-    from acp_agent.config.trust import ProjectCode
 
 NAME = "trust"
 TITLE = "Trust the hooks and recipes of this repository?"
-CHANGED_TITLE = "Trust the changed hooks and recipes of this repository?"
 MAX_LINES = 40
 MAX_LENGTH = 200
 """Characters of a path or a command."""
@@ -42,26 +40,11 @@ _RECIPE = ".md"
 _log = logging.getLogger(__name__)
 
 
-@frozen
-class _Found:
-    """The code of a project as it was read.
-
-    :ivar settings: the session's, with the hooks that the project's configuration names now.
-    :ivar codes: what each of its folders could run.
-    :ivar allowed: the digests of those that may.
-    :ivar known: the folders in which something was allowed before.
-    :ivar notices: what the user has to know of what could not be read.
-    """
-
-    settings: Settings
-    codes: dict[Path, ProjectCode]
-    allowed: dict[Path, str]
-    known: frozenset[Path]
-    notices: tuple[str, ...]
-
-
 class SessionTrust:
-    """Holds what one session's project could run, and which of it is allowed."""
+    """Holds what one session's project could run, and which of it is allowed.
+
+    :ivar allowed: what may run, by folder, as of the last look; is replaced when something else is allowed.
+    """
 
     def __init__(self, state: SessionState, services: Services, client: SessionClient, notices: Notices) -> None:
         self._state = state
@@ -69,30 +52,25 @@ class SessionTrust:
         self._client = client
         self._notices = notices
         self._lock = anyio.Lock()
-        self._found: _Found | None = None
-        self._allowed_here: dict[Path, str] = {}
+        self._was_read = False
+        self.allowed: dict[Path, ProjectCode] = {}
+        self._missing: tuple[ProjectCode, ...] = ()
+        self._allowed_here: set[tuple[Path, str]] = set()
         self._refused = False
-
-    @property
-    def state(self) -> frozenset[tuple[Path, str]]:
-        """Return a value that changes when something else is allowed."""
-        return frozenset(self._found.allowed.items() if self._found else ())
 
     @property
     def hooks(self) -> ProjectCode | None:
         """Return the project's hooks, where they may run."""
-        found, project = self._found, self._state.settings.project
-        return found.codes[project] if found and project in found.allowed else None
+        project = self._state.settings.project
+        return None if project is None else self.allowed.get(project)
 
     def trusted(self, path: Path) -> str | None:
         """Return the SHA-256, in hex, of the text that may be used of a project's file; None where none may."""
-        found = self._found
-        allowed = [found.codes[place] for place in found.allowed] if found else []
-        return next((text for code in allowed if (text := code.text_of(path))), None)
+        return next((text for code in self.allowed.values() if (text := code.text_of(path))), None)
 
     async def ensure_read(self) -> None:
         """Read the project, unless it was read before; the properties are valid afterwards."""
-        if self._found is None:
+        if not self._was_read:
             await self._look()
 
     async def settle(self) -> bool:
@@ -101,41 +79,40 @@ class SessionTrust:
 
         :returns: False where the user ended the turn instead of answering.
         """
-        found = await self._look()
-        missing = [
-            code for code in found.codes.values() if not (code.is_empty or code.problem or code.place in found.allowed)
-        ]
+        await self._look()
+        missing = self._missing
         if not missing:
             self._refused = False  # allowed from somewhere else; what changes of it is a question again
         if not missing or self._refused:
             return True
         self._refused = True  # however the question ends, it is not asked again
-        changed = any(code.place in found.known or code.place in self._allowed_here for code in missing)
-        answer = await self._ask(missing, CHANGED_TITLE if changed else TITLE)
+        answer = await self._ask(missing)
         if answer in ("allow_once", "allow_always"):
             self._refused = False
-            self._allowed_here.update({code.place: code.digest for code in missing})
+            self._allowed_here |= {(code.place, code.digest) for code in missing}
             if answer == "allow_always":
-                await self._keep(missing)
+                try:
+                    await anyio.to_thread.run_sync(TrustStore(self._services.home).trust, missing)
+                except ConfigError as error:
+                    await self._notices.tell(f"What you allowed holds for this session alone. {error}")
             # Files may have changed while the user was thinking; those are asked about with the next prompt.
             await self._look()
         return answer != "cancelled"
 
-    async def _ask(self, missing: Sequence[ProjectCode], title: str) -> Answer:
+    async def _ask(self, missing: Sequence[ProjectCode]) -> Answer:
         projects = tuple(dict.fromkeys(str(code.place.parent) for code in missing))
-        call_id, view = new_id("call"), CallView(title)
+        call_id, view = new_id("call"), CallView(TITLE)
         arguments: JsonObject = {"folders": [*projects]}
         status: CallStatus = "failed"
         said = "Cancelled."
         await self._client.show(CallAnnounced(call_id, NAME, view, arguments))
         try:
-            question = TrustQuestion(call_id, NAME, view, _listing(missing), projects)
-            answer = await self._client.ask_trust(question)
+            answer = await self._client.ask_trust(TrustQuestion(call_id, NAME, view, _listing(missing), projects))
             said = _ENDINGS[answer]
+            if answer in ("allow_once", "allow_always"):
+                status = "completed"
         except ToolError as error:
             answer, said = "reject_once", f"{error} {_ENDINGS['reject_once']}"
-        else:
-            status = "completed" if answer in ("allow_once", "allow_always") else "failed"
         finally:
             if status == "failed":
                 said += f" {advice(projects)}"
@@ -143,64 +120,49 @@ class SessionTrust:
                 await self._client.show(CallFinished(call_id, NAME, view, arguments, status, (Text(said),)))
         return answer
 
-    async def _keep(self, allowed: Sequence[ProjectCode]) -> None:
-        from acp_agent.config.trust import TrustStore
-
-        try:
-            await anyio.to_thread.run_sync(TrustStore(self._services.home).trust, allowed)
-        except ConfigError as error:
-            await self._notices.tell(f"What you allowed holds for this session alone. {error}")
-
-    async def _look(self) -> _Found:
+    async def _look(self) -> None:
         async with self._lock:
             found = await anyio.to_thread.run_sync(self._find, self._state.settings, abandon_on_cancel=True)
             # Not by the thread: an abandoned one may end after the next.
-            self._state.settings, self._found = found.settings, found
-        for notice in found.notices:
+            self._state.settings, self.allowed, self._missing, notices = found
+            self._was_read = True
+        for notice in notices:
             _log.warning("%s", notice)
             await self._notices.tell_once(notice)
-        return found
 
-    def _find(self, settings: Settings) -> _Found:
-        """Read what there is of the project, and what of it is allowed; changes nothing here."""
+    def _find(
+        self, settings: Settings
+    ) -> tuple[Settings, dict[Path, ProjectCode], tuple[ProjectCode, ...], Sequence[str]]:
+        """Read the project; changes nothing here.
+
+        :returns: the settings with the hooks that the project's configuration names now; what is allowed; what is not;
+            and what the user has to know of what could not be read.
+        """
+        allowed, missing, notices = dict[Path, ProjectCode](), list[ProjectCode](), list[str]()
         places = self._services.project_places(settings, self._state.cwd)
         if not places:
-            return _Found(settings, {}, {}, frozenset(), ())
-        from acp_agent.config.trust import TrustStore, read_project_code
-
-        settings, notices = self._with_hooks(settings, places)
-        commands = [command for command in settings.hooks if command.origin == "project"]
-        codes = {place: read_project_code(place, commands if place == settings.project else ()) for place in places}
+            return settings, allowed, (), notices
         try:
-            kept = {place: each.digest for place in places if (each := TrustStore(self._services.home).find(place))}
+            now = self._services.settings(self._state.cwd)
+            settings = replace(settings, project=now.project, hooks=now.hooks, hook_faults=now.hook_faults)
         except ConfigError as error:
-            kept, notices = dict[Path, str](), [*notices, str(error)]
-        allowed: dict[Path, str] = {}
-        for place, code in codes.items():
+            notices.append(f"The hooks that the project's {CONFIG_FILE} names are not used. {error}")
+            users = tuple(command for command in settings.hooks if command.origin != "project")
+            settings = replace(settings, hooks=users, hook_faults=())
+        try:
+            kept = {(place, each.digest) for place in places if (each := TrustStore(self._services.home).find(place))}
+        except ConfigError as error:
+            kept, notices = set[tuple[Path, str]](), [*notices, str(error)]
+        commands = [command for command in settings.hooks if command.origin == "project"]
+        for place in places:
+            code = read_project_code(place, commands if place == settings.project else ())
             if code.problem:
                 notices.append(f"The hooks and recipes of {place.parent} are not used: {code.problem}.")
-            elif not code.is_empty and code.digest in (kept.get(place), self._allowed_here.get(place)):
-                allowed[place] = code.digest
-        return _Found(settings, codes, allowed, frozenset(kept), tuple(notices))
-
-    def _with_hooks(self, settings: Settings, places: Sequence[Path]) -> tuple[Settings, list[str]]:
-        """Return the settings with the hooks that the project's configuration names now, the same object where nothing
-        is new, and why they are left out, where they are."""
-        project = settings.project or next((place for place in places if place.name == PROJECT_FOLDER), None)
-        if project is None:
-            return settings, []
-        hooks = tuple(command for command in settings.hooks if command.origin != "project")
-        faults = tuple(fault for fault in settings.hook_faults if fault.origin != "project")
-        file, notices = project / CONFIG_FILE, list[str]()
-        try:
-            if file.exists():
-                now = self._services.settings(self._state.cwd)
-                hooks += tuple(command for command in now.hooks if command.origin == "project")
-                faults += tuple(fault for fault in now.hook_faults if fault.origin == "project")
-        except ConfigError as error:
-            notices.append(f"The hooks that {file} names are not used. {error}")
-        changed = replace(settings, project=project, hooks=hooks, hook_faults=faults)
-        return settings if changed == settings else changed, notices
+            elif (place, code.digest) in kept | self._allowed_here:
+                allowed[place] = code
+            elif not code.is_empty:
+                missing.append(code)
+        return settings, allowed, tuple(missing), notices
 
 
 def advice(projects: Sequence[str]) -> str:

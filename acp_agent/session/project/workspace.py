@@ -8,32 +8,30 @@ of files are read for a compaction, within limits; what cannot be read is simply
 from __future__ import annotations
 
 import platform
+import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
+from acp_agent.compaction.state import Workspace
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import InstructionsLoaded, LoggedEvent
+from acp_agent.conversation.events import InstructionsLoaded
 from acp_agent.errors import InvalidParamsError
 from acp_agent.llm.places import key_variables
 from acp_agent.regular import open_regular
 from acp_agent.session.client import SessionClient
 from acp_agent.session.state import SessionState
-from acp_agent.storage.store import Found, SessionStore
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.text import digest
-
-if TYPE_CHECKING:
-    from acp_agent.compaction.state import Workspace
 
 FILE_NAMES = ("AGENTS.md", "CLAUDE.md")
 MAX_FILE_BYTES = 65_536
 """Of one instruction file; the rest is cut, and the cut is named."""
 MAX_FILES = 400
 MAX_VERSION_BYTES = 2 << 20
+GIT_SECONDS = 5.0
 
 _ROLE = """\
 You are acp-agent, a coding agent inside the user's editor. You work on the user's code with the tools you are given.
@@ -147,8 +145,6 @@ async def read_workspace(context: Context) -> Workspace:
 
 
 def _read_versions(cwd: str, paths: Iterable[str]) -> Workspace:
-    from acp_agent.compaction.state import Workspace
-
     digests: dict[str, str | None] = {}
     for path in paths:
         try:
@@ -160,37 +156,26 @@ def _read_versions(cwd: str, paths: Iterable[str]) -> Workspace:
             digests[path] = None
         except (OSError, ValueError):  # not a file of text
             continue
-    _, branch, head = git_place(Path(cwd)) if cwd else ("", "", "")
+    _, head, branch = git_place(cwd)
     return Workspace(cwd, digests, branch, head)
 
 
-def git_place(cwd: Path) -> tuple[str, str, str]:
-    """Return the work tree's folder, the branch and the commit, each empty if there is none.
+def git_place(cwd: str) -> tuple[str, str, str]:
+    """Return the work tree's folder, the commit and the branch; each empty if there is none.
 
-    They are read from git's own files: starting git takes longer than all the rest.
+    :param cwd: absolute path.
     """
-    root = _repository_root(cwd)
-    if root is None:
+    command = ("git", "rev-parse", "--show-toplevel", "HEAD", "--abbrev-ref", "HEAD")
+    if not cwd or _repository_root(Path(cwd)) is None:
         return "", "", ""
     try:
-        folder = root / ".git"
-        if folder.is_file():
-            folder = root / folder.read_text().removeprefix("gitdir:").strip()
-        head = (folder / "HEAD").read_text().strip()
-        if not head.startswith("ref: "):
-            return str(root), "", head[:40]
-        ref, common = head.removeprefix("ref: "), folder
-        if (folder / "commondir").is_file():
-            common = folder / (folder / "commondir").read_text().strip()
-        commits = {ref: ""}
-        if (common / "packed-refs").is_file():
-            lines = (common / "packed-refs").read_text().splitlines()
-            commits |= {name: commit for commit, _, name in (line.partition(" ") for line in lines)}
-        if (common / ref).is_file():
-            commits[ref] = (common / ref).read_text().strip()
-        return str(root), ref.removeprefix("refs/heads/"), commits[ref][:40]
-    except (OSError, ValueError):
+        done = subprocess.run(
+            command, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=GIT_SECONDS, check=False
+        )
+    except (OSError, ValueError, subprocess.TimeoutExpired):
         return "", "", ""
+    root, head, branch = [*done.stdout.splitlines(), "", "", ""][:3]
+    return (root, head, "" if branch == "HEAD" else branch) if done.returncode == 0 else (root, "", "")
 
 
 def named_directories(cwd: str, additional: Sequence[str], *, must_exist: bool) -> tuple[Path, ...]:
@@ -213,48 +198,22 @@ def named_directories(cwd: str, additional: Sequence[str], *, must_exist: bool) 
     return Path(cwd), *map(Path, additional)
 
 
-class _SessionArchive:
-    """One session's log for the `recall` tool, without what is in the context anyway; see `Archive`."""
+def tool_environment(state: SessionState, client: SessionClient, call_id: str = "") -> Environment:
+    """Return the environment of one of a session's tool calls, as of now.
 
-    def __init__(self, state: SessionState) -> None:
-        self._store: SessionStore = state.log.store
-        self._session_id = state.id
-        self._visible = {entry.seq for entry in state.context.entries if not entry.shortened}
-
-    async def search(self, query: str, limit: int) -> Sequence[Found]:
-        """Return messages with the words of the query that the model does not see now, best first."""
-        found = await self._store.search(self._session_id, query, limit=limit + len(self._visible))
-        return [hit for hit in found if hit.seq not in self._visible][:limit]
-
-    async def read(self, seqs: Sequence[int]) -> Sequence[LoggedEvent]:
-        """Return the entries with these numbers that exist."""
-        return await self._store.read(self._session_id, seqs)
-
-
-class ToolEnvironment:
-    """Makes the environments of one session's tool calls."""
-
-    def __init__(self, state: SessionState, client: SessionClient) -> None:
-        self._state = state
-        self._client = client
-
-    def make(self, call_id: str = "") -> Environment:
-        """Return the environment as of now.
-
-        :param call_id: the call that it is for; empty for a command of the user's.
-        """
-        state = self._state
-        return Environment(
-            cwd=state.cwd,
-            roots=state.directories,
-            files=self._client.files,
-            commands=self._client.commands,
-            seen=state.context.files,
-            shell_timeout=state.settings.shell_timeout,
-            archive=_SessionArchive(state),
-            questions=self._client.questions,
-            call_id=call_id,
-            private=state.settings.home,
-            key_variables=key_variables(state.settings),
-            trace=state.trace,
-        )
+    :param call_id: the call that it is for; empty for a command of the user's.
+    """
+    return Environment(
+        cwd=state.cwd,
+        roots=state.directories,
+        files=client.files,
+        commands=client.commands,
+        seen=state.context.files,
+        shell_timeout=state.settings.shell_timeout,
+        archive=state.log,
+        questions=client.questions,
+        call_id=call_id,
+        private=state.settings.home,
+        key_variables=key_variables(state.settings),
+        trace=state.trace,
+    )

@@ -25,7 +25,7 @@ from acp_agent.session.compact.order import Orders
 from acp_agent.session.compact.report import receipt_text
 from acp_agent.session.project.commands import PREVIEW, STATUS, UNDO
 from acp_agent.session.project.hooks import SessionHooks
-from acp_agent.session.project.recipes import RecipeRun
+from acp_agent.session.project.recipe_run import RecipeRun
 from acp_agent.session.project.requests import Requests
 from acp_agent.session.source import REPLACE
 from acp_agent.session.state import SessionState
@@ -88,7 +88,7 @@ class CompactCommand:
     async def _status(self) -> str:
         """Return the budget, and the compactions so far with their receipts."""
         active, context = await self._requests.active(), self._state.context
-        settings, budget = self._state.compaction(active.name), await self._requests.filled(active)
+        settings, budget = self._state.compaction(active.name), self._requests.filled(active)
         automatic = f"at {settings.threshold:.0%} of the usable window" if settings.auto else "off"
         if settings.auto and settings.prepare is not None:
             automatic += f", prepared from {settings.prepare:.0%} on"

@@ -24,17 +24,17 @@ from acp_agent.conversation.updates import (
     Show,
 )
 from acp_agent.errors import ToolError
-from acp_agent.frozen import frozen
-from acp_agent.hooks.outcomes import Outcome as HookOutcome
 from acp_agent.hooks.outcomes import cut
 from acp_agent.llm.parts import arguments_fault
 from acp_agent.logfile import log_failure
 from acp_agent.session.log import SessionLog
 from acp_agent.session.permissions import Permissions
 from acp_agent.session.project.hooks import SessionHooks
-from acp_agent.session.project.workspace import ToolEnvironment
-from acp_agent.session.turn.record import TurnRecord, view_of
+from acp_agent.session.project.mcp import SessionMcp
+from acp_agent.session.turn.record import TurnRecord
+from acp_agent.tools.environment import Environment
 from acp_agent.tools.registry import ToolRegistry
+from acp_agent.tools.shell.allow import refusal
 from acp_agent.tools.text import one_line
 from acp_agent.tools.tool import Outcome, OutputArrived, Progress, TerminalStarted, Tool
 
@@ -45,13 +45,6 @@ SHOWN_OUTPUT = 20_000
 """Characters of a running command's output that an editor is shown; the newest."""
 OUTPUT_SECONDS = 0.1
 """Seconds between two updates of a command's output; each sends all of it."""
-
-
-@frozen
-class _Stopped:
-    """A hook has ended the turn."""
-
-    reason: str
 
 
 T = TypeVar("T")
@@ -65,37 +58,36 @@ class ToolCalls:
 
     _record: TurnRecord
     _log: SessionLog
-    _environment: ToolEnvironment
+    _mcp: SessionMcp
+    _environment: Callable[[str], Environment]
     _permissions: Permissions
     _hooks: SessionHooks
     _show: Show
+    _stop_reason: str = ""  # of the hook that has ended the turn
 
-    async def run(
-        self, tools: ToolRegistry, calls: Sequence[ToolCall], recipe: Recipe | None
-    ) -> Literal["end_turn", "cancelled"] | None:
+    async def run(self, calls: Sequence[ToolCall], recipe: Recipe | None) -> Literal["end_turn", "cancelled"] | None:
         """Run every call and append its result.
 
         :param recipe: what runs, which may allow less than all calls; definitions of tools are sent all the same.
         :returns: why the turn ends: `end_turn` if a hook has ended it, `cancelled` if the user answered a permission
             request by ending it; the calls left over have no result then, which the turn's closing adds.
         """
+        view_of = self._record.view_of
         for call in calls:
-            await self._show(CallAnnounced(call.id, call.name, view_of(tools, call), call.arguments))
+            await self._show(CallAnnounced(call.id, call.name, view_of(call), call.arguments))
         for number, call in enumerate(calls, 1):
-            ending = await self._run_call(tools, call, recipe)
-            if isinstance(ending, _Stopped):
+            ending = await self._run_call(call, recipe)
+            if ending == "end_turn":
                 for left in calls[number:]:
-                    await self._finish(left, _failure(left, view_of(tools, left), ToolError(_stopped(ending.reason))))
-                await self._record.note(f"A hook ended the turn. {ending.reason}".rstrip(), apart=True)
-                return "end_turn"
+                    error = ToolError(_stopped(self._stop_reason))
+                    await self._finish(left, _failure(left, view_of(left), error))
+                await self._record.note(f"A hook ended the turn. {self._stop_reason}".rstrip(), apart=True)
             if ending is not None:
                 return ending
         return None
 
-    async def _run_call(
-        self, tools: ToolRegistry, call: ToolCall, recipe: Recipe | None
-    ) -> _Stopped | Literal["cancelled"] | None:
-        view = view_of(tools, call)
+    async def _run_call(self, call: ToolCall, recipe: Recipe | None) -> Literal["end_turn", "cancelled"] | None:
+        tools, view = self._mcp.tools, self._record.view_of(call)
         stop: str | None = None
         added: tuple[str, ...] = ()
         try:
@@ -111,12 +103,10 @@ class ToolCalls:
                 asked = replace(call, arguments=hooked.tool_input)
                 arguments = cut(json.dumps(asked.arguments, ensure_ascii=False))
                 added = (f"A hook changed the arguments of this call to: {arguments}", *added)
-            tool, view = _allowed_tool(tools, asked, recipe), view_of(tools, asked)
-            prepared = await _or_failure(asked, view, tool.prepare(asked.arguments, self._environment.make(call.id)))
-            if isinstance(prepared, Outcome):
-                outcome = prepared
-            else:
-                view = prepared.view
+            tool, view = _allowed_tool(tools, asked, recipe), self._record.view_of(asked)
+            outcome = await _or_failure(asked, view, tool.prepare(asked.arguments, self._environment(call.id)))
+            if not isinstance(outcome, Outcome):
+                prepared, view = outcome, outcome.view
                 if await self._permissions.check(asked, prepared, hooked) == "cancelled":
                     return "cancelled"
                 if not prepared.asks:
@@ -129,11 +119,15 @@ class ToolCalls:
                 await self._finish(call, _with_texts(outcome, added))  # it has run, and what it did is not undone
                 raise
             stop = after.stop
-            outcome = _after_hooks(outcome, after)
+            if after.tool_output is not None:
+                outcome = replace(outcome, parts=(Text(after.tool_output),))
+            objection = (f"A hook objects to this result. {after.reason}".rstrip(),) if after.blocks else ()
+            added = (*objection, *after.context, *added)
         except Exception as error:
             outcome = _failure(call, view, error)
         await self._finish(call, _with_texts(outcome, added))
-        return None if stop is None else _Stopped(stop)
+        self._stop_reason = stop or ""
+        return None if stop is None else "end_turn"
 
     async def _finish(self, call: ToolCall, outcome: Outcome) -> None:
         result = ToolResult(call.id, outcome.parts, outcome.is_error)
@@ -177,19 +171,10 @@ def _allowed_tool(tools: ToolRegistry, call: ToolCall, recipe: Recipe | None) ->
     if call.invalid is not None:
         raise ToolError(f"{call.name}: {arguments_fault(call.invalid)}")
     if call.name == "shell" and commands is not None:
-        from acp_agent.tools.shell.allow import refusal
-
-        if reason := refusal(str(call.arguments.get("command", "")), commands):
+        reason = refusal(str(call.arguments.get("command", "")), commands)
+        if reason:
             raise ToolError(f"This command may not run in this recipe: {reason}.")
     return tool
-
-
-def _after_hooks(outcome: Outcome, after: HookOutcome) -> Outcome:
-    """Return the result as the model reads it after the hooks: replaced by theirs, and with what they say below it."""
-    if after.tool_output is not None:
-        outcome = replace(outcome, parts=(Text(after.tool_output),))
-    objection = (f"A hook objects to this result. {after.reason}".rstrip(),) if after.blocks else ()
-    return _with_texts(outcome, (*objection, *after.context))
 
 
 def _with_texts(outcome: Outcome, texts: Sequence[str]) -> Outcome:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from anyio.abc import TaskGroup
 
-from acp_agent.conversation.updates import Show
+import acp_agent.secrets.text  # pyright: ignore[reportUnusedImport]  # noqa: F401 - for the log, at its first record
 from acp_agent.session.client import SessionClient
-from acp_agent.session.compact.background import BackgroundSummary
 from acp_agent.session.compact.control import SessionCompaction
-from acp_agent.session.compact.job import Compactor
+from acp_agent.session.compact.job import BackgroundSummary, Compactor
 from acp_agent.session.compact.order import Orders
 from acp_agent.session.mailbox import Mailbox
 from acp_agent.session.notices import Notices
@@ -21,19 +22,17 @@ from acp_agent.session.project.recipes import SessionRecipes
 from acp_agent.session.project.requests import Requests
 from acp_agent.session.project.settings import SessionOptions
 from acp_agent.session.project.trust import SessionTrust
-from acp_agent.session.project.workspace import ProjectInstructions, ToolEnvironment
+from acp_agent.session.project.workspace import ProjectInstructions, tool_environment
 from acp_agent.session.services import Services
 from acp_agent.session.slash.compaction import CompactCommand
 from acp_agent.session.slash.context import ContextCommands
-from acp_agent.session.slash.export import Export
+from acp_agent.session.slash.files import FileCommands
 from acp_agent.session.slash.offer import CommandOffer
-from acp_agent.session.slash.undo import Undo
 from acp_agent.session.source import Source
 from acp_agent.session.state import SessionState
 from acp_agent.session.turn.answer import AnswerStream
 from acp_agent.session.turn.calls import ToolCalls
-from acp_agent.session.turn.loop import TurnLoop
-from acp_agent.session.turn.question import Questions
+from acp_agent.session.turn.loop import Questions, TurnLoop
 from acp_agent.session.turn.record import TurnRecord
 from acp_agent.session.turn.runner import TurnRunner
 from acp_agent.session.turn.stop_hooks import StopHooks
@@ -45,7 +44,6 @@ def build_runner(
     client: SessionClient,
     mailbox: Mailbox,
     tasks: TaskGroup,
-    show: Show,
     *,
     instructions: ProjectInstructions,
     notices: Notices,
@@ -59,31 +57,31 @@ def build_runner(
     record: TurnRecord,
 ) -> TurnRunner:
     """Build the runner of a session's turns from the parts that the session has already."""
-    log = state.log
-    permissions, environment = Permissions(state, client, notices), ToolEnvironment(state, client)
+    log, show = state.log, client.show
+    permissions, environment = Permissions(state, client, notices), partial(tool_environment, state, client)
     hook_services = HookServices(services, requests, recipes)
-    hooks = SessionHooks(state, trust, notices, requests, hook_services, services.hooks)
+    hooks = SessionHooks(state, trust, notices, requests, hook_services)
 
     orders = Orders(state, requests, recipes, hooks, notices, Source(log))
     compactor = Compactor(log, instructions, services.compaction(), hooks, requests, show)
     background = BackgroundSummary(log, orders, compactor, tasks)
-    compaction = SessionCompaction(state, requests, orders, compactor, hooks, notices, tasks, background)
+    compaction = SessionCompaction(state, requests, orders, compactor, hooks, notices, background)
 
-    context = ContextCommands(log, requests, options)
+    context, files = ContextCommands(log, requests, options), FileCommands(log, environment, permissions, show)
     commands = {
         "context": context.context,
-        "export": Export(log, environment, permissions, show).run,
+        "export": files.export,
         "help": offer.help,
         "model": context.model,
         "pin": context.pin,
-        "undo": Undo(log, environment).run,
+        "undo": files.undo,
         "unpin": context.unpin,
     }
     compact = CompactCommand(state, hooks, requests, orders, compactor, compaction, show)
 
     questions = Questions(requests, mcp, recipes, hooks, options, mailbox, record)
     answers = AnswerStream(log, notices, show)
-    calls = ToolCalls(record, log, environment, permissions, hooks, show)
+    calls = ToolCalls(record, log, mcp, environment, permissions, hooks, show)
     stop_hooks = StopHooks(log, hooks, requests, orders, compactor, compaction, record, show)
     loop = TurnLoop(options, questions, requests, compaction, answers, calls, stop_hooks, record, show)
     return TurnRunner(record, trust, hooks, options, models, recipes, compaction, commands, compact, loop, client, show)

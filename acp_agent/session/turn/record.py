@@ -29,7 +29,6 @@ from acp_agent.session.project.mcp import SessionMcp
 from acp_agent.session.project.requests import Requests
 from acp_agent.session.project.workspace import ProjectInstructions
 from acp_agent.session.titles import Titles
-from acp_agent.tools.registry import ToolRegistry
 from acp_agent.tools.text import one_line
 
 
@@ -63,15 +62,13 @@ class TurnRecord:
             await self._log.append(*closing, TurnEnded("interrupted"), await self._instructions.read())
 
     @asynccontextmanager
-    async def closing(self, ticket: Ticket) -> AsyncGenerator[None]:
+    async def closing(self) -> AsyncGenerator[None]:
         """Close the open turn in the log if the work on a prompt fails or is cancelled."""
         try:
             yield
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
                 await self.close("cancelled")
-                if not ticket.message_id:
-                    await self.keep_cancelled(ticket)
             raise
         except Exception as error:
             context = self._log.context
@@ -172,11 +169,6 @@ class TurnRecord:
         self._titles.begin()
 
     def view_of(self, call: ToolCall) -> CallView:
-        """Return what an editor shows of a call."""
-        return view_of(self._mcp.tools, call)
-
-
-def view_of(tools: ToolRegistry, call: ToolCall) -> CallView:
-    """Return what an editor shows of a call before anything is known of it but its arguments."""
-    tool = tools.get(call.name)
-    return tool.preview(call.arguments) if tool else CallView(one_line(call.name) or "(no name)")
+        """Return what an editor shows of a call before anything is known of it but its arguments."""
+        tool = self._mcp.tools.get(call.name)
+        return tool.preview(call.arguments) if tool else CallView(one_line(call.name) or "(no name)")

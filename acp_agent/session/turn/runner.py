@@ -18,13 +18,13 @@ from acp_agent.session.mailbox import StopReason, Ticket
 from acp_agent.session.project.commands import builtin_command, command_words, says_anything
 from acp_agent.session.project.hooks import SessionHooks
 from acp_agent.session.project.models import SessionModels
-from acp_agent.session.project.recipes import RecipeRun, SessionRecipes, recipe_run
+from acp_agent.session.project.recipe_run import RecipeRun, recipe_run
+from acp_agent.session.project.recipes import SessionRecipes
 from acp_agent.session.project.settings import SessionOptions
 from acp_agent.session.project.trust import SessionTrust
 from acp_agent.session.slash.compaction import CompactCommand, only_reports
 from acp_agent.session.slash.context import only_reads
-from acp_agent.session.turn.loop import TurnLoop
-from acp_agent.session.turn.question import prompted
+from acp_agent.session.turn.loop import TurnLoop, prompted
 from acp_agent.session.turn.record import TurnRecord
 
 BuiltinCommand: TypeAlias = Callable[[str], Awaitable[str]]
@@ -81,7 +81,7 @@ class TurnRunner:
         """
         record, parts = self._record, ticket.parts
         try:
-            async with record.closing(ticket):
+            async with record.closing():
                 await record.open()
                 if not says_anything(parts):
                     return "cancelled" if ticket.cancelled else "end_turn"

@@ -18,7 +18,7 @@ from acp_agent.llm.scripted import load_script
 from acp_agent.recipes import Known, render
 from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary
 from acp_agent.session.project.commands import BUILT_IN
-from acp_agent.session.project.surroundings import surroundings
+from acp_agent.session.project.recipe_run import surroundings
 from support.checkout import REPOSITORY
 from support.compactions import shown_compactions
 from support.models import Reply, model_server

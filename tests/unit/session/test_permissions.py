@@ -34,7 +34,7 @@ def test_a_mode_decides_by_what_a_call_does_and_where(mode: str, effect: Effect)
 
 
 def test_the_tables_cover_every_mode() -> None:
-    assert set(INSIDE_VERDICTS) == set(OUTSIDE_VERDICTS) == {mode.id for mode in MODES}
+    assert set(INSIDE_VERDICTS) == set(OUTSIDE_VERDICTS) == {mode.value for mode in MODES}
 
 
 @pytest.mark.parametrize("effect", EFFECTS)

@@ -45,7 +45,7 @@ from acp_agent.session.log import SessionLog
 from acp_agent.session.project.commands import COMPACT
 from acp_agent.session.project.hooks import SessionHooks
 from acp_agent.session.project.models import ActiveModel
-from acp_agent.session.project.recipes import RecipeRun
+from acp_agent.session.project.recipe_run import RecipeRun
 from acp_agent.session.project.requests import Requests
 from acp_agent.session.project.workspace import ProjectInstructions
 from acp_agent.storage.store import SessionStore

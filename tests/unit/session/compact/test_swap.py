@@ -33,7 +33,7 @@ from acp_agent.recipes.discovery import RecipeFolder
 from acp_agent.session.compact.order import Order
 from acp_agent.session.project.commands import COMPACT
 from acp_agent.session.project.models import ActiveModel
-from acp_agent.session.project.recipes import RecipeRun
+from acp_agent.session.project.recipe_run import RecipeRun
 from support.logs import LogBuilder, is_legal, legal_logs
 
 HANDLERS = known_handlers(builtin_handlers().values())

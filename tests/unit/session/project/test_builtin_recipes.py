@@ -12,8 +12,7 @@ from acp_agent.hooks.handlers import builtin_handlers, known_handlers
 from acp_agent.recipes import Known, RecipeLibrary, builtin_recipes_dir
 from acp_agent.recipes.discovery import RecipeFolder
 from acp_agent.session.project.commands import REQUIRED_HOOKS
-from acp_agent.session.project.recipes import RecipeRun
-from acp_agent.session.project.surroundings import surroundings
+from acp_agent.session.project.recipe_run import RecipeRun, surroundings
 from acp_agent.tools.registry import built_in_tools
 from acp_agent.tools.shell.allow import refusal
 from support.compactions import shown_compactions

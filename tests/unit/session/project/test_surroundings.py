@@ -16,8 +16,7 @@ import pytest
 from acp_agent.errors import RecipeError
 from acp_agent.recipes import Recipe, render
 from acp_agent.recipes.model import CommandError
-from acp_agent.session.project.recipes import RecipeRun
-from acp_agent.session.project.surroundings import MAX_COMMAND_OUTPUT, CommandRunner, surroundings
+from acp_agent.session.project.recipe_run import MAX_COMMAND_OUTPUT, CommandRunner, RecipeRun, surroundings
 from support.waiting import read_pipe
 
 

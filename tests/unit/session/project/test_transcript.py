@@ -10,7 +10,9 @@ import anyio
 
 from acp_agent.compaction.evaluation.recordings import read_recording
 from acp_agent.conversation.messages import AssistantMessage, Text, ToolResult, Usage, UserMessage
-from acp_agent.session.project.transcript import FOLDER, Transcript, remove_transcript
+from acp_agent.session.log import TRANSCRIPTS as FOLDER
+from acp_agent.session.log import remove_transcript
+from acp_agent.session.project.hook_services import Transcript
 from acp_agent.storage.store import SessionStore
 from support.log_builder import LogBuilder
 

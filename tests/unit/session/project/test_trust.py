@@ -248,7 +248,7 @@ async def test_a_changed_hook_does_not_run_before_it_is_allowed_anew(tmp_path: P
         await it.prompt("Go on")
         assert stops.read_text().split() == ["one", "two"]
         [question] = questions(it)
-        assert question["title"] == "Trust the changed hooks and recipes of this repository?"
+        assert question["title"] == "Trust the hooks and recipes of this repository?"
         told = question["content"][0]["content"]["text"].splitlines()[2:]
         assert told == [
             "- `.acp-agent/hooks/stop`: a file of the hooks",

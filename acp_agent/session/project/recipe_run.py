@@ -1,6 +1,7 @@
-"""The values that a recipe's template may use: session id, folder, its repository, and the output of commands.
+"""The run of a recipe: what was typed behind its name, and the values that its template may use: session id, folder,
+its repository, and the output of commands.
 
-Loaded with the first recipe that is rendered.
+Loaded with what runs turns.
 """
 
 from __future__ import annotations
@@ -13,15 +14,37 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from datetime import date
 from functools import cached_property
-from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
+import anyio
+import anyio.to_thread
+
+from acp_agent.config.trust import project_of
+from acp_agent.conversation.messages import UserPart
+from acp_agent.errors import RecipeError
+from acp_agent.frozen import frozen
+from acp_agent.hooks.handlers import SwapContextHandler
+from acp_agent.hooks.outcomes import SwapContext
+from acp_agent.recipes.arguments import split_arguments
 from acp_agent.recipes.claude_commands import LOOKING
+from acp_agent.recipes.discovery import RecipeLibrary
 from acp_agent.recipes.model import CommandError, Recipe, RefusedCommandError, Surroundings
-from acp_agent.session.project.commands import COMMAND_SECONDS
+from acp_agent.recipes.template import render
+from acp_agent.session.project.commands import (
+    COMMAND_SECONDS,
+    COMPACT,
+    PREVIEW,
+    STATUS,
+    SWAP_CONTEXT,
+    UNDO,
+    around_command,
+    command_words,
+    mentioned,
+)
 from acp_agent.session.project.workspace import git_place
 from acp_agent.tools.shell.allow import refusal_of_words
 from acp_agent.tools.text import clean, without_escapes
@@ -31,6 +54,92 @@ MAX_COMMAND_OUTPUT = 64 * 1024
 
 _MAX_COMPLAINT = 300
 _STATUS = ("git", "-c", "core.fsmonitor=false", "--no-optional-locks", "status", "--porcelain")
+
+
+RENDER_SECONDS = 5.0
+
+
+@frozen
+class RecipeRun:
+    """A prompt that names a recipe.
+
+    :ivar instructions: what followed the name and the arguments, mentions included, as text.
+    :ivar attachments: the prompt's other parts, those in front included.
+    :ivar arguments: values that were given, by name.
+    """
+
+    recipe: Recipe
+    instructions: str
+    attachments: tuple[UserPart, ...] = ()
+    arguments: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def compacts(self) -> bool:
+        """Return whether the recipe's answer takes the place of the conversation."""
+        return self.recipe.handler(SWAP_CONTEXT) is not None
+
+    @property
+    def swap(self) -> SwapContext:
+        """Return how the recipe wants its answer to take that place; the answer is still missing."""
+        handler = self.recipe.handler(SWAP_CONTEXT)
+        return SwapContextHandler.model_validate({} if handler is None else handler.params).swap()
+
+    @property
+    def report(self) -> tuple[str, str]:
+        """Return the word behind `/compact` that compacts nothing, and what follows it; empty if there is none.
+
+        Behind another recipe that compacts, such a word is an instruction.
+        """
+        word, *rest = self.instructions.split(maxsplit=1) or [""]
+        known = word in (PREVIEW, STATUS, UNDO) and self.recipe.name == COMPACT
+        return (word, "".join(rest).strip()) if known else ("", self.instructions)
+
+    async def rendered(self, around: Surroundings | None = None, seconds: float = RENDER_SECONDS) -> str:
+        """Return the recipe's text for the model.
+
+        A template may be a stranger's and work for minutes without any text, so that it is rendered in a thread and
+        given up after a while.
+
+        :param around: what the template may ask for in addition to its arguments; its commands end with this call.
+        :param seconds: for the template; its commands have a limit of their own on top.
+        :raises RecipeError: an argument is missing, the template cannot be rendered, or it takes too long.
+        """
+        try:
+            with anyio.move_on_after(seconds + (COMMAND_SECONDS if around else 0)):
+                return await anyio.to_thread.run_sync(self.render, around, abandon_on_cancel=True)
+        finally:
+            if around is not None:
+                around.close()
+        message = f"was not rendered within {seconds:g} seconds; make its template simpler"
+        raise RecipeError(message, source=str(self.recipe.source))
+
+    def render(self, around: Surroundings | None = None) -> str:
+        """Return the recipe's text for the model; call it in a thread.
+
+        :raises RecipeError: an argument is missing, or the template cannot be rendered.
+        """
+        return render(self.recipe, self.arguments, self.instructions, around)
+
+
+def recipe_run(library: RecipeLibrary, parts: tuple[UserPart, ...]) -> RecipeRun | None:
+    """Return the run of the recipe that a prompt names; None for ordinary text, which unknown names are.
+
+    :raises RecipeError: it may not run, since it is a project's and the user has not trusted it.
+    """
+    words = command_words(parts)
+    if words is None:
+        return None
+    recipe = library.get(words[0])
+    if recipe is None:
+        if (untrusted := library.known.get(words[0].replace(":", "/"))) is not None:
+            raise _untrusted(untrusted)
+        return None
+    before, behind = around_command(parts)
+    declared = {argument.name for argument in recipe.arguments}
+    arguments, instructions = split_arguments(
+        f"the recipe `{recipe.name}`", declared, words[1] + mentioned(behind, words[1])
+    )
+    return RecipeRun(recipe, instructions, (*before, *behind), arguments)
 
 
 def surroundings(session_id: str, cwd: str, recipe: Recipe, runner: CommandRunner | None = None) -> Surroundings:
@@ -68,7 +177,7 @@ class _GitFacts:
 
     def __init__(self, cwd: str, runner: CommandRunner) -> None:
         self._runner = runner
-        self.root, self.branch, self.head = git_place(Path(cwd))
+        self.root, self.head, self.branch = git_place(cwd)
 
     @cached_property
     def dirty(self) -> bool | str:
@@ -166,3 +275,12 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
     # PermissionError is macOS's answer where only zombies are left in the group.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
+
+
+def _untrusted(recipe: Recipe) -> RecipeError:
+    project = shlex.quote(str(project_of(recipe.source) or recipe.source.parent))
+    return RecipeError(
+        "this recipe came with a project whose hooks and recipes you have not allowed to run. "
+        f"`acp-agent trust {project}` in a terminal allows them; then send this again.",
+        source=str(recipe.source),
+    )

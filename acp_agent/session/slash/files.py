@@ -1,0 +1,237 @@
+"""The commands that write files: `/export` and `/undo`.
+
+`/export` writes the whole conversation as Markdown, as the `write` tool does and after the same question. `/undo`
+reverts what `edit` and `write` changed in a turn. The log says which versions a file had; a text is put back only if
+the file still is as that turn left it, and only if the text is, by its digest, the one from before. What commands
+changed is in no record, and stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from acp_agent.conversation.events import EditsUndone, LoggedEvent, ToolReturned, UserPrompted
+from acp_agent.conversation.markdown import log_markdown
+from acp_agent.conversation.messages import ResultPart, Text, ToolCall, new_id
+from acp_agent.conversation.updates import CallAnnounced, CallFinished, CallStarted, CallStatus, Show
+from acp_agent.errors import ToolError
+from acp_agent.hooks.handlers import EXPORTS, MARK
+from acp_agent.hooks.outcomes import NOTHING
+from acp_agent.session.log import SessionLog
+from acp_agent.session.permissions import Permissions
+from acp_agent.tools.environment import Environment
+from acp_agent.tools.files.changes import Change, text_to_change
+from acp_agent.tools.paths import absolute, because, outside, shown
+from acp_agent.tools.text import counted, digest, one_line
+from acp_agent.tools.tool import PreparedCall, Progress
+
+_WRITE = "write"
+"""The tool that is shown to the editor: the user is asked exactly when this tool would ask."""
+_READ_AGAIN = (
+    "What commands changed was not taken back. Read a file again before you work on it, and do not make these changes "
+    "again unless the user asks for that."
+)
+_QUOTE = 100
+"""Characters of a prompt by which its turn is named."""
+
+
+@dataclass(slots=True)
+class _Turn:
+    """A turn as the log has it.
+
+    :ivar seq: of its prompt.
+    :ivar edits: sequence numbers of the calls that changed files.
+    """
+
+    seq: int
+    name: str
+    edits: list[int] = field(default_factory=list[int])
+
+
+@dataclass(slots=True)
+class _File:
+    """What a turn made of a file.
+
+    :ivar before: digest of the text that it began with; None if there was no file.
+    :ivar text: that text.
+    :ivar after: digest of what the turn left.
+    :ivar problem: why the text cannot be put back; empty if it can.
+    """
+
+    path: Path
+    before: str | None
+    text: str | None
+    after: str | None
+    problem: str = ""
+
+
+@dataclass(eq=False, slots=True)
+class FileCommands:
+    """Runs both commands in one session. Each returns its answer.
+
+    :raises ToolError: nothing was done, or not all; says why; from each of them.
+    """
+
+    _log: SessionLog
+    _environment: Callable[[], Environment]
+    _permissions: Permissions
+    _show: Show
+
+    async def export(self, rest: str) -> str:
+        """Write the conversation into a file.
+
+        :param rest: a path, absolute or from the session's directory, or a `file://` address; empty for the usual
+            place.
+        """
+        environment, session_id, context = self._environment(), self._log.session_id, self._log.context
+        usual = f"{EXPORTS}/{session_id}-{datetime.now(UTC).astimezone().date().isoformat()}.md"
+        path = absolute(rest.strip().strip("\"'") or usual, environment.cwd)
+        label, mark = shown(path, environment.cwd), MARK.format(session_id)
+        before = await text_to_change(environment, path)
+        if before is not None and not before.startswith(mark):
+            raise ToolError(
+                f"{label} is there already, and is no export of this session. It was not changed; name another."
+            )
+        asked = context.turn_from or context.head  # the prompt that asks for it is left out
+        events = [logged async for logged in self._log.events() if logged.seq < asked]
+        text = mark + log_markdown(events, title=context.title or "Conversation")
+        done = f"The conversation was written to `{label}` ({len(text):,} characters)."
+        await self._write(Change(path, before, text, one_line(f"Write {label}"), done).prepared(environment), path)
+        return done
+
+    async def _write(self, prepared: PreparedCall, path: Path) -> None:
+        """Show the change as a call of the tool, ask for it as one, and make it."""
+        call, parts = ToolCall(new_id("call"), _WRITE, {"path": str(path)}), tuple[ResultPart, ...]()
+        await self._show(CallAnnounced(call.id, call.name, prepared.view, call.arguments))
+        status: CallStatus = "failed"
+        try:
+            try:
+                allowed = await self._permissions.check(call, prepared, NOTHING)
+            except ToolError as error:
+                raise ToolError(f"Nothing was written: it was not allowed. {error}") from error
+            if allowed == "cancelled":
+                raise ToolError("Nothing was written: it was not allowed.")
+            await self._show(CallStarted(call.id, prepared.view))
+            parts, status = (await prepared.run(_ignore)).parts, "completed"
+        finally:
+            with anyio.CancelScope(shield=True):  # also for an editor that does not read for a while
+                await self._show(CallFinished(call.id, call.name, prepared.view, call.arguments, status, parts))
+
+    async def undo(self, rest: str) -> str:
+        """Take back the edits of the newest turn that has any."""
+        if rest.strip():
+            raise ToolError("Nothing may follow `/undo`, and nothing was undone.")
+        environment, turn = self._environment(), await self._newest_turn()
+        if turn is None:
+            raise ToolError(
+                "There is nothing to undo: no turn of this session has changed a file that is not undone already."
+            )
+        # The text of each file as it is, and as it was.
+        texts: dict[Path, tuple[str | None, str | None]] = {}
+        refused: list[str] = []
+        for file in _files(await self._log.read(turn.edits)):
+            try:
+                texts[file.path] = await _texts(environment, file)
+            except ToolError as error:
+                refused.append(f"- `{shown(file.path, environment.cwd)}`: {error}")
+        if refused:
+            head = f"Nothing was undone. Of what {turn.name} changed, this cannot be taken back:"
+            raise ToolError("\n".join((head, "", *refused)))
+        lines = "\n".join(
+            f"- `{shown(path, environment.cwd)}`: {_done(now, then)}" for path, (now, then) in texts.items()
+        )
+        await self._log.confirm()
+        # From here on a cancel is too late. Each write has a time limit of its own.
+        with anyio.CancelScope(shield=True):
+            for path, (now, then) in texts.items():
+                if now != then:
+                    await _put_back(environment, path, then)
+            sent = f"The user took back what your edits changed in files in {turn.name}:\n\n{lines}\n\n{_READ_AGAIN}"
+            await self._log.append(EditsUndone(new_id("msg"), turn.seq, tuple(map(str, texts)), sent))
+        return f"Undone what {turn.name} changed in {counted(len(texts), 'file')}:\n\n{lines}"
+
+    async def _newest_turn(self) -> _Turn | None:
+        """Return the newest turn with edits that are not undone."""
+        turns: list[_Turn] = []
+        async for logged in self._log.events():
+            match logged.event:
+                case UserPrompted(steers=False, shown=parts):
+                    words = one_line(" ".join(part.text for part in parts if isinstance(part, Text)), _QUOTE).strip()
+                    turns.append(_Turn(logged.seq, f"the turn “{words}”"))
+                case ToolReturned(before=before, files=files) if turns:
+                    if any(former.digest != version.digest for former, version in zip(before, files, strict=False)):
+                        turns[-1].edits.append(logged.seq)
+                case EditsUndone(turn=seq):
+                    turns = [turn for turn in turns if turn.seq != seq]
+                case _:
+                    pass
+        return next((turn for turn in reversed(turns) if turn.edits), None)
+
+
+async def _ignore(progress: Progress) -> None:
+    del progress
+
+
+def _files(events: Iterable[LoggedEvent]) -> Iterable[_File]:
+    """Return what the calls of a turn made of each file, in the order of the first changes."""
+    files: dict[str, _File] = {}
+    for event in (logged.event for logged in events):
+        if not isinstance(event, ToolReturned):
+            continue
+        for former, version, diff in zip(event.before, event.files, event.view.diffs, strict=False):
+            file = files.get(former.path)
+            if file is None:
+                text = None if former.digest is None else diff.old_text
+                file = _File(Path(former.path), former.digest, text, former.digest)
+                if former.digest is not None and (text is None or digest(text) != former.digest):
+                    file.problem = "it was too large for its text from before to be kept."
+                files[former.path] = file
+            if file.after != former.digest:
+                file.problem = "something else changed it in the middle of that turn, which would be lost."
+            file.after = version.digest
+    return files.values()
+
+
+async def _texts(environment: Environment, file: _File) -> tuple[str | None, str | None]:
+    """Return the text of a file as it is and as it was; None means that there is no file.
+
+    :raises ToolError: it cannot be put back; says why.
+    """
+    now = await text_to_change(environment, file.path)
+    found = None if now is None else digest(now)
+    if found == file.before:
+        return now, now
+    changed = "it is gone." if now is None else "it has changed since, which would be lost."
+    if problem := file.problem or (changed if found != file.after else ""):
+        raise ToolError(problem)
+    return now, file.text
+
+
+async def _put_back(environment: Environment, path: Path, text: str | None) -> None:
+    """Write a file, or remove it.
+
+    :raises ToolError: that failed. What was put back before is so; the same command goes on from there.
+    """
+    try:
+        if text is not None:
+            await environment.files.write_text(path, text, outside=bool(outside(path, environment.roots)))
+        else:  # no editor offers a way to remove a file; of a link, the file behind it was made
+            await anyio.to_thread.run_sync(lambda: path.resolve().unlink(missing_ok=True))
+    except (OSError, ToolError) as error:
+        why = f"{because(error)}." if isinstance(error, OSError) else str(error)
+        name = shown(path, environment.cwd)
+        raise ToolError(f"`{name}` was not undone: {why} Send `/undo` again for the rest.") from error
+
+
+def _done(now: str | None, then: str | None) -> str:
+    if then is not None:
+        return "as it was before"
+    if now is None:
+        return "not there any more, and not looked for: if a command moved it, it stays where it is"
+    return "removed, since that turn had made it"
