@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from acp_agent.conversation.events import CallView
@@ -88,22 +88,24 @@ class SessionClient(Protocol):
         ...
 
 
-async def ask_arguments(
-    questions: Questions, command: str, missing: Sequence[tuple[str, str]]
-) -> Mapping[str, str] | Literal["not asked", "not given"]:
+async def ask_arguments(questions: Questions, command: str, missing: Sequence[tuple[str, str]]) -> dict[str, str]:
     """Ask the user for missing arguments of a slash command with a form.
 
     :param command: as it is typed.
     :param missing: name and description of each.
     :returns: the values by name.
-    :raises InvalidParamsError: the user could not be asked, or the answer does not fit the form.
+    :raises InvalidParamsError: they were not given, or the user could not be asked; says how they can be.
     """
-    if questions.asks != "forms":
-        return "not asked"
-    fields = tuple(FormField(name, "text", name, one_line(description, 300)) for name, description in missing)
     names = ", ".join(f"`{name}`" for name, _ in missing)
+    example = " ".join([command, *(f"{name}=…" for name, _ in missing)])
+    refusal = InvalidParamsError(f"`{command}` was not run: it needs {names}. Give it in front: `{example}`.")
+    if questions.asks != "forms":
+        raise refusal
+    fields = tuple(FormField(name, "text", name, one_line(description, 300)) for name, description in missing)
     try:
         answer = await questions.fill(Form(f"{command} needs {names}.", fields))
     except ToolError as error:
         raise InvalidParamsError(f"{command} was not run. {error}") from error
-    return "not given" if isinstance(answer, str) else {name: str(value) for name, value in answer.items()}
+    if isinstance(answer, str):
+        raise refusal
+    return {name: str(value) for name, value in answer.items()}

@@ -13,7 +13,7 @@ from acp_agent.config.settings import Share
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import CompactionTrigger, ContextSwapped, Event, FileVersion, InstructionsLoaded
 from acp_agent.conversation.messages import new_id
-from acp_agent.errors import CompactionError, OverflowLimit, RecipeError
+from acp_agent.errors import CompactionError, OverflowLimit
 from acp_agent.frozen import frozen
 from acp_agent.llm.provider import NativeCompaction
 from acp_agent.logfile import log_failure
@@ -134,11 +134,7 @@ class Orders:
         :raises RecipeError: the recipe cannot be rendered.
         :raises CompactionError: the log cannot be read; or see `Requests.summary_writer`, only where the user waits.
         """
-        if run is None:
-            recipe = await self._recipes.compact_recipe()
-            if recipe is None:
-                raise RecipeError("There is no recipe `compact`.")
-            run = RecipeRun(recipe, instructions)
+        run = run or RecipeRun(await self._recipes.compact_recipe(), instructions)
         prompt = await self._recipes.render(run)
         prompt = "\n\n".join((prompt, *await self._hooks.prompt_additions(run, prompt)))
         try:
@@ -167,8 +163,8 @@ class Orders:
 
     async def strategy(self, model: str) -> str:
         """Return the strategy that an automatic compaction of this `provider/model` begins with."""
-        recipe = await self._recipes.compact_recipe()
-        return self._state.compaction(model).strategy or (recipe and recipe.compaction.strategy) or "summary"
+        said, recipe = self._state.compaction(model), await self._recipes.compact_recipe()
+        return said.strategy or recipe.compaction.strategy or "summary"
 
     async def _conversation(
         self, active: ActiveModel, *, guessed: bool = False

@@ -103,7 +103,9 @@ class HookServices:
         writer = None
         if writing.name != own.name:
             writer = Writer(writing.model_id, writing.budget.window, writing.max_output_tokens)
-        policy = CompactionPolicy(prompt=prompt or await self._recipe_text())
+        if not prompt:
+            prompt = await self._recipes.render(RecipeRun(await self._recipes.compact_recipe(), ""))
+        policy = CompactionPolicy(prompt=prompt)
         result = await self._services.compaction()(state, policy, writing.stream, writer=writer)
         if result is None:
             raise CompactionError("There is nothing to compact yet.")
@@ -123,12 +125,6 @@ class HookServices:
 
     async def _named(self, model: str | None) -> ActiveModel:
         return await (self._requests.active() if model is None else self._requests.named(model))
-
-    async def _recipe_text(self) -> str:
-        recipe = await self._recipes.compact_recipe()
-        if recipe is None:
-            raise CompactionError("There is no recipe named compact, and no other prompt was given.")
-        return await self._recipes.render(RecipeRun(recipe, ""))
 
 
 class Transcript:

@@ -193,15 +193,10 @@ class SessionMcp:
             raise InvalidParamsError(f"{command} takes {_hint(prompt) or 'no arguments'}, and nothing behind that.")
         if rest:
             values[left[0]] = rest
-        missing = [each for each in arguments if each.required and each.name not in values]
-        if not missing:
-            return values
-        wanted = [(each.name, each.description or "") for each in missing]
-        given = await ask_arguments(self._client.questions, command, wanted)
-        if isinstance(given, str):
-            names = ", ".join(name for name, _ in wanted)
-            raise InvalidParamsError(f"{command} needs {names}: write {command} {_hint(prompt)}")
-        return {**values, **given}
+        missing = [
+            (each.name, each.description or "") for each in arguments if each.required and each.name not in values
+        ]
+        return values | await ask_arguments(self._client.questions, command, missing) if missing else values
 
     async def _read(self, part: Text | ResourceLink) -> tuple[Resource, ...]:
         from acp_agent.mcp.tools import resource_parts

@@ -79,26 +79,6 @@ def _rate(counted: float, estimate: int) -> float:
 
 
 @frozen
-class _Native:
-    """A provider's own compaction, which is given whole requests."""
-
-    native: NativeCompaction
-    profile: ModelProfile
-    attachments: Attachments
-
-    @property
-    def keeps_user_messages(self) -> bool:
-        """See `NativeCompaction.keeps_user_messages`."""
-        return self.native.keeps_user_messages
-
-    async def compact(
-        self, request: ModelRequest, instructions: str, again: Callable[[], None] = lambda: None
-    ) -> Compacted:
-        """See `NativeCompaction.compact`."""
-        return await self.native.compact(await self.attachments.resolved(request, self.profile), instructions, again)
-
-
-@frozen
 class ActiveModel:
     """A model that is ready to be asked.
 
@@ -145,10 +125,21 @@ class ActiveModel:
 
     @property
     def native(self) -> NativeCompaction | None:
-        """Return the provider's own compaction, if it has one."""
-        if isinstance(self.provider, NativeCompaction):
-            return _Native(self.provider, self.profile, self.attachments)
-        return None
+        """Return this model if its provider compacts by itself."""
+        return self if isinstance(self.provider, NativeCompaction) else None
+
+    @property
+    def keeps_user_messages(self) -> bool:
+        """See `NativeCompaction.keeps_user_messages`."""
+        assert isinstance(self.provider, NativeCompaction)
+        return self.provider.keeps_user_messages
+
+    async def compact(
+        self, request: ModelRequest, instructions: str, again: Callable[[], None] = lambda: None
+    ) -> Compacted:
+        """See `NativeCompaction.compact`."""
+        assert isinstance(self.provider, NativeCompaction)
+        return await self.provider.compact(await self.resolved(request), instructions, again)
 
 
 class SessionModels:

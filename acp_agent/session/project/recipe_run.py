@@ -214,7 +214,10 @@ class CommandRunner:
         begun = time.monotonic()
         # Files, not pipes: a process that it leaves in the background may keep a pipe open for ever.
         with TemporaryFile() as output, TemporaryFile() as complaint:
-            process = self._start(argv, output, complaint)
+            with self._lock:
+                if self._closed:
+                    raise CommandError("the text was cancelled")
+                process = self._process = self._start(argv, output, complaint)
             try:
                 code = process.wait(max(0.0, self._left))
             except subprocess.TimeoutExpired as error:
@@ -236,23 +239,19 @@ class CommandRunner:
                 _kill_group(self._process)
 
     def _start(self, argv: Sequence[str], output: IO[bytes], complaint: IO[bytes]) -> subprocess.Popen[bytes]:
-        with self._lock:
-            if self._closed:
-                raise CommandError("the text was cancelled")
-            try:
-                self._process = subprocess.Popen(
-                    argv,
-                    cwd=self._cwd,
-                    env=self._env,
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=complaint,
-                    start_new_session=True,
-                )
-            except (OSError, ValueError) as error:
-                reason = getattr(error, "strerror", None) or error
-                raise CommandError(f"`{shlex.join(argv)}` cannot be started: {reason}") from error
-            return self._process
+        try:
+            return subprocess.Popen(
+                argv,
+                cwd=self._cwd,
+                env=self._env,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=complaint,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise CommandError(f"`{shlex.join(argv)}` cannot be started: {reason}") from error
 
 
 def _refusal(recipe: Recipe, words: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ import anyio
 import anyio.to_thread
 
 from acp_agent.conversation.updates import Command
+from acp_agent.errors import RecipeError
 from acp_agent.llm.places import key_variables
 from acp_agent.processes import environment_without
 from acp_agent.session.notices import Notices
@@ -99,6 +100,12 @@ class SessionRecipes:
         runner = CommandRunner(str(state.cwd), env=environment_without(key_variables(state.settings)))
         return await run.rendered(surroundings(state.id, str(state.cwd), run.recipe, runner))
 
-    async def compact_recipe(self) -> Recipe | None:
-        """Return the recipe that automatic compaction runs."""
-        return (await self.library()).get(COMPACT)
+    async def compact_recipe(self) -> Recipe:
+        """Return the recipe that automatic compaction runs.
+
+        :raises RecipeError: there is none.
+        """
+        recipe = (await self.library()).get(COMPACT)
+        if recipe is None:
+            raise RecipeError(f"There is no recipe `{COMPACT}`.")
+        return recipe

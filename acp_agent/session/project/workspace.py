@@ -19,11 +19,7 @@ from acp_agent.compaction.state import Workspace
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import InstructionsLoaded
 from acp_agent.errors import InvalidParamsError
-from acp_agent.llm.places import key_variables
 from acp_agent.regular import open_regular
-from acp_agent.session.client import SessionClient
-from acp_agent.session.state import SessionState
-from acp_agent.tools.environment import Environment
 from acp_agent.tools.text import digest
 
 FILE_NAMES = ("AGENTS.md", "CLAUDE.md")
@@ -196,24 +192,3 @@ def named_directories(cwd: str, additional: Sequence[str], *, must_exist: bool) 
         if must_exist and not is_directory:
             raise InvalidParamsError(f"{param}: {path} is not a directory. Name one that exists.")
     return Path(cwd), *map(Path, additional)
-
-
-def tool_environment(state: SessionState, client: SessionClient, call_id: str = "") -> Environment:
-    """Return the environment of one of a session's tool calls, as of now.
-
-    :param call_id: the call that it is for; empty for a command of the user's.
-    """
-    return Environment(
-        cwd=state.cwd,
-        roots=state.directories,
-        files=client.files,
-        commands=client.commands,
-        seen=state.context.files,
-        shell_timeout=state.settings.shell_timeout,
-        archive=state.log,
-        questions=client.questions,
-        call_id=call_id,
-        private=state.settings.home,
-        key_variables=key_variables(state.settings),
-        trace=state.trace,
-    )

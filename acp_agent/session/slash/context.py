@@ -1,17 +1,34 @@
-"""The commands about one session's context: `/context`, `/model`, `/pin` and `/unpin`."""
+"""The commands about one session's context: `/context`, `/model`, `/pin`, `/unpin`; and `/compact` with the words
+behind it that compact nothing: `preview`, `status` and `undo`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
-from acp_agent.compaction.estimate import MESSAGE_TOKENS, estimate_part, estimate_text
+from acp_agent.compaction.budget import TokenBudget
+from acp_agent.compaction.estimate import (
+    MESSAGE_TOKENS,
+    estimate_messages,
+    estimate_part,
+    estimate_text,
+    used_tokens,
+)
 from acp_agent.compaction.excerpts.quotes import add_pin, remove_pin, render_pins
+from acp_agent.compaction.state import CompactedState
 from acp_agent.conversation.context import Context, Entry
-from acp_agent.conversation.events import PinRemoved, TextPinned
+from acp_agent.conversation.events import (
+    CompactionFailed,
+    ContextRestored,
+    ContextSwapped,
+    FileVersion,
+    PinRemoved,
+    RestoredEntry,
+    TextPinned,
+)
 from acp_agent.conversation.messages import (
     AssistantMessage,
     AssistantPart,
-    CompactedBlock,
     Text,
     Thinking,
     ToolCall,
@@ -19,24 +36,29 @@ from acp_agent.conversation.messages import (
     UserPart,
     new_id,
 )
+from acp_agent.conversation.updates import Show
+from acp_agent.errors import CompactionError
 from acp_agent.llm.parts import is_picture
-from acp_agent.session.log import SessionLog
+from acp_agent.session.compact.control import SessionCompaction
+from acp_agent.session.compact.job import Compactor
+from acp_agent.session.compact.order import Orders
+from acp_agent.session.compact.report import receipt_text
+from acp_agent.session.project.commands import PREVIEW, STATUS, UNDO
+from acp_agent.session.project.hooks import SessionHooks
+from acp_agent.session.project.recipe_run import RecipeRun
 from acp_agent.session.project.requests import Requests
 from acp_agent.session.project.settings import MODEL, SessionOptions
+from acp_agent.session.source import REPLACE
+from acp_agent.session.state import SessionState
+from acp_agent.tools.text import counted
 
 PIN_SHARE = 0.05
 """Share of the window for all pinned texts: they are in every request from the first compaction on."""
-SYSTEM, TOOLS = "System prompt", "Tools"
-PINNED, CARRIED, SUMMARY, FACTS = "Pinned texts", "Carried over word for word", "Summary", "Excerpts"
-PROMPTS, ANSWERS, THOUGHTS = "Your prompts", "Answers", "Thinking"
-CALLS, RESULTS, IMAGES, NOTES = "Calls of tools", "Results of tools", "Images", "Notes to the model"
 KINDS = (
-    *(SYSTEM, TOOLS, PINNED, CARRIED, SUMMARY, FACTS, PROMPTS),
-    *(ANSWERS, THOUGHTS, CALLS, RESULTS, IMAGES, NOTES),
+    *("System prompt", "Tools", "Summary", "Your prompts", "Answers"),
+    *("Thinking", "Calls of tools", "Results of tools", "Images", "Notes to the model"),
 )
-"""In the order of the table."""
-
-_LAYERS = {"<carried_over>": CARRIED, "<recorded_facts>": FACTS, "<recorded_excerpts>": FACTS}
+"""In the order of the table of `/context`."""
 
 
 def only_reads(name: str, rest: str) -> bool:
@@ -52,7 +74,7 @@ class ContextCommands:
     :raises InvalidParamsError: what is wrong with the words behind a command; from each of them.
     """
 
-    _log: SessionLog
+    _state: SessionState
     _requests: Requests
     _options: SessionOptions
 
@@ -60,7 +82,7 @@ class ContextCommands:
         """Show what fills the window."""
         del rest
         active = await self._requests.active()
-        sizes, used = sizes_of(self._log.context, self._requests.prefix_tokens()), self._requests.used(active)
+        sizes, used = sizes_of(self._state.context, self._requests.prefix_tokens()), self._requests.used(active)
         estimated, budget = sum(sizes.values()), active.budget
         used = used or estimated
         rows = [(kind, round(size * used / estimated)) for kind, size in sizes.items() if size]
@@ -80,13 +102,13 @@ class ContextCommands:
 
     async def pin(self, rest: str) -> str:
         """Pin a text, or list the pinned ones."""
-        memory = self._log.context.memory
+        memory = self._state.context.memory
         if not rest.strip():
             return render_pins(memory)
         window = (await self._requests.active()).budget.window
         pin = add_pin(memory, rest, int(window * PIN_SHARE)).pins[-1]
         sent = f"The user pinned this text. It holds from here on, until they take it back:\n\n{pin.text}"
-        await self._log.append(TextPinned(new_id("msg"), pin.number, pin.text, sent))
+        await self._state.log.append(TextPinned(new_id("msg"), pin.number, pin.text, sent))
         return (
             f"Pinned as {pin.number}. It stays word for word through every compaction; `/unpin {pin.number}` takes it "
             "back."
@@ -94,13 +116,13 @@ class ContextCommands:
 
     async def unpin(self, rest: str) -> str:
         """Take a pinned text back."""
-        word, memory = rest.strip().removeprefix("#"), self._log.context.memory
+        word, memory = rest.strip().removeprefix("#"), self._state.context.memory
         if not word.isdecimal():
             return f"Say which: `/unpin NUMBER`.\n\n{render_pins(memory)}"
         remove_pin(memory, int(word))
         text = next(pin.text for pin in memory.pins if pin.number == int(word))
         sent = f"The user took a pinned text back; it does not hold any more:\n\n{text}"
-        await self._log.append(PinRemoved(new_id("msg"), int(word), sent))
+        await self._state.log.append(PinRemoved(new_id("msg"), int(word), sent))
         return f"Pin {word} was taken back."
 
     async def model(self, rest: str) -> str:
@@ -121,34 +143,188 @@ def sizes_of(context: Context, prefix: int) -> dict[str, int]:
 
     :param prefix: of the system prompt and the tools together.
     """
-    sizes = dict.fromkeys(KINDS, 0)
-    sizes[SYSTEM] = min(prefix, estimate_text(context.instructions))
-    sizes[TOOLS] = prefix - sizes[SYSTEM]
+    system = min(prefix, estimate_text(context.instructions))
+    sizes = dict.fromkeys(KINDS, 0) | {"System prompt": system, "Tools": prefix - system}
     for entry in context.entries:
         for index, part in enumerate(entry.message.parts):
             sizes[_kind(entry, part)] += estimate_part(part) + (0 if index else MESSAGE_TOKENS)
-    pinned = sum(estimate_text(pin.text) for pin in context.memory.pins)
-    for kind in (CARRIED, NOTES):  # which they are a part of
-        counted = min(pinned - sizes[PINNED], sizes[kind])
-        sizes[kind] -= counted
-        sizes[PINNED] += counted
     return sizes
 
 
 def _kind(entry: Entry, part: UserPart | AssistantPart) -> str:
     if is_picture(part):
-        return IMAGES
-    if entry.summary:
-        text = part.text if isinstance(part, Text | CompactedBlock) else ""
-        return next((kind for mark, kind in _LAYERS.items() if text.startswith(mark)), SUMMARY)
-    if entry.note:
-        return NOTES
+        return "Images"
+    if entry.summary or entry.note:
+        return "Summary" if entry.summary else "Notes to the model"
     match part:
         case Thinking():
-            return THOUGHTS
+            return "Thinking"
         case ToolCall():
-            return CALLS
+            return "Calls of tools"
         case _ if isinstance(entry.message, ToolResult):
-            return RESULTS
+            return "Results of tools"
         case _:
-            return ANSWERS if isinstance(entry.message, AssistantMessage) else PROMPTS
+            return "Answers" if isinstance(entry.message, AssistantMessage) else "Your prompts"
+
+
+_Compaction: TypeAlias = ContextSwapped | CompactionFailed | ContextRestored
+
+
+def only_reports(run: RecipeRun) -> bool:
+    """Return whether a run of `/compact` changes nothing, so that it is not logged."""
+    word, rest = run.report
+    return word in (PREVIEW, STATUS) or bool(word and rest)
+
+
+@dataclass(eq=False, slots=True)
+class CompactCommand:
+    """Runs `/compact` in one session, and what may follow it."""
+
+    _state: SessionState
+    _hooks: SessionHooks
+    _requests: Requests
+    _orders: Orders
+    _compactor: Compactor
+    _compaction: SessionCompaction
+    _show: Show
+
+    async def run(self, run: RecipeRun) -> str:
+        """Compact, or preview, tell the status or undo; return what to tell the user.
+
+        :returns: empty after a swap, whose receipt the user has seen.
+        :raises CompactionError: it failed; the context is as it was.
+        """
+        word, rest = run.report
+        if word == PREVIEW:
+            return await self._preview(replace(run, instructions=rest))
+        if word and rest:
+            return (
+                f"Nothing may follow `/compact {word}`, and nothing was changed. To compact with instructions that "
+                f"begin with this word, put another one before it: `/compact keep the {word} …`."
+            )
+        if word == STATUS:
+            return await self._status()
+        if word == UNDO:
+            return await self._undo()
+        with self._hooks.running(run):
+            order, pending = await self._compaction.by_hand(run)
+            swapped = await self._compactor.compact(order, pending)
+        return "" if swapped is not None else "There is nothing to compact yet."
+
+    async def _preview(self, run: RecipeRun) -> str:
+        """Return what a compaction would do, with excerpts in the place of its summary."""
+        order = await self._orders.make("manual", await self._requests.active(), run)
+        step = "mask" if order.policy.strategy == "mask" else "excerpts"
+        try:
+            result = await self._compactor.dry_run(order.with_steps(step))
+        except CompactionError as error:
+            return f"Nothing was changed. {error}"
+        return _preview_text(result, order.state.budget)
+
+    async def _status(self) -> str:
+        """Return the budget, and the compactions so far with their receipts."""
+        active, context = await self._requests.active(), self._state.context
+        settings, budget = self._state.compaction(active.name), self._requests.filled(active)
+        automatic = f"at {settings.threshold:.0%} of the usable window" if settings.auto else "off"
+        if settings.auto and settings.prepare is not None:
+            automatic += f", prepared from {settings.prepare:.0%} on"
+        background = {"running": "; a summary is being prepared in the background", "ready": "; a summary is ready"}
+        states, history = dict.fromkeys(context.swaps, ""), dict[int, _Compaction]()
+        async for logged in self._state.log.events():
+            if isinstance(logged.event, ContextSwapped | CompactionFailed | ContextRestored):
+                history[logged.seq] = logged.event
+            if isinstance(logged.event, ContextRestored):
+                states[logged.event.undone] = " (undone)"
+        taken_back = " (taken back with a prompt that the provider refused)"
+        lines = [
+            f"- Window: {budget.window:,} tokens, {budget.usable:,} of them usable (the rest is kept for the answer)",
+            (
+                f"- In use: {budget.used:,} ({budget.utilisation:.0%} of the usable ones): {budget.system:,} for the "
+                f"system prompt and the tools, {budget.messages:,} for the messages; {budget.free:,} free"
+            ),
+            f"- Automatic compaction: {automatic}{background.get(self._compaction.background.state, '')}",
+            f"- Pinned: {counted(len(context.memory.pins), 'text')}",
+            "- Compactions so far:" if history else "- Compactions so far: none",
+        ]
+        told = (_history(seq, event, states.get(seq, taken_back)) for seq, event in history.items())
+        return "\n".join([*lines, *told])
+
+    async def _undo(self) -> str:
+        """Undo the newest compaction that is in force.
+
+        :raises CompactionError: there is none.
+        """
+        log, prefix = self._state.log, self._requests.prefix_tokens()
+        if not log.context.swaps:
+            raise CompactionError("There is no compaction to undo. Nothing was changed.")
+        [newest] = await log.read(log.context.swaps[-1:])
+        seq, swap = newest.seq, newest.event
+        assert isinstance(swap, ContextSwapped)
+        # The messages that a hook supplied stand right before their swap.
+        before = await log.context_at((swap.keep_from if swap.strategy == REPLACE else seq) - 1)
+        [restored] = await log.append_built(lambda context: (_restoration(context, before, seq, swap, prefix),))
+        self._compaction.background.drop()  # not before: if nothing was undone, what is prepared still fits
+        await self._show(await self._requests.usage())
+        return (
+            f"The compaction #{seq} was undone: the context is again what it was before, with what has been said since "
+            f"({counted(len(restored.entries), 'message')}, about {restored.tokens:,} tokens). By itself it is not "
+            "compacted again before it is really full; `/compact` does it at any time."
+        )
+
+
+def _preview_text(result: CompactedState | None, budget: TokenBudget) -> str:
+    """Return what a compaction would replace, and what the model would read in its place."""
+    if result is None:
+        return "There is nothing to compact yet. Nothing was changed."
+    receipt, after = result.receipt, result.tokens_after
+    lines = [
+        "**Preview of a compaction.** Nothing was changed.",
+        "",
+        f"- Now: {budget.used:,} tokens, {budget.used / budget.window:.0%} of the window of {budget.window:,}",
+        f"- Replaced: {counted(receipt.summarised, 'message')}",
+        f"- Kept as they are: {counted(receipt.kept, 'message')}, shortened: {receipt.rewritten}",
+        f"- Afterwards: about {after:,} tokens; {max(0, budget.used - after):,} saved",
+        "",
+        "What the model would read without a summary:" if result.sent else result.summary,
+        "",
+    ]
+    text = "\n\n".join(part.text for part in result.sent if isinstance(part, Text))
+    return "\n".join([*lines, *(f"> {line}".rstrip() for line in text.splitlines())])
+
+
+def _history(seq: int, event: _Compaction, state: str) -> str:
+    match event:
+        case ContextSwapped():
+            receipt = receipt_text(event).replace("\n", "\n    ")
+            return f"  - #{seq} {event.trigger}, {event.strategy}{state}: {receipt}"
+        case CompactionFailed():
+            return f"  - #{seq} {event.trigger}, {event.status}: {event.error or 'nothing was changed'}"
+        case ContextRestored():
+            return f"  - #{seq} undo of #{event.undone}"
+
+
+def _restoration(
+    context: Context, before: Context, seq: int, swap: ContextSwapped, prefix_tokens: int
+) -> ContextRestored:
+    """Return the event that undoes a swap.
+
+    :param context: as it is now.
+    :param before: as it was right before the swap.
+    :param prefix_tokens: estimate of the system prompt and the tools.
+    :raises CompactionError: it is not the newest one any more.
+    """
+    if context.swaps[-1:] != (seq,):
+        raise CompactionError("The session changed meanwhile. Nothing was undone; try again.")
+    since = tuple(entry for entry in context.entries if entry.seq > seq and not entry.summary)
+    memory = replace(before.memory, pins=context.memory.pins, next_pin=context.memory.next_pin)
+    return ContextRestored(
+        compaction_id=swap.compaction_id,
+        undone=seq,
+        entries=tuple(
+            RestoredEntry(e.seq, e.message, e.summary, e.note, e.shortened) for e in (*before.entries, *since)
+        ),
+        carried=replace(context.carried(), memory=memory),
+        tokens=used_tokens(before, prefix_tokens) + estimate_messages(entry.message for entry in since),
+        files=tuple(FileVersion(path, digest) for path, digest in {**before.files, **context.files}.items()),
+        earlier=before.swaps,
+    )

@@ -50,13 +50,9 @@ class CommandOffer:
     async def help(self, rest: str) -> str:
         """Return what can be typed behind a slash: the answer to `/help`."""
         del rest
+        recipes = (await self._recipes.library()).known.values()
         lines = ["**Recipes** are prompts, in Markdown files that you can replace:", ""]
-        for recipe in (await self._recipes.library()).known.values():
-            lines.append(_line(recipe.command, hint_of(recipe), recipe.description + _ORIGINS[recipe.origin]))
-            for argument in recipe.arguments:
-                default = f"by default {argument.default}" if argument.default else ""
-                about = filter(None, (argument.description, default or ("required" if argument.required else "")))
-                lines.append(f"  - `{argument.name}=`: {'; '.join(about)}".removesuffix(": "))
+        lines += [_line(each.command, hint_of(each), each.description + _ORIGINS[each.origin]) for each in recipes]
         parts = {"**Commands** ask no model:": BUILT_IN, "**Prompts** of MCP servers:": self._mcp.commands()}
         for title, offered in parts.items():
             if offered:

@@ -7,6 +7,7 @@ from functools import partial
 from anyio.abc import TaskGroup
 
 import acp_agent.secrets.text  # pyright: ignore[reportUnusedImport]  # noqa: F401 - for the log, at its first record
+from acp_agent.llm.places import key_variables
 from acp_agent.session.client import SessionClient
 from acp_agent.session.compact.control import SessionCompaction
 from acp_agent.session.compact.job import BackgroundSummary, Compactor
@@ -22,20 +23,19 @@ from acp_agent.session.project.recipes import SessionRecipes
 from acp_agent.session.project.requests import Requests
 from acp_agent.session.project.settings import SessionOptions
 from acp_agent.session.project.trust import SessionTrust
-from acp_agent.session.project.workspace import ProjectInstructions, tool_environment
+from acp_agent.session.project.workspace import ProjectInstructions
 from acp_agent.session.services import Services
-from acp_agent.session.slash.compaction import CompactCommand
-from acp_agent.session.slash.context import ContextCommands
+from acp_agent.session.slash.context import CompactCommand, ContextCommands
 from acp_agent.session.slash.files import FileCommands
 from acp_agent.session.slash.offer import CommandOffer
 from acp_agent.session.source import Source
 from acp_agent.session.state import SessionState
-from acp_agent.session.turn.answer import AnswerStream
 from acp_agent.session.turn.calls import ToolCalls
-from acp_agent.session.turn.loop import Questions, TurnLoop
+from acp_agent.session.turn.loop import AnswerStream, Questions, TurnLoop
 from acp_agent.session.turn.record import TurnRecord
 from acp_agent.session.turn.runner import TurnRunner
 from acp_agent.session.turn.stop_hooks import StopHooks
+from acp_agent.tools.environment import Environment
 
 
 def build_runner(
@@ -58,7 +58,7 @@ def build_runner(
 ) -> TurnRunner:
     """Build the runner of a session's turns from the parts that the session has already."""
     log, show = state.log, client.show
-    permissions, environment = Permissions(state, client, notices), partial(tool_environment, state, client)
+    permissions, environment = Permissions(state, client, notices), partial(_environment, state, client)
     hook_services = HookServices(services, requests, recipes)
     hooks = SessionHooks(state, trust, notices, requests, hook_services)
 
@@ -67,7 +67,7 @@ def build_runner(
     background = BackgroundSummary(log, orders, compactor, tasks)
     compaction = SessionCompaction(state, requests, orders, compactor, hooks, notices, background)
 
-    context, files = ContextCommands(log, requests, options), FileCommands(log, environment, permissions, show)
+    context, files = ContextCommands(state, requests, options), FileCommands(log, environment, permissions, show)
     commands = {
         "context": context.context,
         "export": files.export,
@@ -85,3 +85,24 @@ def build_runner(
     stop_hooks = StopHooks(log, hooks, requests, orders, compactor, compaction, record, show)
     loop = TurnLoop(options, questions, requests, compaction, answers, calls, stop_hooks, record, show)
     return TurnRunner(record, trust, hooks, options, models, recipes, compaction, commands, compact, loop, client, show)
+
+
+def _environment(state: SessionState, client: SessionClient, call_id: str = "") -> Environment:
+    """Return the environment of one of a session's tool calls, as of now.
+
+    :param call_id: the call that it is for; empty for a command of the user's.
+    """
+    return Environment(
+        cwd=state.cwd,
+        roots=state.directories,
+        files=client.files,
+        commands=client.commands,
+        seen=state.context.files,
+        shell_timeout=state.settings.shell_timeout,
+        archive=state.log,
+        questions=client.questions,
+        call_id=call_id,
+        private=state.settings.home,
+        key_variables=key_variables(state.settings),
+        trace=state.trace,
+    )

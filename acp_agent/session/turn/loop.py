@@ -1,21 +1,27 @@
-"""A question: `Questions` renders and logs what the model reads of a prompt; `TurnLoop` asks the model, runs the tools
-and asks again, until it has answered or a limit is reached."""
+"""A question: `Questions` renders and logs what the model reads of a prompt; `AnswerStream` saves and shows an answer
+as it comes; `TurnLoop` asks the model, runs the tools and asks again, until it has answered or a limit is reached."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import TypeAlias, cast
 
 import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream
 
-from acp_agent.conversation.events import UserPrompted
-from acp_agent.conversation.messages import AssistantMessage, Text, UserPart, new_id
-from acp_agent.conversation.updates import Show
-from acp_agent.errors import AgentError, ContextOverflowError, ImageRefusedError
+from acp_agent.conversation.events import AssistantAnswered, ContinuationAsked, PartialAnswer, UserPrompted
+from acp_agent.conversation.messages import AssistantMessage, AssistantPart, Text, ToolCall, UserPart, new_id
+from acp_agent.conversation.updates import AgentSaid, AgentThought, Notice, Show
+from acp_agent.errors import AgentError, ContextOverflowError, ImageRefusedError, ModelStreamError
 from acp_agent.hooks.outcomes import Outcome
+from acp_agent.llm.provider import Answered, ModelRequest, Retrying, TextDelta, ThinkingDelta
 from acp_agent.session.compact.control import SessionCompaction
+from acp_agent.session.log import SessionLog
 from acp_agent.session.mailbox import Mailbox, StopReason, Ticket
+from acp_agent.session.notices import Notices
 from acp_agent.session.project.commands import command_words, says_anything, text_of
 from acp_agent.session.project.hooks import SessionHooks
 from acp_agent.session.project.mcp import SessionMcp
@@ -24,10 +30,20 @@ from acp_agent.session.project.recipe_run import RecipeRun
 from acp_agent.session.project.recipes import SessionRecipes
 from acp_agent.session.project.requests import Requests
 from acp_agent.session.project.settings import SessionOptions
-from acp_agent.session.turn.answer import AnswerStream
 from acp_agent.session.turn.calls import ToolCalls
 from acp_agent.session.turn.record import TurnRecord
 from acp_agent.session.turn.stop_hooks import StopHooks
+
+GATHER_SECONDS = 0.03
+"""How long deltas are gathered behind something that was shown, so that they are saved and shown together."""
+MAX_WAITING = 256
+"""Deltas that may wait to be shown; the model is read no further while an editor takes no more."""
+GO_ON = (
+    "Your last answer was cut off because the context window was full. The earlier part of the conversation has been "
+    "compacted. Go on exactly where the answer stopped, and do not repeat what it says."
+)
+
+Delta: TypeAlias = TextDelta | ThinkingDelta
 
 
 @dataclass(eq=False, slots=True)
@@ -111,6 +127,83 @@ class Questions:
             others = (part for part in sent or parts if not isinstance(part, Text))
             sent = (Text(hooked.message), *others)
         return sent, hooked
+
+
+@dataclass(eq=False, slots=True)
+class AnswerStream:
+    """Asks models, and shows their answers."""
+
+    _log: SessionLog
+    _notices: Notices
+    _show: Show
+
+    async def ask(self, active: ActiveModel, request: ModelRequest) -> AssistantMessage:
+        """Ask the model once and append its answer to the log.
+
+        However this ends, what streamed is in the log, and the user has seen it.
+
+        :returns: the answer as appended; its calls have ids of ours, and no calls if it was cut off.
+        :raises ModelError: see `Provider.stream`.
+        """
+        answered, ended, message_id = None, anyio.Event(), new_id("msg")
+        send, receive = anyio.create_memory_object_stream[Delta](MAX_WAITING)
+        whole = await active.resolved(request)
+        self._notices.streaming = True
+        try:
+            stream = active.provider.stream(whole)
+            async with receive, anyio.create_task_group() as tasks, send, aclosing(stream):
+                tasks.start_soon(self._save_and_show, message_id, receive, ended)
+                async for event in stream:
+                    if isinstance(event, TextDelta | ThinkingDelta):
+                        await send.send(event)
+                    elif isinstance(event, Retrying) and event.delay:
+                        await self._show(Notice("warning", f"{event.reason}. Trying again in {event.delay:.1f} s."))
+                    elif isinstance(event, Answered):
+                        answered = event
+                ended.set()
+        except ExceptionGroup as failures:
+            error, partial = _first(failures), self._log.context.partial
+            if not isinstance(error, ContextOverflowError) or partial is None or not partial.text.strip():
+                raise error from None
+            message = AssistantMessage(message_id, (Text(partial.text),), active.name, "context_overflow")
+        else:
+            if answered is None:
+                raise ModelStreamError(
+                    "The model's answer ended without an end. What arrived is kept; prompt again to go on."
+                )
+            parts = _own_parts(answered)
+            message = AssistantMessage(message_id, parts, active.name, answered.stop_reason, answered.usage)
+        await self._log.append(AssistantAnswered(message))
+        await self.show_notices()
+        return message
+
+    async def ask_to_continue(self) -> None:
+        """Ask the model to go on with an answer that was cut off."""
+        await self._log.append(ContinuationAsked(new_id("msg"), GO_ON))
+
+    async def show_notices(self) -> None:
+        """Show the notices that waited for the end of an answer."""
+        self._notices.streaming = False
+        await self._notices.flush()
+
+    async def _save_and_show(
+        self, message_id: str, receive: MemoryObjectReceiveStream[Delta], ended: anyio.Event
+    ) -> None:
+        """Save what arrives, then show it, so that nothing is on the screen that a kill could lose."""
+        # A cancel in between would leave it saved and never seen. It ends with the stream.
+        with anyio.CancelScope(shield=True):
+            async for delta in receive:
+                waiting = receive.statistics().current_buffer_used
+                deltas = [delta, *(receive.receive_nowait() for _ in range(waiting))]
+                text = "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
+                thinking = "".join(delta.text for delta in deltas if isinstance(delta, ThinkingDelta))
+                await self._log.append(PartialAnswer(message_id, text, thinking))
+                for kind, neighbours in groupby(deltas, type):
+                    joined = "".join(delta.text for delta in neighbours)
+                    update = AgentSaid if kind is TextDelta else AgentThought
+                    await self._show(update(message_id, joined))
+                with anyio.move_on_after(GATHER_SECONDS):
+                    await ended.wait()
 
 
 @dataclass(eq=False, slots=True)
@@ -201,3 +294,20 @@ def prompted(
 
 def _may_join(ticket: Ticket) -> bool:
     return not ticket.cancelled and says_anything(ticket.parts) and command_words(ticket.parts) is None
+
+
+def _own_parts(answered: Answered) -> tuple[AssistantPart, ...]:
+    """Return the parts with ids of ours; without calls if the answer was cut off, since the last may be incomplete."""
+    cut_off = answered.stop_reason in ("max_tokens", "context_overflow", "refusal")
+    return tuple(
+        replace(part, id=new_id("call")) if isinstance(part, ToolCall) else part
+        for part in answered.parts
+        if not (cut_off and isinstance(part, ToolCall))
+    )
+
+
+def _first(failure: Exception) -> Exception:
+    """Return the failure of a task group in which only one task can fail before the others are cancelled."""
+    while isinstance(failure, ExceptionGroup):
+        failure = cast("ExceptionGroup[Exception]", failure).exceptions[0]
+    return failure

@@ -75,9 +75,11 @@ class TurnRecord:
             newest = None if context.turn_from is None else max(context.turn_from, context.prompted)
             inside = f"{type(error).__name__} inside the agent"
             await self.close("error", str(error) if isinstance(error, AgentError) else inside)
-            refused = isinstance(error, ModelRequestError)
-            if not refused or newest is None or not await self._leave_out_unanswered(newest):
+            said = [entry.message for entry in self._log.context.entries if newest is not None and entry.seq >= newest]
+            is_unanswered = bool(said) and all(isinstance(message, UserMessage) for message in said)
+            if newest is None or not (isinstance(error, ModelRequestError) and is_unanswered):
                 raise
+            await self._leave_out(newest)
             left_out = "The prompt was left out of the conversation, so that the next one can be answered."
             raise type(error)(f"{sentence(error)} {left_out}", partial=error.partial) from error
 
@@ -147,17 +149,6 @@ class TurnRecord:
         """Take the open turn out of the context, since the model refused to answer."""
         if self._log.context.turn_from is not None:
             await self._leave_out(self._log.context.turn_from)
-
-    async def _leave_out_unanswered(self, prompted: int) -> bool:
-        """Take the newest prompt out of the context, unless its turn has come further; return whether it was.
-
-        :param prompted: sequence number of that prompt.
-        """
-        said = [entry.message for entry in self._log.context.entries if entry.seq >= prompted]
-        if not said or not all(isinstance(message, UserMessage) for message in said):
-            return False
-        await self._leave_out(prompted)
-        return True
 
     async def show_usage(self) -> None:
         """Show how full the window is; without a model there is none."""

@@ -22,8 +22,7 @@ from acp_agent.session.project.recipe_run import RecipeRun, recipe_run
 from acp_agent.session.project.recipes import SessionRecipes
 from acp_agent.session.project.settings import SessionOptions
 from acp_agent.session.project.trust import SessionTrust
-from acp_agent.session.slash.compaction import CompactCommand, only_reports
-from acp_agent.session.slash.context import only_reads
+from acp_agent.session.slash.context import CompactCommand, only_reads, only_reports
 from acp_agent.session.turn.loop import TurnLoop, prompted
 from acp_agent.session.turn.record import TurnRecord
 
@@ -155,14 +154,12 @@ class TurnRunner:
         missing, questions = missing_arguments(run.recipe, run.arguments), self._client.questions
         if not missing or questions.asks == "nothing":
             return run  # a program gets an error
-        command = f"/{run.recipe.command}"
-        values = await ask_arguments(questions, command, [(each.name, each.description) for each in missing])
-        if not isinstance(values, str):
-            return replace(run, arguments={**run.arguments, **values})
-        needs = f"`{command}` was not run: it needs {', '.join(f'`{each.name}`' for each in missing)}"
-        example = " ".join([command, *(f"{each.name}=…" for each in missing)])
-        rest = ", which you have not given." if values == "not given" else f". Give it in front: `{example}`."
-        return _Command(reads=False, answer=partial(_said, needs + rest), run=run)
+        names = [(each.name, each.description) for each in missing]
+        try:
+            values = await ask_arguments(questions, f"/{run.recipe.command}", names)
+        except InvalidParamsError as error:
+            return _Command(reads=False, answer=partial(_said, str(error)), run=run)
+        return replace(run, arguments={**run.arguments, **values})
 
 
 async def _said(text: str) -> str:
