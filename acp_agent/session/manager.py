@@ -129,7 +129,6 @@ class SessionManager:
         :raises ConfigError: the settings for this directory are wrong.
         """
         services, directories = self._services, named_directories(cwd, additional, must_exist=True)
-        services.settings(directories[0])
         paths, made = [str(path) for path in directories], new_id("sess")
         async with self.discard_on_failure(made):
             await fork_session(services.store, session_id, at, paths[0], paths[1:], made)

@@ -7,7 +7,7 @@ Nothing of a recipe's text or of a framing is shown.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
 from acp_agent.conversation.closing import was_cancelled
 from acp_agent.conversation.context import Partial
@@ -44,40 +44,33 @@ async def replay(events: AsyncIterator[LoggedEvent], view_of: Callable[[ToolCall
     :param events: the whole log, from its beginning.
     :param view_of: returns what an editor shows of a call that has no result.
     """
-    player = _Player(view_of)
+    partial: Partial | None = None
+    calls: dict[str, ToolCall] = {}  # without a result
     async for logged in events:
-        for update in player.play(logged):
-            yield update
-    for update in player.finish():
-        yield update
-
-
-class _Player:
-    """Turns events into updates, and remembers a partial answer and calls without a result."""
-
-    def __init__(self, view_of: Callable[[ToolCall], CallView]) -> None:
-        self._view_of = view_of
-        self._partial: Partial | None = None
-        self._calls: dict[str, ToolCall] = {}
-
-    def play(self, logged: LoggedEvent) -> Iterator[Update]:
         event = logged.event
         match event:
             case UserPrompted():
-                yield from self.finish()
+                for update in _unsettled(partial, calls, view_of):
+                    yield update
+                partial, calls = None, {}
                 for part in event.shown:
                     yield UserSaid(event.message_id, part)
             case PartialAnswer():
-                self._partial = Partial.extended(self._partial, event)
+                partial = Partial.extended(partial, event)
             case AssistantAnswered():
-                self._partial = None
-                yield from self._answer(event.message)
-            case ToolReturned():
-                call = self._calls.pop(event.result.call_id, None)
-                if call is not None:
-                    yield self._call(call, event)
+                partial = None
+                calls |= {call.id: call for call in event.message.tool_calls}
+                for update in _answer(event.message):
+                    yield update
+            case ToolReturned(result=result) if call := calls.pop(result.call_id, None):
+                status: CallStatus = "failed" if result.is_error else "completed"
+                if was_cancelled(result):
+                    status = "cancelled"
+                yield CallFinished(call.id, call.name, event.view, call.arguments, status, result.parts, replayed=True)
             case TurnEnded():
-                yield from self.finish()
+                for update in _unsettled(partial, calls, view_of):
+                    yield update
+                partial, calls = None, {}
             case NoteAdded():
                 yield AgentSaid(event.message_id, event.text)
             case PlanChanged():
@@ -86,35 +79,26 @@ class _Player:
                 yield finished(event, replayed=True)
             case _:
                 pass
+    for update in _unsettled(partial, calls, view_of):
+        yield update
 
-    def finish(self) -> Iterator[Update]:
-        """Yield what a turn left unsettled, as far as it got."""
-        partial, self._partial = self._partial, None
-        if partial is not None:
-            if partial.thinking:
-                yield AgentThought(partial.message_id, partial.thinking)
-            if partial.text:
-                yield AgentSaid(partial.message_id, partial.text)
-        calls, self._calls = self._calls, {}
-        for call in calls.values():
-            yield CallFinished(
-                call.id, call.name, self._view_of(call), call.arguments, "failed", _NO_RESULT, replayed=True
-            )
 
-    def _answer(self, message: AssistantMessage) -> Iterator[Update]:
-        for part in message.parts:
-            match part:
-                case Text():
-                    yield AgentSaid(message.id, part.text)
-                case Thinking():
-                    if part.text:
-                        yield AgentThought(message.id, part.text)
-                case ToolCall():
-                    self._calls[part.id] = part
+def _unsettled(
+    partial: Partial | None, calls: Mapping[str, ToolCall], view_of: Callable[[ToolCall], CallView]
+) -> Iterator[Update]:
+    """Yield what a turn left unsettled, as far as it got."""
+    if partial is not None:
+        if partial.thinking:
+            yield AgentThought(partial.message_id, partial.thinking)
+        if partial.text:
+            yield AgentSaid(partial.message_id, partial.text)
+    for call in calls.values():
+        yield CallFinished(call.id, call.name, view_of(call), call.arguments, "failed", _NO_RESULT, replayed=True)
 
-    @staticmethod
-    def _call(call: ToolCall, event: ToolReturned) -> CallFinished:
-        status: CallStatus = "failed" if event.result.is_error else "completed"
-        if was_cancelled(event.result):
-            status = "cancelled"
-        return CallFinished(call.id, call.name, event.view, call.arguments, status, event.result.parts, replayed=True)
+
+def _answer(message: AssistantMessage) -> Iterator[Update]:
+    for part in message.parts:
+        if isinstance(part, Text):
+            yield AgentSaid(message.id, part.text)
+        elif isinstance(part, Thinking) and part.text:
+            yield AgentThought(message.id, part.text)

@@ -18,6 +18,7 @@ from acp_agent.errors import (
     RecipeError,
     sentence,
 )
+from acp_agent.hooks.outcomes import Compact
 from acp_agent.session.compact.decide import Action, Situation, decide
 from acp_agent.session.compact.job import BackgroundSummary, Compactor, Pending
 from acp_agent.session.compact.order import WITHOUT_MODEL, Order, Orders
@@ -64,11 +65,13 @@ class SessionCompaction:
         self.background.drop()
         return order, None
 
-    async def for_hook(self, instructions: str = "") -> None:
-        """Compact since a hook asked for it; a failure is shown, and the turn goes on."""
+    async def for_hook(self, wanted: Compact | None) -> None:
+        """Compact if a hook asked for it; a failure is shown, and the turn goes on."""
+        if wanted is None:
+            return
         self.background.drop()
         try:
-            order = await self._orders.make("hook", await self._requests.active(), instructions=instructions)
+            order = await self._orders.make("hook", await self._requests.active(), instructions=wanted.instructions)
             await self._compactor.compact(order)
         except AgentError as error:
             await self._note_failure(error)
@@ -85,8 +88,7 @@ class SessionCompaction:
         :raises ContextOverflowError: the request is certainly too large for the model, and could not be made short.
         :raises CompactionVetoedError: it does not fit, and a hook wants no compaction.
         """
-        if (wanted := self._hooks.take_compaction()) is not None:
-            await self.for_hook(wanted.instructions)
+        await self.for_hook(self._hooks.take_compaction())
         active = await self._requests.active()
         if self.background.state == "none":
             self.background.drop()  # of another context
@@ -107,8 +109,7 @@ class SessionCompaction:
 
     async def end_turn(self) -> None:
         """Compact if a hook wanted that at an event at which it could not be done, or if a summary is ready."""
-        if (wanted := self._hooks.take_compaction()) is not None:
-            await self.for_hook(wanted.instructions)
+        await self.for_hook(self._hooks.take_compaction())
         if self.background.state == "ready":
             active = await self._requests.active()
             if decide(replace(await self._situation(active), opens_turn=True)) == "use":

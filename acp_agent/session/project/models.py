@@ -67,7 +67,7 @@ class LearnedWindow:
 
     def after_full(self, used: int, estimate: int) -> LearnedWindow:
         """Learn that a request and its answer have filled the window; the parameters are those of `after_refusal`."""
-        return replace(self, rate=_rate(used, estimate))._at_most(used)
+        return self.after_answer(used, estimate)._at_most(used)
 
     def _at_most(self, tokens: int) -> LearnedWindow:
         tokens = max(LEAST_WINDOW, tokens)

@@ -69,7 +69,7 @@ class StopHooks:
     async def _do(self, outcome: Outcome) -> None:
         match outcome.action:
             case Compact():
-                await self._compaction.for_hook(outcome.action.instructions)
+                await self._compaction.for_hook(outcome.action)
             case Summarize():
                 await self._summarize(outcome.action.instructions)
             case Replace():

@@ -36,7 +36,7 @@ async def test_a_prompt_is_a_slash_command_with_arguments(tmp_path: Path) -> Non
         assert conversation(it.server.calls[0].body)[-1] == ("user", "Look at a b.txt well.")
         assert await it.prompt("/mcp:review:look-at the first file") == {"stopReason": "end_turn"}
         assert conversation(it.server.calls[1].body)[-1] == ("user", "Look at the first file well.")
-        with pytest.raises(AgentError, match="needs file: write /mcp:review:look-at file=…") as missing:
+        with pytest.raises(AgentError, match="`/mcp:review:look-at` was not run: it needs `file`") as missing:
             await it.prompt("/mcp:review:look-at depth=3")
         assert missing.value.code == -32602
         with pytest.raises(AgentError, match="has no prompt 'other'; its prompts are: /mcp:review:look-at"):
@@ -53,8 +53,8 @@ async def test_a_resource_that_a_prompt_names_is_read_for_the_model(tmp_path: Pa
     server = mcp_program(
         tmp_path,
         "docs",
-        resources=[{"uri": "note://one", "name": "One"}, {"uri": "note://three.", "name": "Three"}],
-        contents={"note://one": "The first note.", "note://two": "The second note.", "note://three.": "The third."},
+        resources=[{"uri": "note://one", "name": "One"}, {"uri": "note://three", "name": "Three"}],
+        contents={"note://one": "The first note.", "note://two": "The second note.", "note://three": "The third."},
     )
     async with stage(tmp_path, Reply("Read."), Reply("Read."), mcp=[server.entry]) as it:
         await ready(it, "docs")

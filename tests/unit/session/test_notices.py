@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import anyio
-
-from acp_agent.conversation.updates import AgentSaid, Notice, Update
+from acp_agent.conversation.updates import AgentSaid, Update
 from acp_agent.session.notices import Notices
 
 
@@ -41,23 +39,3 @@ async def test_nothing_is_told_between_turns_or_amid_an_answer_and_all_of_it_by_
     await notices.tell("after")
     assert screen.texts == ["before", "amid", "broken off"]
     assert len({update.message_id for update in screen.shown if isinstance(update, AgentSaid)}) == 3
-
-
-async def test_a_cancelled_turn_tells_what_is_left() -> None:
-    screen = Screen()
-    notices = Notices(screen.show, as_messages=True)
-    with anyio.CancelScope() as scope:
-        async with notices.turn():
-            notices.streaming = True
-            await notices.tell("left")
-            scope.cancel()
-            await anyio.sleep_forever()
-    assert screen.texts == ["left"]
-
-
-async def test_a_client_with_notices_is_told_at_once_and_once_of_what_would_come_again() -> None:
-    screen = Screen()
-    notices = Notices(screen.show, as_messages=False)
-    for _ in range(2):
-        await notices.tell_once("now")
-    assert screen.shown == [Notice("warning", "now")]

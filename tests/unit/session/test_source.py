@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import cast
 
 import anyio
 from hypothesis import HealthCheck, given, settings
@@ -19,7 +17,6 @@ from acp_agent.session.log import SessionLog
 from acp_agent.session.source import Source
 from acp_agent.session.turn.stop_hooks import replacement
 from acp_agent.storage.store import SessionStore
-from support.calls_counted import agent_calls
 from support.logs import LogBuilder, legal_logs
 
 
@@ -92,28 +89,3 @@ def test_of_a_conversation_that_a_hook_has_replaced_the_hook_s_messages_are_the_
     (tmp_path / "undone").mkdir()
     undone, _ = anyio.run(sourced, list(log.events), {log.head - 1}, tmp_path / "undone")
     assert texts(undone)[:2] == ["Mend the cart.", "Mended."]
-
-
-class Record:
-    """A store with one log: a prompt and an answer."""
-
-    def __init__(self, answer: str) -> None:
-        self.log = LogBuilder()
-        self.log.prompt("Mend the cart.")
-        self.log.step(answer)
-
-    async def events(self, session_id: str, after: int = 0) -> AsyncGenerator[LoggedEvent]:
-        for each in self.log.logged[after:]:
-            yield each
-
-
-async def test_longer_texts_are_not_more_work_for_the_event_loop() -> None:
-    counted = []
-    for length in (1, 10, 1_000):  # the first one loads what is loaded once
-        record = Record("A line with /a/path.py and 17 carts.\n" * length)
-        store = cast(SessionStore, record)  # as far as a source needs it
-        source = Source(SessionLog(store, "s", record.log.context))
-        with agent_calls() as calls:
-            await source.index()
-        counted.append(calls.by_name)
-    assert counted[2] - counted[1] == {}

@@ -13,9 +13,6 @@ from support.memory import stage
 from support.replies import Reply, ToolCall
 from support.stage import PATIENCE
 
-REFUSED = {"type": "error", "error": {"type": "invalid_request_error", "message": "image exceeds 5 MB"}}
-LONG = "The cart adds prices. " * 300
-
 
 async def test_loading_a_session_whose_turn_runs_ends_the_turn_and_replays_what_it_had_said(tmp_path: Path) -> None:
     call = ToolCall("shell", {"command": "echo begun; sleep 60"})
@@ -62,30 +59,6 @@ async def test_a_session_that_is_loaded_while_it_is_closed_works(tmp_path: Path)
         assert await it.prompt("And now?") == {"stopReason": "end_turn"}
 
 
-async def test_a_session_that_is_opened_elsewhere_works_there(tmp_path: Path) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (elsewhere / "only-here.txt").write_text("x")
-    async with stage(tmp_path, Reply(tool_calls=[ToolCall("list", {})]), Reply("Done.")) as it:
-        await it.agent.load(it.session, elsewhere)
-        await it.prompt("What is here?")
-        assert it.server.calls[1].mentions("only-here.txt")
-
-
-async def test_a_setting_changed_by_another_process_does_not_end_the_running_turn(tmp_path: Path) -> None:
-    hold = anyio.Event()
-    async with stage(tmp_path, Reply(["One", " two."], hold=hold, hold_after=1), Reply("Three.")) as it:
-        running = await it.agent.start_prompt(it.session, "Count")
-        await it.update("agent_message_chunk")
-        async with it.restarted() as other:
-            await other.agent.load(it.session, it.folder)
-            await other.agent.set_mode(it.session, "plan")
-        hold.set()
-        assert await running.result() == {"stopReason": "end_turn"}
-        await it.prompt("Go on")
-        assert it.server.calls[1].mentions("One two.")
-
-
 async def test_a_prompt_that_was_cancelled_before_its_turn_is_kept_and_the_model_never_sees_it(tmp_path: Path) -> None:
     async with stage(tmp_path, Reply("Yes.")) as it:
         early = await it.agent.start_prompt(it.session, "Forget this")
@@ -98,21 +71,6 @@ async def test_a_prompt_that_was_cancelled_before_its_turn_is_kept_and_the_model
         assert said == ["Forget this", "Are you there?"]
         [call] = it.server.calls
         assert not call.mentions("Forget this")
-
-
-async def test_a_prompt_that_the_provider_refuses_is_left_out_so_that_the_next_one_is_answered(tmp_path: Path) -> None:
-    poison = "POISON"
-    replies = [Reply("Hello."), Reply(http_status=400, body=REFUSED), Reply("Yes.")]
-    async with stage(tmp_path, *replies) as it:
-        await it.prompt("Hi")
-        with pytest.raises(AgentError, match=r"5 MB\. The prompt was left out") as error:
-            await it.prompt(poison)
-        assert error.value.message == error.value.data["details"]
-        assert await it.prompt("Are you well?") == {"stopReason": "end_turn"}
-        assert not it.server.calls[-1].mentions(poison)
-        begun = len(it.agent.lines)
-        await it.agent.load(it.session, it.folder)
-        assert poison in it.agent.texts("user_message_chunk", since=begun).values()
 
 
 async def test_what_no_notice_can_say_is_said_in_the_next_turn(tmp_path: Path) -> None:

@@ -9,9 +9,6 @@ from typing import Any
 import anyio
 import pytest
 
-from acp_agent.config import Settings
-from acp_agent.config.settings import ProviderSettings
-from acp_agent.llm.registry import Registry
 from acp_agent.session.titles import clean_title
 from support.memory import stage
 from support.models import Reply, Usage
@@ -127,18 +124,3 @@ async def test_a_title_that_fails_disturbs_nothing(tmp_path: Path, reply: Reply)
 )
 def test_what_models_put_around_a_title_is_taken_off(answer: str, title: str) -> None:
     assert clean_title(answer) == title
-
-
-def test_the_cheap_model_is_the_users_else_that_of_the_same_provider_at_its_own_address(tmp_path: Path) -> None:
-    def small(model: str, env: dict[str, str] | None = None, **settings: Any) -> str | None:
-        return Registry(Settings(home=tmp_path, **settings), env or {}).small_model(model)
-
-    assert small("anthropic/claude-opus-5-5") == "anthropic/claude-haiku-5-5"
-    assert small("openai/gpt-6.2-sol") == "openai/gpt-6-luna"
-    assert small("openai/gpt-6.2-sol", {"ANTHROPIC_BASE_URL": "http://x"}) == "openai/gpt-6-luna"
-    assert small("openai/gpt-6.2-sol", {"OPENAI_BASE_URL": "http://localhost:1"}) is None
-    gateway = {"anthropic": ProviderSettings("anthropic", base_url="http://localhost:1")}
-    assert small("anthropic/claude-opus-5-5", providers=gateway) is None
-    for model in ("ollama/qwen3:8b", "mine/model"):
-        assert small(model) is None
-        assert small(model, small_model="ollama/tiny") == "ollama/tiny"

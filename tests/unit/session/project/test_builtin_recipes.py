@@ -15,12 +15,10 @@ from acp_agent.session.project.commands import REQUIRED_HOOKS
 from acp_agent.session.project.recipe_run import RecipeRun, surroundings
 from acp_agent.tools.registry import built_in_tools
 from acp_agent.tools.shell.allow import refusal
-from support.compactions import shown_compactions
-from support.editors import ZED_BETA
 from support.memory import stage
 from support.models import Reply, ToolCall
 from support.repo import Repo, make_repo
-from support.stage import conversation, results
+from support.stage import results
 
 NAMES = ["commit", "compact", "compact-brief", "explain", "handoff", "init", "plan", "pr", "review", "test-fix"]
 NEED_GIT = ("commit", "pr", "review")
@@ -165,20 +163,3 @@ def test_an_argument_of_a_recipe_becomes_no_option_of_git(tmp_path: Path) -> Non
     for name in ("review", "pr"):
         with pytest.raises(RecipeError, match=r"--output=README\.md\.\.HEAD"):
             rendered(name, repo.path, base="--output=README.md")
-
-
-async def test_compact_brief_puts_its_summary_in_the_place_of_the_conversation(tmp_path: Path) -> None:
-    summary = "## Goal\nA cart.\n\n## State\nIt adds.\n\n## Next\nCount the pieces."
-    replies = [Reply("The cart adds prices. " * 900), Reply(summary), Reply("Yes.")]
-    async with stage(tmp_path, *replies, editor=ZED_BETA) as it:
-        await it.prompt("What is it?")
-        assert await it.prompt("/compact-brief the pieces") == {"stopReason": "end_turn"}
-        asked = conversation(it.server.calls[1].body)[-1][1]
-        assert "at most 250 words" in asked
-        assert "the pieces" in asked
-        [compaction] = shown_compactions(it.agent)
-        assert compaction.statuses[-1] == "completed"
-        assert compaction.text.startswith("## Goal")
-        await it.prompt("And now?")
-        assert it.server.calls[2].mentions("Count the pieces.")
-        assert not it.server.calls[2].mentions("The cart adds prices. " * 500)

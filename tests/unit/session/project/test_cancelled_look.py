@@ -10,10 +10,6 @@ import anyio
 from anyio import to_thread
 
 from acp_agent.config import Settings
-from acp_agent.conversation.updates import OptionsUpdated
-from acp_agent.session.attachments import Attachments
-from acp_agent.session.project.models import SessionModels
-from acp_agent.session.project.settings import SessionOptions
 from acp_agent.session.project.trust import SessionTrust
 from support.session_parts import parts
 
@@ -42,32 +38,3 @@ async def test_what_was_read_for_a_cancelled_prompt_is_read_again_for_the_next(t
             go_on.set()
             await trust.settle()
             assert [hook.origin for hook in it.state.settings.hooks] == ["project"]
-
-
-async def test_settings_in_doubt_are_read_again_for_the_next_prompt_if_the_first_was_cancelled_meanwhile(
-    tmp_path: Path,
-) -> None:
-    async with parts(tmp_path) as it, anyio.create_task_group() as session:
-        before, after = it.state.settings, replace(it.state.settings, mode="plan")
-        begun, go_on = threading.Event(), threading.Event()
-
-        def read(cwd: Path | None) -> Settings:
-            begun.set()
-            go_on.wait(5)
-            return after
-
-        models = SessionModels(it.services.models(before), Attachments(it.state.log.read_blob), session)
-        options = SessionOptions(it.state, models, replace(it.services, settings=read), it.client.show)
-        options.mark_stale()
-        with anyio.fail_after(5):
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(options.renew)
-                await to_thread.run_sync(begun.wait)
-                tasks.cancel_scope.cancel()
-                go_on.set()
-            assert it.state.settings is before
-            for renewed in (True, False):
-                assert await options.renew() == renewed
-                assert it.state.settings is after
-        await models.registry.aclose()
-        assert [type(update) for update in it.shown] == [OptionsUpdated]

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from support.background import OUT_OF_ROOM, SUMMARY
 from support.compactions import RECIPE_TEXT, asked_last, is_summary_request, shown_compactions
-from support.editors import ZED_BETA
 from support.memory import desk, stage
 from support.models import Reply, ToolCall
 from support.stage import conversation, results
@@ -37,30 +36,6 @@ hooks:
       params: {path: rules.md}
 ---
 List the prices as JSON.
-"""
-SHRINK = """\
----
-hooks:
-  turn_end:
-    handlers:
-    - handler: swap_context
-      params: {preserve_system_prompt: true, max_summary_tokens: 300, keep_tail_tokens: 1000}
-    - external
-compaction: {tail: 0}
----
-Summarise it.
-"""
-CHECKED = """\
----
-hooks:
-  turn_end:
-    handlers:
-    - {handler: validate_output, params: {schema: {required: [goal]}}}
-    - {handler: export_markdown, params: {path: docs/session.md}}
-    - swap_context
-compaction: {verify: off}
----
-Summarise it as JSON.
 """
 WHOLE = f"""\
 ---
@@ -122,23 +97,6 @@ async def test_a_recipes_handlers_add_check_log_and_export(tmp_path: Path) -> No
             ("before_tool_call", "read", "prices"),
             ("after_tool_call", "read", "prices"),
         ]
-
-
-async def test_a_summary_that_a_handler_refuses_changes_nothing(tmp_path: Path) -> None:
-    files = {".acp-agent/recipes/checked.md": CHECKED}
-    replies = [Reply(LONG), Reply("A cart."), Reply('{"goal": "A cart"}'), Reply("Next.")]
-    async with stage(tmp_path, *replies, files=files, editor=ZED_BETA, trusted=True, dialect="anthropic") as it:
-        await it.prompt("One?")
-        await it.prompt("/checked")
-        assert "A hook refused the summary." in json.dumps(it.agent.updates())
-        assert not (it.folder / "docs").exists()
-        await it.prompt("/checked")
-        assert it.server.calls[2].mentions(LONG[:80])
-        assert [one.statuses[-1] for one in shown_compactions(it.agent)] == ["failed", "completed"]
-        assert LONG in (it.folder / "docs" / "session.md").read_text()
-        await it.prompt("And now?")
-        assert it.server.calls[3].mentions("goal")
-        assert not it.server.calls[3].mentions(LONG)
 
 
 async def test_the_handlers_of_a_recipe_that_compacts_are_asked_however_it_came_about(tmp_path: Path) -> None:

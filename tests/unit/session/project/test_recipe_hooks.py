@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from support.background import PREPARE, SUMMARY, held
+from support.background import SUMMARY
 from support.compactions import shown_compactions
 from support.editors import ZED_BETA
-from support.memory import desk, stage
-from support.models import Reply, ToolCall, Usage
+from support.memory import stage
+from support.models import Reply, ToolCall
 
 FINISH = "---\nhooks:\n  turn_end: {handler: compact}\n---\nFinish.\n"
 WRITES = [ToolCall("write", {"path": name, "content": "1"}) for name in ("b.txt", "c.txt")]
@@ -42,29 +42,3 @@ async def test_a_hook_compacts_behind_the_answer_and_behind_no_other_end_of_a_tu
         compactions = [compaction.statuses for compaction in shown_compactions(it.agent)]
         assert compactions == ([["in_progress", "completed"]] if stop == "end_turn" else [])
         assert len(it.server.calls) == (4 if stop == "end_turn" else 3)
-
-
-async def test_a_summary_that_waits_takes_no_part_in_a_turn_that_the_user_ended(tmp_path: Path) -> None:
-    summary, hold = held()
-    async with desk(tmp_path, summary) as it:
-        await it.filled()
-        # With so little in use, what waits is not taken when the next turn opens.
-        await it.prompt("Two?", Reply("Second answer.", usage=Usage(5_000, 5)))
-        hold.set()
-        await it.ready()
-        read = ToolCall("read", {"path": str(tmp_path / "a.txt")})
-        it.answers = [
-            Reply("Step.", tool_calls=[read], usage=Usage(PREPARE, 5)),
-            Reply("Step.", tool_calls=[ToolCall("shell", {"command": "true"})] * 2, usage=Usage(PREPARE, 5)),
-        ]
-        it.agent.permission_answer = "cancelled"
-        turn = await it.agent.start_prompt(it.session, "Three?")
-        assert await turn.result() == {"stopReason": "cancelled"}
-        assert "context_swapped" not in it.logged()
-        await it.prompt("Four?", Reply("Fourth answer."))
-        [compaction] = shown_compactions(it.agent)
-        assert compaction.statuses == ["in_progress", "completed"]
-        calls = [block["id"] for message in it.last for block in message["content"] if block["type"] == "tool_use"]
-        closed = [b["tool_use_id"] for message in it.last for b in message["content"] if b["type"] == "tool_result"]
-        assert calls == closed
-        assert len(calls) == 3

@@ -25,7 +25,6 @@ async def test_commands_are_offered_with_hints_and_help_lists_them_and_no_recipe
         await it.prompt("/help")
         lines = it.agent.text().splitlines()
     assert "- `/use:it depth=… instructions`: Use it (the project's)" in lines
-    assert "  - `depth=`: how deep; by default 2" in lines
     assert any(line.startswith("- `/commit instructions`: ") for line in lines)
     for command in BUILT_IN:
         assert f"- `/{command.name} {command.hint or ''}".rstrip() in "\n".join(lines)
