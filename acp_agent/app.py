@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import AsyncGenerator, Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ from acp_agent.llm.credentials import ModelAccess
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
 from acp_agent.logfile import do_not_log, start_logging
 from acp_agent.server.connection import Connection
-from acp_agent.server.handshake import Handshake, spoken_versions
+from acp_agent.server.handshake import Handshake
 from acp_agent.server.recording import record
 from acp_agent.session.manager import OpenSessions
 from acp_agent.session.project.commands import BUILT_IN, REQUIRED_HOOKS
@@ -265,14 +265,7 @@ def connection(
         return tuple(key for each in built for key in each.access.at_hand())
 
     transport = record(transport, env, learned, None if handshake is None else handshake.exchange)
-    return Connection(
-        transport,
-        services,
-        partial(spoken_versions, env),
-        handshake,
-        on_end,
-        sessions=database.sessions,
-    )
+    return Connection(transport, services, env, handshake, on_end, sessions=database.sessions)
 
 
 def start_home_logging(env: Mapping[str, str]) -> Path | None:

@@ -9,14 +9,13 @@ Source: https://www.jsonrpc.org/specification
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from typing import cast
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias
 
 import anyio
 
 from acp_agent.jsonrpc.messages import (
     CANCEL_METHOD,
-    INTERNAL_ERROR,
     INVALID_REQUEST,
     REQUEST_CANCELLED,
     InvalidMessageError,
@@ -37,6 +36,9 @@ from acp_agent.jsonrpc.outbox import Outbox
 from acp_agent.jsonrpc.router import Call, Handler, Router
 from acp_agent.jsonrpc.transport import Transport
 
+ReadParams: TypeAlias = Callable[[str, JsonObject], Awaitable[Any]]
+"""Returns what the handler of a method takes, or raises what is wrong with the params."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -48,30 +50,23 @@ class _Pending:
         self.response: Response | None = None  # None once answered: the connection has ended
 
 
-def _internal_error(error: Exception) -> RpcError:
-    """Return the plain form of an unexpected exception: its own text and no traceback."""
-    return RpcError(INTERNAL_ERROR, str(error) or type(error).__name__)
-
-
 class Peer:
     """One end of a JSON-RPC connection. To be created where an event loop runs.
 
     :param transport: moves the lines; `run` closes it.
-    :param handlers: what can be asked of this end; see `serve`.
-    :param error_mapper: makes of an exception that a handler did not expect what the other end gets. It is also called
-        for a notification's exception, so that it can be logged.
+    :param error_mapper: makes of an exception what the other end gets. It is also called for a notification's
+        exception, so that it can be logged.
     :param on_end: called once the connection has ended, before pending requests fail: it can cancel work that is only
         for the other end, so that this does not fail.
     :ivar notify: sends a notification; see `Outbox.notify`. What one task sends stays in order, and before the response
         that it returns.
+    :ivar background: runs what outlives the request that has started it; cancelled when the connection has ended.
     """
 
     def __init__(
         self,
         transport: Transport,
-        handlers: Mapping[str, Handler],
-        *,
-        error_mapper: Callable[[Exception], RpcError] = _internal_error,
+        error_mapper: Callable[[Exception], RpcError],
         on_end: Callable[[], None] | None = None,
     ) -> None:
         self._transport = transport
@@ -82,27 +77,33 @@ class Peer:
         self._pending: dict[int, _Pending] = {}
         self._last_id = 0
         self._in_flight: dict[RequestId, Call] = {}
-        self._running: set[anyio.CancelScope] = set()
+        self._running: set[Call] = set()
         self._closed = False
         self._reading = anyio.CancelScope()
-        self._tasks = anyio.create_task_group()
-        self.serve(handlers)
+        self._calls = anyio.create_task_group()
+        self.background = anyio.create_task_group()
+        self.serve({})
 
-    def serve(self, handlers: Mapping[str, Handler]) -> None:
-        """Answer these methods from the next line on, and no others."""
+    def serve(self, handlers: Mapping[str, Handler], read_params: ReadParams | None = None) -> None:
+        """Answer these methods from the next line on, and no others.
+
+        :param read_params: validates the params of each; awaited before the next line is read. None leaves them as
+            they came.
+        """
         self._router = Router({CANCEL_METHOD: self._cancel, **handlers})
+        self._read_params = read_params
 
     async def run(self) -> None:
-        """Serve until the other end closes its side, stops reading, or `close` is called.
+        """Serve until the other end closes its side, stops reading, or `close` is called, and `background` has ended.
 
         Then requests of ours that wait for an answer fail with PeerClosedError, calls that run here are cancelled,
         what can still be written is written, and the transport is closed.
         """
         try:
-            async with anyio.create_task_group() as writer:
-                writer.start_soon(self._outbox.run, self.close)
+            async with self.background:
+                self.background.start_soon(self._outbox.run, self.close)
                 try:
-                    async with self._tasks:
+                    async with self._calls:
                         try:
                             with self._reading:
                                 await self._read()
@@ -110,6 +111,7 @@ class Peer:
                             self._disconnect()
                 finally:
                     self._outbox.finish()
+                    self.background.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
                 await self._transport.aclose()
@@ -170,53 +172,52 @@ class Peer:
                     pending.answered.set()
                 case Request():
                     try:
-                        self._tasks.start_soon(self._run_call, self._bind(message))
-                    except RpcError as error:
-                        _log.debug("%s was not started: %s", message.method, error)
-                        if not message.is_notification:
-                            self._outbox.force(encode_error(message.id, error))
+                        self._calls.start_soon(self._run_call, *await self._begin(message))
+                    except Exception as error:
+                        self._refuse(message, error)
                 case _:
                     pass  # a late answer, or one to nothing: some clients answer notifications with id null
 
-    def _bind(self, request: Request) -> Call:
-        """Bind a request to its handler.
+    async def _begin(self, request: Request) -> tuple[Call, Awaitable[JsonValue]]:
+        """Read the params of a request and call its handler, whose outcome is to be awaited.
 
-        :raises RpcError: there is no such method, or its id is taken.
+        :raises RpcError: there is no such method, or the id is taken.
         """
         if not request.is_notification and request.id in self._in_flight:
             raise RpcError(INVALID_REQUEST, f"A request with the id {request.id!r} is still being answered.")
-        call = self._router.bind(request)
-        self._running.add(call.scope)
+        handler, call = self._router.find(request), Call(request)
+        params = call.params if self._read_params is None else await self._read_params(call.method, call.params)
+        outcome = handler(call, params)
+        self._running.add(call)
         if not call.is_notification:
             self._in_flight[call.id] = call
-        return call
+        return call, outcome
 
-    async def _run_call(self, call: Call) -> None:
+    def _refuse(self, request: Request, error: Exception) -> None:
+        failure = self._error_mapper(error)
+        _log.debug("%s was not started: %s", request.method, failure)
+        if not request.is_notification:
+            self._outbox.force(encode_error(request.id, failure))
+
+    async def _run_call(self, call: Call, outcome: Awaitable[JsonValue]) -> None:
         answer: bytes | None = None
         failure = RpcError(REQUEST_CANCELLED, "The request was cancelled.")
         try:
-            try:
-                with call.scope:
-                    assert call.outcome is not None
-                    answer = encode_result(call.id, await call.outcome)
-            except Exception as error:  # the single place where one becomes an error on the wire
-                failure = self._to_wire(error)
-            if not call.is_notification:
-                await self._outbox.send(encode_error(call.id, failure) if answer is None else answer)
-        finally:
-            self._running.discard(call.scope)
-            if not call.is_notification:
-                del self._in_flight[call.id]
-        if answer is None or not call.followers or self._closed:
-            return
-        with anyio.CancelScope() as scope:
-            self._running.add(scope)
-            for follower in call.followers:
-                try:
-                    await follower()
-                except Exception as error:  # the request is answered; one must not stop the next
-                    self._to_wire(error)
-        self._running.discard(scope)
+            with call.scope:
+                answer = encode_result(call.id, await outcome)
+        except Exception as error:  # with `_refuse` the only place where one becomes an error on the wire
+            failure = self._error_mapper(error)
+        if not call.is_notification:
+            await self._outbox.send(encode_error(call.id, failure) if answer is None else answer)
+            del self._in_flight[call.id]
+        if answer is not None and not self._closed:
+            with anyio.CancelScope() as call.scope:
+                for follower in call.followers:
+                    try:
+                        await follower()
+                    except Exception as error:  # the request is answered; one must not stop the next
+                        self._error_mapper(error)
+        self._running.discard(call)
 
     async def _cancel(self, call: Call, params: JsonObject) -> JsonValue:
         """Cancel the request that is named; one that is not in flight was answered already, which is no error."""
@@ -226,13 +227,6 @@ class Peer:
             named.request_cancel()
         return None
 
-    def _to_wire(self, error: Exception) -> RpcError:
-        """Return what the other end gets for an exception, or for what a task group wrapped, if it is one alone."""
-        if not isinstance(error, ExceptionGroup):
-            return error if isinstance(error, RpcError) else self._error_mapper(error)
-        group = cast("ExceptionGroup[Exception]", error)
-        return self._to_wire(group.exceptions[0]) if len(group.exceptions) == 1 else self._error_mapper(group)
-
     def _disconnect(self) -> None:
         self._closed = True
         if self._on_end is not None:
@@ -240,5 +234,5 @@ class Peer:
         for pending in self._pending.values():
             pending.answered.set()
         self._outbox.drain()
-        for scope in self._running:
-            scope.cancel()
+        for call in self._running:
+            call.scope.cancel()

@@ -1,27 +1,19 @@
-"""Finds the method of a request and binds its params to the handler, with jsonrpcserver, whose only importer this is.
+"""Finds the handler of a request with jsonrpcserver, whose only importer this is.
 
-jsonrpcserver looks the method up, binds, and says what does not fit. It gets messages that are parsed and checked, and
-runs nothing: its asynchronous dispatch would run handlers in `asyncio.gather`, which breaks anyio's shielded cleanup.
+jsonrpcserver looks the method up and binds its params by name. It gets messages that are parsed and checked, and runs
+nothing: its asynchronous dispatch would run handlers in `asyncio.gather`, which breaks anyio's shielded cleanup.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import anyio
 from jsonrpcserver import Result, Success, dispatch_to_serializable
 
-from acp_agent.jsonrpc.messages import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    METHOD_NOT_FOUND,
-    JsonObject,
-    JsonValue,
-    Request,
-    RpcError,
-)
+from acp_agent.jsonrpc.messages import INVALID_PARAMS, METHOD_NOT_FOUND, JsonObject, JsonValue, Request, RpcError
 
 _AfterResponse: TypeAlias = Callable[[], Awaitable[None]]
 
@@ -32,7 +24,6 @@ class Call:
     :ivar id: the request's id; None for a notification.
     :ivar params: as they came.
     :ivar scope: cancelling it ends the handler, and the request is answered with -32800.
-    :ivar outcome: what the handler returned, to be awaited; None before it was called.
     :ivar followers: what was given to `after_response`, in order.
     :ivar cancel_requested: whether the other end has taken the request back.
     """
@@ -43,10 +34,9 @@ class Call:
         self.params = cast("JsonObject", request.params)
         self.is_notification = request.is_notification
         self.scope = anyio.CancelScope()
-        self.outcome: Awaitable[JsonValue] | None = None
         self.followers: list[_AfterResponse] = []
         self.cancel_requested = False
-        self._on_cancel: Callable[[], None] = self.scope.cancel
+        self._on_cancel: Callable[[], None] | None = None
 
     def after_response(self, callback: _AfterResponse) -> None:
         """Call `callback` once the response is in the outgoing queue, so that its messages follow the response.
@@ -65,12 +55,12 @@ class Call:
     def request_cancel(self) -> None:
         """Cancel the request on behalf of the other end."""
         self.cancel_requested = True
-        self._on_cancel()
+        (self._on_cancel or self.scope.cancel)()
 
 
-Handler: TypeAlias = Callable[[Call, JsonObject], Awaitable[JsonValue]]
-"""Called while the message is read, in the order of the wire; what it returns is awaited in a task of its own. Those
-tasks begin in the order of the wire as well."""
+Handler: TypeAlias = Callable[[Call, Any], Awaitable[JsonValue]]
+"""Called with validated params while the message is read, in the order of the wire; what it returns is awaited in a
+task of its own. Those tasks begin in the order of the wire as well."""
 
 
 class Router:
@@ -80,45 +70,30 @@ class Router:
     """
 
     def __init__(self, handlers: Mapping[str, Handler]) -> None:
-        self._methods = {name: partial(_begin, handler) for name, handler in handlers.items()}
+        self._methods = {name: partial(_found, handler) for name, handler in handlers.items()}
 
-    def bind(self, request: Request) -> Call:
-        """Call the handler of a request, without awaiting what it returns.
+    def find(self, request: Request) -> Handler:
+        """Return the handler of a request.
 
         :raises RpcError: -32601 for an unknown method, -32602 for params by position.
         """
-        call = Call(request)
+        found: list[Handler] = []
         # With an id even for a notification: without one jsonrpcserver would keep its errors to itself.
         message: JsonObject = {"method": request.method, "params": request.params, "id": None}
 
-        def parsed(_: str) -> JsonObject:
+        def checked(_: object) -> JsonObject:
             return message
 
-        answered = dispatch_to_serializable(
-            "", self._methods, context=call, deserializer=parsed, validator=_checked_before
-        )
+        answered = dispatch_to_serializable("", self._methods, context=found, deserializer=checked, validator=checked)
         match cast("JsonObject", answered):
-            case {"result": _}:
-                return call
             case {"error": {"code": code}} if code == METHOD_NOT_FOUND:
                 raise RpcError(METHOD_NOT_FOUND, f"There is no method {request.method[:100]!r} here.")
-            case {"error": {"code": code}} if code == INVALID_PARAMS:
+            case {"error": _}:
                 raise RpcError(INVALID_PARAMS, f"Invalid params for {request.method}: they must be an object.")
             case _:
-                raise RpcError(INTERNAL_ERROR, f"{request.method} could not be dispatched.")
+                return found[0]
 
 
-def _begin(handler: Handler, call: Call, /, **params: JsonValue) -> Result:
-    try:
-        call.outcome = handler(call, params)
-    except Exception as error:  # for the answer; jsonrpcserver would log it and send its text
-        call.outcome = _failed(error)
+def _found(handler: Handler, found: list[Handler], /, **params: JsonValue) -> Result:
+    found.append(handler)
     return Success()
-
-
-async def _failed(error: Exception) -> JsonValue:
-    raise error
-
-
-def _checked_before(message: JsonObject) -> JsonObject:
-    return message

@@ -25,20 +25,13 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 _CHUNK_BYTES = 64 * 1024
 
 
-class LineTooLongError(InvalidMessageError):
-    """A line was longer than allowed; it is discarded up to its end and reading can go on."""
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(f"A line is longer than {limit} bytes and was discarded. Send less in one message.")
-
-
 class Transport(Protocol):
     """A two-way stream of lines. One task reads, one task writes."""
 
     async def read_line(self) -> bytes | None:
         """Return the next line without its `\\n`, or None at the end of the stream.
 
-        :raises LineTooLongError: in the place of a line beyond the limit; reading can go on.
+        :raises InvalidMessageError: in the place of a line beyond the limit; reading can go on.
         """
         ...
 
@@ -55,61 +48,43 @@ class Transport(Protocol):
         ...
 
 
-class LineBuffer:
+class _LineBuffer:
     """Cuts a stream of bytes into lines.
 
     :param limit: the longest line that is kept, in bytes, without its `\\n`.
+    :ivar lines: what is complete; None in the place of a line that was too long.
     """
 
-    def __init__(self, limit: int = MAX_LINE_BYTES) -> None:
-        self._limit = limit
-        self._lines: deque[bytes | None] = deque()  # None: here stood a line that was too long
-        self._partial: list[bytes] = []
-        self._partial_size = 0
-        self._discarding = False
+    def __init__(self, limit: int) -> None:
+        self.lines: deque[bytes | None] = deque()
+        self.limit = limit
+        self._parts: list[bytes] = []
+        self._size = 0
 
     def feed(self, chunk: bytes) -> None:
         """Add what was read."""
-        first, *others = chunk.split(b"\n")
-        self._extend(first)
-        for part in others:
-            self._end_line()
+        *ends, rest = chunk.split(b"\n")
+        for part in ends:
             self._extend(part)
+            self._end_line()
+        self._extend(rest)
 
     def feed_eof(self) -> None:
         """End the stream: what is left over counts as a line, though its `\\n` never came."""
-        if self._partial:
+        if self._size:
             self._end_line()
 
-    def pop(self) -> bytes | None:
-        """Return the next complete line without its `\\n`, or None when there is none yet.
-
-        :raises LineTooLongError: once, in the place of each line beyond the limit.
-        """
-        if not self._lines:
-            return None
-        line = self._lines.popleft()
-        if line is None:
-            raise LineTooLongError(self._limit)
-        return line
-
     def _extend(self, part: bytes) -> None:
-        if self._discarding or not part:
-            return
-        self._partial_size += len(part)
-        if self._partial_size > self._limit:
-            self._discarding = True
-            self._partial.clear()
-            self._lines.append(None)  # at once: its end may never come
+        self._size += len(part)
+        if self._size > self.limit:
+            self._parts.clear()
         else:
-            self._partial.append(part)
+            self._parts.append(part)
 
     def _end_line(self) -> None:
-        if not self._discarding:
-            self._lines.append(b"".join(self._partial))
-        self._discarding = False
-        self._partial.clear()
-        self._partial_size = 0
+        self.lines.append(b"".join(self._parts) if self._size <= self.limit else None)
+        self._parts.clear()
+        self._size = 0
 
 
 class StdioTransport:
@@ -124,8 +99,8 @@ class StdioTransport:
     def __init__(self, read_fd: int, write_fd: int, *, initial: bytes = b"", max_line: int = MAX_LINE_BYTES) -> None:
         self._read_fd = read_fd
         self._write_fd = write_fd
-        self._lines = LineBuffer(max_line)
-        self._lines.feed(initial)
+        self._buffer = _LineBuffer(max_line)
+        self._buffer.feed(initial)
         self._ended = False
         self._closed = False
         mode = os.fstat(read_fd).st_mode
@@ -138,7 +113,7 @@ class StdioTransport:
             self._room.register(write_fd, select.POLLOUT)
 
     async def read_line(self) -> bytes | None:
-        while (line := self._lines.pop()) is None:
+        while not self._buffer.lines:
             if self._ended:
                 return None
             try:
@@ -151,10 +126,15 @@ class StdioTransport:
                 continue
             except (OSError, anyio.ClosedResourceError):  # a reset socket, a terminal that hung up, our own aclose
                 chunk = b""
-            self._lines.feed(chunk)
+            self._buffer.feed(chunk)
             if not chunk:
                 self._ended = True
-                self._lines.feed_eof()
+                self._buffer.feed_eof()
+        line = self._buffer.lines.popleft()
+        if line is None:
+            raise InvalidMessageError(
+                f"A line is longer than {self._buffer.limit} bytes and was discarded. Send less in one message."
+            )
         return line
 
     async def write(self, data: bytes) -> None:

@@ -9,8 +9,7 @@ is still understood. Everything else is strict: no number is read from a string.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Self, TypeVar, cast
+from typing import Annotated, Self, TypeVar, cast
 
 from pydantic import (
     BaseModel,
@@ -26,13 +25,9 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticUseDefault
 
 from acp_agent.errors import InvalidParamsError, ToolError
-from acp_agent.protocol import JsonValue
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
+from acp_agent.protocol import JsonObject, JsonValue
 
 T = TypeVar("T")
-Model = TypeVar("Model", bound="WireModel")
 
 
 def _default_on_error(value: object, validate: ValidatorFunctionWrapHandler) -> object:
@@ -58,32 +53,36 @@ Unsigned = Annotated[int, Field(ge=0)]
 class WireModel(BaseModel):
     """Base of the generated models.
 
-    Attributes are snake_case, wire names camelCase; both are accepted when an instance is made in code. Unknown
-    properties are ignored. A model's validator is built when it is first used.
-
-    :ivar meta: the free-form `_meta`, which must never matter for what is done.
+    Attributes are snake_case, wire names camelCase. Unknown properties are ignored, `_meta` among them. A model's
+    validator is built when it is first used.
     """
 
-    model_config = ConfigDict(
-        alias_generator=to_camel, populate_by_name=True, extra="ignore", strict=True, defer_build=True
-    )
+    model_config = ConfigDict(alias_generator=to_camel, extra="ignore", strict=True, defer_build=True)
 
-    meta: Lenient[dict[str, object] | None] = Field(default=None, alias="_meta")
+    @classmethod
+    def from_params(cls, params: JsonObject, method: str) -> Self:
+        """Read the params of a request or notification.
+
+        :param method: for the error's text.
+        :raises InvalidParamsError: names what is wrong, and not what it held.
+        """
+        try:
+            return cls.model_validate(params)
+        except ValidationError as error:
+            raise InvalidParamsError(f"{method}: {_explain(error)}.") from None
 
     @classmethod
     def from_result(cls, result: JsonValue, method: str) -> Self:
         """Read what the client answered to a tool; null counts as an empty object, since some editors send it for one.
 
         :param method: the method that was asked for, for the error's text.
-        :raises ToolError: the answer cannot be used; names every property that is wrong.
+        :raises ToolError: the answer cannot be used; names what is wrong.
         """
-        found: JsonValue = {} if result is None else result
         try:
-            return cls.model_validate(found)
+            return cls.model_validate({} if result is None else result)
         except ValidationError as error:
-            wrong = explain(error, found, whole="the result")
             raise ToolError(
-                f"The editor's answer to {method} cannot be used: {wrong}. "
+                f"The editor's answer to {method} cannot be used: {_explain(error)}. "
                 "Tell the user, whose editor may be out of date."
             ) from None
 
@@ -97,73 +96,14 @@ def tag(key: str, named: frozenset[str], otherwise: str) -> Discriminator:
     """
 
     def choose(value: object) -> str:
-        if isinstance(value, Mapping):
-            found = cast("Mapping[str, object]", value).get(key)
-        else:
-            found = getattr(value, key, None)
+        found = cast("dict[str, object]", value).get(key) if isinstance(value, dict) else getattr(value, key, None)
         return found if isinstance(found, str) and found in named else otherwise
 
     return Discriminator(choose)
 
 
-def parse(model: type[Model], params: JsonValue, method: str) -> Model:
-    """Bind the params of a request or notification.
-
-    :param params: as they came; null counts as an empty object.
-    :param method: for the error's text.
-    :raises InvalidParamsError: names every property that is wrong, by its path on the wire, and not what it held.
-    """
-    found: JsonValue = {} if params is None else params
-    try:
-        return model.model_validate(found)
-    except ValidationError as error:
-        raise InvalidParamsError(f"{method}: {explain(error, found)}") from None
-
-
-def explain(error: ValidationError, document: JsonValue, *, whole: str = "params") -> str:
-    """Say what is wrong with a document in one line, by wire names and without its values.
-
-    :param error: what validating the document raised.
-    :param whole: what the document itself is called.
-    """
-    demands: dict[str, list[str]] = {}
-    for detail in error.errors(include_url=False, include_input=False):
-        path, demand = _demand(detail, document)
-        if demand not in demands.setdefault(path, []):
-            demands[path].append(demand)
-    return "; ".join(f"{path or whole} {' or '.join(found)}" for path, found in list(demands.items())[:5])
-
-
-def _demand(detail: ErrorDetails, document: JsonValue) -> tuple[str, str]:
-    kind, context = detail["type"], detail.get("ctx", {})
-    path = _path(detail["loc"], document, missing=kind == "missing")
-    match kind:
-        case "union_tag_not_found" | "union_tag_invalid":
-            # The one value that is named: an unknown kind of thing, cut short.
-            known = context.get("expected_tags", "").replace("'", "")
-            wrong = f"is {str(context['tag'])[:40]!r}, which is none of {known}" if known else "is missing"
-            return f"{path}.{context['discriminator']}".replace("'", "").removeprefix("."), wrong
-        case "missing":
-            return path, "is missing"
-        case "string_type":
-            return path, "must be a string"
-        case "model_type" | "model_attributes_type" | "dict_type":
-            return path, "must be an object"
-        case _:
-            return path, detail["msg"].replace("Input should", "must", 1).replace("'", "")
-
-
-def _path(location: Sequence[str | int], document: JsonValue, *, missing: bool) -> str:
-    """Return the part of pydantic's location that is a path in the document: without the names of a union's
-    alternatives."""
-    steps: list[str] = []
-    here: object = document
-    for index, step in enumerate(location):
-        try:
-            here = cast("dict[str | int, object]", here)[step]
-        except (KeyError, IndexError, TypeError):
-            if not (missing and index == len(location) - 1):
-                continue
-        # A member's name may be the client's own, and so anything.
-        steps.append(f"[{step}]" if isinstance(step, int) else f".{repr(step)[1:-1][:60]}")
-    return "".join(steps).removeprefix(".")
+def _explain(error: ValidationError) -> str:
+    """Return what is wrong in one line: paths in the document as pydantic has them, without the document's values."""
+    details = error.errors(include_url=False, include_input=False, include_context=False)[:5]
+    found = (f"{'.'.join(map(str, detail['loc']))}: {detail['msg'][:200]}".removeprefix(": ") for detail in details)
+    return "; ".join(dict.fromkeys(found))

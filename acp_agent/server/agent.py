@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, cast
 from weakref import WeakValueDictionary
 
 import anyio
@@ -30,20 +30,21 @@ from acp_agent.logfile import log_failure
 from acp_agent.protocol import methods
 from acp_agent.protocol.updates import given
 from acp_agent.server.content import servers_from_wire
-from acp_agent.server.greeting import Capabilities
+from acp_agent.server.handshake import Capabilities
 from acp_agent.server.mcp_messages import EditorServers
 from acp_agent.server.params import NewSession, ParamsReader, fork_point
 from acp_agent.session.actor import Session
 from acp_agent.session.client import SessionClient
 from acp_agent.session.mailbox import Ticket
-from acp_agent.session.manager import SessionManager
+from acp_agent.session.manager import OpenSessions, SessionManager
 from acp_agent.session.project.accounts import shown_url
 from acp_agent.session.project.settings import OFF, ON
+from acp_agent.session.services import Services
 
 if TYPE_CHECKING:
     from acp_agent.protocol import v1, v2
 
-Route: TypeAlias = "tuple[str, Callable[[Call, Any], Awaitable[JsonValue]]]"
+Route: TypeAlias = tuple[str, Handler]
 """The name of a method's params among the models of a version, and what handles them."""
 _log = logging.getLogger(__name__)
 
@@ -52,31 +53,33 @@ class Agent(ABC):
     """Serves one editor.
 
     :param peer: the connection.
-    :param open_manager: opens the sessions; called again with the next request where it raised, since the user may
+    :param services: opens what sessions need; called again with the next request where it raised, since the user may
         have corrected what was wrong meanwhile.
-    :param models: the package with the version's models.
+    :param sessions: those that are open, also for other connections of this process.
     :ivar version: of the protocol.
+    :ivar models: the package with the version's models.
     :ivar capabilities: what the editor said it can do.
+    :ivar read_params: validates what a handler takes; see `ParamsReader.read`.
     """
 
     version: ClassVar[int]
+    models: ClassVar[ModuleType]
     capabilities = Capabilities()
 
-    def __init__(self, peer: Peer, open_manager: Callable[[], Awaitable[SessionManager]], models: ModuleType) -> None:
+    def __init__(
+        self, peer: Peer, services: Callable[[], Awaitable[Services]], sessions: OpenSessions | None = None
+    ) -> None:
         self._peer = peer
-        self._open_manager = open_manager
-        self._reader = ParamsReader(models)
+        self._services = services
+        self._open_sessions = sessions
+        self.read_params = ParamsReader(self.models, {name: model for name, (model, _) in self.routes().items()}).read
         self._servers = EditorServers(peer)
         self._manager: SessionManager | None = None
-        self._opening = anyio.Lock()
+        self._opening = anyio.Lock(fast_acquire=True)
         self._lines: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
         self._listing = anyio.Lock(fast_acquire=True)
         self._telling = anyio.Lock()
         self._reported_account: JsonObject | None = None  # the editor was told of last; None where it has never asked
-
-    @abstractmethod
-    def routes(self) -> Mapping[str, Route]:
-        """Return the table of the methods that are this version's own."""
 
     @abstractmethod
     def _client(self, cwd: str, session_id: str) -> SessionClient:
@@ -95,7 +98,11 @@ class Agent(ABC):
 
     def handlers(self) -> dict[str, Handler]:
         """Return what answers each method."""
-        shared: dict[str, Route] = {
+        return {methods.MCP_MESSAGE: self._mcp_message, **{name: each for name, (_, each) in self.routes().items()}}
+
+    def routes(self) -> dict[str, Route]:
+        """Return the table of methods; each version adds its own."""
+        return {
             methods.AUTH_STATUS: ("AuthStatusRequest", self._auth_status),
             methods.PROVIDERS_LIST: ("ListProvidersRequest", self._list_providers),
             methods.PROVIDERS_SET: ("SetProviderRequest", self._set_provider),
@@ -113,20 +120,6 @@ class Agent(ABC):
             ),
             methods.SESSION_STATUS: ("SessionStatusRequest", self._status),
         }
-        handlers: dict[str, Handler] = {methods.MCP_MESSAGE: self._mcp_message}
-        for method, route in {**shared, **self.routes()}.items():
-            handlers[method] = partial(self._answer, method, *route)
-        return handlers
-
-    async def _answer(
-        self,
-        method: str,
-        model: str,
-        handler: Callable[[Call, Any], Awaitable[JsonValue]],
-        call: Call,
-        params: JsonObject,
-    ) -> JsonValue:
-        return await handler(call, await self._reader.read(method, model, params))
 
     @property
     def in_use(self) -> bool:
@@ -141,11 +134,10 @@ class Agent(ABC):
     # --- sessions, in the order of the wire ---
 
     async def _sessions(self) -> SessionManager:
-        if self._manager is None:
-            async with self._opening:
-                if self._manager is None:
-                    self._manager = await self._open_manager()
-        return self._manager
+        async with self._opening:
+            if self._manager is None:
+                self._manager = SessionManager(await self._services(), self._peer.background, self._open_sessions)
+            return self._manager
 
     def _in_order(self, session_id: str) -> anyio.Lock:
         """Return the lock of a session, which requests acquire in the order of the wire."""
@@ -217,7 +209,6 @@ class Agent(ABC):
             if manager.find(session.session_id) is not session:
                 return  # it was closed, or opened again, meanwhile
             manager.prewarm(session)
-            await self._reader.load("PromptRequest")  # for the first prompt that is more than text
 
         call.after_response(follow)
 
@@ -337,8 +328,14 @@ class Agent(ABC):
 
 def to_rpc_error(error: Exception) -> RpcError:
     """Return an error's form on the wire: a sentence, which editors show."""
+    if isinstance(error, RpcError):
+        return error
+    if isinstance(error, ExceptionGroup):
+        causes = cast("ExceptionGroup[Exception]", error).exceptions
+        if len(causes) == 1:
+            return to_rpc_error(causes[0])
     if isinstance(error, SessionNotFoundError | SessionClosedError):
         return RpcError(error.code, str(error), {"details": str(error), "sessionId": error.session_id})
     if isinstance(error, AgentError):
         return RpcError(error.code, str(error))
-    return RpcError(INTERNAL_ERROR, log_failure(_log, "The agent failed inside", error))
+    return RpcError(INTERNAL_ERROR, log_failure(_log, "The agent failed inside", cast("Exception", error)))

@@ -1,27 +1,86 @@
-"""Negotiates the version of the protocol, and answers the first `initialize` before anything heavy is imported.
+"""Answers `initialize`: negotiates the version of the protocol and exchanges capabilities.
 
 An editor waits for this answer before it shows anything, and importing the rest takes longer. So a small synchronous
 reader takes the first line: a valid `initialize` is answered at once; any other line, and every byte behind the first,
-is passed unchanged to the peer. Imports the standard library and pure modules alone.
+is passed unchanged to the peer. Imports the standard library and pure modules alone, and reads leniently without
+pydantic, as the schema asks for.
 
-ACP, "Initialization"; ACP v2, "Initialization", "Version Negotiation".
+ACP, "Initialization" and "Authentication"; ACP v2, "Initialization", "Version Negotiation".
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
+from acp_agent import __version__
 from acp_agent.frozen import frozen
 from acp_agent.jsonrpc.messages import INVALID_PARAMS, Request, RpcError, encode_result, parse
-from acp_agent.protocol import JsonObject, as_object
-from acp_agent.server.greeting import initialize_result
+from acp_agent.protocol import JsonObject, JsonValue, as_object
 
+AUTH_METHOD = "api-key"
+LOGIN_METHOD = "login"
+FORK_KEY = "acp-agent"
+"""In `_meta` of the capability `fork` and of its requests: the keys by which clients name the entry to fork at."""
+_UNUSABLE_TERMINALS = frozenset({"vscode-acp-client"})
+"""Clients by name whose terminals do something else than they are asked for.
+
+VS Code's ACP Client (0.2.0) joins a program and its arguments with spaces and has a shell read that anew: of
+`bash -c 'cd build && rm -r *'` only the word `cd` comes to bash, and the rest runs in the folder above. And it ends
+that shell alone, so that what was cancelled goes on.
+"""
 _VERSIONS = (1, 2)
 _UNSUPPORTED_VERSION = -32022
 _MAX_FIRST_LINE = 1 << 20
 """Bytes; a longer first line is no `initialize`, and the peer's business."""
 _MAX_VERSION = 65_535
+
+
+@frozen
+class Capabilities:
+    """The capabilities that a client advertised; it is sent nothing that it did not advertise.
+
+    :ivar terminal: commands run in its terminals, which do as they are told.
+    :ivar compaction: `compaction_update` and `compaction_summary_chunk`.
+    :ivar notices: `notice`.
+    :ivar plans: `plan_update` in the place of `plan`, and `plan_removed`.
+    :ivar booleans: options of a session that are on or off.
+    :ivar forms: `elicitation/create` with a form.
+    :ivar urls: `elicitation/create` with an address, and `elicitation/complete`.
+    """
+
+    read_text_file: bool = False
+    write_text_file: bool = False
+    terminal: bool = False
+    compaction: bool = False
+    notices: bool = False
+    plans: bool = False
+    booleans: bool = False
+    forms: bool = False
+    urls: bool = False
+
+    @classmethod
+    def of(cls, version: int, params: JsonObject) -> Capabilities:
+        """Read them off the params of `initialize`; what is not as the schema has it was not advertised. Every client
+        of version 2 supports notices and compaction updates; none offers files or terminals."""
+        wire = _advertised(version, params)
+        elicitation = as_object(wire.get("elicitation"))
+        forms, urls = (isinstance(elicitation.get(mode), dict) for mode in ("form", "url"))
+        if version > 1:
+            return cls(compaction=True, notices=True, forms=forms, urls=urls)
+        files, session = as_object(wire.get("fs")), as_object(wire.get("session"))
+        client = as_object(params.get("clientInfo")).get("name")
+        return cls(
+            read_text_file=files.get("readTextFile") is True,
+            write_text_file=files.get("writeTextFile") is True,
+            terminal=wire.get("terminal") is True and client not in _UNUSABLE_TERMINALS,
+            compaction=isinstance(session.get("compaction"), dict),
+            notices=isinstance(session.get("notices"), dict),
+            plans=isinstance(wire.get("plan"), dict),
+            booleans=isinstance(as_object(session.get("configOptions")).get("boolean"), dict),
+            forms=forms,
+            urls=urls,
+        )
 
 
 @frozen
@@ -56,13 +115,9 @@ def answer_first_line(read_fd: int, write_fd: int) -> Handshake:
     try:
         match parse(line):
             case Request(id=int() | str() as request_id, method="initialize", params=dict(params)):
-                pass
+                version = agree(params, os.environ)
             case _:
                 return Handshake(None, data)
-        spoken = (1,) if params.get("protocolVersion") == 1 else _versions_without_config(os.environ)
-        if spoken is None:
-            return Handshake(None, data)
-        version = agree(params, spoken)
     except RpcError:
         return Handshake(None, data)
     written = encode_result(request_id, initialize_result(version, params))
@@ -72,7 +127,7 @@ def answer_first_line(read_fd: int, write_fd: int) -> Handshake:
     return Handshake(params, rest, (line, written), version)
 
 
-def agree(params: JsonObject, spoken: Collection[int]) -> int:
+def agree(params: JsonObject, env: Mapping[str, str]) -> int:
     """Return the version for the params of `initialize`: the highest enabled one that is not above theirs.
 
     All else in them is read leniently, as the schema asks for; but version 2 requires the client's name.
@@ -82,12 +137,15 @@ def agree(params: JsonObject, spoken: Collection[int]) -> int:
     requested = params.get("protocolVersion")
     if isinstance(requested, bool) or not isinstance(requested, int) or not 0 <= requested <= _MAX_VERSION:
         raise RpcError(INVALID_PARAMS, "initialize: protocolVersion must be the number of a version.")
-    version = max((version for version in spoken if version <= requested), default=None)
+    if requested == 1:
+        return 1
+    enabled = _enabled_versions(env)
+    version = max((version for version in enabled if version <= requested), default=None)
     if version is None:
         raise RpcError(
             _UNSUPPORTED_VERSION,
-            f"This agent speaks version {' or '.join(map(str, spoken))} of the protocol, and not {requested}.",
-            {"requested": requested, "supported": [*spoken]},
+            f"This agent speaks version {' or '.join(map(str, enabled))} of the protocol, and not {requested}.",
+            {"requested": requested, "supported": [*enabled]},
         )
     info = as_object(params.get("info"))
     if version > 1 and not (isinstance(info.get("name"), str) and isinstance(info.get("version"), str)):
@@ -95,28 +153,86 @@ def agree(params: JsonObject, spoken: Collection[int]) -> int:
     return version
 
 
-def _versions_without_config(env: Mapping[str, str]) -> tuple[int, ...] | None:
-    """Return the enabled versions if the user's configuration does not mention them; None if it has to be parsed,
-    which would delay the first answer."""
+def _enabled_versions(env: Mapping[str, str]) -> tuple[int, ...]:
+    """Return the versions that the user's configuration leaves enabled, as `protocol: {versions: [1]}`. The file is
+    parsed, which delays the answer, only where it mentions the protocol."""
     from acp_agent.config.home import CONFIG_FILE, home_dir
     from acp_agent.errors import ConfigError
 
     try:
-        said = b"protocol" in (home_dir(env) / CONFIG_FILE).read_bytes()
+        if b"protocol" not in (home_dir(env) / CONFIG_FILE).read_bytes():
+            return _VERSIONS
+        from acp_agent.config import load_settings
+
+        return load_settings(env).protocol_versions
     except (OSError, ConfigError):
         return _VERSIONS  # the first session reports what is wrong with the file
-    return None if said else _VERSIONS
 
 
-def spoken_versions(env: Mapping[str, str]) -> tuple[int, ...]:
-    """Return the versions that are spoken; `protocol: {versions: [1]}` in the user's configuration turns others off."""
-    plainly = _versions_without_config(env)
-    if plainly is not None:
-        return plainly
-    from acp_agent.config import load_settings
-    from acp_agent.errors import ConfigError
+def initialize_result(version: int, params: JsonObject) -> JsonObject:
+    """Return what a version answers to `initialize`: always these capabilities, whatever the client offers.
 
-    try:
-        return load_settings(env).protocol_versions
-    except ConfigError:
-        return _VERSIONS  # the first session says what is wrong
+    :param params: what the client said, which tells how a user can be let sign in.
+    """
+    methods = _auth_methods(version, as_object(_advertised(version, params).get("auth")).get("terminal"))
+    info: JsonObject = {"name": "acp-agent", "version": __version__, "title": "acp-agent"}
+    prompts = ("image", "audio", "embeddedContext")
+    # Session capabilities and what is behind them are objects, since strict editors refuse `true`.
+    sessions: JsonObject = {
+        **{name: {} for name in ("delete", "additionalDirectories", "title", "archive", "status")},
+        "fork": {"_meta": {FORK_KEY: {"at": True, "messageId": True}}},
+    }
+    if version == 1:
+        capabilities: JsonObject = {
+            "loadSession": True,
+            "promptCapabilities": dict.fromkeys(prompts, True),
+            "mcpCapabilities": {"http": True, "sse": True, "acp": True},
+            "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, **sessions},
+            "auth": {"logout": {}, "status": {}},
+            "providers": {},
+        }
+        return {
+            "protocolVersion": version,
+            "agentCapabilities": capabilities,
+            "authMethods": methods,
+            "agentInfo": info,
+        }
+    session: JsonObject = {
+        "prompt": {name: {} for name in prompts},
+        "mcp": {"stdio": {}, "http": {}, "acp": {}},
+        **sessions,
+    }
+    return {
+        "protocolVersion": version,
+        "info": info,
+        "capabilities": {"session": session, "auth": {"status": {}}, "providers": {}},
+        "authMethods": methods,
+    }
+
+
+def _advertised(version: int, params: JsonObject) -> JsonObject:
+    return as_object(params.get("clientCapabilities" if version == 1 else "capabilities"))
+
+
+def _auth_methods(version: int, terminal: JsonValue) -> list[JsonValue]:
+    """Return the ways to sign in. The first succeeds at once without a question, since some editors use it whenever
+    they connect.
+
+    :param terminal: whether the editor has a terminal for the second, as each version says it.
+    """
+    id, kind = ("id", {}) if version == 1 else ("methodId", {"type": "agent"})
+    key: JsonObject = {
+        **kind,
+        id: AUTH_METHOD,
+        "name": "API key",
+        "description": "Uses the key that `acp-agent login` has stored, or ANTHROPIC_API_KEY, OPENAI_API_KEY or "
+        "another provider's key in the environment that the editor starts the agent with, or a local model.",
+    }
+    login: JsonObject = {
+        "type": "terminal",
+        id: LOGIN_METHOD,
+        "name": "Log in",
+        "description": "Asks for a provider's key in a terminal, tries it and stores it.",
+        "args": [LOGIN_METHOD],
+    }
+    return [key, login] if (terminal is True if version == 1 else isinstance(terminal, dict)) else [key]

@@ -9,9 +9,10 @@ ACP, "Session Setup", "Prompt Turn", "Extensibility"; W3C, "Trace Context", "Bag
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-import anyio
 import anyio.to_thread
 
 from acp_agent.conversation.messages import ResourceLink, Text, UserPart
@@ -19,11 +20,13 @@ from acp_agent.errors import InvalidParamsError
 from acp_agent.frozen import frozen
 from acp_agent.jsonrpc.messages import JsonObject, JsonValue
 from acp_agent.protocol import methods
-from acp_agent.server.greeting import FORK_KEY
+from acp_agent.server.handshake import FORK_KEY
+
+if TYPE_CHECKING:
+    from acp_agent.protocol.wire import WireModel
 
 _NEW = frozenset({"cwd", "additionalDirectories", "mcpServers", "_meta"})
 _PROMPT = frozenset({"sessionId", "prompt", "_meta"})
-_CANCEL = frozenset({"sessionId", "_meta"})
 _TEXT = frozenset({"type", "text", "annotations", "_meta"})
 _LINK = frozenset({"type", "uri", "name", "annotations", "_meta"})
 _TRACE = ("traceparent", "tracestate", "baggage")
@@ -31,36 +34,30 @@ _LONGEST_TRACE = 8_192
 
 
 class ParamsReader:
-    """Reads params in the order of the wire: those behind wait for a model that is being loaded.
+    """Reads the params of requests.
 
     :param models: the package with the models of a version.
+    :param names: of the models, by method; the params of other methods are left as they came.
     """
 
-    def __init__(self, models: ModuleType) -> None:
+    def __init__(self, models: ModuleType, names: Mapping[str, str]) -> None:
         self._models = models
-        self._loaded: set[str] = set()
-        self._order = anyio.Lock(fast_acquire=True)
+        self._names = names
 
-    async def read(self, method: str, model: str, params: JsonObject) -> object:
+    async def read(self, method: str, params: JsonObject) -> Any:
         """Return what the handler of a method takes.
 
-        :param model: the name of the params' model.
         :raises InvalidParamsError: the params are wrong; says which member is.
         """
-        async with self._order:
-            if method in _PLAIN and (found := _PLAIN[method](params)) is not None:
-                return found
-            await self.load(model)
-        from acp_agent.protocol.wire import parse
+        plain = _PLAIN[method](params) if method in _PLAIN else None
+        if plain is not None or method not in self._names:
+            return plain or params
+        # In a thread, since the first one imports and builds its model.
+        return await anyio.to_thread.run_sync(self._validate, method, params, abandon_on_cancel=True)
 
-        return parse(getattr(self._models, model), params, method)
-
-    async def load(self, model: str) -> None:
-        """Load a model in a worker thread, so that the end of the connection is seen meanwhile."""
-        if model not in self._loaded:
-            # They are generated with their building deferred: all at once would delay the first answer.
-            await anyio.to_thread.run_sync(lambda: getattr(self._models, model).model_rebuild(), abandon_on_cancel=True)
-            self._loaded.add(model)
+    def _validate(self, method: str, params: JsonObject) -> WireModel:
+        model: type[WireModel] = getattr(self._models, self._names[method])
+        return model.from_params(params, method)
 
 
 @frozen
@@ -78,13 +75,6 @@ class Prompt:
 
     session_id: str
     parts: tuple[UserPart, ...]
-
-
-@frozen
-class Cancel:
-    """What `CancelNotification` says."""
-
-    session_id: str
 
 
 def plain_new_session(params: JsonObject) -> NewSession | None:
@@ -109,12 +99,6 @@ def plain_prompt(params: JsonObject) -> Prompt | None:
             return None
 
 
-def plain_cancel(params: JsonObject) -> Cancel | None:
-    """Read the params of `session/cancel`; None where the model has to."""
-    session_id = params.get("sessionId")
-    return Cancel(session_id) if params.keys() <= _CANCEL and isinstance(session_id, str) else None
-
-
 def _part(block: JsonValue) -> UserPart | None:
     match block:
         case {"type": "text", "text": str(text)} if block.keys() <= _TEXT:
@@ -128,7 +112,6 @@ def _part(block: JsonValue) -> UserPart | None:
 _PLAIN = {
     methods.SESSION_NEW: plain_new_session,
     methods.SESSION_PROMPT: plain_prompt,
-    methods.SESSION_CANCEL: plain_cancel,
 }
 
 

@@ -22,7 +22,7 @@ from acp_agent.protocol.updates import given, tool_call
 from acp_agent.protocol.v1 import PermissionOptionKind
 from acp_agent.server.channel import Channel
 from acp_agent.server.content import bounded, cut
-from acp_agent.server.greeting import Capabilities
+from acp_agent.server.handshake import Capabilities
 from acp_agent.tools.text import one_line
 
 if TYPE_CHECKING:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
 
-from acp_agent.jsonrpc.messages import JsonObject, JsonValue
-from acp_agent.jsonrpc.peer import Peer
+from acp_agent.jsonrpc.messages import INTERNAL_ERROR, JsonObject, JsonValue, RpcError
+from acp_agent.jsonrpc.peer import Peer, ReadParams
 from acp_agent.jsonrpc.router import Call, Handler
 from acp_agent.jsonrpc.transport import MAX_LINE_BYTES, StdioTransport
 
@@ -77,6 +77,22 @@ class Client:
         await self._incoming.aclose()
 
 
+def plain_error(raised: Exception) -> RpcError:
+    return raised if isinstance(raised, RpcError) else RpcError(INTERNAL_ERROR, str(raised))
+
+
+def made_peer(
+    transport: StdioTransport,
+    handlers: Mapping[str, Handler],
+    *,
+    error_mapper: Callable[[Exception], RpcError] = plain_error,
+    read_params: ReadParams | None = None,
+) -> Peer:
+    peer = Peer(transport, error_mapper)
+    peer.serve(handlers, read_params)
+    return peer
+
+
 @asynccontextmanager
 async def serving(
     handlers: Mapping[str, Handler],
@@ -89,7 +105,7 @@ async def serving(
     near_read, far_write = os.pipe()
     far_read, near_write = os.pipe()
     transport = StdioTransport(near_read, near_write, max_line=max_line)
-    client = Client(Peer(transport, handlers, **options), far_read, far_write)
+    client = Client(made_peer(transport, handlers, **options), far_read, far_write)
 
     async def run() -> None:
         await client.peer.run()
@@ -112,8 +128,8 @@ async def two_peers(
 ) -> AsyncGenerator[tuple[Peer, Peer]]:
     near_read, far_write = os.pipe()
     far_read, near_write = os.pipe()
-    near = Peer(StdioTransport(near_read, near_write), near_handlers)
-    far = Peer(StdioTransport(far_read, far_write), far_handlers)
+    near = made_peer(StdioTransport(near_read, near_write), near_handlers)
+    far = made_peer(StdioTransport(far_read, far_write), far_handlers)
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(near.run)

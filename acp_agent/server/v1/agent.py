@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from acp_agent.errors import InvalidParamsError
 from acp_agent.jsonrpc.messages import REQUEST_CANCELLED, JsonObject, JsonValue, RpcError
-from acp_agent.jsonrpc.peer import Peer
 from acp_agent.jsonrpc.router import Call
 from acp_agent.protocol import methods, v1
 from acp_agent.protocol.updates import given
 from acp_agent.server.agent import Agent, Route
 from acp_agent.server.content import parts_from_blocks, without_repeats
-from acp_agent.server.greeting import AUTH_METHOD, LOGIN_METHOD
-from acp_agent.server.params import Cancel, Prompt, trace_context
+from acp_agent.server.handshake import AUTH_METHOD, LOGIN_METHOD
+from acp_agent.server.params import Prompt, trace_context
 from acp_agent.server.v1.client import EditorClient
 from acp_agent.server.v1.presenter import config_options
 from acp_agent.session.actor import Session
@@ -38,12 +36,11 @@ class AgentV1(Agent):
     """Serves one editor in version 1; see `Agent`."""
 
     version = 1
+    models = v1
 
-    def __init__(self, peer: Peer, open_manager: Callable[[], Awaitable[SessionManager]]) -> None:
-        super().__init__(peer, open_manager, v1)
-
-    def routes(self) -> Mapping[str, Route]:
+    def routes(self) -> dict[str, Route]:
         return {
+            **super().routes(),
             methods.AUTHENTICATE: ("AuthenticateRequest", self._authenticate),
             methods.LOGOUT: ("LogoutRequest", self._logout),
             methods.SESSION_LOAD: ("LoadSessionRequest", partial(self._open, replayed=True)),
@@ -76,7 +73,7 @@ class AgentV1(Agent):
             raise RpcError(REQUEST_CANCELLED, "The prompt was cancelled by its sender.")
         return {"stopReason": stop}
 
-    async def _cancel(self, call: Call, params: CancelNotification | Cancel) -> JsonValue:
+    async def _cancel(self, call: Call, params: CancelNotification) -> JsonValue:
         (await self._find(call, params.session_id)).cancel()
         return None
 

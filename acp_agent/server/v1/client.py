@@ -27,7 +27,7 @@ from acp_agent.protocol import methods
 from acp_agent.protocol.updates import session_update, tool_call
 from acp_agent.server.channel import Channel, joined_deltas
 from acp_agent.server.content import cut
-from acp_agent.server.greeting import Capabilities
+from acp_agent.server.handshake import Capabilities
 from acp_agent.server.mcp_messages import EditorServers
 from acp_agent.server.questions import EditorQuestions, permission_options, trust_options
 from acp_agent.server.v1.files import EditorFiles

@@ -20,7 +20,7 @@ from acp_agent.jsonrpc.messages import METHOD_NOT_FOUND, RpcError
 from acp_agent.protocol import methods, v1
 from acp_agent.regular import read_regular
 from acp_agent.server.channel import Channel
-from acp_agent.server.greeting import Capabilities
+from acp_agent.server.handshake import Capabilities
 from acp_agent.tools.files.local import LocalFiles
 from acp_agent.tools.text import one_line
 

@@ -39,7 +39,7 @@ from acp_agent.conversation.updates import (
 from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.protocol.updates import compaction_chunk, given, message_chunk, text_content, tool_call, tool_text
 from acp_agent.server.content import block_from_part, bounded, cut
-from acp_agent.server.greeting import Capabilities
+from acp_agent.server.handshake import Capabilities
 from acp_agent.tools.text import one_line
 
 SHOWN_RESULT = 30_000

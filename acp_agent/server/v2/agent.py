@@ -7,20 +7,18 @@ ACP v2, "Prompt Lifecycle" and "Session Setup".
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
 from acp_agent.errors import InvalidParamsError, SessionClosedError, SessionNotFoundError
 from acp_agent.jsonrpc.messages import REQUEST_CANCELLED, JsonObject, JsonValue, RpcError
-from acp_agent.jsonrpc.peer import Peer
 from acp_agent.jsonrpc.router import Call
 from acp_agent.protocol import methods, v2
 from acp_agent.server.agent import Agent, Route
 from acp_agent.server.content import parts_from_blocks
-from acp_agent.server.greeting import AUTH_METHOD
-from acp_agent.server.params import Cancel, Prompt, trace_context
+from acp_agent.server.handshake import AUTH_METHOD
+from acp_agent.server.params import Prompt, trace_context
 from acp_agent.server.v2.client import EditorClient
 from acp_agent.server.v2.presenter import available_commands, config_options
 from acp_agent.session.actor import Session
@@ -46,12 +44,11 @@ class AgentV2(Agent):
     """Serves one editor in version 2; see `Agent`."""
 
     version = 2
+    models = v2
 
-    def __init__(self, peer: Peer, open_manager: Callable[[], Awaitable[SessionManager]]) -> None:
-        super().__init__(peer, open_manager, v2)
-
-    def routes(self) -> Mapping[str, Route]:
+    def routes(self) -> dict[str, Route]:
         return {
+            **super().routes(),
             methods.AUTH_LOGIN: ("LoginAuthRequest", self._login),
             methods.AUTH_LOGOUT: ("LogoutAuthRequest", self._logout),
             methods.SESSION_RESUME: ("ResumeSessionRequest", self._resume),
@@ -94,7 +91,7 @@ class AgentV2(Agent):
             raise RpcError(REQUEST_CANCELLED, "The prompt was cancelled before it was taken.")
         return {"messageId": ticket.message_id}
 
-    async def _cancel(self, call: Call, params: CancelSessionNotification | Cancel) -> JsonValue:
+    async def _cancel(self, call: Call, params: CancelSessionNotification) -> JsonValue:
         (await self._find(call, params.session_id)).cancel_all()
         return None
 

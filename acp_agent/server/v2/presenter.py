@@ -33,7 +33,7 @@ from acp_agent.protocol import JsonObject, JsonValue, as_object
 from acp_agent.protocol.updates import given, message_chunk, text_content
 from acp_agent.server.agent import to_rpc_error
 from acp_agent.server.content import MAX_TEXT, block_from_part, cut, size
-from acp_agent.server.greeting import Capabilities
+from acp_agent.server.handshake import Capabilities
 from acp_agent.server.v1 import presenter
 from acp_agent.server.v1.presenter import PLAN, plan_entries
 from acp_agent.server.v2.diffs import change_items, diff_items

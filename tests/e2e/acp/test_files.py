@@ -12,7 +12,7 @@ import pytest
 from acp_agent.errors import ToolError
 from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.server.channel import Channel
-from acp_agent.server.greeting import Capabilities
+from acp_agent.server.handshake import Capabilities
 from acp_agent.server.v1.files import EditorFiles
 from support.client import AgentError
 from support.editors import AVANTE, BARE, CODECOMPANION, TOAD, ZED, Editor
@@ -111,9 +111,8 @@ UNHEARD: dict[str, tuple[Any, str]] = {
         AgentError(-32603, "Internal error: the buffer is busy"),
         "it answered: Internal error: the buffer is busy",
     ),
-    "null": (None, "content is missing"),
-    "no content": ({"contents": 7}, "content is missing"),
-    "array": ([], "the result must be an object"),
+    "null": (None, "content: Field required"),
+    "array": ([], "Input should be a valid dictionary"),
 }
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from acp_agent.conversation.events import CallView
 from acp_agent.jsonrpc.peer import Peer
-from acp_agent.server.greeting import Capabilities
+from acp_agent.server.handshake import Capabilities
 from acp_agent.server.mcp_messages import EditorServers
 from acp_agent.server.v1.client import EditorClient
 from acp_agent.server.v2.client import EditorClient as SecondClient

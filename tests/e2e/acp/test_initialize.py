@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from acp_agent.protocol import JsonObject
-from acp_agent.server.greeting import Capabilities
+from acp_agent.server.handshake import Capabilities
 from support.client import AgentError
 from support.editors import BARE, ZED
 from support.memory import agent_in_memory

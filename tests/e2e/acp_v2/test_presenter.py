@@ -43,7 +43,7 @@ from acp_agent.errors import ModelAuthError, SessionNotFoundError
 from acp_agent.protocol import JsonObject
 from acp_agent.protocol.updates import session_update
 from acp_agent.server.content import MAX_TEXT, size
-from acp_agent.server.greeting import Capabilities
+from acp_agent.server.handshake import Capabilities
 from acp_agent.server.v1.presenter import Presenter as FirstPresenter
 from acp_agent.server.v2.presenter import Presenter, config_options
 from support.schema import official_schema, validate_params

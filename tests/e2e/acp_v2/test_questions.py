@@ -14,7 +14,7 @@ from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import ToolCall
 from acp_agent.conversation.updates import AgentSaid
 from acp_agent.errors import ToolError
-from acp_agent.server.greeting import Capabilities
+from acp_agent.server.handshake import Capabilities
 from acp_agent.server.mcp_messages import EditorServers
 from acp_agent.server.v1.client import EditorClient
 from acp_agent.server.v2.client import EditorClient as SecondClient

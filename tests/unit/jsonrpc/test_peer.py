@@ -23,10 +23,9 @@ from acp_agent.jsonrpc.messages import (
     RpcError,
 )
 from acp_agent.jsonrpc.outbox import MAX_QUEUED_MESSAGES
-from acp_agent.jsonrpc.peer import Peer
 from acp_agent.jsonrpc.router import Call
 from acp_agent.jsonrpc.transport import StdioTransport
-from support.ends import echo, error, forever, notification, request, serving, two_peers
+from support.ends import echo, error, forever, made_peer, notification, request, serving, two_peers
 
 CANCELLED = "The request was cancelled."
 
@@ -59,25 +58,43 @@ async def test_a_bad_line_gets_its_error_and_the_next_one_its_answer(line: bytes
         assert (await client.ask(b"\n  \r\n", request(6, "echo")))["result"] == {}
 
 
-async def test_whatever_a_handler_raises_is_the_answer_as_the_error_mapper_says_and_never_a_traceback() -> None:
-    async def refusing(call: Call, params: JsonObject) -> JsonValue:
-        raise RpcError(-32002, "No such thing.", {"uri": "x"})
-
+async def test_whatever_is_raised_is_the_answer_as_the_error_mapper_says_and_never_a_traceback() -> None:
     async def broken(call: Call, params: JsonObject) -> JsonValue:
-        async with anyio.create_task_group():
-            raise KeyError("secret")
+        raise KeyError("secret")
+
+    def early(call: Call, params: JsonObject) -> Awaitable[JsonValue]:
+        raise IndexError("before there is anything to await")
 
     async def odd(call: Call, params: JsonObject) -> Any:
         return {1, 2}
 
+    async def read_params(method: str, params: JsonObject) -> JsonObject:
+        if params:
+            raise ValueError("wrong params")
+        return params
+
     def mapper(error: Exception) -> RpcError:
         return RpcError(-32000, f"mapped {type(error).__name__}", {"why": 1})
 
-    handlers = {"refusing": refusing, "broken": broken, "odd": odd}
-    async with serving(handlers, error_mapper=mapper) as client:
-        assert await client.ask(request(1, "refusing")) == error(1, -32002, "No such thing.", {"uri": "x"})
-        assert await client.ask(request(2, "broken")) == error(2, -32000, "mapped KeyError", {"why": 1})
-        assert await client.ask(request(4, "odd")) == error(4, -32000, "mapped TypeError", {"why": 1})
+    handlers = {"broken": broken, "early": early, "odd": odd}
+    async with serving(handlers, error_mapper=mapper, read_params=read_params) as client:
+        assert await client.ask(request(1, "odd", x=1)) == error(1, -32000, "mapped ValueError", {"why": 1})
+        for method, name in (("broken", "KeyError"), ("early", "IndexError"), ("odd", "TypeError")):
+            assert await client.ask(request(2, method)) == error(2, -32000, f"mapped {name}", {"why": 1})
+
+
+async def test_a_handler_takes_what_was_read_of_its_params_while_the_next_line_waits() -> None:
+    read: list[JsonValue] = []
+
+    async def read_params(method: str, params: JsonObject) -> JsonValue:
+        await checkpoint()
+        read.append(params["n"])
+        return [params["n"]]
+
+    async with serving({"echo": echo}, read_params=read_params) as client:
+        await client.send(*(request(n, "echo", n=n) for n in range(3)))
+        assert [(await client.receive())["result"] for _ in range(3)] == [[0], [1], [2]]
+    assert read == [0, 1, 2]
 
 
 async def test_notifications_are_never_answered_and_the_error_mapper_hears_of_those_that_fail() -> None:
@@ -94,7 +111,7 @@ async def test_notifications_are_never_answered_and_the_error_mapper_hears_of_th
     async with serving({"broken": broken, "echo": echo}, error_mapper=mapper) as client:
         lines = [notification("echo"), notification("broken"), notification("nowhere"), request(1, "echo")]
         assert (await client.ask(*lines))["id"] == 1
-        assert [type(error) for error in heard] == [KeyError]
+        assert {type(error) for error in heard} == {KeyError, RpcError}
 
 
 async def test_calls_begin_in_the_order_of_the_wire_and_a_plain_function_acts_while_the_line_is_read() -> None:
@@ -287,7 +304,7 @@ async def test_a_client_that_closes_its_reading_end_ends_the_connection_without_
 async def test_a_line_that_was_begun_is_finished_when_run_is_cancelled_and_calls_end() -> None:
     read_fd, write_fd = os.pipe()
     other_read, other_write = os.pipe()
-    peer = Peer(StdioTransport(read_fd, other_write), {"forever": forever})
+    peer = made_peer(StdioTransport(read_fd, other_write), {"forever": forever})
     reader = StdioTransport(other_read, write_fd)
     await reader.write(b'{"jsonrpc": "2.0", "id": 1, "method": "forever"}\n')
     line = None

@@ -16,12 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_agent.jsonrpc.transport import LineBuffer, LineTooLongError, StdioTransport
+from acp_agent.jsonrpc.messages import InvalidMessageError
+from acp_agent.jsonrpc.transport import StdioTransport
 
 # A small but real agent: claims its stdio and answers a few methods, some of which misbehave on purpose.
 AGENT = """
 import os, subprocess, sys
 import anyio
+from acp_agent.jsonrpc.messages import RpcError
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.jsonrpc.descriptors import claim_descriptors
 from acp_agent.jsonrpc.transport import StdioTransport
@@ -45,7 +47,9 @@ async def flood(call, params):
 async def main():
     global peer
     handlers = {method.__name__: method for method in (echo, stray, flood)}
-    peer = Peer(StdioTransport(*claim_descriptors(), max_line=100_000), handlers)
+    transport = StdioTransport(*claim_descriptors(), max_line=100_000)
+    peer = Peer(transport, lambda error: RpcError(-32603, str(error)))
+    peer.serve(handlers)
     await peer.run()
 
 anyio.run(main)
@@ -203,30 +207,6 @@ def test_without_a_stdout_there_is_nobody_to_speak_to() -> None:
     assert b"without a stdout" in done.stderr
 
 
-def popped(buffer: LineBuffer) -> list[bytes | str]:
-    lines: list[bytes | str] = []
-    while True:
-        try:
-            line = buffer.pop()
-        except LineTooLongError:
-            lines.append("too long")
-            continue
-        if line is None:
-            return lines
-        lines.append(line)
-
-
-def lines_of(data: bytes, cuts: list[int], limit: int) -> list[bytes | str]:
-    buffer = LineBuffer(limit)
-    places = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
-    lines: list[bytes | str] = []
-    for start, end in pairwise(places):
-        buffer.feed(data[start:end])
-        lines += popped(buffer)
-    buffer.feed_eof()
-    return lines + popped(buffer)
-
-
 @given(
     st.lists(st.sampled_from([b"\n", b"a", b"bc", b"\r", b"\xff", b"defgh"])).map(b"".join),
     st.lists(st.integers(min_value=0)),
@@ -235,7 +215,32 @@ def lines_of(data: bytes, cuts: list[int], limit: int) -> list[bytes | str]:
 def test_any_split_of_the_bytes_yields_the_same_lines_with_each_that_is_too_long_in_its_place(
     data: bytes, cuts: list[int], limit: int
 ) -> None:
+    async def lines() -> list[bytes | str]:
+        read_fd, write_fd = os.pipe()
+        places = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
+        initial, *pieces = [data[start:end] for start, end in pairwise(places)]
+        reader = StdioTransport(read_fd, os.open(os.devnull, os.O_WRONLY), initial=initial, max_line=limit)
+        found: list[bytes | str] = []
+
+        async def read() -> None:
+            while True:
+                try:
+                    if (line := await reader.read_line()) is None:
+                        return
+                    found.append(line)
+                except InvalidMessageError:
+                    found.append("too long")
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(read)
+            for piece in pieces:
+                os.write(write_fd, piece)
+                await anyio.wait_all_tasks_blocked()
+            os.close(write_fd)
+        await reader.aclose()
+        return found
+
     expected = ["too long" if len(line) > limit else line for line in data.split(b"\n")]
     if not expected[-1]:
         expected.pop()
-    assert lines_of(data, cuts, limit) == expected
+    assert anyio.run(lines) == expected

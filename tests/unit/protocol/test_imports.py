@@ -13,8 +13,7 @@ from acp_agent.protocol import methods, updates
 from acp_agent.protocol.v1 import PROTOCOL_VERSION, ToolKind
 assert not [name for name in sys.modules if name.startswith("pydantic") or name.endswith("._models")]
 from acp_agent.protocol import v1
-from acp_agent.protocol.wire import parse
-parse(v1.CancelNotification, {"sessionId": "s"}, "session/cancel")
+v1.CancelNotification.from_params({"sessionId": "s"}, "session/cancel")
 assert v1.CancelNotification.__pydantic_complete__
 assert not v1.PromptRequest.__pydantic_complete__
 assert not [name for name in sys.modules if name.startswith("acp_agent.protocol.v2")]
