@@ -34,6 +34,7 @@ MAX_FILES = 10
 MAX_TEXT = 20_000
 """Characters of one text in a message; the middle of a longer one is left out."""
 _SUFFIX = ".jsonl"
+_DIRECTIONS: tuple[Direction, ...] = ("in", "out")
 
 _connections = itertools.count(1)
 _log = logging.getLogger(__name__)
@@ -67,11 +68,10 @@ def record(
         folder = ensure_private_dir(home_dir(env)) / WIRE
     except ConfigError:
         return transport
-    log = WireLog(folder, lambda: (*secrets_of(env), *learned()))
-    if exchange is not None:
-        log.note("in", exchange[0])
-        log.note("out", exchange[1])
-    return RecordingTransport(transport, log)
+    recorded = RecordingTransport(transport, folder, lambda: (*secrets_of(env), *learned()))
+    for direction, line in zip(_DIRECTIONS, exchange or (), strict=False):
+        recorded.note(direction, line)
+    return recorded
 
 
 def recordings(folder: Path) -> list[Path]:
@@ -83,34 +83,7 @@ def recordings(folder: Path) -> list[Path]:
 
 
 class RecordingTransport:
-    """A transport whose lines are written down.
-
-    :param log: closed with the transport.
-    """
-
-    def __init__(self, transport: Transport, log: WireLog) -> None:
-        self._transport = transport
-        self._log = log
-
-    async def read_line(self) -> bytes | None:
-        line = await self._transport.read_line()
-        if line is not None:
-            self._log.note("in", line)
-        return line
-
-    async def write(self, data: bytes) -> None:
-        self._log.note("out", data)
-        await self._transport.write(data)
-
-    async def aclose(self) -> None:
-        try:
-            await self._transport.aclose()
-        finally:
-            self._log.close()
-
-
-class WireLog:
-    """The files of one connection, numbered from 1 on.
+    """A transport whose lines are written down, in files that are numbered from 1 on.
 
     Text that streams is written as one message once something else comes, so that a secret which came in pieces is
     seen.
@@ -118,26 +91,43 @@ class WireLog:
     :param folder: made if need be; the one it is in has to be there.
     :param secrets: returns what is masked besides all that has the form of a key; called for each message.
     :param max_bytes: of a file, after which the next one is begun.
-    :param max_files: of all that are kept.
     """
 
     def __init__(
         self,
+        transport: Transport,
         folder: Path,
         secrets: Callable[[], Collection[str]] = tuple,
         *,
         max_bytes: int = MAX_FILE_BYTES,
-        max_files: int = MAX_FILES,
     ) -> None:
+        self._transport = transport
         self._folder = folder
         self._secrets = secrets
         self._max_bytes = max_bytes
-        self._max_files = max_files
         self._name = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.getpid()}-{next(_connections):04}"
         self._part = 0
         self._file: BinaryIO | None = None
         self._ended = False
         self._streamed: tuple[float, Direction, JsonObject] | None = None  # a chunk with the text of those behind it
+
+    async def read_line(self) -> bytes | None:
+        line = await self._transport.read_line()
+        self.note("in", line or b"")
+        return line
+
+    async def write(self, data: bytes) -> None:
+        self.note("out", data)
+        await self._transport.write(data)
+
+    async def aclose(self) -> None:
+        try:
+            await self._transport.aclose()
+        finally:
+            self._end_stream()
+            self._ended = True
+            if self._file is not None:
+                self._file.close()
 
     def note(self, direction: Direction, data: bytes) -> None:
         """Write down what was read or is about to be written: one or more whole lines."""
@@ -146,19 +136,15 @@ class WireLog:
             if line.strip() and not self._ended:
                 self._note(now, direction, line)
 
-    def close(self) -> None:
-        """Write what is left, and nothing more."""
-        self._end_stream()
-        self._ended = True
-        if self._file is not None:
-            self._file.close()
-
     def _note(self, now: float, direction: Direction, line: bytes) -> None:
+        from acp_agent.secrets.text import mask_broken_json
+
         try:
             message: JsonValue = json.loads(line)
         except (ValueError, RecursionError):
             self._end_stream()
-            self._write(now, direction, line.decode("utf-8", "replace"), readable=False)
+            masked = mask_broken_json(line.decode(errors="replace"), self._known())
+            self._append(now, direction, {"invalid": _short(masked)})
             return
         if self._streamed is not None and _joined(self._streamed[2], message):
             return
@@ -173,23 +159,21 @@ class WireLog:
             streamed, self._streamed = self._streamed, None
             self._write(*streamed)
 
-    def _write(self, at: float, direction: Direction, message: JsonValue, *, readable: bool = True) -> None:
+    def _write(self, at: float, direction: Direction, message: JsonValue) -> None:
         from acp_agent.secrets.messages import masked
-        from acp_agent.secrets.text import mask_broken_json
 
-        secrets = tuple(secret for secret in self._secrets() if len(secret) >= MIN_SECRET)
-        entry: JsonObject = {"at": at, "dir": direction}
-        if readable:
-            try:
-                entry["message"] = masked(message, secrets, _short)
-            except RecursionError:
-                entry["invalid"] = "It is nested too deeply to be masked."
-        else:
-            entry["invalid"] = _short(mask_broken_json(str(message), secrets))
+        try:
+            self._append(at, direction, {"message": masked(message, self._known(), _short)})
+        except RecursionError:
+            self._append(at, direction, {"invalid": "It is nested too deeply to be masked."})
+
+    def _known(self) -> tuple[str, ...]:
+        return tuple(secret for secret in self._secrets() if len(secret) >= MIN_SECRET)
+
+    def _append(self, at: float, direction: Direction, entry: JsonObject) -> None:
         # An editor may send half of a surrogate pair.
-        self._append(json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n")
-
-    def _append(self, line: bytes) -> None:
+        text = json.dumps({"at": at, "dir": direction, **entry}, ensure_ascii=False, separators=(",", ":"))
+        line = text.encode("utf-8", "replace") + b"\n"
         try:
             if self._file is None or self._file.tell() + len(line) > self._max_bytes:
                 self._file = self._next_file()
@@ -202,7 +186,7 @@ class WireLog:
         if self._file is not None:
             self._file.close()
         self._folder.mkdir(mode=0o700, exist_ok=True)
-        for old in recordings(self._folder)[: -(self._max_files - 1) or None]:
+        for old in recordings(self._folder)[: 1 - MAX_FILES]:
             old.unlink(missing_ok=True)
         self._part += 1
         path = self._folder / f"{self._name}-{self._part:04}{_SUFFIX}"

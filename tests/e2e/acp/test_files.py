@@ -78,16 +78,6 @@ async def test_a_file_whose_bytes_the_editor_drops_is_not_edited(tmp_path: Path)
         assert path.read_bytes() == before
 
 
-async def test_a_file_in_another_encoding_is_edited_through_an_editor_that_knows_it(tmp_path: Path) -> None:
-    async with stage(tmp_path, *turn(READ, edit("two", "2")), mode="accept-edits") as it:
-        path = it.folder / "a.txt"
-        path.write_bytes("grün\ntwo\n".encode("latin-1"))
-        it.agent.desk.unsaved[str(path)] = "grün\ntwo\n"
-        assert await it.prompt() == {"stopReason": "end_turn"}
-        assert "grün" in returned(it)[0]
-        assert it.agent.desk.writes == [(str(path), "grün\n2\n")]
-
-
 async def test_an_editor_that_gives_a_file_without_its_last_newline_takes_none_from_it(tmp_path: Path) -> None:
     async with stage(tmp_path, *turn(READ, edit("two", "2")), editor=AVANTE) as it:
         path = it.folder / "a.txt"

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.secrets.messages import masked
-from acp_agent.server.recording import MAX_TEXT, RecordingTransport, WireLog, recordings
+from acp_agent.server.recording import MAX_FILES, MAX_TEXT, RecordingTransport, recordings
 
 SECRET = 'pa"ss\nwörd-1'
 KEY = "sk-" + "a1" * 12
@@ -87,89 +87,6 @@ def records(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for path in recordings(folder) for line in path.read_bytes().splitlines()]
 
 
-def test_a_secret_at_the_place_where_a_long_text_is_cut_is_masked_before(tmp_path: Path) -> None:
-    half = MAX_TEXT // 2
-    log = WireLog(tmp_path)
-    log.note("in", json.dumps({"text": "x" * (half - 6) + " " + KEY + " " + "y" * MAX_TEXT}).encode())
-    log.close()
-    [text] = [each["message"]["text"] for each in records(tmp_path)]
-    assert len(text) < MAX_TEXT + 50
-    assert "sk-" not in text
-
-
-def test_what_is_answered_to_a_form_is_masked_and_what_was_asked_is_not(tmp_path: Path) -> None:
-    fields = {
-        "city": {"type": "string", "title": "City"},
-        "api_key": {"type": "string", "title": "Key"},
-        "size": {"type": "string", "enum": ["small", "large"]},
-        "extras": {"type": "array", "items": {"anyOf": [{"const": "tea", "title": "Tea"}]}},
-    }
-    asked = {"id": 3, "method": "elicitation/create", "params": {"requestedSchema": {"properties": fields}}}
-    answer = {
-        "city": "hunter2",
-        "api_key": "hunter2",
-        "size": "large",
-        "extras": ["tea", "hunter2"],
-        "n": 2,
-        "yes": True,
-    }
-    log = WireLog(tmp_path)
-    log.note("out", json.dumps(asked).encode())
-    log.note("in", json.dumps({"id": 3, "result": {"action": "accept", "content": answer}}).encode())
-    log.close()
-    form, answered = (each["message"] for each in records(tmp_path))
-    assert form["params"]["requestedSchema"]["properties"] == fields
-    assert answered["result"]["content"] == {
-        "city": "***",
-        "api_key": "***",
-        "size": "***",
-        "extras": ["***", "***"],
-        "n": "***",
-        "yes": True,
-    }
-
-
-def test_what_is_no_json_loses_its_secrets_as_well(tmp_path: Path) -> None:
-    log = WireLog(tmp_path)
-    log.note("in", b'{"env":[{"name":"DB","value":"hunter2"}],"_meta":{"apiKey":"hunter2"},"cwd":"/a"')
-    log.close()
-    assert [each["invalid"] for each in records(tmp_path)] == [
-        '{"env":[{"name":"DB","value":"***"}],"_meta":{"apiKey":"***"},"cwd":"/a"'
-    ]
-
-
-def test_every_line_is_written_with_its_direction_in_files_for_the_user_alone(tmp_path: Path) -> None:
-    log = WireLog(tmp_path / "wire", lambda: [SECRET])
-    log.note("in", b'{"id": 1, "method": "a"}')
-    log.note("out", b'{"id": 1, "result": {"half": "\\ud800"}}\n{"method": "b"}\n')
-    log.note("in", b'{"broken": "' + KEY.encode() + b"\xff")
-    log.close()
-    assert [(each["dir"], each.get("message", each.get("invalid"))) for each in records(tmp_path / "wire")] == [
-        ("in", {"id": 1, "method": "a"}),
-        ("out", {"id": 1, "result": {"half": "?"}}),
-        ("out", {"method": "b"}),
-        ("in", '{"broken": "***\ufffd'),
-    ]
-    [path] = recordings(tmp_path / "wire")
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert stat.S_IMODE((tmp_path / "wire").stat().st_mode) == 0o700
-
-
-def test_files_and_their_number_are_bounded_and_the_newest_stay(tmp_path: Path) -> None:
-    log = WireLog(tmp_path, max_bytes=500, max_files=3)
-    for number in range(100):
-        log.note("in", b'{"method": "%d"}' % number)
-    log.close()
-    assert len(recordings(tmp_path)) == 3
-    assert all(path.stat().st_size <= 500 for path in recordings(tmp_path))
-    kept = [int(each["message"]["method"]) for each in records(tmp_path)]
-    assert kept == [*range(kept[0], 100)]
-    again = WireLog(tmp_path, max_bytes=500, max_files=3)
-    again.note("in", b"{}")
-    again.close()
-    assert len(recordings(tmp_path)) == 3
-
-
 class Wire:
     """A transport that has one line, and keeps what is written."""
 
@@ -188,13 +105,65 @@ class Wire:
         self.closed = True
 
 
+async def test_a_secret_at_the_place_where_a_long_text_is_cut_is_masked_before(tmp_path: Path) -> None:
+    half = MAX_TEXT // 2
+    log = RecordingTransport(Wire(), tmp_path)
+    log.note("in", json.dumps({"text": "x" * (half - 6) + " " + KEY + " " + "y" * MAX_TEXT}).encode())
+    await log.aclose()
+    [text] = [each["message"]["text"] for each in records(tmp_path)]
+    assert len(text) < MAX_TEXT + 50
+    assert "sk-" not in text
+
+
+async def test_what_is_answered_to_a_form_is_masked(tmp_path: Path) -> None:
+    answer = {"city": "hunter2", "extras": ["tea", "hunter2"], "n": 2, "yes": True}
+    log = RecordingTransport(Wire(), tmp_path)
+    log.note("in", json.dumps({"id": 3, "result": {"action": "accept", "content": answer}}).encode())
+    await log.aclose()
+    [answered] = records(tmp_path)
+    assert answered["message"]["result"]["content"] == {
+        "city": "***",
+        "extras": ["***", "***"],
+        "n": "***",
+        "yes": True,
+    }
+
+
+async def test_every_line_is_written_with_its_direction_in_files_for_the_user_alone(tmp_path: Path) -> None:
+    log = RecordingTransport(Wire(), tmp_path / "wire", lambda: [SECRET])
+    log.note("in", b'{"id": 1, "method": "a"}')
+    log.note("out", b'{"id": 1, "result": {"half": "\\ud800"}}\n{"method": "b"}\n')
+    log.note("in", b'{"env":[{"name":"DB","value":"hunter2"}], "broken": "' + KEY.encode() + b"\xff")
+    await log.aclose()
+    assert [(each["dir"], each.get("message", each.get("invalid"))) for each in records(tmp_path / "wire")] == [
+        ("in", {"id": 1, "method": "a"}),
+        ("out", {"id": 1, "result": {"half": "?"}}),
+        ("out", {"method": "b"}),
+        ("in", '{"env":[{"name":"DB","value":"***"}], "broken": "***\ufffd'),
+    ]
+    [path] = recordings(tmp_path / "wire")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "wire").stat().st_mode) == 0o700
+
+
+async def test_files_and_their_number_are_bounded_and_the_newest_stay(tmp_path: Path) -> None:
+    log = RecordingTransport(Wire(), tmp_path, max_bytes=500)
+    for number in range(200):
+        log.note("in", b'{"method": "%d"}' % number)
+    await log.aclose()
+    assert len(recordings(tmp_path)) == MAX_FILES
+    assert all(path.stat().st_size <= 500 for path in recordings(tmp_path))
+    kept = [int(each["message"]["method"]) for each in records(tmp_path)]
+    assert kept == [*range(kept[0], 200)]
+
+
 @pytest.mark.parametrize("can_write", [True, False])
 async def test_a_recording_changes_nothing_of_what_goes_over_the_wire(tmp_path: Path, can_write: bool) -> None:
     folder = tmp_path / "wire"
     if not can_write:
         folder.write_text("a file where the folder should be")
     wire = Wire()
-    transport = RecordingTransport(wire, WireLog(folder))
+    transport = RecordingTransport(wire, folder)
     assert await transport.read_line() == b'{"method": "a"}'
     await transport.write(b'{"id": 1}\n')
     assert await transport.read_line() is None
@@ -209,14 +178,14 @@ def chunk(text: str, session: str = "A", kind: str = "agent_message_chunk") -> b
     return json.dumps(message).encode() + b"\n"
 
 
-def test_text_that_streams_is_one_message_without_the_secret_that_came_in_pieces(tmp_path: Path) -> None:
-    log = WireLog(tmp_path, lambda: [SECRET])
+async def test_text_that_streams_is_one_message_without_the_secret_that_came_in_pieces(tmp_path: Path) -> None:
+    log = RecordingTransport(Wire(), tmp_path, lambda: [SECRET])
     for piece in ("The key is ", KEY[:9], KEY[9:], " and ", SECRET[:4], SECRET[4:], "."):
         log.note("out", chunk(piece))
     log.note("out", chunk("Hm", kind="agent_thought_chunk") + chunk("Oh", "B") + chunk("x" * MAX_TEXT, "B"))
     log.note("in", b'{"method": "a"}')
     log.note("out", chunk("last"))
-    log.close()
+    await log.aclose()
     updates = [each["message"].get("params", {}).get("update") for each in records(tmp_path)]
     expected = ["The key is *** and ***.", "Hm", "Oh", "x" * MAX_TEXT, None, "last"]
     assert [update and update["content"]["text"] for update in updates] == expected
