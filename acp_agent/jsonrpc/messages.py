@@ -111,34 +111,14 @@ def parse(line: bytes) -> Request | Response:
     return Request(request_id, method, params or {}, is_notification="id" not in value)
 
 
-def encode_request(request_id: int, method: str, params: JsonObject) -> bytes:
-    """Write a request of ours; see `encode`."""
-    return encode({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params})
-
-
-def encode_notification(method: str, params: JsonObject) -> bytes:
-    """Write a notification of ours; see `encode`."""
-    return encode({"jsonrpc": "2.0", "method": method, "params": params})
-
-
-def encode_result(request_id: RequestId, result: JsonValue) -> bytes:
-    """Write the answer to a request that succeeded; see `encode`."""
-    return encode({"jsonrpc": "2.0", "id": request_id, "result": result})
-
-
-def encode_error(request_id: RequestId, error: RpcError) -> bytes:
-    """Write the answer to a request that failed; see `encode`."""
-    return encode({"jsonrpc": "2.0", "id": request_id, "error": error_object(error)})
-
-
 def error_object(error: RpcError) -> JsonObject:
     """Return an error as it stands in a response."""
     data: JsonValue = {"details": error.message} if error.data is None else error.data
     return {"code": error.code, "message": error.message, "data": data}
 
 
-def encode(message: JsonValue) -> bytes:
-    """Write compact UTF-8 JSON in exactly one line, `\\n` included.
+def encode(**members: JsonValue) -> bytes:
+    """Write a message with these members as compact UTF-8 JSON in exactly one line, `\\n` included.
 
     What JSON cannot hold is replaced: lone surrogates by U+FFFD (halves of a pair that met in joined text become the
     character), NaN and infinities by null.
@@ -146,6 +126,7 @@ def encode(message: JsonValue) -> bytes:
     :raises TypeError: for a value of no JSON type.
     :raises RecursionError: for a value nested too deeply.
     """
+    message: JsonObject = {"jsonrpc": "2.0", **members}
     try:
         text = _encoder.encode(message)
     except ValueError:

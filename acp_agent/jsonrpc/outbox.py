@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import anyio
 
-from acp_agent.jsonrpc.messages import JsonObject, encode_notification
+from acp_agent.jsonrpc.messages import JsonObject, encode
 from acp_agent.jsonrpc.transport import Transport
 
 Merge: TypeAlias = Callable[[JsonObject, JsonObject], "JsonObject | None"]
@@ -60,7 +60,7 @@ class Outbox:
         """
         if merge is not None and self._joined(method, params, merge):
             return
-        entry = _Entry(encode_notification(method, params), method, None if merge is None else params)
+        entry = _Entry(encode(method=method, params=params), method, None if merge is None else params)
         if await self._has_room():
             self._entries.append(entry)
             self._bytes += len(entry.line)
@@ -130,7 +130,7 @@ class Outbox:
         joined = merge(last.params, params)
         if joined is None:
             return False
-        line = encode_notification(method, joined)
+        line = encode(method=method, params=joined)
         self._bytes += len(line) - len(last.line)
         last.line, last.params = line, joined
         return True

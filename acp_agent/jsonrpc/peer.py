@@ -26,10 +26,8 @@ from acp_agent.jsonrpc.messages import (
     RequestId,
     Response,
     RpcError,
-    encode_error,
-    encode_notification,
-    encode_request,
-    encode_result,
+    encode,
+    error_object,
     parse,
 )
 from acp_agent.jsonrpc.outbox import Outbox
@@ -136,7 +134,7 @@ class Peer:
             raise PeerClosedError(f"The connection has ended; {method} was not sent.")
         self._last_id += 1
         request_id = self._last_id
-        line = encode_request(request_id, method, params)
+        line = encode(id=request_id, method=method, params=params)
         pending = self._pending[request_id] = _Pending()
         sent = False
         try:
@@ -148,7 +146,7 @@ class Peer:
             del self._pending[request_id]
             if sent and not pending.answered.is_set():
                 # Without waiting for room: the task is being cancelled. There is at most one for each request.
-                self._outbox.force(encode_notification(CANCEL_METHOD, {"requestId": request_id}))
+                self._outbox.force(encode(method=CANCEL_METHOD, params={"requestId": request_id}))
         if pending.response is None:
             raise PeerClosedError(f"The connection has ended; {method} was not answered.")
         if pending.response.error is not None:
@@ -164,7 +162,7 @@ class Peer:
                     return
                 message = parse(line) if line.strip() else None
             except InvalidMessageError as error:
-                self._outbox.force(encode_error(error.request_id, error))
+                self._outbox.force(encode(id=error.request_id, error=error_object(error)))
                 continue
             match message:
                 case Response(id=int(id)) if pending := self._pending.get(id):
@@ -197,18 +195,18 @@ class Peer:
         failure = self._error_mapper(error)
         _log.debug("%s was not started: %s", request.method, failure)
         if not request.is_notification:
-            self._outbox.force(encode_error(request.id, failure))
+            self._outbox.force(encode(id=request.id, error=error_object(failure)))
 
     async def _run_call(self, call: Call, outcome: Awaitable[JsonValue]) -> None:
         answer: bytes | None = None
         failure = RpcError(REQUEST_CANCELLED, "The request was cancelled.")
         try:
             with call.scope:
-                answer = encode_result(call.id, await outcome)
+                answer = encode(id=call.id, result=await outcome)
         except Exception as error:  # with `_refuse` the only place where one becomes an error on the wire
             failure = self._error_mapper(error)
         if not call.is_notification:
-            await self._outbox.send(encode_error(call.id, failure) if answer is None else answer)
+            await self._outbox.send(answer or encode(id=call.id, error=error_object(failure)))
             del self._in_flight[call.id]
         if answer is not None and not self._closed:
             with anyio.CancelScope() as call.scope:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -30,7 +31,7 @@ from acp_agent.logfile import log_failure
 from acp_agent.protocol import methods
 from acp_agent.protocol.updates import given
 from acp_agent.server.content import servers_from_wire
-from acp_agent.server.handshake import Capabilities
+from acp_agent.server.handshake import AUTH_METHOD, LOGIN_METHOD, Capabilities
 from acp_agent.server.mcp_messages import EditorServers
 from acp_agent.server.params import NewSession, ParamsReader, fork_point
 from acp_agent.session.actor import Session
@@ -76,8 +77,7 @@ class Agent(ABC):
         self._servers = EditorServers(peer)
         self._manager: SessionManager | None = None
         self._opening = anyio.Lock(fast_acquire=True)
-        self._lines: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
-        self._listing = anyio.Lock(fast_acquire=True)
+        self._turns: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
         self._telling = anyio.Lock()
         self._reported_account: JsonObject | None = None  # the editor was told of last; None where it has never asked
 
@@ -139,17 +139,19 @@ class Agent(ABC):
                 self._manager = SessionManager(await self._services(), self._peer.background, self._open_sessions)
             return self._manager
 
-    def _in_order(self, session_id: str) -> anyio.Lock:
-        """Return the lock of a session, which requests acquire in the order of the wire."""
-        return self._lines.setdefault(session_id, anyio.Lock(fast_acquire=True))
+    @asynccontextmanager
+    async def _in_order(self, session_id: str) -> AsyncGenerator[SessionManager]:
+        """Wait for the earlier requests for a session; later ones wait for this one."""
+        async with self._turns.setdefault(session_id, anyio.Lock(fast_acquire=True)):
+            yield await self._sessions()
 
     async def _find(self, call: Call, session_id: str) -> Session:
         """Return an open session, once earlier requests have finished opening or closing it.
 
         What the caller does with it before its first await happens in the order of the wire, too.
         """
-        async with self._in_order(session_id):
-            session = await (await self._sessions()).get(session_id)
+        async with self._in_order(session_id) as manager:
+            session = await manager.get(session_id)
         if not session.offered:  # its opening was cancelled too late
             call.after_response(session.show_offers)
         return session
@@ -168,8 +170,7 @@ class Agent(ABC):
     async def _fork(self, call: Call, params: v1.ForkSessionRequest) -> JsonValue:
         at, servers = fork_point(call.params.get("_meta")), servers_from_wire(params.mcp_servers)
         client = partial(self._client, params.cwd)
-        async with self._in_order(params.session_id):
-            manager = await self._sessions()
+        async with self._in_order(params.session_id) as manager:
             session = await manager.fork(
                 params.session_id, params.cwd, params.additional_directories, client, servers, at
             )
@@ -190,8 +191,7 @@ class Agent(ABC):
     ) -> JsonValue:
         servers, client = servers_from_wire(params.mcp_servers), partial(self._client, params.cwd)
         source = "load" if replayed else "resume"
-        async with self._in_order(params.session_id):
-            manager = await self._sessions()
+        async with self._in_order(params.session_id) as manager:
             session = await manager.open(
                 params.session_id, params.cwd, params.additional_directories, client, source, servers
             )
@@ -213,8 +213,8 @@ class Agent(ABC):
         call.after_response(follow)
 
     async def _close(self, call: Call, params: v1.CloseSessionRequest) -> JsonValue:
-        async with self._in_order(params.session_id):
-            await (await self._sessions()).close(params.session_id)
+        async with self._in_order(params.session_id) as manager:
+            await manager.close(params.session_id)
         return {}
 
     async def _set_option(self, call: Call, session_id: str, option_id: str, value: str | bool) -> tuple[Option, ...]:
@@ -225,14 +225,12 @@ class Agent(ABC):
         return options
 
     async def _set_title(self, call: Call, params: v1.SetSessionTitleRequest) -> JsonValue:
-        async with self._in_order(params.session_id):
-            return {"title": await (await self._sessions()).set_title(params.session_id, params.title)}
+        async with self._in_order(params.session_id) as manager:
+            return {"title": await manager.set_title(params.session_id, params.title)}
 
     async def _status(self, call: Call, params: v1.SessionStatusRequest) -> JsonObject:
-        async with self._in_order(params.session_id):
-            return {"status": await (await self._sessions()).status(params.session_id)}
-
-    # --- the list of sessions, which waits for earlier requests that change it ---
+        async with self._in_order(params.session_id) as manager:
+            return {"status": await manager.status(params.session_id)}
 
     async def _list(self, call: Call, params: v1.ListSessionsRequest) -> JsonValue:
         if params.cwd is not None and not Path(params.cwd).is_absolute():
@@ -242,8 +240,7 @@ class Agent(ABC):
             raise InvalidParamsError(
                 f"session/list: archived is {archived!r}, and can be `exclude`, `include` or `only` here."
             )
-        async with self._listing:
-            manager = await self._sessions()
+        manager = await self._sessions()
         page = await manager.list(None if params.cwd is None else str(Path(params.cwd)), params.cursor, archived)
         rows: list[JsonValue] = [
             {
@@ -263,11 +260,21 @@ class Agent(ABC):
         call: Call,
         params: v1.DeleteSessionRequest | v1.ArchiveSessionRequest | v1.UnarchiveSessionRequest,
     ) -> JsonValue:
-        async with self._listing, self._in_order(params.session_id):
-            await change(await self._sessions(), params.session_id)
+        async with self._in_order(params.session_id) as manager:
+            await change(manager, params.session_id)
         return {}
 
     # --- accounts and providers ---
+
+    async def _sign_in(self, call: Call, params: v1.AuthenticateRequest | v2.LoginAuthRequest) -> JsonValue:
+        # Nothing is to be done: keys are looked up whenever a model is asked, and it says whether they are good. But
+        # `acp-agent login` may have run in a terminal of the editor's.
+        if params.method_id not in (AUTH_METHOD, LOGIN_METHOD):
+            raise InvalidParamsError(
+                f"{call.method}: there is no method {params.method_id!r}, only {AUTH_METHOD!r} and {LOGIN_METHOD!r}."
+            )
+        call.after_response(self._tell_account)
+        return {}
 
     async def _logout(self, call: Call, params: object) -> JsonValue:
         try:

@@ -31,19 +31,17 @@ class Channel:
 
     :param peer: the connection.
     :param session_id: as the editor knows it; every message carries it, also one of a nested piece of work.
+    :ivar notify: sends a notification that is no update of the session.
     """
 
     def __init__(self, peer: Peer, session_id: str) -> None:
         self._peer = peer
+        self.notify = peer.notify
         self._session_id = session_id
 
     async def send(self, update: JsonObject) -> None:
         """Send an update: wait for room in the outgoing queue, not for the write."""
         await self._peer.notify(methods.SESSION_UPDATE, session_update(self._session_id, update), merge=joined_deltas)
-
-    async def notify(self, method: str, params: JsonObject) -> None:
-        """Send another notification, as in `send`."""
-        await self._peer.notify(method, params)
 
     async def request(
         self, method: str, params: JsonObject, result: type[Result], *, timeout: float | None = None
@@ -60,10 +58,6 @@ class Channel:
         """Ask the editor, and return its answer as it came; see `request`."""
         return await self._peer.request(method, {"sessionId": self._session_id, **params}, timeout=timeout)
 
-    async def ask_user(self, method: str, params: JsonObject) -> JsonValue:
-        """Ask the user through the editor, for as long as it takes; see `request`."""
-        return await self.ask(method, params)
-
     async def select(self, tool_call: JsonObject, options: Sequence[JsonObject], description: str = "") -> str | None:
         """Have one of some options selected in a permission dialog.
 
@@ -75,7 +69,7 @@ class Channel:
         :raises ToolError: its answer is none.
         """
         params: JsonObject = {**self._dialog(tool_call, description), "options": [*options]}
-        chosen = self._chosen(await self.ask_user(methods.SESSION_REQUEST_PERMISSION, params))
+        chosen = self._chosen(await self.ask(methods.SESSION_REQUEST_PERMISSION, params))
         if chosen is not None and chosen not in [option["optionId"] for option in options]:
             raise ToolError(f"The editor chose the option {one_line(chosen)!r}, which it was not offered.")
         return chosen

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, assert_never, cast
+from typing import TYPE_CHECKING, assert_never
 
 from acp_agent.config.settings import McpServer
 from acp_agent.conversation.encoding import plain
@@ -38,13 +38,11 @@ MAX_DATA = 8_000_000
 """Characters of base64 in one line."""
 MAX_TEXT = 1_200_000
 """Characters of text in one line. In JSON, one may take six bytes."""
-MAX_VALUE = 10_000
-"""Characters of each string in arguments that are too large as a whole."""
 _NUL, _REPLACED = "\0", "\ufffd"
 _SVG, _SVG_URI = "image/svg+xml", "attachment:image.svg"
 _REPEATED = re.compile(r"<previous_user_message>(.*)</previous_user_message>", re.DOTALL)
 _REPEATS = re.compile(
-    r"<system_context>Continuing from previous session with (\d{1,3}) recent user messages</system_context>"
+    r"<system_context>Continuing from previous session with \d{1,3} recent user messages</system_context>"
 )
 
 
@@ -81,27 +79,24 @@ def _part(block: v1.ContentBlock | v2.ContentBlock) -> UserPart:
             )
 
 
-def without_repeats(parts: tuple[UserPart, ...], *, begun: bool) -> tuple[UserPart, ...]:
+def without_repeats(parts: tuple[UserPart, ...]) -> tuple[UserPart, ...]:
     """Return a prompt without what only repeats earlier ones; any other prompt as it is.
 
     avante sends the last five prompts each time, the newest first, each in a tag, behind them a note with their number.
     In the tag a command would be none, and a title no title.
-
-    :param begun: the session has had a prompt. Where it has not, an earlier one was said to another session, and stays.
     """
-    note = _REPEATS.fullmatch(parts[-1].text) if parts and isinstance(parts[-1], Text) else None
-    if note is None:
+    if not parts or not isinstance(parts[-1], Text) or _REPEATS.fullmatch(parts[-1].text) is None:
         return parts
-    tagged = {
-        at: said[1]
-        for at, part in enumerate(parts)
-        if isinstance(part, Text) and (said := _REPEATED.fullmatch(part.text))
-    }
-    if not tagged or len(tagged) != int(note[1]):
-        return parts
-    newest, *earlier = tagged
-    repeated = {*earlier, len(parts) - 1} if begun or not earlier else set[int]()
-    return tuple(Text(tagged[at]) if at == newest else part for at, part in enumerate(parts) if at not in repeated)
+    kept: list[UserPart] = []
+    has_newest = False
+    for part in parts[:-1]:
+        said = _REPEATED.fullmatch(part.text) if isinstance(part, Text) else None
+        if said is None:
+            kept.append(part)
+        elif not has_newest:
+            kept.append(Text(said[1]))
+            has_newest = True
+    return tuple(kept)
 
 
 def block_from_part(part: UserPart) -> JsonObject:
@@ -153,12 +148,9 @@ def cut(text: str, limit: int = MAX_TEXT) -> str:
 
 
 def bounded(value: JsonObject) -> JsonObject:
-    """Arguments or a raw result with their long strings cut, where they have more than `MAX_TEXT` characters in all."""
+    """Return arguments or a raw result, but for those with more than `MAX_TEXT` characters in all."""
     length = size(value)
-    if length <= MAX_TEXT:
-        return value
-    short = cast("JsonObject", _cut_strings(value))
-    return short if size(short) <= MAX_TEXT else {"…": f"{length} characters, too many to be shown"}
+    return value if length <= MAX_TEXT else {"…": f"{length} characters, too many to be shown"}
 
 
 def size(value: JsonValue) -> int:
@@ -172,18 +164,6 @@ def size(value: JsonValue) -> int:
             return sum(map(size, value)) + 2
         case _:
             return 8
-
-
-def _cut_strings(value: JsonValue) -> JsonValue:
-    match value:
-        case str():
-            return cut(value, MAX_VALUE)
-        case dict():
-            return {key: _cut_strings(item) for key, item in value.items()}
-        case list():
-            return [_cut_strings(item) for item in value]
-        case _:
-            return value
 
 
 # --- MCP servers ---

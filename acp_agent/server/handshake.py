@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 from acp_agent import __version__
 from acp_agent.frozen import frozen
-from acp_agent.jsonrpc.messages import INVALID_PARAMS, Request, RpcError, encode_result, parse
+from acp_agent.jsonrpc.messages import INVALID_PARAMS, Request, RpcError, encode, parse
 from acp_agent.protocol import JsonObject, JsonValue, as_object
 
 AUTH_METHOD = "api-key"
@@ -120,7 +120,7 @@ def answer_first_line(read_fd: int, write_fd: int) -> Handshake:
                 return Handshake(None, data)
     except RpcError:
         return Handshake(None, data)
-    written = encode_result(request_id, initialize_result(version, params))
+    written = encode(id=request_id, result=initialize_result(version, params))
     unwritten = memoryview(written)
     while unwritten:
         unwritten = unwritten[os.write(write_fd, unwritten) :]

@@ -4,20 +4,19 @@ It matches a server's messages to requests, and reports why a request was not an
 of the protocol.
 
 ACP's unstable schema, `MessageMcpRequest`, `MessageMcpResponse` and `MessageMcpNotification`, the same in versions 1
-and 2; the two codes are those of the TypeScript SDK's binding. The RFD "MCP over ACP" has had another form, in which
+and 2; the code is that of the TypeScript SDK's binding. The RFD "MCP over ACP" has had another form, in which
 a connection is opened first.
 """
 
 from __future__ import annotations
 
 from acp_agent.errors import InvalidParamsError, ToolError, sentence
-from acp_agent.jsonrpc.messages import METHOD_NOT_FOUND, PeerClosedError, RpcError
+from acp_agent.jsonrpc.messages import PeerClosedError, RpcError
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.mcp.model import OnNotification, ServerGoneError
 from acp_agent.protocol import JsonObject, JsonValue, methods
 from acp_agent.protocol.updates import given
 
-LIMIT_EXCEEDED = -33000
 SERVER_UNAVAILABLE = -33001
 
 
@@ -68,12 +67,6 @@ class EditorServers:
 
 
 def _failure(error: RpcError) -> ToolError:
-    match error.code:
-        case code if code == SERVER_UNAVAILABLE:
-            return ServerGoneError("the editor does not have it (any more)")
-        case code if code == LIMIT_EXCEEDED:
-            return ToolError("the editor is asked too much of it at a time")
-        case code if code == METHOD_NOT_FOUND:
-            return ToolError(f"the editor names it, and does not know {methods.MCP_MESSAGE}")
-        case _:
-            return ToolError(f"the editor could not ask it: {sentence(error)}")
+    if error.code == SERVER_UNAVAILABLE:
+        return ServerGoneError("the editor does not have it (any more)")
+    return ToolError(f"the editor could not ask it: {sentence(error)}")

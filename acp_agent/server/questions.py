@@ -30,11 +30,6 @@ if TYPE_CHECKING:
 
 MAX_SUBJECT = 40
 """Characters of a permission option's name that tell what it covers; longer ones break editors' buttons."""
-_TRUST: dict[PermissionOptionKind, str] = {
-    "allow_always": "Trust this folder until something in it changes",
-    "allow_once": "For this session",
-    "reject_once": "Not now",
-}
 _YES: tuple[PermissionOptionKind, ...] = ("allow_once", "allow_always")
 _MORE, _NONE = "more", "none"
 _OTHER_ANSWER = "_askUserQuestionCustomAnswer"
@@ -57,7 +52,11 @@ def permission_options(subject: str) -> list[JsonObject]:
 
 def trust_options() -> list[JsonObject]:
     """Return the options of a question whether what a project brings may run."""
-    return [_option(kind, name) for kind, name in _TRUST.items()]
+    return [
+        _option("allow_always", "Trust this folder until something in it changes"),
+        _option("allow_once", "For this session"),
+        _option("reject_once", "Not now"),
+    ]
 
 
 def _option(kind: PermissionOptionKind, name: str, option_id: str = "") -> JsonObject:
@@ -133,7 +132,7 @@ class EditorQuestions:
 
     async def _elicit(self, params: JsonObject, call_id: str | None) -> v1.CreateElicitationResponse:
         params = {**given(toolCallId=call_id or None), **params}
-        answer = await self._channel.ask_user(methods.ELICITATION_CREATE, params)
+        answer = await self._channel.ask(methods.ELICITATION_CREATE, params)
         return v1.CreateElicitationResponse.from_result(answer, methods.ELICITATION_CREATE)
 
 

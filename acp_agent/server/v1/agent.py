@@ -12,7 +12,6 @@ from acp_agent.protocol import methods, v1
 from acp_agent.protocol.updates import given
 from acp_agent.server.agent import Agent, Route
 from acp_agent.server.content import parts_from_blocks, without_repeats
-from acp_agent.server.handshake import AUTH_METHOD, LOGIN_METHOD
 from acp_agent.server.params import Prompt, trace_context
 from acp_agent.server.v1.client import EditorClient
 from acp_agent.server.v1.presenter import config_options
@@ -24,7 +23,6 @@ from acp_agent.session.project.settings import MODE
 
 if TYPE_CHECKING:
     from acp_agent.protocol.v1 import (
-        AuthenticateRequest,
         CancelNotification,
         PromptRequest,
         SetSessionConfigOptionRequest,
@@ -41,7 +39,7 @@ class AgentV1(Agent):
     def routes(self) -> dict[str, Route]:
         return {
             **super().routes(),
-            methods.AUTHENTICATE: ("AuthenticateRequest", self._authenticate),
+            methods.AUTHENTICATE: ("AuthenticateRequest", self._sign_in),
             methods.LOGOUT: ("LogoutRequest", self._logout),
             methods.SESSION_LOAD: ("LoadSessionRequest", partial(self._open, replayed=True)),
             methods.SESSION_RESUME: ("ResumeSessionRequest", partial(self._open, replayed=False)),
@@ -51,21 +49,10 @@ class AgentV1(Agent):
             methods.SESSION_SET_CONFIG_OPTION: ("SetSessionConfigOptionRequest", self._set_config_option),
         }
 
-    async def _authenticate(self, call: Call, params: AuthenticateRequest) -> JsonValue:
-        # Nothing is to be done: keys are looked up whenever a model is asked, and it says whether they are good. But
-        # `acp-agent login` may have run in a terminal of the editor's.
-        if params.method_id not in (AUTH_METHOD, LOGIN_METHOD):
-            raise InvalidParamsError(
-                f"authenticate: there is no method {params.method_id!r}, only {AUTH_METHOD!r} and {LOGIN_METHOD!r}."
-            )
-        call.after_response(self._tell_account)
-        return {}
-
     async def _prompt(self, call: Call, params: PromptRequest | Prompt) -> JsonValue:
         parts = params.parts if isinstance(params, Prompt) else parts_from_blocks(params.prompt)
         session = await self._find(call, params.session_id)
-        said = without_repeats(parts, begun=session.state.context.title is not None)
-        ticket = session.submit(said, trace_context(call.params.get("_meta")))
+        ticket = session.submit(without_repeats(parts), trace_context(call.params.get("_meta")))
         call.on_cancel(partial(self._withdraw, session, ticket))
         await ticket.done.wait()
         stop = ticket.result()
@@ -85,7 +72,7 @@ class AgentV1(Agent):
         if params.type == "boolean" and not isinstance(params.value, bool):
             raise InvalidParamsError(f"session/set_config_option: the value {params.value!r} is not a boolean.")
         options = await self._set_option(call, params.session_id, params.config_id, params.value)
-        return {"configOptions": [*config_options(options, switches=self.capabilities.booleans)]}
+        return {"configOptions": config_options(options, switches=self.capabilities.booleans)}
 
     # --- what the shared methods ask for ---
 
@@ -98,7 +85,7 @@ class AgentV1(Agent):
         ]
         return {
             "modes": {"currentModeId": session.state.context.mode, "availableModes": modes},
-            "configOptions": [*config_options(await session.options.all(), switches=self.capabilities.booleans)],
+            "configOptions": config_options(await session.options.all(), switches=self.capabilities.booleans),
         }
 
     async def _show_opened(self, manager: SessionManager, session: Session, *, replayed: bool) -> None:

@@ -17,7 +17,6 @@ from acp_agent.conversation.updates import (
     CallFinished,
     CompactionFinished,
     CompactionStarted,
-    TitleUpdated,
     Update,
 )
 from acp_agent.errors import ToolError, sentence
@@ -56,12 +55,9 @@ class EditorClient(Channel):
         self.mcp_channel = servers
         self._presenter = Presenter(capabilities)
         self._begun: set[str] = set()
-        self._title: str | None = None
 
     async def show(self, update: Update) -> None:
-        """Send an update, if this editor is to have it; a title once, though it comes with what is on offer as well."""
-        if isinstance(update, TitleUpdated) and update.title == self._title:
-            return
+        """Send an update, if this editor is to have it."""
         for whole in self._with_beginning(update):
             for wire in self._presenter.present(whole):
                 params = session_update(self._session_id, wire)
@@ -72,8 +68,6 @@ class EditorClient(Channel):
                     self._begun.add(id)
                 case CallFinished(call_id=id) | CompactionFinished(compaction_id=id):
                     self._begun.discard(id)
-                case TitleUpdated(title=title):
-                    self._title = title
                 case _:
                     pass
 

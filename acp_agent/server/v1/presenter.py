@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from acp_agent.conversation.events import CallView
+from acp_agent.conversation.events import CallView, PlanEntry
 from acp_agent.conversation.messages import Image, ResultPart
 from acp_agent.conversation.updates import (
     AgentSaid,
@@ -186,31 +186,23 @@ class Presenter:
                 yield {"sessionUpdate": "current_mode_update", "currentModeId": mode}
             case OptionsUpdated(options):
                 shown = config_options(options, switches=self._capabilities.booleans)
-                yield {"sessionUpdate": "config_option_update", "configOptions": [*shown]}
+                yield {"sessionUpdate": "config_option_update", "configOptions": shown}
             case TitleUpdated(title):
                 yield {"sessionUpdate": "session_info_update", "title": title}
-            case CommandsUpdated():
-                yield {
-                    "sessionUpdate": "available_commands_update",
-                    "availableCommands": [*self._commands(update.commands)],
-                }
+            case CommandsUpdated(commands):
+                yield {"sessionUpdate": "available_commands_update", "availableCommands": available_commands(commands)}
             case Notice():
                 if self._capabilities.notices:
                     yield _notice(update)
             case _:
                 pass
 
-    def _commands(self, commands: Sequence[Command]) -> list[JsonObject]:
-        return available_commands(commands)
-
     def _plan(self, update: PlanUpdated) -> JsonObject:
         # There is no word for a step that will not be done after all.
-        entries: list[JsonValue] = [*plan_entries(update, without=("cancelled",))]
+        entries = [entry for entry in update.entries if entry.status != "cancelled"]
         if not self._capabilities.plans:
-            return {"sessionUpdate": "plan", "entries": entries}
-        if not entries:
-            return {"sessionUpdate": "plan_removed", "planId": PLAN}
-        return {"sessionUpdate": "plan_update", "plan": {"type": "items", "planId": PLAN, "entries": entries}}
+            return {"sessionUpdate": "plan", "entries": plan_entries(entries)}
+        return plan_update(entries) if entries else {"sessionUpdate": "plan_removed", "planId": PLAN}
 
 
 def _compaction(update: _Compaction) -> JsonObject:
@@ -243,39 +235,39 @@ def _notice(update: Notice) -> JsonObject:
     return {"sessionUpdate": "notice", "severity": update.severity, "title": title, **given(description=description)}
 
 
-def plan_entries(update: PlanUpdated, *, without: Sequence[str] = ()) -> list[JsonObject]:
-    """Return a plan, entry by entry.
-
-    :param without: the states of those that are left out.
-    """
-    return [
-        {"content": entry.content, "priority": entry.priority, "status": entry.status}
-        for entry in update.entries
-        if entry.status not in without
-    ]
+def plan_entries(entries: Sequence[PlanEntry]) -> list[JsonValue]:
+    """Return the entries of a plan."""
+    return [{"content": entry.content, "priority": entry.priority, "status": entry.status} for entry in entries]
 
 
-def available_commands(commands: Sequence[Command]) -> list[JsonObject]:
+def plan_update(entries: Sequence[PlanEntry]) -> JsonObject:
+    """Return the update with a plan as a list of items."""
+    plan: JsonObject = {"type": "items", "planId": PLAN, "entries": plan_entries(entries)}
+    return {"sessionUpdate": "plan_update", "plan": plan}
+
+
+def available_commands(commands: Sequence[Command]) -> list[JsonValue]:
     """Return the slash commands on offer."""
     return [
         {
             "name": command.name,
             "description": command.description,
-            **({} if command.hint is None else {"input": {"hint": command.hint}}),
+            **given(input=None if command.hint is None else {"hint": command.hint}),
         }
         for command in commands
     ]
 
 
-def config_options(options: Sequence[Option], *, switches: bool) -> list[JsonObject]:
-    """Return the options of a session.
+def config_options(options: Sequence[Option], *, switches: bool) -> list[JsonValue]:
+    """Return the options of a session; see `config_option`."""
+    return [config_option(option, switches=switches) for option in options]
+
+
+def config_option(option: Option, *, switches: bool) -> JsonObject:
+    """Return an option of a session.
 
     :param switches: whether the client has them; else a switch is a menu.
     """
-    return [_config_option(option, switches=switches) for option in options]
-
-
-def _config_option(option: Option, *, switches: bool) -> JsonObject:
     said = given(category=option.category, description=option.description)
     head: JsonObject = {"id": option.id, "name": option.name, **said}
     if option.is_switch and switches:
@@ -288,7 +280,6 @@ def _config_option(option: Option, *, switches: bool) -> JsonObject:
 
 
 def _locations(view: CallView) -> list[JsonObject]:
-    """Return the places that a call is about."""
     return [{"path": place.path, **given(line=place.line)} for place in view.locations]
 
 

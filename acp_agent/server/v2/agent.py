@@ -17,7 +17,6 @@ from acp_agent.jsonrpc.router import Call
 from acp_agent.protocol import methods, v2
 from acp_agent.server.agent import Agent, Route
 from acp_agent.server.content import parts_from_blocks
-from acp_agent.server.handshake import AUTH_METHOD
 from acp_agent.server.params import Prompt, trace_context
 from acp_agent.server.v2.client import EditorClient
 from acp_agent.server.v2.presenter import available_commands, config_options
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
         CancelTerminalRequest,
         CancelToolCallRequest,
         CloseSessionRequest,
-        LoginAuthRequest,
         PromptRequest,
         ResumeSessionRequest,
         SessionStatusRequest,
@@ -49,7 +47,7 @@ class AgentV2(Agent):
     def routes(self) -> dict[str, Route]:
         return {
             **super().routes(),
-            methods.AUTH_LOGIN: ("LoginAuthRequest", self._login),
+            methods.AUTH_LOGIN: ("LoginAuthRequest", self._sign_in),
             methods.AUTH_LOGOUT: ("LogoutAuthRequest", self._logout),
             methods.SESSION_RESUME: ("ResumeSessionRequest", self._resume),
             methods.SESSION_PROMPT: ("PromptRequest", self._prompt),
@@ -58,13 +56,6 @@ class AgentV2(Agent):
             methods.TERMINAL_CANCEL: ("CancelTerminalRequest", self._cancel_terminal),
             methods.SESSION_SET_CONFIG_OPTION: ("SetSessionConfigOptionRequest", self._set_config_option),
         }
-
-    async def _login(self, call: Call, params: LoginAuthRequest) -> JsonValue:
-        # Nothing is to be done: keys are looked up whenever a model is asked. But `acp-agent login` may have run.
-        if params.method_id != AUTH_METHOD:
-            raise InvalidParamsError(f"auth/login: there is no method {params.method_id!r}, only {AUTH_METHOD!r}.")
-        call.after_response(self._tell_account)
-        return {}
 
     async def _resume(self, call: Call, params: ResumeSessionRequest) -> JsonValue:
         if params.replay_from is not None and params.replay_from.type != "start":
@@ -112,7 +103,7 @@ class AgentV2(Agent):
                 "string), or whether it is on (type `boolean`, and true or false)."
             )
         options = await self._set_option(call, params.session_id, params.config_id, params.value)
-        return {"configOptions": [*config_options(options)]}
+        return {"configOptions": config_options(options)}
 
     async def _status(self, call: Call, params: SessionStatusRequest) -> JsonObject:
         status = await super()._status(call, params)
@@ -128,8 +119,8 @@ class AgentV2(Agent):
 
     async def _session_result(self, session: Session) -> JsonObject:
         return {
-            "configOptions": [*config_options(await session.options.all())],
-            "availableCommands": [*available_commands(await session.offer.commands())],
+            "configOptions": config_options(await session.options.all()),
+            "availableCommands": available_commands(await session.offer.commands()),
         }
 
     async def _show_opened(self, manager: SessionManager, session: Session, *, replayed: bool) -> None:

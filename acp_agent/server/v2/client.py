@@ -71,13 +71,13 @@ class EditorClient(client.EditorClient):
         terminal_id = self._messages.terminal_of(call_id)
         return terminal_id is not None and self._terminals.cancel(terminal_id)
 
-    async def ask_user(self, method: str, params: JsonObject) -> JsonValue:
-        """Ask the user through the editor, for as long as it takes; see `Channel.ask_user`."""
+    async def ask(self, method: str, params: JsonObject, *, timeout: float | None = None) -> JsonValue:
+        """Ask the user through the editor, for as long as it takes; it is asked nothing else."""
         self._open_questions += 1
         try:
             if self._open_questions == 1:
                 await self.show_state("requires_action")
-            return await super().ask_user(method, params)
+            return await super().ask(method, params, timeout=timeout)
         finally:
             self._open_questions -= 1
             if not self._open_questions:

@@ -18,6 +18,7 @@ from acp_agent.conversation.updates import (
     CallStarted,
     CallTerminal,
     Command,
+    CommandsUpdated,
     ModeUpdated,
     Option,
     OptionsUpdated,
@@ -29,13 +30,13 @@ from acp_agent.conversation.updates import (
     UserSaid,
 )
 from acp_agent.jsonrpc.messages import error_object
-from acp_agent.protocol import JsonObject, JsonValue, as_object
+from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.protocol.updates import given, message_chunk, text_content
 from acp_agent.server.agent import to_rpc_error
 from acp_agent.server.content import MAX_TEXT, block_from_part, cut, size
 from acp_agent.server.handshake import Capabilities
 from acp_agent.server.v1 import presenter
-from acp_agent.server.v1.presenter import PLAN, plan_entries
+from acp_agent.server.v1.presenter import plan_update
 from acp_agent.server.v2.diffs import change_items, diff_items
 
 CANCEL: JsonObject = {"cancel": {}}
@@ -97,7 +98,11 @@ class Presenter(presenter.Presenter):
             case PromptTaken(message_id, parts):
                 yield from whole("user_message", message_id, [block_from_part(part) for part in parts])
             case OptionsUpdated(options):
-                yield {"sessionUpdate": "config_option_update", "configOptions": [*config_options(options)]}
+                yield {"sessionUpdate": "config_option_update", "configOptions": config_options(options)}
+            case CommandsUpdated(commands):
+                yield {"sessionUpdate": "available_commands_update", "availableCommands": available_commands(commands)}
+            case PlanUpdated(entries):
+                yield plan_update(entries)
             case ModeUpdated():
                 pass  # it is one of the options
             case _:
@@ -123,15 +128,6 @@ class Presenter(presenter.Presenter):
             shown = wire.get("content")
             wire["content"] = [*(shown if isinstance(shown, list) else []), *changes]
         yield {**wire, "status": update.status}
-
-    def _commands(self, commands: Sequence[Command]) -> list[JsonObject]:
-        return available_commands(commands)
-
-    def _plan(self, update: PlanUpdated) -> JsonObject:
-        return {
-            "sessionUpdate": "plan_update",
-            "plan": {"type": "items", "planId": PLAN, "entries": [*plan_entries(update)]},
-        }
 
     def _rest(self) -> Iterator[JsonObject]:
         """Yield a message that was replayed, as a whole: it may have begun before something else came in between."""
@@ -167,34 +163,34 @@ def whole(kind: str, message_id: str, blocks: Sequence[JsonObject]) -> Iterator[
 # --- the session's state ---
 
 
-def available_commands(commands: Sequence[Command]) -> list[JsonObject]:
-    """Return the slash commands on offer: those of version 1, with a type."""
+def available_commands(commands: Sequence[Command]) -> list[JsonValue]:
+    """Return the slash commands on offer."""
     return [
         {
-            **first,
             "type": "command",
-            **({"input": {"type": "text", **as_object(first["input"])}} if "input" in first else {}),
+            "name": command.name,
+            "description": command.description,
+            **given(input=None if command.hint is None else {"type": "text", "hint": command.hint}),
         }
-        for first in presenter.available_commands(commands)
+        for command in commands
     ]
 
 
-def config_options(options: Sequence[Option]) -> list[JsonObject]:
+def config_options(options: Sequence[Option]) -> list[JsonValue]:
     """Return the options of a session; a menu without anything to choose from is none."""
-    chosen_from = [option for option in options if option.choices]
-    wires = presenter.config_options(chosen_from, switches=True)
-    return [_config_option(option, wire) for option, wire in zip(chosen_from, wires, strict=True)]
+    return [_config_option(option) for option in options if option.choices]
 
 
-def _config_option(option: Option, first: JsonObject) -> JsonObject:
-    """Return version 1's form of an option in that of version 2, its values by their groups, where there are some."""
-    wire: JsonObject = {"configId" if key == "id" else key: value for key, value in first.items()}
-    values = first.get("options")
+def _config_option(option: Option) -> JsonObject:
+    """Return an option with its values by their groups, where there are some."""
+    wire = presenter.config_option(option, switches=True)
+    wire["configId"] = wire.pop("id")
+    values = wire.get("options")
     if not isinstance(values, list):  # it is on or off
         return wire
     groups: dict[str | None, list[JsonValue]] = {}
     for choice, value in zip(option.choices, values, strict=True):
-        groups.setdefault(choice.group, []).append(as_object(value))
+        groups.setdefault(choice.group, []).append(value)
     if len(groups) > 1 and None not in groups:
         wire["options"] = [{"groupId": name, "name": name, "options": group} for name, group in groups.items()]
     return wire

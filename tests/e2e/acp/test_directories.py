@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-import pytest
-
-from support.client import AgentError
 from support.memory import stage
 from support.replies import Reply, ToolCall
-from support.stage import Stage, results
-
-
-async def listed(it: Stage) -> list[Any]:
-    """The additional directories of each session of the folder, as the list has them."""
-    found = await it.agent.request("session/list", {"cwd": str(it.folder)})
-    return [row.get("additionalDirectories") for row in found["sessions"]]
+from support.stage import results
 
 
 async def test_tools_and_instructions_reach_an_additional_directory_as_the_working_directory(tmp_path: Path) -> None:
@@ -45,38 +35,3 @@ async def test_tools_and_instructions_reach_an_additional_directory_as_the_worki
         # What lies in none of them is asked for.
         assert [each["toolCall"]["title"] for each in it.agent.desk.permissions] == [it.calls()[-1]["title"]]
         assert len(results(it.server.calls[1].body)) == 4
-
-
-async def test_the_list_has_the_directories_of_the_last_opening_and_none_come_back_by_themselves(
-    tmp_path: Path,
-) -> None:
-    lib, docs = tmp_path / "lib", tmp_path / "docs"
-    lib.mkdir()
-    docs.mkdir()
-    async with stage(tmp_path, *[Reply("Yes.")] * 2) as it:
-        await it.agent.request("session/delete", {"sessionId": it.session})
-        session = await it.agent.new_session(it.folder, additionalDirectories=[str(lib), str(docs)])
-        assert await listed(it) == [[str(lib), str(docs)]]
-        await it.agent.load(session, it.folder, additionalDirectories=[str(docs)])
-        assert await listed(it) == [[str(docs)]]
-        await it.agent.prompt(session, "Go", 30)
-        await it.agent.resume(session, it.folder)
-        assert await listed(it) == [None]
-        await it.agent.prompt(session, "Go", 30)
-        first, second = (str(call.body) for call in it.server.calls)
-        assert f"Additional directory: {docs}" in first
-        assert str(lib) not in first
-        assert "Additional directory" not in second
-        # Who opens it again is not kept out by a directory that is gone by now.
-        docs.rmdir()
-        await it.agent.resume(session, it.folder, additionalDirectories=[str(docs)])
-        async with it.restarted() as later:
-            assert await listed(later) == [[str(docs)]]
-
-
-@pytest.mark.parametrize("wrong", ["lib", "./lib", "", "/no/such/directory", "\0"])
-async def test_a_directory_that_is_not_absolute_or_not_there_opens_no_session(tmp_path: Path, wrong: str) -> None:
-    async with stage(tmp_path) as it:
-        with pytest.raises(AgentError, match="additionalDirectories") as error:
-            await it.agent.new_session(it.folder, additionalDirectories=[str(tmp_path), wrong])
-        assert error.value.code == -32602

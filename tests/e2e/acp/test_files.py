@@ -5,22 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from acp_agent.errors import ToolError
-from acp_agent.protocol import JsonObject, JsonValue
-from acp_agent.server.channel import Channel
-from acp_agent.server.handshake import Capabilities
-from acp_agent.server.v1.files import EditorFiles
 from support.client import AgentError
 from support.editors import AVANTE, BARE, CODECOMPANION, TOAD, ZED, Editor
 from support.memory import stage
 from support.replies import Reply, ToolCall
 from support.serving import Handler
 from support.stage import Stage, results
-from support.workspace import Workspace
 
 READ = ToolCall("read", {"path": "a.txt"})
 
@@ -130,31 +124,6 @@ async def test_where_the_editor_fails_to_read_a_file_the_model_sees_the_disk_and
         assert len(it.agent.desk.permissions) == 1
 
 
-class Silent:
-    """A connection to an editor that writes files, and never answers where it is to read one."""
-
-    async def request(self, method: str, params: JsonObject, *, timeout: float | None = None) -> JsonValue:
-        if method == "fs/read_text_file":
-            raise TimeoutError
-        return {}
-
-
-async def test_where_the_editor_says_nothing_the_model_sees_the_disk_and_changes_nothing(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path)
-    files = EditorFiles(Channel(cast(Any, Silent()), "s"), Capabilities(read_text_file=True, write_text_file=True))
-    path = workspace.file("a.txt", "one\ntwo\n")
-    plain = await workspace.text("read", path="a.txt")
-    workspace.environment = replace(workspace.environment, files=files)
-    assert await workspace.text("read", path="a.txt") == (
-        f"{plain}\n(The editor did not give its text, so this is the file on the disk. "
-        "What is not saved in the editor is not in it.)"
-    )
-    with pytest.raises(ToolError, match="it did not answer within 10 s"):
-        await workspace.call("edit", path="a.txt", edits=[{"old_text": "two", "new_text": "2"}])
-    assert path.read_text() == "one\ntwo\n"
-    assert "did not give" not in await workspace.text("write", path="new.txt", content="x")
-
-
 @pytest.mark.parametrize(
     "editor",
     [
@@ -248,15 +217,6 @@ async def test_an_edit_shows_its_diff_first_with_an_absolute_path_and_a_title_of
             assert {key: again[key] for key in ("title", "kind", "status", "content", "locations", "rawInput")} == {
                 key: shown[key] for key in ("title", "kind", "status", "content", "locations", "rawInput")
             }
-
-
-async def test_what_was_read_before_a_restart_may_be_edited_after_it(tmp_path: Path) -> None:
-    async with stage(tmp_path, *turn(READ), *turn(edit("two", "2")), mode="accept-edits") as it:
-        await it.prompt()
-        async with it.restarted() as later:
-            await later.agent.resume(it.session, it.folder)
-            await later.prompt()
-        assert (it.folder / "a.txt").read_text() == "one\n2\nthree\n"
 
 
 async def test_a_result_is_shown_as_a_code_block_that_its_text_cannot_break(tmp_path: Path) -> None:

@@ -68,39 +68,3 @@ async def test_a_fork_ends_at_an_entry_or_a_message_while_the_other_session_work
         assert [update["content"]["text"] for update in it.agent.updates(kind="user_message_chunk", since=heard)] == [
             "Read it"
         ]
-
-
-async def test_an_archived_session_is_closed_and_hidden_until_it_is_listed_again(tmp_path: Path) -> None:
-    async with stage(tmp_path, Reply(["Ha", "lf"], hold=anyio.Event(), hold_after=1), Reply("Whole.")) as it:
-        other = await it.agent.new_session(it.folder)
-        running = await it.agent.start_prompt(it.session, "Work")
-        await it.held()
-        for _ in range(2):
-            assert await it.agent.request("session/archive", {"sessionId": it.session}) == {}
-        assert await running.result() == {"stopReason": "cancelled"}
-        status = await it.agent.request("session/status", {"sessionId": it.session})
-        assert status == {"status": "saved"}
-        assert await titles(it.agent) == {other: "None"}
-        assert await titles(it.agent, archived="exclude", cwd=str(it.folder)) == {other: "None"}
-        assert await titles(it.agent, archived="only") == {it.session: "*Work"}
-        assert await titles(it.agent, archived="include") == {it.session: "*Work", other: "None"}
-        with pytest.raises(AgentError, match="archived") as error:
-            await titles(it.agent, archived="sometimes")
-        assert error.value.code == -32602
-        # It can be opened, and stays archived.
-        await it.agent.resume(it.session, it.folder)
-        assert await it.prompt("Go on") == {"stopReason": "end_turn"}
-        assert await titles(it.agent) == {other: "None"}
-        assert it.session in (await run_command(it.home, "sessions", "--archived")).out
-        assert it.session not in (await run_command(it.home, "sessions")).out
-        for _ in range(2):
-            assert await it.agent.request("session/unarchive", {"sessionId": it.session}) == {}
-        assert await titles(it.agent) == {it.session: "Work", other: "None"}
-        assert (await run_command(it.home, "sessions", "archive", other, it.session)).code == 0
-        assert await titles(it.agent) == {}
-        assert (await run_command(it.home, "sessions", "unarchive", other)).code == 0
-        assert await titles(it.agent) == {other: "None"}
-        for method in ("session/archive", "session/unarchive"):
-            with pytest.raises(AgentError) as error:
-                await it.agent.request(method, {"sessionId": "sess_none"})
-            assert error.value.code == -32002

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +10,9 @@ import pytest
 from acp_agent.protocol import JsonObject
 from acp_agent.server.handshake import Capabilities
 from support.client import AgentError
-from support.editors import BARE, ZED
+from support.editors import BARE
 from support.memory import agent_in_memory
 from support.models import model_server
-
-
-async def test_the_last_initialize_says_what_the_editor_can_do(tmp_path: Path) -> None:
-    async with agent_in_memory(home=tmp_path, capabilities=BARE, initialize=False) as agent:
-        first = await agent.initialize(clientCapabilities=ZED.capabilities)
-        second = await agent.initialize(clientCapabilities={})
-        assert {**first, "authMethods": []} == {**second, "authMethods": []}
-        assert [len(answer["authMethods"]) for answer in (first, second)] == [2, 1]
-        # That nothing is asked of the editor's terminal from now on is the laws' business.
-        await agent.new_session(tmp_path)
 
 
 async def test_the_capabilities_are_objects_and_the_first_way_to_authenticate_needs_no_terminal(tmp_path: Path) -> None:
@@ -53,29 +42,19 @@ async def test_the_capabilities_are_objects_and_the_first_way_to_authenticate_ne
     ("said", "kind"),
     [
         ({"auth": {"terminal": True}}, "terminal"),
-        ({"_meta": {"terminal-auth": True}}, None),
         ({"auth": {"terminal": False}}, "none"),
         ({"auth": {"terminal": "yes"}, "terminal": True}, "none"),
     ],
 )
 async def test_a_login_in_a_terminal_is_offered_to_editors_that_have_one_for_it(
-    tmp_path: Path, said: dict[str, Any], kind: str | None
+    tmp_path: Path, said: dict[str, Any], kind: str
 ) -> None:
     async with agent_in_memory(home=tmp_path, capabilities=BARE, initialize=False) as agent:
         methods = (await agent.initialize(clientCapabilities=said))["authMethods"]
         assert [method["id"] for method in methods] == ["api-key", "login"][: 1 if kind == "none" else 2]
         if kind != "none":
             assert methods[1].get("type") == kind
-            assert methods[1].get("args") == (["login"] if kind == "terminal" else None)
-            older = methods[1]["_meta"]["terminal-auth"]
-            assert [older["command"], *older["args"]] == [sys.executable, "-m", "acp_agent", "login"]
-
-
-async def test_odd_client_capabilities_are_read_leniently(tmp_path: Path) -> None:
-    odd = {"fs": None, "terminal": "yes", "session": {"compaction": None, "notices": 3}, "surprise": [1], "_meta": {}}
-    async with agent_in_memory(home=tmp_path, capabilities=BARE, initialize=False) as agent:
-        await agent.initialize(clientCapabilities=odd, clientInfo=None, _meta={"a": {"b": []}}, more=1)
-        await agent.new_session(tmp_path)
+            assert methods[1].get("args") == ["login"]
 
 
 @pytest.mark.parametrize("with_key", [True, False])

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import stat
 from pathlib import Path
 
 import pytest
 
 from support.client import AgentError
-from support.editors import ZED
 from support.memory import agent_in_memory, stage
-from support.models import model_server
 from support.replies import Reply
 
 SECRET = "my-own-words-0123456789"
@@ -71,28 +68,3 @@ async def test_a_key_that_the_provider_echoes_reaches_neither_the_editor_nor_the
         for path in (it.home / "state").rglob("*"):
             if path.is_file():
                 assert SECRET.encode() not in path.read_bytes()
-
-
-async def test_without_a_key_prompts_say_what_to_set_and_all_else_works(tmp_path: Path) -> None:
-    async with agent_in_memory(home=tmp_path, capabilities=ZED) as agent:
-        session = await agent.new_session(tmp_path)
-        for _ in range(2):
-            with pytest.raises(AgentError, match="ANTHROPIC_API_KEY") as error:
-                await agent.prompt(session, "Hello")
-            assert error.value.code == -32000
-            assert error.value.data["details"] == error.value.message
-            assert await agent.request("authenticate", {"methodId": "api-key"}) == {}
-        await agent.set_mode(session, "plan")
-        await agent.load(session, tmp_path)
-        assert (
-            agent.text("user_message_chunk") == "Hello\nHello"
-        )  # nothing is lost, and the model will not see it twice
-        assert agent.stderr == ""
-        async with model_server([Reply("Yes.")], "chat") as server:
-            # The user mends it in the file that the error names, without starting anything anew.
-            config = server.write_config(tmp_path, {"model": server.model})
-            text = json.loads(config.read_text())
-            del text["providers"]["local"]["api_key_env"]
-            config.write_text(json.dumps(text))
-            session = await agent.new_session(tmp_path)
-            assert await agent.prompt(session, "Hello") == {"stopReason": "end_turn"}

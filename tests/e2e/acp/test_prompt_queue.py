@@ -8,21 +8,8 @@ import anyio
 import pytest
 
 from support.client import AgentError
-from support.editors import TOAD
 from support.memory import stage
 from support.replies import Reply
-
-
-async def test_a_live_prompt_is_not_echoed_and_nothing_of_a_turn_comes_after_it(tmp_path: Path) -> None:
-    async with stage(
-        tmp_path, Reply("Yes."), editor=TOAD
-    ) as it:  # it answers notifications with errors whose id is null
-        await it.prompt("Hello")
-        assert it.agent.updates(kind="user_message_chunk") == []
-        await it.agent.set_mode(it.session, "plan")
-        await it.agent.request("session/list", {})
-        assert it.agent.lines[-1].label == "response session/list"
-        assert [sent for sent in it.agent.sent if sent.kind == "error"], "the client refused nothing"
 
 
 async def test_the_queue_is_bounded_and_says_so(tmp_path: Path) -> None:

@@ -44,11 +44,3 @@ async def test_of_a_prompt_that_repeats_earlier_ones_the_model_reads_what_is_new
             assert "previous" not in whole
         assert "first" not in asked[1]
         assert await title(it) == "b.py first words"
-
-
-async def test_what_was_said_to_another_session_stays_in_the_first_prompt_of_a_new_one(tmp_path: Path) -> None:
-    async with stage(tmp_path, Reply("One."), editor=AVANTE) as it:
-        await it.prompt(as_avante_sends("now", "before"))
-        [(_, said)] = [said for said in conversation(it.server.calls[0].body) if said[0] == "user"]
-        assert "<previous_user_message>before</previous_user_message>" in said
-        assert "<previous_user_message>now" not in said

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +10,11 @@ from typing import Any
 import anyio
 import pytest
 
-from support.client import ROOT, AgentProcess, connected_agent
-from support.editors import BARE, TOAD, ZED, Editor
+from support.client import AgentProcess, connected_agent
+from support.editors import TOAD, ZED, Editor
 from support.memory import stage
 from support.processes import outlive
 from support.replies import Reply, ToolCall
-from support.serving import never_answer
 from support.stage import PATIENCE, results
 
 NO_TERMINAL = replace(ZED, terminal=False)
@@ -73,31 +71,10 @@ async def test_without_a_terminal_the_streams_and_the_exit_code_are_kept_apart(t
             assert words in result.text
 
 
-async def test_what_a_command_prints_never_reaches_our_own_stdout_or_stderr(tmp_path: Path) -> None:
-    command = 'echo noise; echo more >&2; cat; exec 1>&2; echo late; echo \'{"jsonrpc": "2.0"}\' > /dev/stderr'
-    async with stage(
-        tmp_path,
-        Reply(tool_calls=[shell(command)]),
-        Reply("Done."),
-        mode="full-access",
-        editor=BARE,
-        connect=connected_agent,
-    ) as it:
-        await it.prompt()
-        [call] = it.calls()
-        assert call["status"] == "completed"
-        assert call["rawOutput"]["stdout"] == "noise\n"
-        assert it.agent.stderr == ""
-        # A line on stdout that is no message would be one of the client's problems.
-        assert it.agent.problems == []
-
-
 MALFORMED: list[tuple[str, Any, str]] = [
-    ("terminal/create", {}, "terminalId is missing"),
-    ("terminal/create", None, "terminalId is missing"),
-    ("terminal/create", {"terminalId": 7}, "terminalId must be a string"),
-    ("terminal/wait_for_exit", [], "the result must be an object"),
-    ("terminal/output", {"truncated": False}, "output is missing"),
+    ("terminal/create", None, "terminalId: Field required"),
+    ("terminal/wait_for_exit", [], "Input should be a valid dictionary"),
+    ("terminal/output", {"truncated": False}, "output: Field required"),
 ]
 
 
@@ -116,28 +93,9 @@ async def test_an_answer_about_a_terminal_that_cannot_be_used_is_told_to_the_mod
         assert await it.prompt() == {"stopReason": "end_turn"}
         [result] = results(it.server.calls[1].body)
         assert result.is_error
-        assert result.text.startswith(f"The editor's answer to {method} cannot be used: {wrong}.")
+        assert result.text.startswith(f"The editor's answer to {method} cannot be used: {wrong}")
         [call] = it.calls()
         assert call["status"] == "failed"
-
-
-NOISY_IMPORT = """
-import os, sys
-def noise(event, args):
-    if event == "import" and args[0] == "anthropic":
-        print("noise of a library", flush=True)
-        os.system("echo noise of a child")
-sys.addaudithook(noise)
-"""
-
-
-async def test_what_a_library_or_its_child_prints_never_reaches_the_wire(tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(NOISY_IMPORT)
-    env = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
-    async with stage(tmp_path, Reply("Yes."), env=env, dialect="anthropic", connect=connected_agent) as it:
-        assert await it.prompt() == {"stopReason": "end_turn"}
-        assert "noise of a library" in it.agent.stderr
-        assert "noise of a child" in it.agent.stderr
 
 
 @pytest.mark.parametrize("editor", [NO_TERMINAL, TOAD], ids=["local", "terminal that cannot be killed"])
@@ -153,16 +111,6 @@ async def test_a_command_that_takes_too_long_is_stopped_and_the_model_reads_what
         assert "time limit" in result.text
         assert "begun" in result.text
         assert await outlive(it.agent.children(), seconds=2) == set()
-
-
-async def test_a_terminal_without_answers_holds_up_neither_the_cancel_nor_the_end(tmp_path: Path) -> None:
-    async with stage(tmp_path, Reply(tool_calls=[shell("sleep 600")]), Reply("Done."), mode="full-access") as it:
-        for method in ("terminal/wait_for_exit", "terminal/release"):
-            it.agent.handlers[method] = never_answer
-        handle = await it.agent.start_prompt(it.session, "Work")
-        await it.line("terminal/wait_for_exit")
-        await it.agent.cancel(it.session)
-        assert await handle.result() == {"stopReason": "cancelled"}
 
 
 async def test_a_terminal_that_is_being_made_when_the_turn_is_cancelled_is_released(tmp_path: Path) -> None:
@@ -189,31 +137,8 @@ async def test_a_terminal_that_is_being_made_when_the_turn_is_cancelled_is_relea
         assert await it.prompt("Next") == {"stopReason": "end_turn"}
 
 
-async def test_a_terminal_that_is_never_made_holds_up_neither_the_cancel_nor_the_end(tmp_path: Path) -> None:
-    calls = [Reply(tool_calls=[shell("sleep 600")])] * 2
-    async with stage(tmp_path, *calls, mode="full-access") as it:
-        it.agent.handlers["terminal/create"] = never_answer
-        handle = await it.agent.start_prompt(it.session, "Work")
-        await it.line("terminal/create")
-        await it.agent.cancel(it.session)
-        assert await handle.result() == {"stopReason": "cancelled"}
-        seen = len(it.agent.lines)
-        await it.agent.start_prompt(it.session, "Work")
-        await it.agent.wait_for(lambda line: line.message.get("method") == "terminal/create", PATIENCE, since=seen)
-        await it.agent.close_stdin()
-        assert await it.agent.wait_exit() == 0
-
-
 async def cancel(agent: AgentProcess, session: str) -> None:
     await agent.cancel(session)
-
-
-async def close(agent: AgentProcess, session: str) -> None:
-    await agent.request("session/close", {"sessionId": session})
-
-
-async def eof(agent: AgentProcess, session: str) -> None:
-    await agent.close_stdin()
 
 
 async def terminate(agent: AgentProcess, session: str) -> None:
@@ -231,27 +156,9 @@ async def test_the_whole_process_group_of_a_command_ends_with_the_turn(
         family = it.agent.children()
         assert len(family) >= 3
         await end(it.agent, it.session)
-        if end in (cancel, close):
+        if end is cancel:
             assert await handle.result() == {"stopReason": "cancelled"}
             assert it.agent.children() == set()
         else:
             assert await it.agent.wait_exit() == 0
         assert await outlive(family, seconds=2) == set()
-
-
-@pytest.mark.parametrize("end", [eof])
-async def test_an_end_in_mid_answer_exits_in_peace_and_keeps_what_was_said(
-    tmp_path: Path, end: Callable[[AgentProcess, str], Awaitable[None]]
-) -> None:
-    async with stage(
-        tmp_path, Reply(["Half ", "of it"], hold=anyio.Event(), hold_after=1), connect=connected_agent
-    ) as it:
-        await it.agent.start_prompt(it.session, "Work")
-        await it.update("agent_message_chunk")
-        await end(it.agent, it.session)
-        assert await it.agent.wait_exit() == 0
-        assert it.agent.stderr == ""
-        await it.server.wait_aborted()
-        async with it.restarted() as later:
-            await later.agent.load(it.session, it.folder)
-            assert (later.agent.text("user_message_chunk"), later.agent.text()) == ("Work", "Half ")

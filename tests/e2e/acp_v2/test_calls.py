@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import pytest
 
-from support.client import AgentError
 from support.memory import second_agent
 from support.models import Reply, ToolCall, model_server
 from support.repo import BUG, FIX, make_repo
@@ -82,38 +80,6 @@ async def test_a_command_is_asked_for_as_such_and_runs_in_a_terminal_of_the_agen
         assert "capabilities" not in terminal
         assert "terminal_output_chunk" in [update["sessionUpdate"] for update in it.agent.updates()]
         assert "exit status: 3" in str(server.calls[-1].body)
-
-
-@pytest.mark.parametrize("by", ["terminal", "tool_call"])
-async def test_a_client_ends_one_command_and_the_turn_goes_on(tmp_path: Path, by: str) -> None:
-    replies = [Reply(tool_calls=[ToolCall("shell", {"command": SLOW})]), Reply("You stopped it.")]
-    async with model_server(replies) as server, second_agent(home=tmp_path, env=server.env("openai")) as it:
-        session = await it.open(tmp_path)
-        await it.say(session, "Wait")
-        chunk = await it.agent.wait_update("terminal_output_chunk", timeout=10)
-        [(call_id, shown)] = it.calls().items()
-        assert shown["capabilities"] == {"cancel": {}} == it.terminals()[chunk["terminalId"]]["capabilities"]
-        which = {"terminalId": chunk["terminalId"]} if by == "terminal" else {"toolCallId": call_id}
-        assert await it.agent.request(f"{by}/cancel", {"sessionId": session, **which}) == {}
-        assert (await it.idle(session))["stopReason"] == "end_turn"
-        terminal = it.terminals()[chunk["terminalId"]]
-        assert (terminal["exitStatus"], terminal["bytes"]) == ({"signal": "SIGTERM"}, b"begun\n")
-        assert it.calls()[call_id]["status"] == "cancelled"
-        # the model knows what has become of it, and by whom
-        for told in ("begun", "The user ended this command", "SIGTERM"):
-            assert told in str(server.calls[-1].body)
-        for method, params in (
-            ("terminal/cancel", {"terminalId": "term_x"}),
-            ("terminal/cancel", {"terminalId": chunk["terminalId"]}),
-            ("tool_call/cancel", {"toolCallId": call_id}),
-            ("tool_call/cancel", {"toolCallId": "x"}),
-        ):
-            with pytest.raises(AgentError) as error:
-                await it.agent.request(method, {"sessionId": session, **params})
-            assert error.value.code == -32602
-        since = len(it.agent.lines)
-        await it.resume(session, tmp_path, replay=True)
-        assert it.calls(since=since)[call_id]["status"] == "cancelled"
 
 
 async def test_the_end_of_a_turn_ends_its_command_its_call_and_what_is_asked(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from acp_agent.jsonrpc.messages import (
     Response,
     RpcError,
     encode,
-    encode_error,
+    error_object,
     parse,
 )
 
@@ -30,16 +30,20 @@ json_values = st.recursive(
 
 
 def value_in(line: bytes) -> JsonValue:
-    """What a line holds, as the params of a message."""
-    message = parse(b'{"jsonrpc":"2.0","method":"m","params":{"x":' + line.strip(b"\n") + b"}}")
+    """What a message holds."""
+    message = parse(line)
     assert isinstance(message, Request)
     assert isinstance(message.params, dict)
     return message.params["x"]
 
 
+def holding(value: JsonValue) -> bytes:
+    return encode(method="m", params={"x": value})
+
+
 @given(json_values)
 def test_what_is_encoded_is_one_line_for_every_reader_and_parsed_as_the_same_value(value: JsonValue) -> None:
-    line = encode(value)
+    line = holding(value)
     assert line.endswith(b"\n")
     assert len(line.decode().splitlines()) == 1
     assert value_in(line) == value
@@ -47,17 +51,17 @@ def test_what_is_encoded_is_one_line_for_every_reader_and_parsed_as_the_same_val
 
 @given(st.lists(st.text() | surrogates).map("".join))
 def test_a_text_with_lone_surrogates_can_be_written_and_keeps_all_other_characters(text: str) -> None:
-    assert value_in(encode(text)) == text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    assert value_in(holding(text)) == text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def test_numbers_that_json_does_not_have_are_written_as_null() -> None:
-    assert encode({"a": math.nan, "b": [math.inf, 1.5], "c": "x"}) == b'{"a":null,"b":[null,1.5],"c":"x"}\n'
+    assert value_in(holding({"a": math.nan, "b": [math.inf, 1.5], "c": "x"})) == {"a": None, "b": [None, 1.5], "c": "x"}
 
 
 @given(st.lists(st.sampled_from([r"\ud83d", r"\uDE00", r"\\", r"\\ud800", r"\"", "u", "x", r"\n", "é"])).map("".join))
 def test_lone_surrogates_that_arrive_as_escapes_become_replacement_characters(text: str) -> None:
     expected = json.loads(f'"{text}"').encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    assert value_in(f'"{text}"'.encode()) == expected
+    assert value_in(f'{{"jsonrpc":"2.0","method":"m","params":{{"x":"{text}"}}}}'.encode()) == expected
 
 
 @pytest.mark.parametrize(
@@ -132,7 +136,7 @@ def test_an_error_response_of_any_shape_becomes_an_error(error: Any, code: int, 
 
 
 def test_an_error_without_data_repeats_its_sentence_as_details() -> None:
-    assert json.loads(encode_error(7, RpcError(-32603, "It broke."))) == {
+    assert json.loads(encode(id=7, error=error_object(RpcError(-32603, "It broke.")))) == {
         "jsonrpc": "2.0",
         "id": 7,
         "error": {"code": -32603, "message": "It broke.", "data": {"details": "It broke."}},
