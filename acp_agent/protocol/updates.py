@@ -74,8 +74,3 @@ def tool_call(
 def tool_text(text: str) -> JsonObject:
     """Return an item of a tool call's content that is a text."""
     return {"type": "content", "content": text_content(text)}
-
-
-def compaction_chunk(compaction_id: str, text: str) -> JsonObject:
-    """Return a part of a summary while it is written; only for clients with `session.compaction`."""
-    return {"sessionUpdate": "compaction_summary_chunk", "compactionId": compaction_id, "content": text_content(text)}

@@ -51,7 +51,7 @@ class Connection:
         self.run, self.close = self._peer.run, self._peer.close
         self._peer.serve({**dict.fromkeys(methods.AGENT_METHODS, _refuse), methods.INITIALIZE: self._initialize})
         if handshake is not None and handshake.params is not None:
-            self._serve(handshake.version, handshake.params)
+            self._serve(agree(handshake.params, env), handshake.params)
 
     def _initialize(self, call: Call, params: JsonObject) -> Awaitable[JsonValue]:
         # While the line is read: how the next one is to be understood depends on it.

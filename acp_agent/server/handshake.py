@@ -90,13 +90,11 @@ class Handshake:
     :ivar params: of the `initialize` that was answered; None where the peer has to.
     :ivar unread: bytes that were read off the wire and belong to the peer.
     :ivar exchange: the line that was answered, and the answer's.
-    :ivar version: of the protocol, which was answered.
     """
 
     params: JsonObject | None
     unread: bytes
     exchange: tuple[bytes, bytes] | None = None
-    version: int = 1
 
 
 def answer_first_line(read_fd: int, write_fd: int) -> Handshake:
@@ -124,7 +122,7 @@ def answer_first_line(read_fd: int, write_fd: int) -> Handshake:
     unwritten = memoryview(written)
     while unwritten:
         unwritten = unwritten[os.write(write_fd, unwritten) :]
-    return Handshake(params, rest, (line, written), version)
+    return Handshake(params, rest, (line, written))
 
 
 def agree(params: JsonObject, env: Mapping[str, str]) -> int:

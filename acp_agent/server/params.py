@@ -19,7 +19,7 @@ from acp_agent.conversation.messages import ResourceLink, Text, UserPart
 from acp_agent.errors import InvalidParamsError
 from acp_agent.frozen import frozen
 from acp_agent.jsonrpc.messages import JsonObject, JsonValue
-from acp_agent.protocol import methods
+from acp_agent.protocol import as_object, methods
 from acp_agent.server.handshake import FORK_KEY
 
 if TYPE_CHECKING:
@@ -117,9 +117,7 @@ _PLAIN = {
 
 def trace_context(meta: JsonValue) -> dict[str, str]:
     """Return the keys of `_meta` that W3C trace context has, where they are texts of a length that it allows."""
-    if not isinstance(meta, dict):
-        return {}
-    found = {key: meta.get(key) for key in _TRACE}
+    found = {key: as_object(meta).get(key) for key in _TRACE}
     return {key: value for key, value in found.items() if isinstance(value, str) and 0 < len(value) <= _LONGEST_TRACE}
 
 
@@ -127,17 +125,13 @@ def fork_point(meta: JsonValue) -> int | str | None:
     """Return the entry of the log or the message's id at which `session/fork` is to fork: what `_meta` says beyond the
     schema, as `{"acp-agent": {"at": 12}}` or `{"acp-agent": {"messageId": "msg_1"}}`; None where it says nothing.
 
-    :raises InvalidParamsError: what stands at our key names no point.
+    :raises InvalidParamsError: what stands there names no point.
     """
-    match meta:
-        case {"acp-agent": {"at": int(at), **more}} if not isinstance(at, bool) and more.get("messageId") is None:
-            return at
-        case {"acp-agent": {"messageId": str(message_id), **more}} if more.get("at") is None:
-            return message_id
-        case {"acp-agent": ours} if ours is not None:
-            raise InvalidParamsError(
-                f"session/fork: _meta.{FORK_KEY} names no point to fork at. Send `at`, the number of an entry, or "
-                "`messageId`."
-            )
-        case _:
-            return None
+    ours = as_object(as_object(meta).get(FORK_KEY))
+    point = ours.get("at", ours.get("messageId"))
+    if isinstance(point, bool) or not isinstance(point, int | str | None):
+        raise InvalidParamsError(
+            f"session/fork: _meta.{FORK_KEY} names no point to fork at. Send `at`, the number of an entry, or "
+            "`messageId`."
+        )
+    return point

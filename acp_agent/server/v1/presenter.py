@@ -37,7 +37,7 @@ from acp_agent.conversation.updates import (
     UserSaid,
 )
 from acp_agent.protocol import JsonObject, JsonValue
-from acp_agent.protocol.updates import compaction_chunk, given, message_chunk, text_content, tool_call, tool_text
+from acp_agent.protocol.updates import given, message_chunk, text_content, tool_call, tool_text
 from acp_agent.server.content import block_from_part, bounded, cut
 from acp_agent.server.handshake import Capabilities
 from acp_agent.tools.text import one_line
@@ -206,10 +206,10 @@ class Presenter:
 
 
 def _compaction(update: _Compaction) -> JsonObject:
+    wire: JsonObject = {"sessionUpdate": "compaction_update", "compactionId": update.compaction_id}
     if isinstance(update, CompactionChunk):
-        return compaction_chunk(update.compaction_id, cut(update.text))
-    status = "in_progress" if isinstance(update, CompactionStarted) else update.status
-    wire: JsonObject = {"sessionUpdate": "compaction_update", "compactionId": update.compaction_id, "status": status}
+        return {**wire, "sessionUpdate": "compaction_summary_chunk", "content": text_content(cut(update.text))}
+    wire["status"] = "in_progress" if isinstance(update, CompactionStarted) else update.status
     match update:
         case CompactionFinished(status="completed"):
             wire["summary"] = [text_content(cut(text)) for text in (update.summary, update.receipt) if text]

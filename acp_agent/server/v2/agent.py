@@ -92,7 +92,7 @@ class AgentV2(Agent):
         return {}
 
     async def _cancel_terminal(self, call: Call, params: CancelTerminalRequest) -> JsonValue:
-        if not _client(await self._find(call, params.session_id)).cancel_terminal(params.terminal_id):
+        if not _client(await self._find(call, params.session_id)).terminals.cancel(params.terminal_id):
             raise InvalidParamsError(f"terminal/cancel: no command runs in {params.terminal_id!r} now.")
         return {}
 

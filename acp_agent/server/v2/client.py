@@ -27,15 +27,16 @@ class EditorClient(client.EditorClient):
 
     :param session_id: as the editor knows it.
     :param cwd: the session's working directory, absolute.
+    :ivar terminals: the running commands.
     """
 
     def __init__(
         self, peer: Peer, session_id: str, cwd: str, capabilities: Capabilities, servers: EditorServers
     ) -> None:
         super().__init__(peer, session_id, capabilities, servers)
-        self._terminals = ShownCommands(self)
+        self.terminals = ShownCommands(self)
         self._messages = Presenter(capabilities)
-        self.commands, self._presenter = self._terminals, self._messages
+        self.commands, self._presenter = self.terminals, self._messages
         self._cwd = Path(cwd)
         self._open_questions = 0
 
@@ -56,20 +57,13 @@ class EditorClient(client.EditorClient):
         for wire in self._messages.end_replay():
             await self.send(wire)
 
-    def cancel_terminal(self, terminal_id: str) -> bool:
-        """End the command in a terminal.
-
-        :returns: False where none runs in it.
-        """
-        return self._terminals.cancel(terminal_id)
-
     def cancel_call(self, call_id: str) -> bool:
         """End the command that a call runs.
 
         :returns: False where it runs none.
         """
         terminal_id = self._messages.terminal_of(call_id)
-        return terminal_id is not None and self._terminals.cancel(terminal_id)
+        return terminal_id is not None and self.terminals.cancel(terminal_id)
 
     async def ask(self, method: str, params: JsonObject, *, timeout: float | None = None) -> JsonValue:
         """Ask the user through the editor, for as long as it takes; it is asked nothing else."""

@@ -16,9 +16,6 @@ from acp_agent.tools.text import whole_lines
 
 _CONTEXT = 3
 _NO_NEWLINE = "\\ No newline at end of file\n"
-_ESCAPES = {code: f"\\{code:03o}" for code in (*range(32), 127)} | {
-    ord(char): f"\\{letter}" for char, letter in zip('\a\b\t\n\v\f\r"\\', 'abtnvfr"\\', strict=True)
-}
 
 
 def diff_items(view: CallView) -> list[JsonObject]:
@@ -53,13 +50,14 @@ def change_items(view: CallView) -> list[JsonObject]:
 
 
 def patch(diff: Diff, line: int | None = None) -> str | None:
-    """Return one file's section of a patch; None where not all of the change is known.
+    """Return one file's section of a patch; None where not all of the change is known, or the name is an odd one.
 
     :param line: the first line, from 1, that the change changes; None where the whole file is known.
     """
-    if _is_cut(diff.new_text) or _is_cut(diff.old_text or ""):
+    name = diff.path
+    is_plain = name.isprintable() and not {'"', "\\"} & {*name}  # git would have it in quotes, with escapes
+    if not is_plain or _is_cut(diff.new_text) or _is_cut(diff.old_text or ""):
         return None
-    name = quoted(diff.path)
     old, new = whole_lines(diff.old_text or ""), whole_lines(diff.new_text)
     head = f"diff --git {name} {name}\n"
     if diff.old_text is None:
@@ -71,15 +69,9 @@ def patch(diff: Diff, line: int | None = None) -> str | None:
     return f"{head}--- {before}\n+++ {_labelled(name)}\n{hunks}"
 
 
-def quoted(path: str) -> str:
-    """Return a path as git writes it with `core.quotePath` off: in quotes where it holds what has to be escaped."""
-    escaped = path.translate(_ESCAPES)
-    return path if escaped == path else f'"{escaped}"'
-
-
 def _labelled(name: str) -> str:
     # git ends a name with a space in it by a tab, so that the name's end is seen
-    return f"{name}\t" if " " in name and not name.startswith('"') else name
+    return f"{name}\t" if " " in name else name
 
 
 def _is_cut(text: str) -> bool:
