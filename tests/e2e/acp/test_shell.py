@@ -15,6 +15,7 @@ from support.editors import TOAD, ZED, Editor
 from support.memory import stage
 from support.processes import outlive
 from support.replies import Reply, ToolCall
+from support.serving import never_answer
 from support.stage import PATIENCE, results
 
 NO_TERMINAL = replace(ZED, terminal=False)
@@ -162,3 +163,13 @@ async def test_the_whole_process_group_of_a_command_ends_with_the_turn(
         else:
             assert await it.agent.wait_exit() == 0
         assert await outlive(family, seconds=2) == set()
+
+
+async def test_a_terminal_without_answers_holds_up_neither_the_cancel_nor_the_end(tmp_path: Path) -> None:
+    async with stage(tmp_path, Reply(tool_calls=[shell("sleep 600")]), Reply("Done."), mode="full-access") as it:
+        for method in ("terminal/wait_for_exit", "terminal/release"):
+            it.agent.handlers[method] = never_answer
+        handle = await it.agent.start_prompt(it.session, "Work")
+        await it.line("terminal/wait_for_exit")
+        await it.agent.cancel(it.session)
+        assert await handle.result() == {"stopReason": "cancelled"}

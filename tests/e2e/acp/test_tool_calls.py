@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from support.editors import BARE, TOAD, Editor
 from support.memory import stage
 from support.replies import Reply, ToolCall, Usage
 from support.stage import conversation, results
@@ -28,6 +31,21 @@ async def test_ids_that_the_model_repeats_become_different_ones(tmp_path: Path) 
             ]
             assert len(asked) == len(set(asked))
         assert len(results(it.server.calls[1].body)) == 2
+
+
+@pytest.mark.parametrize("editor", [TOAD, BARE], ids=["toad", "bare"])
+async def test_the_plan_is_shown_whole_each_time_and_once_more_with_load(tmp_path: Path, editor: Editor) -> None:
+    first = [{"content": "Read", "status": "in_progress", "priority": "high"}, {"content": "Write"}]
+    second = [{"content": "Read", "status": "completed"}, {"content": "Write", "status": "in_progress"}]
+    replies = [*(Reply(tool_calls=[ToolCall("plan", {"entries": plan})]) for plan in (first, second)), Reply("Done.")]
+    async with stage(tmp_path, *replies, editor=editor) as it:
+        await it.prompt()
+        plans = [update["entries"] for update in it.agent.updates(kind="plan")]
+        assert plans[0] == [first[0], {"content": "Write", "status": "pending", "priority": "medium"}]
+        assert [entry["status"] for entry in plans[1]] == ["completed", "in_progress"]
+        heard = len(it.agent.lines)
+        await it.agent.load(it.session, it.folder)
+        assert it.agent.updates(kind="plan", since=heard)[-1]["entries"] == plans[1]
 
 
 async def test_a_turn_without_end_stops_at_the_limit_and_the_next_prompt_works(tmp_path: Path) -> None:
