@@ -127,11 +127,15 @@ def fork_point(meta: JsonValue) -> int | str | None:
 
     :raises InvalidParamsError: what stands there names no point.
     """
-    ours = as_object(as_object(meta).get(FORK_KEY))
-    point = ours.get("at", ours.get("messageId"))
-    if isinstance(point, bool) or not isinstance(point, int | str | None):
-        raise InvalidParamsError(
-            f"session/fork: _meta.{FORK_KEY} names no point to fork at. Send `at`, the number of an entry, or "
-            "`messageId`."
-        )
-    return point
+    match as_object(meta).get(FORK_KEY):
+        case None:
+            return None
+        case {"at": int(at), **more} if not isinstance(at, bool) and more.get("messageId") is None:
+            return at
+        case {"messageId": str(message_id), **more} if more.get("at") is None:
+            return message_id
+        case _:
+            raise InvalidParamsError(
+                f"session/fork: _meta.{FORK_KEY} names no point to fork at. Send `at`, the number of an entry, or "
+                "`messageId`."
+            )
