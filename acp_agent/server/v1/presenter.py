@@ -201,7 +201,7 @@ class Presenter:
         # There is no word for a step that will not be done after all.
         entries = [entry for entry in update.entries if entry.status != "cancelled"]
         if not self._capabilities.plans:
-            return {"sessionUpdate": "plan", "entries": plan_entries(entries)}
+            return {"sessionUpdate": "plan", "entries": _plan_entries(entries)}
         return plan_update(entries) if entries else {"sessionUpdate": "plan_removed", "planId": PLAN}
 
 
@@ -235,14 +235,14 @@ def _notice(update: Notice) -> JsonObject:
     return {"sessionUpdate": "notice", "severity": update.severity, "title": title, **given(description=description)}
 
 
-def plan_entries(entries: Sequence[PlanEntry]) -> list[JsonValue]:
+def _plan_entries(entries: Sequence[PlanEntry]) -> list[JsonValue]:
     """Return the entries of a plan."""
     return [{"content": entry.content, "priority": entry.priority, "status": entry.status} for entry in entries]
 
 
 def plan_update(entries: Sequence[PlanEntry]) -> JsonObject:
     """Return the update with a plan as a list of items."""
-    plan: JsonObject = {"type": "items", "planId": PLAN, "entries": plan_entries(entries)}
+    plan: JsonObject = {"type": "items", "planId": PLAN, "entries": _plan_entries(entries)}
     return {"sessionUpdate": "plan_update", "plan": plan}
 
 
