@@ -64,7 +64,7 @@ def _trust(store: TrustStore, path: str) -> None:
 def _list(store: TrustStore) -> None:
     trusted = store.read()
     for folder, each in trusted.items():
-        print(f"{folder}  {each.since}")
+        print(f"{folder}  {each.get('since', '')}")
     if not trusted:
         print("No project's hooks and recipes are trusted.")
 

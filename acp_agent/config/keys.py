@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from acp_agent.config.home import KEYS_FILE
-from acp_agent.config.state_file import StateFile, member
+from acp_agent.config.state_file import StateFile
 from acp_agent.errors import ConfigError
 from acp_agent.frozen import frozen
 
 _SERVICE = "acp-agent"
 """What the keyring has the keys under."""
-_VERSION = 1
+_IN_KEYRING = {"in": "keyring"}
 _SAFE = 1.0
 """The least priority of a backend that keyring itself recommends; the others keep keys in the open, or not at all."""
 
@@ -45,16 +45,16 @@ class KeyStore:
 
     def __init__(self, home: Path) -> None:
         advice = "the stored keys cannot be used; remove the file, and store them anew with `acp-agent login`"
-        self._file = StateFile(home / KEYS_FILE, _VERSION, _load, _dump, advice)
+        self._file = StateFile(home / KEYS_FILE, "providers", advice)
         self._home = home
         self.path = self._file.path
 
     def read(self) -> Mapping[str, StoredKey]:
-        """Return what is stored, by provider, without asking the keyring.
+        """Return the keys by provider, without asking the keyring.
 
         :raises ConfigError: the file cannot be understood.
         """
-        return self._file.read()
+        return {name: StoredKey(entry.get("key")) for name, entry in self._file.read().items()}
 
     def signature(self) -> tuple[int, ...]:
         """Return what is another value when a key was stored or removed. Touches the disk, but little."""
@@ -79,7 +79,7 @@ class KeyStore:
                 keyring.set_password(_SERVICE, self._account(provider), key)
                 in_keyring = keyring.get_password(_SERVICE, self._account(provider)) == key
         with self._file.update() as stored:
-            stored[provider] = StoredKey(None if in_keyring else key)
+            stored[provider] = _IN_KEYRING if in_keyring else {"key": key}
         return "the system's keyring" if in_keyring else str(self.path)
 
     def remove(self, providers: Iterable[str] | None = None) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ class KeyStore:
         with self._file.update() as stored:
             for name in before:
                 stored.pop(name, None)
-            stored.update({name: StoredKey() for name in kept})
+            stored.update(dict.fromkeys(kept, _IN_KEYRING))
         if kept:
             raise ConfigError(
                 f"the system's keyring does not let go of the key for {', '.join(kept)}; unlock it, or remove it there",
@@ -137,21 +137,3 @@ def _logged(what: str) -> Generator[None]:
         yield
     except Exception as error:
         _log.warning("the keyring does not %s: %s", what, type(error).__name__)
-
-
-def _load(said: Mapping[str, object]) -> dict[str, StoredKey]:
-    stored: dict[str, StoredKey] = {}
-    for name, value in member(said, "providers").items():
-        match value:
-            case {"key": str(key)} if key:
-                stored[name] = StoredKey(key)
-            case {"in": "keyring"}:
-                stored[name] = StoredKey()
-            case _:
-                raise ValueError(f"{name} has no key")
-    return stored
-
-
-def _dump(stored: Mapping[str, StoredKey]) -> dict[str, object]:
-    keys = sorted(stored.items())
-    return {"providers": {name: {"in": "keyring"} if each.key is None else {"key": each.key} for name, each in keys}}

@@ -6,13 +6,12 @@ that cannot be understood allows nothing. A rule is compared as a whole: of the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Generator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeAlias, cast
 
-from acp_agent.config.state_file import StateFile, member
+from acp_agent.config.state_file import Entries, StateFile
 from acp_agent.errors import ConfigError
 
 RULES_FILE = "permissions.json"
@@ -20,9 +19,6 @@ RULES_FILE = "permissions.json"
 _VERSION, _OLDER = 2, 1
 """A rule of the shell in version 1 could cover more than one command line."""
 _SHELL = "shell: "
-
-_Projects: TypeAlias = dict[str, dict[str, str]]
-"""By project, each rule and since when it holds, in ISO 8601 and UTC."""
 
 
 class PermissionRules:
@@ -34,7 +30,7 @@ class PermissionRules:
 
     def __init__(self, home: Path) -> None:
         advice = 'no "Always allow" of an earlier session holds; remove the file, and allow anew'
-        self._file = StateFile(home / RULES_FILE, _VERSION, self._load, _dump, advice, older=(_OLDER,))
+        self._file = StateFile(home / RULES_FILE, "projects", advice, _VERSION)
         self.notice = ""
 
     def read(self) -> Mapping[str, Mapping[str, str]]:
@@ -42,9 +38,9 @@ class PermissionRules:
 
         :raises ConfigError: the file cannot be understood.
         """
-        told, rules = self.notice, self._file.read()
-        if self.notice != told:
-            with suppress(ConfigError), self._file.update():
+        rules = self._file.read()
+        if self._drop_older(rules):
+            with suppress(ConfigError), self._update():
                 pass  # written as it is read
         return rules
 
@@ -62,7 +58,7 @@ class PermissionRules:
         :raises ConfigError: see `read`; or the file cannot be written.
         """
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        with self._file.update() as rules:
+        with self._update() as rules:
             rules.setdefault(_key(project), {}).setdefault(subject, now)
 
     def revoke(self, project: Path, subjects: Collection[str] = ()) -> tuple[str, ...]:
@@ -72,37 +68,35 @@ class PermissionRules:
         :returns: what had been allowed of them.
         :raises ConfigError: see `allow`.
         """
-        with self._file.update() as rules:
+        with self._update() as rules:
             allowed = rules.get(_key(project), {})
             revoked = tuple(subject for subject in allowed if not subjects or subject in subjects)
             for subject in revoked:
                 del allowed[subject]
         return revoked
 
-    def _load(self, said: Mapping[str, object]) -> _Projects:
-        rules, dropped = _Projects(), list[str]()
-        for project, value in member(said, "projects").items():
-            if not isinstance(value, dict):
-                raise ValueError(f"{project} has no rules")
-            rules[project] = allowed = dict[str, str]()
-            for subject, since in cast("dict[str, object]", value).items():
-                if not isinstance(since, str):
-                    raise ValueError(f"a rule of {project} has no time")
-                if said["version"] == _OLDER and subject.startswith(_SHELL):
-                    dropped.append("".join(sign if sign.isprintable() else "\ufffd" for sign in subject[:100]))
-                else:
-                    allowed[subject] = since
+    @contextmanager
+    def _update(self) -> Generator[Entries]:
+        with self._file.update() as rules:
+            self._drop_older(rules)
+            yield rules
+
+    def _drop_older(self, rules: Entries) -> bool:
+        """Remove what an earlier version allowed of the shell, and return whether there was any."""
+        if self._file.read_version != _OLDER:
+            return False
+        dropped = {rule for allowed in rules.values() for rule in allowed if rule.startswith(_SHELL)}
+        for allowed in rules.values():
+            for rule in dropped & allowed.keys():
+                del allowed[rule]
         if dropped:
+            shown = ("".join(sign if sign.isprintable() else "\ufffd" for sign in rule[:100]) for rule in dropped)
             self.notice = (
                 f"{self._file.path}: these rules of an earlier version covered more than one command line. They are "
-                f"dropped, and you are asked again: {', '.join(sorted(dropped)[:10])}"
+                f"dropped, and you are asked again: {', '.join(sorted(shown)[:10])}"
             )
-        return rules
+        return bool(dropped)
 
 
 def _key(project: Path) -> str:
     return str(project.resolve())
-
-
-def _dump(rules: _Projects) -> dict[str, object]:
-    return {"projects": {project: allowed for project, allowed in sorted(rules.items()) if allowed}}

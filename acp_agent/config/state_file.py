@@ -1,67 +1,60 @@
 """`StateFile`: one small JSON file in the agent's home, which several processes read and change.
 
-It has a version and a size limit. Changes are made under a lock, and each write is atomic.
+It holds mappings of texts by name, below one key and beside a version. Changes are made under a lock, and each write is
+atomic.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Generic, TypeVar, cast
+from typing import BinaryIO, TypeAlias, cast
 
 from acp_agent.config.home import ensure_private_dir
 from acp_agent.errors import ConfigError
 
 MAX_BYTES = 4 * 1024 * 1024
 
-T = TypeVar("T")
+Entries: TypeAlias = dict[str, dict[str, str]]
 
 
-class StateFile(Generic[T]):
-    """One file, and how its content is made of the JSON object.
+class StateFile:
+    """One file.
 
     :param path: in the folder of all state.
-    :param version: what is written as its `version`.
-    :param load: makes the content of the JSON object, which is empty where there is no file; raises `ValueError` where
-        it is none of ours.
-    :param dump: makes the JSON object of the content, without the version.
+    :param key: what the entries stand under.
     :param advice: what it means for the user that the file cannot be used, and what to do; behind "so that".
-    :param older: further versions that `load` knows.
+    :param version: what is written as its `version`; those before it can be read too.
+    :ivar read_version: the version of what was read last; `version` where there is no file.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        version: int,
-        load: Callable[[Mapping[str, object]], T],
-        dump: Callable[[T], dict[str, object]],
-        advice: str,
-        older: tuple[int, ...] = (),
-    ) -> None:
+    def __init__(self, path: Path, key: str, advice: str, version: int = 1) -> None:
         self.path = path
-        self._version = version
-        self._known = (version, *older)
-        self._load = load
-        self._dump = dump
+        self.read_version = version
+        self._key = key
         self._advice = advice
+        self._version = version
 
-    def read(self) -> T:
-        """Return its content; that of an empty object where there is no file.
+    def read(self) -> Entries:
+        """Return its entries; none where there is no file.
 
         :raises ConfigError: it cannot be understood.
         """
+        self.read_version = self._version
         try:
             if self.path.stat().st_size > MAX_BYTES:
                 raise self._error("is too large to be ours")
-            said: object = json.loads(self.path.read_bytes().decode())
-            if not isinstance(said, dict) or cast("dict[str, object]", said).get("version") not in self._known:
-                raise ValueError(f"it is no JSON object of version {self._version}")
-            return self._load(cast("dict[str, object]", said))
+            match json.loads(self.path.read_bytes().decode()):
+                case {"version": int(version), self._key: entries} if 0 < version <= self._version:
+                    self.read_version = version
+                    return _checked(entries)
+                case _:
+                    raise ValueError(f"it is no JSON object with `{self._key}` of version {self._version}")
         except FileNotFoundError:
-            return self._load({})
+            return {}
         except OSError as error:
             raise self._error(f"cannot be read ({error.strerror or error})") from error
         except (ValueError, RecursionError) as error:
@@ -76,8 +69,8 @@ class StateFile(Generic[T]):
         return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
     @contextmanager
-    def update(self) -> Generator[T]:
-        """Read, change and write under a lock. The content is to be changed in place.
+    def update(self) -> Generator[Entries]:
+        """Read, change and write under a lock. The entries are to be changed in place; one that is empty is removed.
 
         :raises ConfigError: see `read`; or the file cannot be written.
         """
@@ -87,11 +80,11 @@ class StateFile(Generic[T]):
             descriptor = os.open(ensure_private_dir(self.path.parent), os.O_RDONLY | os.O_CLOEXEC)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
-                content = self.read()
-                yield content
-                text = json.dumps({"version": self._version, **self._dump(content)}, indent=2)
+                entries = self.read()
+                yield entries
+                content = {name: entry for name, entry in sorted(entries.items()) if entry}
                 with atomic_write(self.path) as file:
-                    file.write(text.encode() + b"\n")
+                    file.write(json.dumps({"version": self._version, self._key: content}, indent=2).encode() + b"\n")
                     file.flush()
                     os.fsync(file.fileno())
             finally:
@@ -103,15 +96,12 @@ class StateFile(Generic[T]):
         return ConfigError(f"{message}, so that {self._advice}", source=str(self.path))
 
 
-def member(said: Mapping[str, object], name: str) -> dict[str, object]:
-    """Return the mapping that a file's content has under a name; an empty one where there is no file yet.
-
-    :raises ValueError: there is none.
-    """
-    found = said.get(name, None if said else {})
-    if not isinstance(found, dict):
-        raise ValueError(f"it has no `{name}`")
-    return cast("dict[str, object]", found)
+def _checked(entries: object) -> Entries:
+    mappings = cast("dict[str, object]", entries).values() if isinstance(entries, dict) else (None,)
+    for entry in mappings:
+        if not isinstance(entry, dict) or not all(isinstance(each, str) for each in cast("Entries", entry).values()):
+            raise ValueError("it has something else than texts by name")
+    return cast("Entries", entries)
 
 
 @contextmanager

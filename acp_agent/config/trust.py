@@ -10,14 +10,14 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
 from acp_agent.config.home import CLAUDE_FOLDER, PROJECT_FOLDER
 from acp_agent.config.settings import HookCommand
-from acp_agent.config.state_file import StateFile, member
+from acp_agent.config.state_file import Entries, StateFile
 from acp_agent.frozen import frozen
 from acp_agent.regular import NotRegularError, open_regular
 
@@ -30,7 +30,6 @@ MAX_DEPTH = 8
 
 _PARTS = {PROJECT_FOLDER: (_HOOKS, "recipes"), CLAUDE_FOLDER: ("commands",)}
 """The folders in such a folder whose files could run."""
-_VERSION = 1
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -126,18 +125,6 @@ def project_of(path: Path) -> Path | None:
     return next((place.parent for place in (path, *path.parents) if place.name in _PARTS), None)
 
 
-@frozen
-class Trusted:
-    """What was allowed of one folder.
-
-    :ivar digest: of the `ProjectCode`.
-    :ivar since: when, in ISO 8601 and UTC.
-    """
-
-    digest: str
-    since: str
-
-
 class TrustStore:
     """What the user has allowed, by folder.
 
@@ -146,30 +133,30 @@ class TrustStore:
 
     def __init__(self, home: Path) -> None:
         advice = "no project's hooks and recipes are allowed; remove the file, and allow them anew"
-        self._file = StateFile(home / _TRUST_FILE, _VERSION, _load, _dump, advice)
+        self._file = StateFile(home / _TRUST_FILE, "folders", advice)
         self.path = self._file.path
 
-    def read(self) -> Mapping[str, Trusted]:
-        """Return what is allowed, by folder, with the project's path resolved.
+    def read(self) -> Entries:
+        """Return what is allowed, by folder, with the project's path resolved: the `digest` of the `ProjectCode`, and
+        `since` when, in ISO 8601 and UTC.
 
         :raises ConfigError: the file cannot be understood.
         """
         return self._file.read()
 
-    def find(self, place: Path) -> Trusted | None:
-        """Return what was allowed of a folder, whatever is in it by now.
+    def digest(self, place: Path) -> str | None:
+        """Return the digest of what was allowed of a folder, whatever is in it by now.
 
         :raises ConfigError: see `read`.
         """
-        return self.read().get(_key(place))
+        return self.read().get(_key(place), {}).get("digest")
 
     def trusts(self, code: ProjectCode) -> bool:
         """Return whether this was allowed just as it is.
 
         :raises ConfigError: see `read`.
         """
-        trusted = self.find(code.place)
-        return trusted is not None and not code.problem and trusted.digest == code.digest
+        return not code.problem and self.digest(code.place) == code.digest
 
     def trust(self, codes: Iterable[ProjectCode]) -> None:
         """Allow these as they are, and nothing else in their folders.
@@ -178,14 +165,14 @@ class TrustStore:
         """
         now = datetime.now(UTC).isoformat(timespec="seconds")
         with self._file.update() as trusted:
-            trusted.update({_key(code.place): Trusted(code.digest, now) for code in codes})
+            trusted.update({_key(code.place): {"digest": code.digest, "since": now} for code in codes})
 
     def revoke(self, project: Path, places: Iterable[Path] = ()) -> tuple[str, ...]:
         """Allow nothing any more of a project.
 
         :param project: its folder, which need not exist any more.
         :param places: further folders that were allowed.
-        :returns: what had been allowed.
+        :returns: the folders that had been allowed.
         :raises ConfigError: see `trust`.
         """
         above, keys = project.resolve(), {_key(place) for place in places}
@@ -249,18 +236,3 @@ def _digest(files: Iterable[CodeFile], commands: Sequence[HookCommand]) -> str:
 def _key(place: Path) -> str:
     # The folder itself is not resolved: a stranger's link to what is allowed elsewhere is not allowed here.
     return str(place.parent.resolve() / place.name)
-
-
-def _load(said: Mapping[str, object]) -> dict[str, Trusted]:
-    trusted: dict[str, Trusted] = {}
-    for key, value in member(said, "folders").items():
-        match value:
-            case {"digest": str(digest), "since": str(since)}:
-                trusted[key] = Trusted(digest, since)
-            case _:
-                raise ValueError(f"{key} has no digest or no time")
-    return trusted
-
-
-def _dump(trusted: Mapping[str, Trusted]) -> dict[str, object]:
-    return {"folders": {key: asdict(each) for key, each in sorted(trusted.items())}}

@@ -150,7 +150,8 @@ class SessionTrust:
             users = tuple(command for command in settings.hooks if command.origin != "project")
             settings = replace(settings, hooks=users, hook_faults=())
         try:
-            kept = {(place, each.digest) for place in places if (each := TrustStore(self._services.home).find(place))}
+            store = TrustStore(self._services.home)
+            kept = {(place, digest) for place in places if (digest := store.digest(place))}
         except ConfigError as error:
             kept, notices = set[tuple[Path, str]](), [*notices, str(error)]
         commands = [command for command in settings.hooks if command.origin == "project"]
