@@ -2,11 +2,14 @@
 
 Errors are `DocumentError`s with line and key; the caller adds the file. A file may come from an untrusted repository,
 and be irregular, huge, endless or not UTF-8. PyYAML's own `safe_load` gives no lines, lets the last of two equal keys
-win, and shares one object among all aliases of an anchor, so that walking a small file may never end.
+win, and shares one object among all aliases of an anchor, so that walking a small file may never end. Words without
+quotes are text but for those of JSON: YAML 1.1 would make false of `no`, 750 of `12:30` and 7 of `007`.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
@@ -28,11 +31,10 @@ MAX_FILE_BYTES = 256 * 1024
 MAX_DEPTH = 20
 
 Place: TypeAlias = tuple[str | int, ...]
-_IsText: TypeAlias = Callable[[tuple[str | int | None, ...], str], bool]
-
-_TEXT = "tag:yaml.org,2002:str"
-_GUESSED = {f"tag:yaml.org,2002:{kind}" for kind in ("bool", "float", "int", "merge", "timestamp", "value")}
-"""Types that YAML 1.1 makes of an unquoted word, null aside."""
+_YAML = "tag:yaml.org,2002:"
+_NUMBERS = tuple(f"{_YAML}{kind}" for kind in ("bool", "float", "int"))
+_TAGS = {f"{_YAML}{kind}" for kind in ("map", "merge", "null", "seq", "str", "timestamp", "value")} | {*_NUMBERS}
+_JSON_WORD = re.compile(r"true|false|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 class DocumentError(Exception):
@@ -54,8 +56,8 @@ class DocumentError(Exception):
 class Document:
     """A YAML mapping.
 
-    :ivar data: as YAML's safe types.
-    :ivar lines: line in the file, from 1, of every key and list item by its path.
+    :ivar data: the types of JSON.
+    :ivar lines: line in the file, from 1, of every key and list item by its path; the empty path is where it begins.
     """
 
     data: Mapping[str, object]
@@ -112,57 +114,47 @@ def read_text(path: Path, *, within: Path | None = None) -> str | None:
         raise DocumentError("is not UTF-8 text; save it with that encoding", line) from error
 
 
-def parse_mapping(text: str, first_line: int = 1, is_text: _IsText = lambda _, __: False) -> Document:
+def parse_mapping(text: str, first_line: int = 1, is_text: Callable[[Place], bool] = lambda _: False) -> Document:
     """Parse YAML whose top level is a mapping, or nothing.
 
     :param text: the YAML.
     :param first_line: the line of the file that `text` begins at.
-    :param is_text: returns whether a word at a place is text as it is written: YAML 1.1 would make 1.1 of `1.10`, 750
-        of `12:30`, 7 of `007` and false of `no`. It is called for keys too, with a None behind their place.
+    :param is_text: returns whether a word at a place is text in any case: `1.10` would be 1.1.
     :raises DocumentError: with the line.
     """
-    data, lines = _parse("\n" * (first_line - 1) + text, is_text)
-    _, document = _mapping(data, lines)
-    del lines[()]
-    return document
+    return _mapping(*_parse("\n" * (first_line - 1) + text, is_text))
 
 
-def parse_mappings(text: str, words: Collection[str] = ()) -> list[tuple[int, Document]]:
+def parse_mappings(text: str) -> list[Document]:
     """Parse YAML whose top level is a mapping or a list of them.
 
-    :param words: keys that are text, though YAML 1.1 reads them as true or false: `on`.
-    :returns: each with the line that it begins at, which is also the line of its empty place.
     :raises DocumentError: with the line.
     """
-    data, lines = _parse(text, lambda place, word: place[-1:] == (None,) and word in words)
+    data, lines = _parse(text, lambda _: False)
     if not isinstance(data, list):
         return [_mapping(data, lines)]
     items = enumerate(cast("list[object]", data))
     return [_mapping(item, {at[1:]: line for at, line in lines.items() if at[:1] == (n,)}) for n, item in items]
 
 
-def _mapping(data: object, lines: dict[Place, int]) -> tuple[int, Document]:
+def _mapping(data: object, lines: dict[Place, int]) -> Document:
     if not isinstance(data, Mapping):
         raise DocumentError("should be `key: value` lines", lines[()])
-    return lines[()], Document(cast("Mapping[str, object]", data), lines)
+    return Document(cast("Mapping[str, object]", data), lines)
 
 
-def _parse(text: str, is_text: _IsText) -> tuple[object, dict[Place, int]]:
-    """Return the data, an empty mapping where there is none, and its lines; the empty place is where it begins."""
+def _parse(text: str, is_text: Callable[[Place], bool]) -> tuple[object, dict[Place, int]]:
+    """Return the data, an empty mapping where there is none, and its lines."""
     import yaml
     from yaml.reader import ReaderError
 
-    lines: dict[Place, int] = {}
     # JSON may be indented by tabs, which YAML does not take.
     bare = ((line, line.lstrip("\t")) for line in text.split("\n"))
     text = "\n".join("  " * (len(line) - len(rest)) + rest for line, rest in bare)
     try:
-        loader = yaml.SafeLoader(text)
-        node = loader.get_single_node()
-        if node is None:
-            return {}, {(): 1}
-        _walk(node, (), lines, set(), is_text)
-        return cast("object", loader.construct_document(node)), lines  # pyright: ignore[reportUnknownMemberType]
+        node = yaml.SafeLoader(text).get_single_node()
+        lines: dict[Place, int] = {} if node else {(): 1}
+        return _value(node, (), lines, set(), is_text) if node else {}, lines
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         reason = " ".join(part for part in (error.context, error.problem) if part)
@@ -170,14 +162,16 @@ def _parse(text: str, is_text: _IsText) -> tuple[object, dict[Place, int]]:
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise DocumentError(f"is not valid YAML: the character #x{error.character:02x} is not allowed", line) from error
-    except (ValueError, ArithmeticError, LookupError, AttributeError) as error:  # what bad dates and tags become
+    except ValueError as error:  # a number of thousands of digits
         raise DocumentError(f"is not valid YAML: {error}") from error
     except RecursionError as error:
         raise DocumentError("is nested too deeply") from error
 
 
-def _walk(node: Node, place: Place, lines: dict[Place, int], seen: set[int], is_text: _IsText) -> None:
-    """Record the line of every key and item below `node`, mark literal text, and refuse ambiguous YAML.
+def _value(
+    node: Node, place: Place, lines: dict[Place, int], seen: set[int], is_text: Callable[[Place], bool]
+) -> object:
+    """Return what a node says, and record the line of every key and item below it.
 
     :raises DocumentError: a value would be lost or misread silently.
     """
@@ -189,27 +183,28 @@ def _walk(node: Node, place: Place, lines: dict[Place, int], seen: set[int], is_
         raise DocumentError("is nested too deeply", line, dotted(place[:3]))
     if id(node) in seen:
         raise DocumentError("anchors (&name) and aliases (*name) are not understood here", line, dotted(place))
+    if node.tag not in _TAGS:
+        raise DocumentError(f"tags ({node.tag.removeprefix(_YAML)}) are not understood here", line, dotted(place))
     seen.add(id(node))
     if isinstance(node, yaml.SequenceNode):
-        for index, item in enumerate(node.value):
-            _walk(item, (*place, index), lines, seen, is_text)
-    elif isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            line = key.start_mark.line + 1
-            if not isinstance(key, yaml.ScalarNode):
-                raise DocumentError("a key should be a word", line, dotted(place))
-            if key.tag in _GUESSED and is_text((*place, None), str(key.value)):
-                key.tag = _TEXT
-            if key.tag != _TEXT:
-                message = f"YAML does not read this key as text; put it in quotes: '{key.value}'"
-                raise DocumentError(message, line, dotted(place))
-            inner = (*place, str(key.value))
-            if inner in lines:
-                raise DocumentError(f"is set twice, first in line {lines[inner]}; keep one", line, dotted(inner))
-            lines[inner] = line
-            _walk(value, inner, lines, seen, is_text)
-    elif isinstance(node, yaml.ScalarNode) and node.tag in _GUESSED and is_text(place, str(node.value)):
-        node.tag = _TEXT
+        return [_value(item, (*place, index), lines, seen, is_text) for index, item in enumerate(node.value)]
+    if not isinstance(node, yaml.MappingNode):
+        text = str(node.value)
+        if node.tag == f"{_YAML}null":
+            return None
+        is_word = node.tag in _NUMBERS and _JSON_WORD.fullmatch(text) and not is_text(place)
+        return json.loads(text) if is_word else text
+    data: dict[str, object] = {}
+    for key, value in node.value:
+        line = key.start_mark.line + 1
+        if not isinstance(key, yaml.ScalarNode):
+            raise DocumentError("a key should be a word", line, dotted(place))
+        inner = (*place, str(key.value))
+        if inner in lines:
+            raise DocumentError(f"is set twice, first in line {lines[inner]}; keep one", line, dotted(inner))
+        lines[inner] = line
+        data[str(key.value)] = _value(value, inner, lines, seen, is_text)
+    return data
 
 
 def validate(type_: type[T], document: Document, *place: str | int, data: object = None) -> T:

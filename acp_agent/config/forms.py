@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic_core import CoreSchema
 
-_ThoughtLevel: TypeAlias = Literal["off", "low", "medium", "high"]
-
 MODEL_NAME_FORM = "should be provider/model, such as anthropic/claude-sonnet-5-5 or ollama/qwen3:8b"
 """The error for a name that `is_model_name` rejects."""
 
@@ -137,9 +135,11 @@ def is_model_name(text: str) -> bool:
     return re.fullmatch(_MODEL_NAME, text) is not None
 
 
-def restore_off(value: object) -> object:
-    """Return `off` for false, which is what YAML 1.1 makes of the word without quotes."""
-    return "off" if value is False else value
+def share_of(value: object) -> float | None:
+    """Return the share that a value such as `70%` or `0.7` is; None for any other."""
+    percentage = re.fullmatch(r"(\d{1,3}(?:\.\d{1,3})?) ?%", value) if isinstance(value, str) else None
+    share = float(percentage[1]) / 100 if percentage else value
+    return share if isinstance(share, float) else None
 
 
 def _matching(pattern: str, message: str, title: str | None = None) -> Form:
@@ -164,26 +164,19 @@ def _http_url(value: str) -> str:
     return value.rstrip("/")
 
 
-def _thought_level(value: object) -> object:
-    if (level := restore_off(value)) not in get_args(_ThoughtLevel):
-        raise ValueError("should be 'off', 'low', 'medium' or 'high'")
-    return level
-
-
-def _share_or_off(value: object) -> float | Literal[False] | None:
+def _share_or_off(value: object) -> object:
     if value is None or value is False or value == "off":
         return None if value is None else False
-    if isinstance(value, int | float) and value is not True and _PREPARE[0] <= value <= _PREPARE[1]:
+    if isinstance(value, int | float) and _PREPARE[0] <= value <= _PREPARE[1]:
         return float(value)
     raise ValueError(f"should be a share of the usable window from {_PREPARE[0]} to {_PREPARE[1]}, or off")
 
 
 def _size(value: object) -> Size | None:
-    if value is None or (isinstance(value, int) and value is not True and _SIZE[0] <= value <= _SIZE[1]):
+    if value is None or (isinstance(value, int) and _SIZE[0] <= value <= _SIZE[1]):
         return value
-    percentage = re.fullmatch(r"(\d{1,3}(?:\.\d{1,3})?) ?%", value) if isinstance(value, str) else None
-    share = float(percentage[1]) / 100 if percentage else value
-    if isinstance(share, float) and _SIZE_SHARE[0] <= share <= _SIZE_SHARE[1]:
+    share = share_of(value)
+    if share is not None and _SIZE_SHARE[0] <= share <= _SIZE_SHARE[1]:
         return Share(share)
     raise ValueError(
         "should be a share of the window from 2% to 90%, such as 20% or 0.2, or a number of tokens from 1,000 to "
@@ -200,10 +193,9 @@ def _file_path(value: object) -> Path:
 def _command(value: object) -> str | tuple[str, ...]:
     if isinstance(value, str) and value.strip():
         return value
-    if isinstance(value, list) and all(isinstance(word, str) for word in cast("list[object]", value)):
-        words = tuple(cast("list[str]", value))
-        if words and words[0]:
-            return words
+    words = cast("list[object]", value) if isinstance(value, list) else []
+    if words and words[0] and all(isinstance(word, str) for word in words):
+        return tuple(map(str, words))
     raise ValueError("should be a command line, or a list of a program and its arguments, all of them texts")
 
 
@@ -248,14 +240,6 @@ Url = Annotated[
     Form(
         _http_url,
         {"type": "string", "pattern": r"^[hH][tT][tT][pP][sS]?://[^/?#@:\s][^/?#@]*(?:[/?#]|$)", "title": "a URL"},
-    ),
-]
-Thinking = Annotated[
-    _ThoughtLevel,
-    Form(
-        _thought_level,
-        {"enum": [*get_args(_ThoughtLevel), False], "title": "`off`, `low`, `medium`, `high`"},
-        any_type=True,
     ),
 ]
 ShareOrOff = Annotated[

@@ -6,7 +6,7 @@ and line.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, cast
@@ -30,69 +30,63 @@ class _Group(Section):
     matcher: Matcher = ""
 
 
-class HooksReader:
-    """Reads the section of one file.
+def read_hooks(
+    document: Document, origin: Origin, path: Path
+) -> tuple[tuple[HookCommand, ...], tuple[DocumentError, ...]]:
+    """Read the section of one file.
 
-    :param document: the file.
-    :param path: where it is.
-    :ivar commands: those that can be used, in the file's order.
-    :ivar faults: what is wrong with the others.
+    :param path: where the file is.
+    :returns: the commands that can be used, in the file's order, and what is wrong with the others.
     """
-
-    def __init__(self, document: Document, origin: Origin, path: Path) -> None:
-        self.commands: list[HookCommand] = []
-        self.faults: list[DocumentError] = []
-        self._document = document
-        self._origin: Origin = origin
-        self._path = path
-        section = document.at((KEY,))
-        if isinstance(section, Mapping):
-            for word, entries in cast("Mapping[str, object]", section).items():
-                self._read_event(word, entries)
-        elif section is not None:
-            self.faults.append(document.wrong("should be `key: value` lines of its own, indented below", KEY))
-
-    def _read_event(self, word: str, entries: object) -> None:
-        event = event_name(word)
-        if event is None:
-            self.faults.append(self._document.wrong(unknown_event(word), KEY, word))
-        elif not isinstance(entries, list):
-            self.faults.append(self._document.wrong("should be a list, such as [one, two]", KEY, word))
-        else:
-            for index in range(len(cast("list[object]", entries))):
-                self._read(event, (KEY, word, index))
-
-    def _read(self, event: EventName, place: Place, group: _Group | None = None) -> None:
-        """Read a command, or a group of commands."""
-        entry = self._document.at(place)
+    commands: list[HookCommand] = []
+    faults: list[DocumentError] = []
+    waiting: list[tuple[EventName, Place, _Group | None]] = [
+        (event, place, None) for event, place in _entries(document, faults)
+    ]
+    while waiting:
+        event, place, group = waiting.pop(0)
+        entry = document.at(place)
         try:
             if group is None and isinstance(entry, Mapping) and KEY in entry:
-                found = validate(_Group, self._document, *place)
-                for index in range(len(found.hooks)):
-                    self._read(event, (*place, KEY, index), found)
+                group = validate(_Group, document, *place)
+                waiting[:0] = [(event, (*place, KEY, index), group) for index in range(len(group.hooks))]
             else:
-                self.commands.append(self._command(event, place, group))
+                hook = _command(document, event, place, group)
+                commands.append(replace(hook, origin=origin, source=f"{path}: {dotted(place)}"))
         except DocumentError as error:
-            self.faults.append(error)
+            faults.append(error)
+    return tuple(commands), tuple(faults)
 
-    def _command(self, event: EventName, place: Place, group: _Group | None) -> HookCommand:
-        """Return one command.
 
-        :raises DocumentError: it is wrong.
-        """
-        data = self._document.at(place)
-        if group is not None and isinstance(data, Mapping):
-            entry = cast("Mapping[str, object]", data)
-            if entry.get("type", "command") != "command":
-                raise self._document.wrong("its `type` is none that is run here; `command` is the only one", *place)
-            data = {key: value for key, value in entry.items() if key not in IGNORED}
-        hook = validate(HookCommand, self._document, *place, data=data)
-        program = hook.command.split()[0] if isinstance(hook.command, str) else hook.command[0]
-        return replace(
-            hook,
-            event=event,
-            name=hook.name or Path(program).name.strip("\"'") or program,
-            origin=self._origin,
-            source=f"{self._path}: {dotted(place)}",
-            matcher=hook.matcher if group is None else group.matcher,
-        )
+def _entries(document: Document, faults: list[DocumentError]) -> Iterator[tuple[EventName, Place]]:
+    """Yield the event and the place of each entry; add what cannot be one to the faults."""
+    section = document.at((KEY,))
+    if not isinstance(section, Mapping | None):
+        faults.append(document.wrong("should be `key: value` lines of its own, indented below", KEY))
+        return
+    for word, entries in cast("Mapping[str, object]", section or {}).items():
+        event = event_name(word)
+        if event is None:
+            faults.append(document.wrong(unknown_event(word), KEY, word))
+        elif not isinstance(entries, list):
+            faults.append(document.wrong("should be a list, such as [one, two]", KEY, word))
+        else:
+            for index in range(len(cast("list[object]", entries))):
+                yield event, (KEY, word, index)
+
+
+def _command(document: Document, event: EventName, place: Place, group: _Group | None) -> HookCommand:
+    """Return one command.
+
+    :raises DocumentError: it is wrong.
+    """
+    data = document.at(place)
+    if group is not None and isinstance(data, Mapping):
+        entry = cast("Mapping[str, object]", data)
+        if entry.get("type", "command") != "command":
+            raise document.wrong("its `type` is none that is run here; `command` is the only one", *place)
+        data = {key: value for key, value in entry.items() if key not in IGNORED}
+    hook = validate(HookCommand, document, *place, data=data)
+    program = hook.command.split()[0] if isinstance(hook.command, str) else hook.command[0]
+    name = hook.name or Path(program).name.strip("\"'") or program
+    return replace(hook, event=event, name=name, matcher=hook.matcher if group is None else group.matcher)

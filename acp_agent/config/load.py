@@ -30,7 +30,7 @@ from acp_agent.config.document import (
 )
 from acp_agent.config.forms import MODEL_NAME_FORM, is_model_name
 from acp_agent.config.home import CONFIG_FILE, home_dir, project_dir
-from acp_agent.config.hook_section import HooksReader
+from acp_agent.config.hook_section import read_hooks
 from acp_agent.config.settings import MODES, HookFault, Origin, Settings
 from acp_agent.errors import ConfigError, located
 
@@ -76,9 +76,8 @@ def current(document: Document, path: Path) -> tuple[Document, str]:
     was changed.
 
     :param path: the document's file, for the notice.
-    :returns: the same document and an empty notice where it has nothing old.
     """
-    new, removed, renamed = Document(deepcopy(dict(document.data)), document.lines), list[str](), list[str]()
+    new, notices = Document(deepcopy(dict(document.data)), document.lines), list[str]()
     for place, line in document.lines.items():
         match place:
             case ("compaction", str(key)) | ("models", str(), "compaction", str(key)):
@@ -87,16 +86,11 @@ def current(document: Document, path: Path) -> tuple[Document, str]:
                 continue
         if key in _REMOVED:
             del inside[key]
-            removed.append(f"`{dotted(place)}` (line {line})")
+            notices.append(f"`{dotted(place)}` (line {line}) is no longer used, see `size`")
         elif key == "strategy" and (name := str(inside[key])) in _RENAMED:
             inside[key] = _RENAMED[name]
-            renamed.append(f"`{dotted(place)}: {name}` (line {line}) means `strategy: {_RENAMED[name]}` now.")
-    if removed:
-        verb = "are" if len(removed) > 1 else "is"
-        size = "`compaction.size` says how much the new context may take."
-        named = " and ".join(filter(None, (", ".join(removed[:-1]), removed[-1])))
-        renamed.insert(0, f"{named} {verb} no longer used: {size}")
-    return (new, f"{path}: {' '.join(renamed)}") if renamed else (document, "")
+            notices.append(f"`{dotted(place)}: {name}` (line {line}) means `{_RENAMED[name]}` now")
+    return new, f"{path}: {'; '.join(notices)}." if notices else ""
 
 
 def unknown_provider(model: str, providers: Collection[str]) -> str:
@@ -128,11 +122,11 @@ def _with_file(
         _check_names(document, settings, strategies, providers)
     except DocumentError as error:
         raise ConfigError(error.message, source=str(path), line=error.line, key=error.key) from error
-    hooks = HooksReader(document, origin, path)
-    texts = (located(fault.message, source=str(path), line=fault.line, key=fault.key) for fault in hooks.faults)
+    commands, faults = read_hooks(document, origin, path)
+    texts = (located(fault.message, source=str(path), line=fault.line, key=fault.key) for fault in faults)
     return replace(
         settings,
-        hooks=(*settings.hooks, *hooks.commands),
+        hooks=(*settings.hooks, *commands),
         hook_faults=(*settings.hook_faults, *(HookFault(origin, text) for text in texts)),
         notices=(*settings.notices, *filter(None, [notice])),
     )

@@ -36,7 +36,6 @@ from acp_agent.config.forms import (
     StrategyName,
     Text,
     TextOrEmpty,
-    Thinking,
     Threshold,
     Tokens,
     Url,
@@ -47,6 +46,7 @@ from acp_agent.frozen import frozen
 
 Mode: TypeAlias = Literal["plan", "ask", "accept-edits", "full-access"]
 Remember: TypeAlias = Literal["project", "session"]
+_ThoughtLevel: TypeAlias = Literal["off", "low", "medium", "high"]
 _WhileWorking: TypeAlias = Literal["queue", "steer"]
 _McpTransport: TypeAlias = Literal["stdio", "http", "sse", "acp"]
 ProviderKind: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "scripted"]
@@ -300,7 +300,7 @@ class Settings(Section):
     prompts_while_working: _WhileWorking = "queue"
     """what becomes of a [prompt during a turn](sessions.md#prompts-while-the-agent-works): `queue`, it is answered
     after it, or `steer`, it joins the turn at its next step; left out: `queue`"""
-    thought_level: Thinking | None = None
+    thought_level: _ThoughtLevel | None = None
     """how much the model thinks; left out: as the provider has it"""
     context_window: Tokens | None = None
     """tokens, for every model and over every other source; left out: as the provider says"""

@@ -16,6 +16,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from acp_agent.config.document import Document, DocumentError, dotted, parse_mappings, read_text, validate
+from acp_agent.config.forms import share_of
 from acp_agent.config.hook_events import OBSERVED, OF_CALLS, EventName, OnError, events_named
 from acp_agent.config.settings import Mode
 from acp_agent.conversation.events import CompactionTrigger
@@ -76,11 +77,10 @@ def _listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-def _share(value: object) -> object:
-    number = re.fullmatch(r"(\d{1,3}(?:\.\d+)?) ?%", value) if isinstance(value, str) else None
-    share = float(number[1]) / 100 if number else value
-    if isinstance(share, int | float) and share is not True and 0 < share <= 1:
-        return float(share)
+def _share(value: object) -> float:
+    share = 1.0 if value == 1 and value is not True else share_of(value)
+    if share is not None and 0 < share <= 1:
+        return share
     raise PydanticCustomError("share", "should be a share of the window, such as 70% or 0.7")
 
 
@@ -243,17 +243,18 @@ def load(path: Path, origin: Origin) -> Found:
         text = read_text(path)
         if text is None:
             raise DocumentError("does not exist")
-        documents = parse_mappings(text, words=("on",))
+        documents = parse_mappings(text)
     except DocumentError as error:
         documents, errors = [], [error]
-    for number, (line, document) in enumerate(documents, start=1):
+    for number, document in enumerate(documents, start=1):
         name = path.stem if len(documents) == 1 else f"{path.stem} {number}"
         try:
             rule, on_error = read_rule(document)
         except DocumentError as error:
             errors.append(error)
         else:
-            hooks.append(Hook(name, origin, f"{path}:{line}", rule.events, rule.run, on_error=on_error, file=path))
+            source = f"{path}:{document.lines[()]}"
+            hooks.append(Hook(name, origin, source, rule.events, rule.run, on_error=on_error, file=path))
     located_errors = (located(each.message, source=str(path), line=each.line, key=each.key) for each in errors)
     return Found(tuple(hooks), tuple(map(HookError, located_errors)))
 

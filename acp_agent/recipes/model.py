@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
-from acp_agent.config.forms import Flag, Form, Internal, ModelName, Section, SizeOrNull, Text, TextOrEmpty, restore_off
+from acp_agent.config.forms import Flag, Form, Internal, ModelName, Section, SizeOrNull, Text, TextOrEmpty
 from acp_agent.config.hook_events import OnError
 from acp_agent.config.settings import Mode
 from acp_agent.conversation.messages import JsonObject, JsonValue
@@ -96,18 +96,11 @@ def _heading(value: str) -> str:
     return text
 
 
-def _verify(value: object) -> object:
-    if (word := restore_off(value)) not in (None, *get_args(Verify)):
-        raise ValueError("should be 'off', 'mark', 'mend' or 'reject'")
-    return word
-
-
 _TEXT = {"type": ["string", "number", "boolean"], "title": "a text"}
 Words = Annotated[str, Form(schema=_TEXT)]
 """A text, which is taken as it is written: without quotes, an editor may see a number in it."""
 OneLine = Annotated[str, Form(_one_line, _TEXT)]
 _Heading = Annotated[str, Form(_heading, {"type": "string", "pattern": r"^\s*#*\s*[^\s#]|#\s+\S"})]
-_VERIFY = {"enum": [*get_args(Verify), False, None], "title": "`off`, `mark`, `mend`, `reject`"}
 
 
 @frozen
@@ -169,7 +162,7 @@ class CompactionOptions(Section):
     tokens"""
     sections: tuple[_Heading, ...] | None = None
     """headings that a summary must have, with or without their `#`; `[]`: none"""
-    verify: Annotated[Verify | None, Form(_verify, _VERIFY, any_type=True)] = None
+    verify: Verify | None = None
     """what happens where a summary says what the conversation does not: nothing, it is marked, the model is asked once
     to mend it, or it is not used"""
     model: ModelName | None = None

@@ -6,7 +6,6 @@ Mistakes are `DocumentError`s with line and key. `template.check` checks the tem
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -30,8 +29,6 @@ from acp_agent.recipes.model import (
 )
 
 MAX_DESCRIPTION = 100
-
-_JSON_WORD = re.compile(r"true|false|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 @frozen
@@ -113,17 +110,13 @@ def parse_recipe(text: str, *, name: str, source: Path, origin: Origin, known: K
     )
 
 
-def _is_text(place: tuple[str | int | None, ...], word: str) -> bool:
-    """Return whether a word without quotes is text as it is written; see `parse_mapping`."""
+def _is_text(place: Place) -> bool:
+    """Return whether a word without quotes is text at this place, also where it looks like a number."""
     match place:
         case ("name" | "description" | "version",) | ("defaults", _) | ("arguments", _, "description" | "default"):
-            return place[-1] is not None
-        case ("allowed_commands", int()):
             return True
-        case ("hooks", _, "params", *_, last) | ("hooks", _, "handlers", int(), "params", *_, last):
-            return last is None or not _JSON_WORD.fullmatch(word)
         case _:
-            return False
+            return place[:1] == ("allowed_commands",)
 
 
 def _check_names(document: Document, matter: FrontMatter, name: str, known: Known) -> None:

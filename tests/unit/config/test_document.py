@@ -26,7 +26,7 @@ def trees(leaves: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
 
 
 LEAVES = st.integers() | st.booleans() | st.none()
-TREES = trees(LEAVES | st.floats(allow_nan=False) | st.text(max_size=10))
+TREES = trees(LEAVES | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=10))
 
 
 @settings(deadline=None)
@@ -36,7 +36,7 @@ def test_what_was_dumped_is_parsed_and_every_key_is_found_on_its_line(tree: dict
     document = parse_mapping(text, first_line)
     assert document.data == tree
     lines = text.split("\n")
-    for place, line in document.lines.items():
+    for place, line in document.lines.items() - {((), document.lines[()])}:
         here = lines[line - first_line].strip()
         assert isinstance(place[-1], int) or f"{place[-1]}" in here, (place, here)
     assert {place for place in document.lines if len(place) == 1} == {(key,) for key in tree}
@@ -60,17 +60,14 @@ def test_any_text_is_a_mapping_or_an_error_with_words(text: str) -> None:
         ("a: 1\n\nb: \x00\n", 3, "the character #x00 is not allowed"),
         ("a: 1\nb: 2\na: 3\n", 3, "is set twice, first in line 1"),
         ("a:\n  b: 1\n  b: 1\n", 3, "is set twice, first in line 2"),
-        ("a: 1\non: 2\n", 2, "put it in quotes: 'on'"),
         ("a: 1\n[x]: 2\n", 2, "a key should be a word"),
         ("a: &x 1\nb: *x\n", 1, "anchors (&name) and aliases (*name) are not understood"),
         ("a: &x [*x]\n", 1, "anchors (&name) and aliases (*name) are not understood"),
         ("- 1\n", 1, "should be `key: value` lines"),
         ("just words\n", 1, "should be `key: value` lines"),
         ("a: 1\n---\nb: 2\n", 2, "expected a single document"),
-        ("a: !!python/object:os.system x\n", 1, "could not determine a constructor"),
-        ("a: 2020-13-45\n", None, "month must be in"),
-        ("a: !!bool maybe\n", None, "not valid YAML"),
-        ("a: !!timestamp maybe\n", None, "not valid YAML"),
+        ("a: !!python/object:os.system x\n", 1, "tags (python/object:os.system) are not understood"),
+        ("a: !!binary x\n", 1, "tags (binary) are not understood"),
         ("a: " + "9" * 5000 + "\n", None, "not valid YAML"),
         ("a: " + "[" * 30 + "]" * 30, 1, "nested too deeply"),
         ("a: " + "[" * 20_000, None, "nested too deeply"),
@@ -91,7 +88,17 @@ def test_json_is_understood_however_it_is_indented(tree: dict[str, Any], indent:
     document = parse_mapping(f"mode: ask\nx: {text}\n")
     assert document.data == {"mode": "ask", "x": tree}
     lines = f"mode: ask\nx: {text}".split("\n")
-    assert all(place[-1] in lines[line - 1] for place, line in document.lines.items() if isinstance(place[-1], str))
+    assert all(
+        place[-1] in lines[line - 1] for place, line in document.lines.items() if place and isinstance(place[-1], str)
+    )
+
+
+def test_a_word_without_quotes_is_text_unless_it_is_one_of_json() -> None:
+    text = "on: off\nno: 12:30\n7: 007\nday: 2026-01-02\nnumbers: [1, -0.5, 1.0e+3, true, null, ~, '1', yes, .inf]\n"
+    numbers = [1, -0.5, 1000.0, True, None, None, "1", "yes", ".inf"]
+    expected = {"on": "off", "no": "12:30", "7": "007", "day": "2026-01-02", "numbers": numbers}
+    assert parse_mapping(text).data == expected
+    assert parse_mapping("a: 1.10\nb: 1.10\n", is_text=lambda place: place == ("a",)).data == {"a": "1.10", "b": 1.1}
 
 
 def test_nothing_but_comments_is_an_empty_mapping_and_a_missing_file_is_none(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def read_recipe(document: Document) -> None:
 
 
 def read_rules(document: Document) -> None:
-    for _, rule in parse_mappings(written(document), ("on",)):
+    for rule in parse_mappings(written(document)):
         read_rule(rule)
 
 
@@ -224,9 +224,8 @@ def test_every_key_is_described_and_unknown_ones_are_refused(name: SchemaName) -
 def test_words_that_have_two_spellings_are_accepted_in_both() -> None:
     config, recipe, rule = (Draft202012Validator(schema_of(name)) for name in ("config", "recipe", "rule"))
     for off in (False, "off"):
-        assert config.is_valid({"compaction": {"prepare": off}, "thought_level": off})
-        assert fault_of("config", {"compaction": {"prepare": off}, "thought_level": off}) is None
-        assert recipe.is_valid({"compaction": {"verify": off}})
+        assert config.is_valid({"compaction": {"prepare": off}})
+        assert fault_of("config", {"compaction": {"prepare": off}}) is None
     for event in ("before_tool_call", "PreToolUse"):
         assert config.is_valid({"hooks": {event: [{"command": "true"}]}})
         assert config.is_valid(
