@@ -22,9 +22,7 @@ from acp_agent.config.load import USER_ONLY_KEYS
 from acp_agent.config.settings import HookCommand, Settings
 from acp_agent.hooks import rules
 from acp_agent.hooks.handlers import builtin_handlers, known_handlers
-from acp_agent.recipes import front_matter
-from acp_agent.recipes.front_matter import HookSection
-from acp_agent.recipes.model import EXTERNAL, NamedHandler
+from acp_agent.recipes.model import EXTERNAL, FrontMatter, HookSection, NamedHandler
 from acp_agent.schemas import SchemaName
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -159,7 +157,7 @@ def by_event(value: Schema, words: Iterable[str]) -> Schema:
 
 
 def recipe_schema() -> Schema:
-    schema = schema_of(front_matter.FrontMatter, "recipe", "The front matter of a recipe of acp-agent.")
+    schema = schema_of(FrontMatter, "recipe", "The front matter of a recipe of acp-agent.")
     schema["$defs"].pop("HookSection")
     schema["$defs"].pop("NamedHandler")
     for section in (schema, *schema["$defs"].values()):

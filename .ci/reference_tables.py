@@ -19,9 +19,7 @@ from acp_agent.config.hook_events import ALIASES, EVENT_NAMES, OBSERVED
 from acp_agent.hooks import rules
 from acp_agent.hooks.handlers import SwapContextHandler, builtin_handlers
 from acp_agent.hooks.outcomes import POSSIBLE
-from acp_agent.recipes import front_matter
 from acp_agent.recipes import model as recipe
-from acp_agent.recipes.front_matter import HookSection
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -180,9 +178,9 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "config.protocol": partial(keys, config.ProtocolSettings),
     "config.mcp_server": partial(keys, config.McpServer),
     "config.hook": partial(keys, config.HookCommand),
-    "recipe.keys": partial(keys, front_matter.FrontMatter),
+    "recipe.keys": partial(keys, recipe.FrontMatter),
     "recipe.argument": partial(keys, recipe.Argument),
-    "recipe.hook": partial(keys, HookSection),
+    "recipe.hook": partial(keys, recipe.HookSection),
     "recipe.compaction": partial(keys, recipe.CompactionOptions),
     "recipe.handlers": handlers,
     "recipe.swap_context": partial(keys, SwapContextHandler),

@@ -40,10 +40,6 @@ _NAME = re.compile(rf"{_WORD}(?:/{_WORD}){{0,{MAX_DEPTH}}}")
 _log = logging.getLogger(__name__)
 
 
-class _UntrustedError(RecipeError):
-    """A file of a project has a text that the user has not trusted."""
-
-
 class NotOursError(RecipeError):
     """A file of Claude Code's cannot be used here, which is no mistake in it."""
 
@@ -63,18 +59,6 @@ class RecipeFolder:
     def within(self) -> Path | None:
         """The folder that its files may not lead out of: the project, for `<project>/.acp-agent/recipes`."""
         return self.path.parents[1] if self.origin == "project" else None
-
-
-@frozen
-class Listing:
-    """What a folder holds.
-
-    :ivar files: paths by name: `github/pr` for `github/pr.md`; in alphabetical order.
-    :ivar unread: files and folders that are left out, and why.
-    """
-
-    files: dict[str, Path]
-    unread: tuple[tuple[Path, str], ...] = ()
 
 
 @frozen
@@ -111,20 +95,18 @@ class RecipeLibrary:
         untrusted: dict[str, Recipe] = {}
         errors: list[RecipeError] = []
         for folder in folders:
-            found = listing(folder)
-            errors += [RecipeError(why, source=str(path)) for path, why in found.unread]
-            for name, path in found.files.items():
+            files, unread = listing(folder)
+            errors += [RecipeError(why, source=str(path)) for path, why in unread]
+            for name, path in files.items():
                 trusted_text = trusted(path) if trusted is not None and folder.origin == "project" else ""
                 try:
                     recipe = read_recipe(folder, name, path, known, reserved, trusted_text)
-                    recipes[recipe.name] = recipe
-                except _UntrustedError:
-                    named = _name(folder, name, known, reserved)
-                    untrusted[named] = Recipe(named, UNTRUSTED, "", 1, path, folder.origin, "")
                 except NotOursError as error:
                     _log.info("left out: %s", error)
                 except RecipeError as error:
                     errors.append(error)
+                else:
+                    (recipes if recipe.digest else untrusted)[recipe.name] = recipe
         return cls(dict(sorted(recipes.items())), tuple(errors), dict(sorted(untrusted.items())))
 
     def get(self, name: str) -> Recipe | None:
@@ -167,14 +149,14 @@ def read_recipe(
     :param name: its name there: `github/pr` for `github/pr.md`.
     :param reserved: names of commands that no recipe may take.
     :param trusted: SHA-256, in hex, of the one text that may be used; empty for any, None for none.
-    :raises _UntrustedError: it may not be used, or has another text.
+    :returns: without a text and a digest where it may not be used.
     :raises RecipeError: it cannot be used; names the file, and the line where there is one.
     """
     try:
         name = _name(folder, name, known, reserved)
         text = None if trusted is None else read_text(path, within=folder.within)
         if trusted is None or (trusted and text is not None and digest(text) != trusted):
-            raise _UntrustedError("is not trusted", source=str(path))
+            return Recipe(name, UNTRUSTED, "", 1, path, folder.origin, "")
         if text is None:
             raise DocumentError("is a link to a file that does not exist")
         parse = parse_command if folder.form == "claude" else parse_recipe
@@ -211,51 +193,46 @@ def _name(folder: RecipeFolder, name: str, known: Known, reserved: Collection[st
     return name
 
 
-def listing(folder: RecipeFolder) -> Listing:
-    """List the Markdown files of a folder and of those in it, without hidden ones and READMEs."""
+def listing(folder: RecipeFolder) -> tuple[Mapping[str, Path], tuple[tuple[Path, str], ...]]:
+    """List the Markdown files of a folder and of those in it, without hidden ones and READMEs.
+
+    :returns: paths by name, `github/pr` for `github/pr.md`, in alphabetical order; and what is left out, and why.
+    """
     files: dict[str, Path] = {}
     unread: list[tuple[Path, str]] = []
-    seen: set[tuple[int, int]] = set()
 
     def failed(error: OSError) -> None:
         if not isinstance(error, FileNotFoundError):
             unread.append((Path(error.filename), f"cannot read this folder ({error.strerror})"))
 
-    for at, inner, names in os.walk(folder.path, onerror=failed, followlinks=True):
+    for at, inner, names in os.walk(folder.path, onerror=failed):
         path = Path(at)
-        why = _left_out(folder, path)
-        status = path.stat()
-        if why or (status.st_dev, status.st_ino) in seen:  # a link may lead back
+        if len(path.relative_to(folder.path).parts) > MAX_DEPTH:
+            unread.append((path, f"is more than {MAX_DEPTH} folders deep, where no recipe is looked for; move it up"))
             inner.clear()
-            unread += [(path, why)] if why else []
             continue
-        seen.add((status.st_dev, status.st_ino))
         inner[:] = sorted(name for name in inner if not name.startswith("."))
+        links = (path / name for name in inner if (path / name).is_symlink())
+        unread += [
+            (link, "is a link to a folder, which is not followed; put a copy of the folder here") for link in links
+        ]
         for name in names:
             if name.endswith(SUFFIX) and not name.startswith(".") and name.lower() != "readme.md":
                 files[(path / name).relative_to(folder.path).as_posix().removesuffix(SUFFIX)] = path / name
         if len(files) > MAX_FILES:
             unread.insert(0, (folder.path, f"has more than {MAX_FILES} files, and the others are left out"))
             break
-    return Listing(dict(sorted(files.items())[:MAX_FILES]), tuple(unread[:MAX_NOTICES]))
-
-
-def _left_out(folder: RecipeFolder, path: Path) -> str:
-    """Return why a folder in a folder of recipes is not read; empty where it is."""
-    if folder.within is not None and not path.resolve().is_relative_to(folder.within.resolve()):
-        return f"is a link that leads out of {folder.within}; put a copy of the folder here"
-    deep = len(path.relative_to(folder.path).parts) > MAX_DEPTH
-    return f"is more than {MAX_DEPTH} folders deep, where no recipe is looked for; move it up" if deep else ""
+    return dict(sorted(files.items())[:MAX_FILES]), tuple(unread[:MAX_NOTICES])
 
 
 def signature(folders: Iterable[RecipeFolder]) -> Hashable:
     """Return a value that differs when a file was added, changed or removed."""
-    return tuple((folder, *_signs(listing(folder))) for folder in folders)
+    return tuple((folder, *_signs(*listing(folder))) for folder in folders)
 
 
-def _signs(found: Listing) -> Iterator[Hashable]:
-    yield found.unread
-    for path in found.files.values():
+def _signs(files: Mapping[str, Path], unread: Hashable) -> Iterator[Hashable]:
+    yield unread
+    for path in files.values():
         try:
             status = path.stat()
         except OSError as error:

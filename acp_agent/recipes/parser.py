@@ -14,14 +14,15 @@ from acp_agent.config.document import Document, DocumentError, Place, did_you_me
 from acp_agent.config.hook_events import OF_CALLS, event_name
 from acp_agent.config.load import current, unknown_provider
 from acp_agent.frozen import frozen
-from acp_agent.recipes.front_matter import FrontMatter, HookSection
 from acp_agent.recipes.model import (
     EXTERNAL,
     FENCE,
     MCP_TOOL,
     SWAP_HANDLER,
     Argument,
+    FrontMatter,
     HookBinding,
+    HookSection,
     Known,
     NamedHandler,
     Origin,

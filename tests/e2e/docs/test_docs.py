@@ -15,8 +15,9 @@ from acp_agent.compaction import ENTRY_POINTS, CompactionService
 from acp_agent.config import load_settings
 from acp_agent.hooks.handlers import builtin_handlers, known_handlers
 from acp_agent.llm.scripted import load_script
-from acp_agent.recipes import Known, render
 from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary
+from acp_agent.recipes.model import Known
+from acp_agent.recipes.template import render
 from acp_agent.session.project.commands import BUILT_IN
 from acp_agent.session.project.recipe_run import surroundings
 from support.checkout import REPOSITORY

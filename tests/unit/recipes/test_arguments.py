@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acp_agent.errors import RecipeError
-from acp_agent.recipes import Argument, Recipe, render
 from acp_agent.recipes.arguments import fill, join_arguments, named_values, pieces, split_arguments, words_of
+from acp_agent.recipes.model import Argument, Recipe
+from acp_agent.recipes.template import render
 
 
 def recipe(body: str, *arguments: Argument, is_template: bool = True) -> Recipe:

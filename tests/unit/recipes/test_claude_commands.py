@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from acp_agent.config.document import DocumentError
 from acp_agent.errors import RecipeError
-from acp_agent.recipes import Known, Recipe, RecipeLibrary, render
 from acp_agent.recipes.claude_commands import parse_command
-from acp_agent.recipes.discovery import RecipeFolder
-from acp_agent.recipes.model import CommandError, RefusedCommandError, Surroundings
+from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary
+from acp_agent.recipes.model import CommandError, Known, Recipe, RefusedCommandError, Surroundings
+from acp_agent.recipes.template import render
 
 KNOWN = Known({}, ("shell", "read", "edit", "write", "grep"), {"compact": ("turn_end", "x")}, providers=("openai",))
 FREE = {"grep", "read"}

@@ -12,8 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acp_agent.recipes import Known, RecipeLibrary, builtin_recipes_dir
-from acp_agent.recipes.discovery import MAX_FILES, UNTRUSTED, RecipeFolder, listing, signature
+from acp_agent.recipes.discovery import (
+    MAX_FILES,
+    UNTRUSTED,
+    RecipeFolder,
+    RecipeLibrary,
+    builtin_recipes_dir,
+    listing,
+    signature,
+)
+from acp_agent.recipes.model import Known
 from acp_agent.recipes.template import check
 
 KNOWN = Known({"turn_end": ["swap_context"]}, ("read",), {"squash": ("turn_end", "swap_context")}, ("mask",))
@@ -126,40 +134,40 @@ def test_files_are_named_by_their_path_and_hidden_ones_and_readmes_are_none(fold
     assert (library.recipes["b/c"].command, library.get("zebra")) == ("b:c", None)
 
 
-def test_links_are_followed_once_and_nothing_is_walked_without_end(folders: Folders, tmp_path: Path) -> None:
+def test_links_to_folders_are_named_and_not_followed(folders: Folders, tmp_path: Path) -> None:
     write(folders.user, "a/x.md", "1/2/3/4/ok.md", "1/2/3/4/5/deep.md", "README.md")
     write(tmp_path / "elsewhere", "team.md")
     (folders.user / "a" / "again").symlink_to("..")
     (folders.user / "team").symlink_to(tmp_path / "elsewhere")
-    assert list(folders.library().recipes) == ["1/2/3/4/ok", "a/x", "team/team"]
-    [deep] = map(str, folders.library().errors)
+    assert list(folders.library().recipes) == ["1/2/3/4/ok", "a/x"]
+    team, deep, again = map(str, folders.library().errors)
+    assert (team, again) == (
+        f"{folders.user / 'team'}: is a link to a folder, which is not followed; put a copy here",
+        f"{folders.user / 'a' / 'again'}: is a link to a folder, which is not followed; put a copy here",
+    )
     assert deep.startswith(f"{folders.user / '1/2/3/4/5'}: is more than 4 folders deep")
 
 
-def test_a_projects_files_and_folders_may_not_be_links_out_of_it_and_the_users_may(
-    folders: Folders, tmp_path: Path
-) -> None:
+def test_a_projects_files_may_not_be_links_out_of_it_and_the_users_may(folders: Folders, tmp_path: Path) -> None:
     write(tmp_path / "elsewhere", "secret.md")
     (folders.project.parents[1] / "shared").write_text("shared")
     for folder in (folders.user, folders.project):
         (folder / "mine.md").symlink_to(tmp_path / "elsewhere" / "secret.md")
-        (folder / "out").symlink_to(tmp_path / "elsewhere")
     (folders.project / "inside.md").symlink_to("../../shared")
     library = folders.library()
     assert {name: recipe.origin for name, recipe in library.recipes.items()} == {
         "inside": "project",
         "mine": "user",
-        "out/secret": "user",
     }
-    assert [Path(error.source or "").name for error in library.errors] == ["out", "mine.md"]
+    assert [Path(error.source or "").name for error in library.errors] == ["mine.md"]
     assert all("is a link that leads out of" in str(error) for error in library.errors)
 
 
 def test_very_many_files_are_used_in_part(tmp_path: Path) -> None:
     write(tmp_path / "many", *(f"{number:04}.md" for number in range(MAX_FILES + 5)))
-    found = listing(RecipeFolder("user", tmp_path / "many"))
-    assert len(found.files) == MAX_FILES
-    assert found.unread == ((tmp_path / "many", "has more than 500 files, and the others are left out"),)
+    files, unread = listing(RecipeFolder("user", tmp_path / "many"))
+    assert len(files) == MAX_FILES
+    assert unread == ((tmp_path / "many", "has more than 500 files, and the others are left out"),)
 
 
 def test_missing_folders_are_nothing_and_a_file_in_their_place_is_an_error(tmp_path: Path) -> None:
@@ -200,8 +208,8 @@ def test_every_built_in_recipe_loads() -> None:
 def test_built_in_recipes_and_plain_texts_leave_the_heavy_libraries_to_those_who_need_them(folders: Folders) -> None:
     write(folders.user, plain="Say {hello}.")
     code = (
-        "import sys; from pathlib import Path; from acp_agent.recipes import Known, RecipeLibrary, builtin_recipes_dir;"
-        "from acp_agent.recipes.discovery import RecipeFolder;"
+        "import sys; from pathlib import Path; from acp_agent.recipes.model import Known;"
+        "from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary, builtin_recipes_dir;"
         "print([name for name in ('yaml', 'pydantic', 'jinja2') if name in sys.modules]);"
         "folders = [RecipeFolder('builtin', builtin_recipes_dir()), RecipeFolder('user', Path(sys.argv[1]))];"
         "library = RecipeLibrary.read(folders, Known({'turn_end': ['swap_context']}));"

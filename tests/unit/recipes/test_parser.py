@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from acp_agent.config.document import DocumentError
 from acp_agent.config.settings import Share
 from acp_agent.hooks.handlers import builtin_handlers, known_handlers
-from acp_agent.recipes import Argument, CompactionOptions, HookBinding, Known, NamedHandler, Recipe, render
+from acp_agent.recipes.model import Argument, CompactionOptions, HookBinding, Known, NamedHandler, Recipe
 from acp_agent.recipes.parser import parse_recipe, split
+from acp_agent.recipes.template import render
 
 KNOWN = Known(
     known_handlers(builtin_handlers().values()),

@@ -10,19 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acp_agent.errors import RecipeError
-from acp_agent.recipes import (
-    Argument,
-    CompactionOptions,
-    HookBinding,
-    Known,
-    NamedHandler,
-    Recipe,
-    RecipeLibrary,
-    builtin_recipes_dir,
-    render,
-)
-from acp_agent.recipes.discovery import RecipeFolder
-from acp_agent.recipes.template import MAX_OUTPUT, check
+from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary, builtin_recipes_dir
+from acp_agent.recipes.model import Argument, CompactionOptions, HookBinding, Known, NamedHandler, Recipe
+from acp_agent.recipes.template import MAX_OUTPUT, check, render
 
 
 def recipe(body: str, *arguments: Argument, commands: tuple[str, ...] = ()) -> Recipe:

@@ -37,8 +37,8 @@ from acp_agent.llm.provider import (
     ModelRequest,
     TextDelta,
 )
-from acp_agent.recipes import Known, RecipeLibrary, builtin_recipes_dir
-from acp_agent.recipes.discovery import RecipeFolder
+from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary, builtin_recipes_dir
+from acp_agent.recipes.model import Known
 from acp_agent.session.compact.job import Compactor
 from acp_agent.session.compact.order import Order
 from acp_agent.session.log import SessionLog

@@ -28,8 +28,8 @@ from acp_agent.conversation.messages import Message, Text, UserMessage
 from acp_agent.errors import CompactionError
 from acp_agent.hooks.handlers import builtin_handlers, known_handlers
 from acp_agent.llm.provider import ModelRequest
-from acp_agent.recipes import Known, RecipeLibrary, builtin_recipes_dir
-from acp_agent.recipes.discovery import RecipeFolder
+from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary, builtin_recipes_dir
+from acp_agent.recipes.model import Known
 from acp_agent.session.compact.order import Order
 from acp_agent.session.project.commands import COMPACT
 from acp_agent.session.project.models import ActiveModel

@@ -9,8 +9,8 @@ import pytest
 
 from acp_agent.errors import RecipeError
 from acp_agent.hooks.handlers import builtin_handlers, known_handlers
-from acp_agent.recipes import Known, RecipeLibrary, builtin_recipes_dir
-from acp_agent.recipes.discovery import RecipeFolder
+from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary, builtin_recipes_dir
+from acp_agent.recipes.model import Known
 from acp_agent.session.project.commands import REQUIRED_HOOKS
 from acp_agent.session.project.recipe_run import RecipeRun, surroundings
 from acp_agent.tools.registry import built_in_tools

@@ -14,8 +14,8 @@ import anyio
 import pytest
 
 from acp_agent.errors import RecipeError
-from acp_agent.recipes import Recipe, render
-from acp_agent.recipes.model import CommandError
+from acp_agent.recipes.model import CommandError, Recipe
+from acp_agent.recipes.template import render
 from acp_agent.session.project.recipe_run import MAX_COMMAND_OUTPUT, CommandRunner, RecipeRun, surroundings
 from support.waiting import read_pipe
 
