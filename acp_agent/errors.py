@@ -3,7 +3,6 @@
     AgentError                     a sentence for the person at the editor
     ├── ConfigError                a setting is wrong; names file, line and key
     ├── RecipeError                a recipe is wrong; names file and line
-    │   └── RecipeArgumentError    what was typed behind its name does not fit  (-32602)
     ├── InvalidParamsError         a request's parameters make no sense         (-32602)
     ├── QueueFullError             too many prompts wait in a session           (-32600)
     ├── SessionNotFoundError       no such session                              (-32002)
@@ -81,12 +80,6 @@ class RecipeError(AgentError):
         self.source = source
         self.line = line
         super().__init__(located(message, source=source, line=line))
-
-
-class RecipeArgumentError(RecipeError):
-    """What was typed behind a recipe's name does not fit the recipe, which is right."""
-
-    code = -32602
 
 
 class InvalidParamsError(AgentError):

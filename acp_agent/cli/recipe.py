@@ -146,7 +146,7 @@ def _show(arguments: argparse.Namespace, settings: Settings, known: Known) -> in
     if recipe is untrusted:
         print(safe(f"{recipe.source} (project, not trusted)\n{text}"))
         return 0
-    front_matter = split(text).front_matter
+    front_matter, _, _ = split(text)
     shown = f"{FENCE}\n{front_matter}\n{FENCE}\n" if front_matter else ""
     print(safe(f"{recipe.source} ({recipe.origin})\n{shown}"), flush=True)
     around = surroundings(_NO_SESSION, str(Path.cwd()), recipe)

@@ -18,7 +18,6 @@ from acp_agent.errors import HookError
 from acp_agent.hooks.events import BeforeCompaction, BeforeToolCall, HookEvent, SessionStart, UserMessageSend
 from acp_agent.hooks.messages import conversation
 from acp_agent.hooks.outcomes import (
-    DEFERRED,
     NOTHING,
     Action,
     Compact,
@@ -168,10 +167,10 @@ def _outcome(answer: Answer, event: HookEvent) -> Outcome:
 
 
 def _decision(answer: Answer, event: HookEvent) -> Decision | None:
-    # Claude Code's `defer` leaves the decision to its caller; here the mode decides.
-    verdict = _VERDICTS.get(answer.permission or answer.decision or "")
-    if answer.defer and isinstance(event, BeforeCompaction) and verdict != "block":
-        return DEFERRED
+    # Claude Code's `defer` leaves the decision to its caller; here the mode decides. Earlier versions had another one,
+    # by which a hook put a compaction off.
+    put_off = "block" if answer.defer and isinstance(event, BeforeCompaction) else ""
+    verdict = _VERDICTS.get(answer.permission or answer.decision or put_off)
     reason = answer.reason if answer.permission_reason is None else answer.permission_reason
     return Decision(verdict, reason) if verdict else None
 

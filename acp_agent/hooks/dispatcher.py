@@ -14,7 +14,7 @@ from acp_agent.config.hook_events import OBSERVED, EventName
 from acp_agent.errors import AgentError
 from acp_agent.hooks.contract import ORIGINS, Hook, Services
 from acp_agent.hooks.events import HookEvent, TurnEnd, changed
-from acp_agent.hooks.outcomes import DEFERRED, NOTHING, POSSIBLE, SWAP, Decision, Outcome, bounded, cut, possible_part
+from acp_agent.hooks.outcomes import NOTHING, POSSIBLE, SWAP, Decision, Outcome, bounded, cut, possible_part
 from acp_agent.logfile import log_failure
 
 _log = logging.getLogger(__name__)
@@ -110,8 +110,6 @@ class Dispatcher:
         else:
             if left_out:
                 await self._tell_left_out(hook, event, left_out)
-            if kept.decision == DEFERRED:
-                await self._tell_once(hook, "defer", f"vetoed the compaction. {DEFERRED.reason}")
             if self._notify is None:
                 return kept
             for notice in kept.notices:

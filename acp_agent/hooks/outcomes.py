@@ -15,7 +15,8 @@ from acp_agent.errors import HookError
 from acp_agent.frozen import frozen
 
 Verdict: TypeAlias = Literal["allow", "ask", "block"]
-_RANK: dict[Verdict, int] = {"allow": 0, "ask": 1, "block": 2}
+_VERDICTS: tuple[Verdict, ...] = ("allow", "ask", "block")
+"""From the freest to the strictest."""
 
 LIMIT = 65_536
 """Characters of a text that is added to what the model or the user reads."""
@@ -31,14 +32,6 @@ class Decision:
 
     verdict: Verdict
     reason: str = ""
-
-
-DEFERRED = Decision(
-    "block",
-    "The hook asked to `defer`, which is no longer known and counts as `decision: block`. The hook is asked again with "
-    "the next prompt.",
-)
-"""The meaning of `defer`, which hooks of earlier versions answer."""
 
 
 @frozen
@@ -152,8 +145,9 @@ class Outcome:
         The stricter decision holds, and of equal ones the first. The later replacement of a text or of arguments holds,
         since that hook saw the earlier one. The first action, summary and stop hold. Added texts are all kept.
         """
+        decisions = [each for each in (self.decision, later.decision) if each is not None]
         return Outcome(
-            decision=_stricter(self.decision, later.decision),
+            decision=max(decisions, key=lambda each: _VERDICTS.index(each.verdict), default=None),
             tool_input=self.tool_input if later.tool_input is None else later.tool_input,
             tool_output=self.tool_output if later.tool_output is None else later.tool_output,
             message=self.message if later.message is None else later.message,
@@ -167,12 +161,6 @@ class Outcome:
 
 NOTHING = Outcome()
 """The outcome without any hook."""
-
-
-def _stricter(first: Decision | None, second: Decision | None) -> Decision | None:
-    if first is None or second is None:
-        return second if first is None else first
-    return second if _RANK[second.verdict] > _RANK[first.verdict] else first
 
 
 # --- what is possible where ---
@@ -212,23 +200,16 @@ def possible_part(outcome: Outcome, possible: Collection[str]) -> tuple[Outcome,
     :param possible: words of `POSSIBLE`.
     :raises HookError: it wants what is possible nowhere.
     """
-    wanted = _wanted(outcome)
-    if unknown := [word for word in wanted.values() if word not in POSSIBLE]:
-        raise HookError(f"Its outcome wants `{unknown[0]}`, which there is not.")
-    rest = {name: word for name, word in wanted.items() if word not in possible}
-    return replace(outcome, **{name: getattr(NOTHING, name) for name in rest}), list(rest.values())
-
-
-def _wanted(outcome: Outcome) -> dict[str, str]:
-    """Return everything that an outcome wants: the word of `POSSIBLE`, by the attribute that has it."""
     words = {each.name: _WORDS.get(each.name, each.name) for each in fields(outcome)}
     words["decision"] = f"decision: {outcome.decision.verdict}" if outcome.decision else ""
     words["action"] = f"action: {outcome.action.name}" if outcome.action else ""
-    return {
-        name: word
-        for name, word in words.items()
-        if getattr(outcome, name) not in (None, ()) and word != "decision: allow"
-    }
+    rest: dict[str, str] = {}
+    for name, word in words.items():
+        if getattr(outcome, name) not in (None, ()) and word not in ("decision: allow", *possible):
+            if word not in POSSIBLE:
+                raise HookError(f"Its outcome wants `{word}`, which there is not.")
+            rest[name] = word
+    return replace(outcome, **{name: getattr(NOTHING, name) for name in rest}), [*rest.values()]
 
 
 # --- how long texts may be ---

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from acp_agent.config.document import Document, DocumentError, dotted, parse_mappings, read_text, validate
+from acp_agent.config.document import Document, DocumentError, parse_mappings, read_text, validate
 from acp_agent.config.forms import share_of
 from acp_agent.config.hook_events import OBSERVED, OF_CALLS, EventName, OnError, events_named
 from acp_agent.config.settings import Mode
@@ -24,10 +24,8 @@ from acp_agent.errors import HookError, located
 from acp_agent.hooks.contract import Found, Hook, Origin, Services
 from acp_agent.hooks.events import (
     AfterToolCall,
-    BeforeCompaction,
     BeforeToolCall,
     HookEvent,
-    SessionStart,
     UserMessageSend,
 )
 from acp_agent.hooks.outcomes import (
@@ -161,10 +159,10 @@ class When(_Section):
         """
         return (
             (self.usage is None or event.at.usage.share >= self.usage)
-            and (not self.mode or event.at.mode in self.mode)
             and (self.since is None or idle is None or idle >= self.since)
-            and (not self.source or (isinstance(event, SessionStart) and event.source in self.source))
-            and (not self.reason or (isinstance(event, BeforeCompaction) and event.reason in self.reason))
+            and (not self.mode or event.at.mode in self.mode)
+            and (not self.source or getattr(event, "source", "") in self.source)
+            and (not self.reason or getattr(event, "reason", "") in self.reason)
             and (not self.prompt or (isinstance(event, UserMessageSend) and _fits(event.prompt.lower(), self.prompt)))
             and (not self.about_calls or (self.fit(event) if isinstance(event, Call) else called))
         )
@@ -238,34 +236,30 @@ def load(path: Path, origin: Origin) -> Found:
     :returns: the rules, and an error with file, line and key for each that is wrong.
     """
     hooks: list[Hook] = []
-    errors: list[DocumentError] = []
+    errors: list[HookError] = []
+
+    def wrong(error: DocumentError) -> None:
+        errors.append(HookError(located(error.message, source=str(path), line=error.line, key=error.key)))
+
+    documents: list[Document] = []
     try:
         text = read_text(path)
         if text is None:
             raise DocumentError("does not exist")
         documents = parse_mappings(text)
     except DocumentError as error:
-        documents, errors = [], [error]
+        wrong(error)
     for number, document in enumerate(documents, start=1):
         name = path.stem if len(documents) == 1 else f"{path.stem} {number}"
         try:
-            rule, on_error = read_rule(document)
+            rule = validate(Rule, document)
+            bound = BoundRule(_events(rule, document), rule.when, _outcome(rule.then, document))
         except DocumentError as error:
-            errors.append(error)
+            wrong(error)
         else:
             source = f"{path}:{document.lines[()]}"
-            hooks.append(Hook(name, origin, source, rule.events, rule.run, on_error=on_error, file=path))
-    located_errors = (located(each.message, source=str(path), line=each.line, key=each.key) for each in errors)
-    return Found(tuple(hooks), tuple(map(HookError, located_errors)))
-
-
-def read_rule(document: Document) -> tuple[BoundRule, OnError]:
-    """Return a rule, and what its failure means.
-
-    :raises DocumentError: it is wrong; with line and key.
-    """
-    rule = validate(Rule, document)
-    return BoundRule(_events(rule, document), rule.when, _outcome(rule.then, document)), rule.on_error
+            hooks.append(Hook(name, origin, source, bound.events, bound.run, on_error=rule.on_error, file=path))
+    return Found(tuple(hooks), tuple(errors))
 
 
 def _events(rule: Rule, document: Document) -> frozenset[EventName]:
@@ -275,32 +269,30 @@ def _events(rule: Rule, document: Document) -> frozenset[EventName]:
     """
     events, unknown = events_named(rule.on)
     if unknown:
-        raise _wrong(unknown[0], document, "on")
+        raise document.wrong(unknown[0], "on")
     for name in events & OBSERVED:
-        raise _wrong(f"at {name} it is done, and nothing that a rule could do is possible", document, "on")
-    for key in sorted(rule.when.model_fields_set & _KNOWN_AT.keys()):
-        _check(events, (_KNOWN_AT[key],), "is known only at", document, "when", key)
-    for key in Then.model_fields:
-        if getattr(rule.then, key) is not None and key != "messages":
-            word, place = (str(rule.then.action), ("then",)) if key == "action" else (key, ("then", key))
-            _check(events, RULE_POSSIBLE[word], f"{word} is possible only at", document, *place)
+        raise document.wrong(f"at {name} it is done, and nothing that a rule could do is possible", "on")
+    limits: list[tuple[str, tuple[EventName, ...], tuple[str, ...]]] = [
+        ("is known only at", (_KNOWN_AT[key],), ("when", key))
+        for key in sorted(rule.when.model_fields_set & _KNOWN_AT.keys())
+    ]
+    for key, value in rule.then:
+        if value is not None and key != "messages":
+            word, place = (str(value), ("then",)) if key == "action" else (key, ("then", key))
+            limits.append((f"{word} is possible only at", RULE_POSSIBLE[word], place))
+    for words, possible, place in limits:
+        for event in sorted({*events} - {*possible}):
+            raise document.wrong(f"{words} {', '.join(possible)}; this rule is asked at {event}", *place)
     return events
-
-
-def _check(
-    events: Collection[EventName], possible: Sequence[EventName], words: str, document: Document, *place: str
-) -> None:
-    for event in sorted({*events} - {*possible}):
-        raise _wrong(f"{words} {', '.join(possible)}; this rule is asked at {event}", document, *place)
 
 
 def _outcome(then: Then, document: Document) -> Outcome:
     verdicts: dict[Verdict, str | None] = {"block": then.block, "allow": then.allow, "ask": then.ask}
     decisions = [Decision(verdict, reason) for verdict, reason in verdicts.items() if reason is not None]
     if len(decisions) > 1:
-        raise _wrong("has more than one of block, allow and ask; keep one", document, "then")
+        raise document.wrong("has more than one of block, allow and ask; keep one", "then")
     if (then.action == "continue") != (then.messages is not None):
-        raise _wrong("action: continue and messages need each other", document, "then")
+        raise document.wrong("action: continue and messages need each other", "then")
     actions: dict[str | None, Action] = {"compact": Compact(), "summary": Summarize()}
     outcome = Outcome(
         decision=decisions[0] if decisions else None,
@@ -310,12 +302,8 @@ def _outcome(then: Then, document: Document) -> Outcome:
         notices=() if then.notice is None else (then.notice,),
     )
     if outcome == NOTHING:
-        raise _wrong(f"says nothing to do; possible are {', '.join(RULE_POSSIBLE)}", document, "then")
+        raise document.wrong(f"says nothing to do; possible are {', '.join(RULE_POSSIBLE)}", "then")
     return outcome
-
-
-def _wrong(message: str, document: Document, *place: str) -> DocumentError:
-    return DocumentError(message, document.lines.get(place) or document.lines.get(place[:1]), dotted(place))
 
 
 @dataclass(slots=True, eq=False)

@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from acp_agent.errors import RecipeArgumentError
+from acp_agent.errors import InvalidParamsError
 from acp_agent.recipes.model import Argument, Recipe
 
 _ARGUMENT = re.compile(
@@ -33,7 +33,7 @@ def split_arguments(command: str, declared: Collection[str], line: str) -> tuple
     :param declared: their names.
     :param line: what was typed behind the command's name.
     :returns: values by name, and the rest: from the first word on that is no argument.
-    :raises RecipeArgumentError: an argument is given twice.
+    :raises InvalidParamsError: an argument is given twice.
     """
     values: dict[str, str] = {}
     position = 0
@@ -57,17 +57,17 @@ def join_arguments(values: Mapping[str, str], rest: str) -> str:
 def named_values(recipe: Recipe, words: Iterable[str]) -> dict[str, str]:
     """Read words of the form `NAME=VALUE`, each an argument of the recipe.
 
-    :raises RecipeArgumentError: one has another form, names no argument, or one that is given already.
+    :raises InvalidParamsError: one has another form, names no argument, or one that is given already.
     """
     known = [argument.name for argument in recipe.arguments]
     values: dict[str, str] = {}
     for word in words:
         name, separator, value = word.partition("=")
         if not separator:
-            raise RecipeArgumentError(f"{word!r} is no argument; write it as NAME=VALUE")
+            raise InvalidParamsError(f"{word!r} is no argument; write it as NAME=VALUE")
         if name not in known:
             takes = f"it takes: {', '.join(known)}" if known else "it takes none"
-            raise RecipeArgumentError(f"the recipe `{recipe.name}` has no argument `{name}`; {takes}")
+            raise InvalidParamsError(f"the recipe `{recipe.name}` has no argument `{name}`; {takes}")
         _require_new(f"the recipe `{recipe.name}`", name, values)
         values[name] = value
     return values
@@ -117,7 +117,7 @@ def fill(text: str, typed: str) -> str:
 
 def _require_new(command: str, name: str, values: Mapping[str, str]) -> None:
     if name in values:
-        raise RecipeArgumentError(
+        raise InvalidParamsError(
             f"the argument `{name}` of {command} is given twice; give it once. Where the second belongs to the "
             "instructions, put another word before it"
         )

@@ -64,16 +64,16 @@ def parse_command(text: str, *, name: str, source: Path, origin: Origin, known: 
     :raises DocumentError: it has no text.
     :raises RecipeError: its limit of commands cannot be understood.
     """
-    parts = split(text)
-    keys = _keys(parts.front_matter or "")
+    front_matter, body, body_line = split(text)
+    keys = _keys(front_matter or "")
     for key in keys.keys() - {"description", "argument-hint", "allowed-tools", "model"}:
         _log.info("%s: the key `%s` is not understood, and left out", source, key)
     tools, commands = _allowed(keys["allowed-tools"], source, known) if "allowed-tools" in keys else (None, None)
     return Recipe(
         name=name,
-        description=_text(keys.get("description", "")) or first_line(parts.body),
-        body=parts.body,
-        body_line=parts.body_line,
+        description=_text(keys.get("description", "")) or first_line(body),
+        body=body,
+        body_line=body_line,
         source=source,
         origin=origin,
         digest=digest(text),

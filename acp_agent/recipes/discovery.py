@@ -213,9 +213,7 @@ def listing(folder: RecipeFolder) -> tuple[Mapping[str, Path], tuple[tuple[Path,
             continue
         inner[:] = sorted(name for name in inner if not name.startswith("."))
         links = (path / name for name in inner if (path / name).is_symlink())
-        unread += [
-            (link, "is a link to a folder, which is not followed; put a copy of the folder here") for link in links
-        ]
+        unread += [(link, "is a link to a folder, which is not followed; put a copy here") for link in links]
         for name in names:
             if name.endswith(SUFFIX) and not name.startswith(".") and name.lower() != "readme.md":
                 files[(path / name).relative_to(folder.path).as_posix().removesuffix(SUFFIX)] = path / name

@@ -13,7 +13,6 @@ from pathlib import Path
 from acp_agent.config.document import Document, DocumentError, Place, did_you_mean, parse_mapping, validate
 from acp_agent.config.hook_events import OF_CALLS, event_name
 from acp_agent.config.load import current, unknown_provider
-from acp_agent.frozen import frozen
 from acp_agent.recipes.model import (
     EXTERNAL,
     FENCE,
@@ -32,24 +31,12 @@ from acp_agent.recipes.model import (
 MAX_DESCRIPTION = 100
 
 
-@frozen
-class Parts:
-    """A file cut at its fences.
-
-    :ivar front_matter: the YAML between them, which begins in line 2; None where the file has none.
-    :ivar body_line: the line that `body` begins at, from 1.
-    """
-
-    front_matter: str | None
-    body: str
-    body_line: int
-
-
-def split(text: str) -> Parts:
+def split(text: str) -> tuple[str | None, str, int]:
     """Cut a file into front matter and body.
 
     Front matter is there if the first line is `---`, and ends at the next such line.
 
+    :returns: the YAML of the front matter, which begins in line 2, None where there is none; the body, and its line.
     :raises DocumentError: it is never closed, or there is no text below it.
     """
     lines = text.replace("\r\n", "\n").split("\n")
@@ -62,7 +49,7 @@ def split(text: str) -> Parts:
     body = "\n".join(lines[begin:])
     if not body.strip():
         raise DocumentError("has no text below its front matter; that text is the prompt for the model", begin + 1)
-    return Parts(front_matter, body, begin + 1)
+    return front_matter, body, begin + 1
 
 
 def first_line(body: str) -> str:
@@ -84,8 +71,8 @@ def parse_recipe(text: str, *, name: str, source: Path, origin: Origin, known: K
     :param known: what it may name, and what a recipe of its name must have.
     :raises DocumentError: it is wrong; with line and key where known.
     """
-    parts = split(text)
-    document = parse_mapping(parts.front_matter, 2, _is_text) if parts.front_matter else Document({}, {})
+    front_matter, body, body_line = split(text)
+    document = parse_mapping(front_matter, 2, _is_text) if front_matter else Document({}, {})
     document, notice = current(document, source)
     matter = validate(FrontMatter, document)
     _check_names(document, matter, name, known)
@@ -93,9 +80,9 @@ def parse_recipe(text: str, *, name: str, source: Path, origin: Origin, known: K
     _check_swap(document, hooks, name, known)
     return Recipe(
         name=name,
-        description=matter.description or first_line(parts.body),
-        body=parts.body,
-        body_line=parts.body_line,
+        description=matter.description or first_line(body),
+        body=body,
+        body_line=body_line,
         source=source,
         origin=origin,
         digest=digest(text),

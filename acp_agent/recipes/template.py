@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from acp_agent.config.document import did_you_mean
-from acp_agent.errors import RecipeArgumentError, RecipeError
+from acp_agent.errors import InvalidParamsError, RecipeError
 from acp_agent.recipes.arguments import missing_arguments, pieces, words_of
 from acp_agent.recipes.claude_commands import render_command
 from acp_agent.recipes.model import PLACE_NAMES, RESERVED_NAMES, CommandError, Recipe, Surroundings
@@ -83,18 +83,16 @@ def render(recipe: Recipe, arguments: Mapping[str, str], extra: str, around: Sur
 
 
 def _argument_values(recipe: Recipe, given: Mapping[str, str]) -> dict[str, str]:
-    source = str(recipe.source)
     known = [argument.name for argument in recipe.arguments]
     for name in given:
         if name not in known:
             hint = did_you_mean(name, known) if known else "it takes none"
-            raise RecipeArgumentError(f"the recipe `{recipe.name}` has no argument `{name}`; {hint}", source=source)
+            raise InvalidParamsError(f"the recipe `{recipe.name}` has no argument `{name}`; {hint}")
     for argument in missing_arguments(recipe, given):
         what = f" ({argument.description})" if argument.description else ""
-        raise RecipeArgumentError(
+        raise InvalidParamsError(
             f"the recipe `{recipe.name}` needs the argument `{argument.name}`{what}; "
-            f"begin with it, as in `/{recipe.command} {argument.name}=…`, or in a terminal `--arg {argument.name}=…`",
-            source=source,
+            f"begin with it, as in `/{recipe.command} {argument.name}=…`, or in a terminal `--arg {argument.name}=…`"
         )
     return {argument.name: given.get(argument.name, argument.default or "") for argument in recipe.arguments}
 

@@ -6,7 +6,6 @@ is masked as well.
 
 from __future__ import annotations
 
-import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -17,7 +16,6 @@ from acp_agent.secrets.text import mask
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
-_ENTRY = re.compile(r"([\w.-]+)(?:=|:[ ]?)(?=.)")
 _ARGUMENTS = frozenset({"args", "arguments", "argv", "command", "cmd"})
 
 
@@ -51,14 +49,8 @@ class _Masking:
         return self._short(mask(text, self._secrets))
 
     def _members(self, value: dict[str, JsonValue], mask_member: Callable[[str, JsonValue], JsonValue]) -> JsonValue:
-        """Mask the members of an object, and their names; two names that are masked stay two."""
-        shown: dict[str, JsonValue] = {}
-        for key, item in value.items():
-            name = mask(key, self._secrets)
-            while name in shown:
-                name += MASK
-            shown[name] = mask_member(key, item)
-        return shown
+        """Mask the members of an object, and their names."""
+        return {mask(key, self._secrets): mask_member(key, item) for key, item in value.items()}
 
     def _member(self, key: str, item: JsonValue, among: dict[str, JsonValue]) -> JsonValue:
         """Return a member of an object without its secrets, judged by its name and its sibling members."""
@@ -83,7 +75,8 @@ class _Masking:
                 return self._hidden(item) if is_secret_name(key) else self.value(item)
 
     def _pairs(self, item: JsonValue, stays: Callable[[str], bool]) -> JsonValue:
-        """Hide the values of variables or headers, but for the names that stay."""
+        """Hide the values of variables or headers, in an object or in a list of `{name, value}`, but for the names that
+        stay."""
         match item:
             case dict():
                 return self._members(item, lambda name, value: self._pair(name, value, stays))
@@ -93,14 +86,11 @@ class _Masking:
                 return self.value(item)
 
     def _entry(self, item: JsonValue, stays: Callable[[str], bool]) -> JsonValue:
-        """Hide the value of one variable or header: `{name, value}`, `[name, value]`, `NAME=value` or `Name: value`."""
         match item:
             case {"name": str(name), "value": value}:
                 return self.value({**item, "value": self._pair(name, value, stays)})
-            case [str(name), str(value)]:
-                return [self._text(name), self._pair(name, value, stays)]
-            case str() if found := _ENTRY.match(item):
-                return item if stays(found[1]) else self._text(found[0]) + MASK
+            case str() if "=" in item or ":" in item:
+                return MASK
             case _:
                 return self.value(item)
 
@@ -109,9 +99,10 @@ class _Masking:
 
     def _arguments(self, items: list[JsonValue]) -> JsonValue:
         """Mask the arguments of a program; the one before it may be the option that an argument is the value of."""
+        before = ["", *(item if isinstance(item, str) else "" for item in items)]
         return [
-            self._hidden(item) if _is_value(before, item) else self.value(item)
-            for before, item in zip(["", *items], items, strict=False)
+            self._hidden(item) if _takes_secret(option) else self.value(item)
+            for option, item in zip(before, items, strict=False)
         ]
 
     def _bytes(self, data: str) -> str:
@@ -137,13 +128,5 @@ class _Masking:
                 return MASK
 
 
-def _is_value(before: JsonValue, item: JsonValue) -> bool:
-    """Return whether an argument is the value of an option with the name of a secret."""
-    return (
-        isinstance(before, str)
-        and isinstance(item, str)
-        and before.startswith("-")
-        and "=" not in before
-        and is_secret_name(before)
-        and not item.startswith(("-", "$"))
-    )
+def _takes_secret(option: str) -> bool:
+    return option.startswith("-") and "=" not in option and is_secret_name(option)

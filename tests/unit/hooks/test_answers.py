@@ -33,7 +33,7 @@ from acp_agent.hooks.events import (
     UserMessageSend,
 )
 from acp_agent.hooks.messages import as_json, conversation
-from acp_agent.hooks.outcomes import DEFERRED, NOTHING, Compact, Continue, Decision, Outcome, Replace, Summarize
+from acp_agent.hooks.outcomes import NOTHING, Compact, Continue, Decision, Outcome, Replace, Summarize
 from acp_agent.hooks.payload import with_claude_keys
 from support.hook_answers import AT, JSON, OBJECTS, STOP, read, specific
 
@@ -334,5 +334,5 @@ def test_a_result_may_be_replaced_by_an_answer_in_the_form_of_the_tools() -> Non
 @pytest.mark.parametrize("defer", ["turn_end", {"tokens": 5000}, "later"])
 def test_an_old_answer_that_defers_counts_as_a_veto_of_the_compaction_and_as_nothing_elsewhere(defer: object) -> None:
     answer = json.dumps({"defer": defer, "context": "Mind it."})
-    assert read_answer(COMPACTION, answer) == Outcome(DEFERRED, context=("Mind it.",))
+    assert read_answer(COMPACTION, answer) == Outcome(Decision("block"), context=("Mind it.",))
     assert read_answer(CALL, answer) == Outcome(context=("Mind it.",))

@@ -28,7 +28,6 @@ from acp_agent.hooks.events import (
     UserMessageSend,
 )
 from acp_agent.hooks.outcomes import (
-    DEFERRED,
     LIMIT,
     NOTHING,
     POSSIBLE,
@@ -326,14 +325,3 @@ def test_what_a_hook_adds_has_no_blank_texts_and_a_bound() -> None:
     assert [bounded(Outcome(action=action)).action for action in actions] == wanted
     replacing = Outcome(tool_output=LONG, message=LONG, action=SwapContext(LONG))
     assert bounded(replacing) == replacing
-
-
-async def test_a_hook_that_defers_as_in_earlier_versions_vetoes_and_is_told_of_once() -> None:
-    told: list[str] = []
-    compacts: frozenset[EventName] = frozenset({"before_compaction"})
-    asked = dispatcher(Asked("old", Outcome(DEFERRED), events=compacts), told=told)
-    for _ in range(2):
-        assert (await asked.dispatch(BeforeCompaction(AT, "threshold", 1, 1, 1))).blocks
-    [text] = told
-    assert text.startswith("The hook old (hooks/old) vetoed the compaction.")
-    assert "`defer`, which is no longer known" in text

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acp_agent.errors import RecipeError
+from acp_agent.errors import InvalidParamsError
 from acp_agent.recipes.arguments import fill, join_arguments, named_values, pieces, split_arguments, words_of
 from acp_agent.recipes.model import Argument, Recipe
 from acp_agent.recipes.template import render
@@ -55,9 +55,9 @@ def test_what_was_joined_is_split_into_the_same(values: dict[str, str], rest: st
 
 def test_named_values_must_be_arguments_of_the_recipe() -> None:
     assert named_values(RECIPE, ["depth=3", "topic=a b=c"]) == {"depth": "3", "topic": "a b=c"}
-    with pytest.raises(RecipeError, match="has no argument `zebra`; it takes: depth, topic, _1"):
+    with pytest.raises(InvalidParamsError, match="has no argument `zebra`; it takes: depth, topic, _1"):
         named_values(RECIPE, ["zebra=1"])
-    with pytest.raises(RecipeError, match="'depth' is no argument; write it as NAME=VALUE"):
+    with pytest.raises(InvalidParamsError, match="'depth' is no argument; write it as NAME=VALUE"):
         named_values(RECIPE, ["depth"])
 
 
@@ -66,7 +66,7 @@ def test_an_argument_that_is_given_twice_is_a_mistake_in_both_forms() -> None:
         lambda: split_arguments("it", DECLARED, "depth=3 topic=x depth=4 and more"),
         lambda: named_values(RECIPE, ["depth=3", "topic=x", "depth=3"]),
     ):
-        with pytest.raises(RecipeError, match=r"the argument `depth` of .* is given twice") as caught:
+        with pytest.raises(InvalidParamsError, match=r"the argument `depth` of .* is given twice") as caught:
             give()
         assert caught.value.code == -32602
 

@@ -53,10 +53,8 @@ def test_a_file_is_cut_at_its_fences_and_the_body_knows_its_line(
     matter: list[str], body: list[str], first: str, second: str, end: str
 ) -> None:
     parts = split(end.join([first, *matter, second, *body, "x"]))
-    assert parts.front_matter == "\n".join(matter)
-    assert (parts.body, parts.body_line) == ("\n".join([*body, "x"]), len(matter) + 3)
-    parts = split(end.join(["x", *matter, first, *body]))
-    assert (parts.front_matter, parts.body, parts.body_line) == (None, "\n".join(["x", *matter, first, *body]), 1)
+    assert parts == ("\n".join(matter), "\n".join([*body, "x"]), len(matter) + 3)
+    assert split(end.join(["x", *matter, first, *body])) == (None, "\n".join(["x", *matter, first, *body]), 1)
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,10 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from acp_agent.config import load_settings
-from acp_agent.config.document import DocumentError, parse_mappings
-from acp_agent.errors import ConfigError
+from acp_agent.config.document import DocumentError
+from acp_agent.errors import AgentError
 from acp_agent.hooks.handlers import builtin_handlers, known_handlers
-from acp_agent.hooks.rules import read_rule
+from acp_agent.hooks.rules import load
 from acp_agent.recipes.model import Known
 from acp_agent.recipes.parser import parse_recipe
 from acp_agent.schemas import SCHEMA_NAMES, SchemaName
@@ -107,15 +107,17 @@ def read_recipe(document: Document) -> None:
 
 
 def read_rules(document: Document) -> None:
-    for rule in parse_mappings(written(document)):
-        read_rule(rule)
+    file = Path(scratch().name) / "rule.yaml"
+    file.write_text(written(document))
+    for error in load(file, "user").errors:
+        raise error
 
 
 def fault_of(name: SchemaName, document: Document) -> str | None:
     """What the reader has against a document; None where it reads it."""
     try:
         READERS[name](document)
-    except (DocumentError, ConfigError) as error:
+    except (DocumentError, AgentError) as error:
         return str(error)
     return None
 
