@@ -99,10 +99,6 @@ def ensure_private_dir(path: Path) -> Path:
             path.chmod(0o700)
         for name in (CONFIG_FILE, KEYS_FILE):
             _make_private(path / name)
-    except FileExistsError as error:
-        raise ConfigError(
-            f"there is a file where a folder is needed; move it, or {advice}", source=str(path)
-        ) from error
     except OSError as error:
         raise ConfigError(f"cannot use this folder ({error.strerror}); {advice}", source=str(path)) from error
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):

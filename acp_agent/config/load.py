@@ -13,26 +13,28 @@ Pydantic and yaml are imported only where there is a file.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 from acp_agent.config.document import (
     Document,
     DocumentError,
+    Place,
     did_you_mean,
     dotted,
     parse_mapping,
     read_text,
     validate,
 )
-from acp_agent.config.forms import MODEL_NAME_FORM, is_model_name
+from acp_agent.config.forms import MODEL_NAME_FORM, Form, Matcher, Section, is_model_name
 from acp_agent.config.home import CONFIG_FILE, home_dir, project_dir
-from acp_agent.config.hook_section import read_hooks
-from acp_agent.config.settings import MODES, HookFault, Origin, Settings
+from acp_agent.config.hook_events import EventName, event_name, unknown_event
+from acp_agent.config.settings import MODES, HookCommand, HookFault, Origin, Settings
 from acp_agent.errors import ConfigError, located
+from acp_agent.frozen import frozen
 
 MODEL_VARIABLE = "ACP_AGENT_MODEL"
 WINDOW_VARIABLE = "ACP_AGENT_CONTEXT_WINDOW"
@@ -44,6 +46,19 @@ _REMOVED = frozenset({"ledger", "requests", "summary", "tail", "target"})
 """Keys of `compaction` that earlier versions had; `size` says now what they said together."""
 _RENAMED = {"ledger": "excerpts", "truncate": "excerpts"}
 """Strategies of earlier versions, and what they are called now."""
+
+
+_HOOKS = "hooks"
+_IGNORED = ("type", "statusMessage")
+"""Keys of a command in Claude Code's form that mean nothing here."""
+
+
+@frozen
+class _Group(Section):
+    """`hooks.*[]` as Claude Code's settings have it: several commands with one matcher."""
+
+    hooks: Annotated[list[object], Form()]
+    matcher: Matcher = ""
 
 
 def load_settings(
@@ -122,7 +137,7 @@ def _with_file(
         _check_names(document, settings, strategies, providers)
     except DocumentError as error:
         raise ConfigError(error.message, source=str(path), line=error.line, key=error.key) from error
-    commands, faults = read_hooks(document, origin, path)
+    commands, faults = _read_hooks(document, origin, path)
     texts = (located(fault.message, source=str(path), line=fault.line, key=fault.key) for fault in faults)
     return replace(
         settings,
@@ -205,3 +220,68 @@ def _with_environment(settings: Settings, env: Mapping[str, str]) -> Settings:
             raise ConfigError("should be a number of tokens above 0, such as 200000", source=WINDOW_VARIABLE)
         settings = replace(settings, context_window=int(window))
     return settings
+
+
+# --- hooks: each is read by itself, so that a wrong one affects neither the others nor the session ---
+
+
+def _read_hooks(
+    document: Document, origin: Origin, path: Path
+) -> tuple[tuple[HookCommand, ...], tuple[DocumentError, ...]]:
+    """Read the section of one file.
+
+    :param path: where the file is.
+    :returns: the commands that can be used, in the file's order, and what is wrong with the others.
+    """
+    commands: list[HookCommand] = []
+    faults: list[DocumentError] = []
+    waiting: list[tuple[EventName, Place, _Group | None]] = [
+        (event, place, None) for event, place in _hook_entries(document, faults)
+    ]
+    while waiting:
+        event, place, group = waiting.pop(0)
+        entry = document.at(place)
+        try:
+            if group is None and isinstance(entry, Mapping) and _HOOKS in entry:
+                group = validate(_Group, document, *place)
+                waiting[:0] = [(event, (*place, _HOOKS, index), group) for index in range(len(group.hooks))]
+            else:
+                hook = _hook_command(document, event, place, group)
+                commands.append(replace(hook, origin=origin, source=f"{path}: {dotted(place)}"))
+        except DocumentError as error:
+            faults.append(error)
+    return tuple(commands), tuple(faults)
+
+
+def _hook_entries(document: Document, faults: list[DocumentError]) -> Iterator[tuple[EventName, Place]]:
+    """Yield the event and the place of each entry; add what cannot be one to the faults."""
+    section = document.at((_HOOKS,))
+    if not isinstance(section, Mapping | None):
+        faults.append(document.wrong("should be `key: value` lines of its own, indented below", _HOOKS))
+        return
+    for word, entries in cast("Mapping[str, object]", section or {}).items():
+        event = event_name(word)
+        if event is None:
+            faults.append(document.wrong(unknown_event(word), _HOOKS, word))
+        elif not isinstance(entries, list):
+            faults.append(document.wrong("should be a list, such as [one, two]", _HOOKS, word))
+        else:
+            for index in range(len(cast("list[object]", entries))):
+                yield event, (_HOOKS, word, index)
+
+
+def _hook_command(document: Document, event: EventName, place: Place, group: _Group | None) -> HookCommand:
+    """Return one command.
+
+    :raises DocumentError: it is wrong.
+    """
+    data = document.at(place)
+    if group is not None and isinstance(data, Mapping):
+        entry = cast("Mapping[str, object]", data)
+        if entry.get("type", "command") != "command":
+            raise document.wrong("its `type` is none that is run here; `command` is the only one", *place)
+        data = {key: value for key, value in entry.items() if key not in _IGNORED}
+    hook = validate(HookCommand, document, *place, data=data)
+    program = hook.command.split()[0] if isinstance(hook.command, str) else hook.command[0]
+    name = hook.name or Path(program).name.strip("\"'") or program
+    return replace(hook, event=event, name=name, matcher=hook.matcher if group is None else group.matcher)

@@ -20,7 +20,6 @@ from acp_agent.hooks.executables import ask_for_events, command_hook
 FOLDER = "hooks"
 _OTHERS = (".md", DISABLED)
 _LOADERS = {".py": python_hooks.load, ".yaml": rules.load, ".yml": rules.load}
-_SHELL = (".sh", ".bash", ".zsh")
 
 
 async def discover(settings: Settings, origins: Collection[Origin] = ORIGINS) -> Found:
@@ -83,7 +82,7 @@ def _is_script(path: Path) -> bool:
         return False
     try:
         with path.open("rb") as file:
-            return file.read(2) == b"#!" or path.suffix in _SHELL
+            return file.read(2) == b"#!"
     except OSError:
         return False
 

@@ -24,7 +24,8 @@ from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import HookError
 from acp_agent.hooks.contract import Hook, Services
 from acp_agent.hooks.events import AfterToolCall, BeforeToolCall, HookEvent, TurnEnd
-from acp_agent.hooks.handler import (
+from acp_agent.hooks.outcomes import NOTHING, Compact, Outcome, SwapContext
+from acp_agent.hooks.parameters import (
     MAX_TOKENS,
     Handler,
     InnerPath,
@@ -33,9 +34,9 @@ from acp_agent.hooks.handler import (
     MarkdownPath,
     Pattern,
     Tokens,
+    form_fault,
+    schema_fault,
 )
-from acp_agent.hooks.json_schemas import form_fault, schema_fault
-from acp_agent.hooks.outcomes import NOTHING, Compact, Outcome, SwapContext
 from acp_agent.llm.parts import framed
 from acp_agent.patterns import compile_pattern
 from acp_agent.secrets.known import secrets_of

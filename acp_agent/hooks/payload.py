@@ -100,18 +100,16 @@ def _details(event: HookEvent) -> JsonObject:
         case AgentStop(response=response, stop_hook_active=active):
             return {"response": response, "last_assistant_message": response, "stop_hook_active": active}
         case BeforeCompaction() | AfterCompaction():
-            return {
+            compaction: JsonObject = {
                 "compaction_reason": event.reason,
                 "trigger": _trigger(event.reason),
                 "input_tokens": event.input_tokens,
                 "output_tokens": event.output_tokens,
                 "context_limit": event.context_limit,
-                **(
-                    {"custom_instructions": event.instructions}
-                    if isinstance(event, BeforeCompaction)
-                    else {"summary": event.summary}
-                ),
             }
+            if isinstance(event, BeforeCompaction):
+                return {**compaction, "custom_instructions": event.instructions}
+            return {**compaction, "summary": event.summary}
         case SessionEnd():
             return {"reason": event.reason}
 

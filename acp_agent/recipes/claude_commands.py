@@ -15,7 +15,7 @@ from pathlib import Path
 from acp_agent.config.forms import is_model_name
 from acp_agent.config.load import unknown_provider
 from acp_agent.errors import RecipeError
-from acp_agent.recipes.arguments import fill, words_of
+from acp_agent.recipes.arguments import fill
 from acp_agent.recipes.model import MCP_TOOL, CommandError, Known, Origin, Recipe, RefusedCommandError
 from acp_agent.recipes.parser import digest, first_line, split
 
@@ -45,11 +45,7 @@ published files rely on it."""
 _KEY = re.compile(r"(?P<key>[A-Za-z][A-Za-z_-]*)[ \t]*:(?:[ \t]+(?P<value>.*))?\Z")
 _TOOL = re.compile(r"(?P<name>[A-Za-z][\w-]*)\s*(?P<behind>\((?P<pattern>[^)]*)\)|[^\s\w,\]\"'#])?")
 _COMMAND = re.compile(r"(?<!\S)!`(?P<command>[^`\n]+)`")
-_UNQUOTED = re.compile(r"('[^']*'|\"[^\"]*\")|(?<!\S)\$ARGUMENTS(?!\S)")
 _SHELL_SYNTAX = re.compile(r"[|&;<>$(){}\[\]*?~#!\\]|^\w+=")
-_TYPED = "\0"
-"""Stands in a command for `$ARGUMENTS` outside of quotes."""
-
 _log = logging.getLogger(__name__)
 
 
@@ -88,8 +84,8 @@ def parse_command(text: str, *, name: str, source: Path, origin: Origin, known: 
 def render_command(recipe: Recipe, typed: str, shell: Callable[..., str] | None) -> Iterator[str]:
     """Yield the text of a command piece by piece.
 
-    !`command` is what that command prints, where the recipe may run it and it needs no shell; else it stays as it is,
-    for the model to run.
+    !`command` is what that command prints, where the recipe may run it and it needs no shell; else, and where it has a
+    placeholder, it stays, for the model to run.
 
     :param typed: all that stands behind the command's name.
     :param shell: see `Surroundings.shell`; None runs nothing.
@@ -101,7 +97,7 @@ def render_command(recipe: Recipe, typed: str, shell: Callable[..., str] | None)
         done = found.end()
         printed = None
         try:
-            if shell is not None and (words := _command_words(found["command"], typed)):
+            if shell is not None and (words := _command_words(found["command"])):
                 printed = shell(*words)
         except RefusedCommandError:
             pass
@@ -112,17 +108,13 @@ def render_command(recipe: Recipe, typed: str, shell: Callable[..., str] | None)
     yield fill(recipe.body[done:], typed)
 
 
-def _command_words(command: str, typed: str) -> list[str]:
-    """Return the words of a command line that needs no shell; nothing for another one. No shell reads what was typed:
-    `$ARGUMENTS` is as many words as that has, and one where it stands in quotes."""
-    if _SHELL_SYNTAX.search(fill(command, "")):
-        return []
+def _command_words(command: str) -> list[str]:
+    """Return the words of a command line that needs no shell, and into which nothing is put that was typed; nothing for
+    another one."""
     try:
-        words = shlex.split(_UNQUOTED.sub(lambda found: found[1] or _TYPED, command))
+        return [] if _SHELL_SYNTAX.search(command) else shlex.split(command)
     except ValueError:
         return []
-    filled = [words_of(typed) if word == _TYPED else [fill(word, typed)] for word in words]
-    return [word for some in filled for word in some if word]
 
 
 def _keys(front_matter: str) -> dict[str, list[str]]:

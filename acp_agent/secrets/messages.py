@@ -89,10 +89,10 @@ class _Masking:
         match item:
             case {"name": str(name), "value": value}:
                 return self.value({**item, "value": self._pair(name, value, stays)})
-            case str() if "=" in item or ":" in item:
-                return MASK
+            case str():
+                return MASK if "=" in item or ":" in item else self._text(item)
             case _:
-                return self.value(item)
+                return self._hidden(item)
 
     def _pair(self, name: str, value: JsonValue, stays: Callable[[str], bool]) -> JsonValue:
         return self.value(value) if stays(name) else self._hidden(value)

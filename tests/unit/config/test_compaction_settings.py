@@ -6,12 +6,11 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
-import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.config import load_settings
-from acp_agent.config.settings import CompactionChoices, CompactionSettings, ModelSettings, Share, size_tokens
+from acp_agent.config.settings import CompactionChoices, CompactionSettings, Share, size_tokens
 from support.configuration import Machine
 
 SIZES = st.integers(1_000, 1_000_000) | st.floats(0.02, 0.9).map(Share)
@@ -25,17 +24,6 @@ KEYS: dict[str, st.SearchStrategy[Any]] = {
     "model": st.sampled_from(["a/b", "c/d"]),
 }
 CHOICES = st.builds(CompactionChoices, **{key: st.none() | value for key, value in KEYS.items()})
-
-
-def sections(keys: dict[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[dict[str, Any]]:
-    return st.fixed_dictionaries({}, optional={**keys, "size": st.integers(1_000, 1_000_000)})
-
-
-def written(user: dict[str, Any], project: dict[str, Any], own: dict[str, Any]) -> tuple[str, str]:
-    return (
-        yaml.safe_dump({"compaction": user, "models": {"a/b": {"compaction": own}}}),
-        yaml.safe_dump({"compaction": project}),
-    )
 
 
 @given(CHOICES, CHOICES, CHOICES)
@@ -161,19 +149,6 @@ def test_the_users_own_providers_may_write_summaries_and_a_caller_who_knows_no_n
     machine.user_file.write_text("compaction: {strategy: zebra, model: zzz/small}\n")
     found = load_settings(machine.env).compaction
     assert (found.strategy, found.model) == ("zebra", "zzz/small")
-
-
-@settings(deadline=None, max_examples=60)
-@given(sections(KEYS), sections(KEYS), sections(KEYS))
-def test_three_layers_in_files_are_the_same_three_layers_in_memory(
-    tmp_path_factory: pytest.TempPathFactory, user: dict[str, Any], project: dict[str, Any], own: dict[str, Any]
-) -> None:
-    loaded = Machine(tmp_path_factory.mktemp("machine")).load(*written(user, project, own))
-    general = CompactionChoices(**project).over(CompactionChoices(**user))
-    assert loaded.compaction == general
-    assert loaded.compaction_for("c/d") == general.settled()
-    assert loaded.compaction_for("a/b") == CompactionChoices(**own).over(general).settled()
-    assert loaded.models["a/b"] == ModelSettings(compaction=CompactionChoices(**own))
 
 
 @pytest.mark.parametrize("value", ["0.5", "null", "{a: 1}"])

@@ -88,7 +88,7 @@ def test_a_folder_that_cannot_be_a_home_is_a_sentence_and_left_alone(tmp_path: P
     with pytest.raises(ConfigError, match=f"{shared}: this folder belongs to the whole system; set ACP_AGENT_HOME"):
         ensure_private_dir(shared)
     assert mode(shared) == 0o1777
-    with pytest.raises(ConfigError, match=r"home: there is a file where a folder is needed; .*ACP_AGENT_HOME"):
+    with pytest.raises(ConfigError, match=r"home: cannot use this folder \(File exists\); .*ACP_AGENT_HOME"):
         ensure_private_dir(file)
     with pytest.raises(ConfigError, match=r"below: cannot use this folder \(Not a directory\); set ACP_AGENT_HOME"):
         ensure_private_dir(file / "below")

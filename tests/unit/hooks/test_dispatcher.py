@@ -39,7 +39,6 @@ from acp_agent.hooks.outcomes import (
     Replace,
     Summarize,
     SwapContext,
-    Verdict,
     bounded,
 )
 from support.hook_answers import transcript
@@ -122,13 +121,6 @@ async def test_each_hook_is_told_what_the_one_before_made_of_the_event() -> None
     assert outcome == Outcome(tool_input={"command": "ls -la"}, context=("Mind the links.",))
 
 
-@pytest.mark.parametrize("end", [Outcome(Decision("block", "No.")), Outcome(stop="Enough.")], ids=["block", "stop"])
-async def test_nobody_is_asked_after_a_hook_that_blocks_or_ends_the_turn(end: Outcome) -> None:
-    first, second, third = Asked("first"), Asked("second", end), Asked("third", Outcome(Decision("allow")))
-    assert await dispatcher(first, second, third).dispatch(CALL) == end
-    assert order(first, second, third) == ["first", "second"]
-
-
 async def test_of_what_is_done_all_hooks_are_told_at_once_and_nothing_comes_of_it() -> None:
     both = anyio.Event()
     waiting: list[str] = []
@@ -151,34 +143,6 @@ async def test_a_failure_that_is_told_at_great_length_is_cut(kind: type[Exceptio
         CALL
     )
     assert all("left out]" in text and len(text) < LIMIT + 500 for text in (*told, outcome.reason))
-    assert len(told) == 1
-
-
-@pytest.mark.parametrize(("on_error", "verdict"), [("allow", None), ("ask", "ask"), ("block", "block")])
-async def test_what_a_failing_hook_means_is_its_own_choice_each_time_and_the_user_is_told_once(
-    on_error: OnError, verdict: Verdict | None
-) -> None:
-    told: list[str] = []
-    reason = "The hook failing failed. It ended with status 3."
-    failing, after = Asked("failing", fails(HookError("It ended with status 3.")), on_error=on_error), Asked("after")
-    asked = dispatcher(failing, after, told=told)
-    for _ in range(2):
-        assert (await asked.dispatch(CALL)).decision == (None if verdict is None else Decision(verdict, reason))
-    assert bool(after.heard) != (verdict == "block")
-    assert len(told) == 1
-    assert "failing (hooks/failing) failed at before_tool_call. It ended with status 3." in told[0]
-
-
-async def test_a_hook_whose_file_is_switched_off_by_now_is_not_asked_and_has_not_failed(tmp_path: Path) -> None:
-    told: list[str] = []
-    asked = dispatcher(
-        Asked("guard", fails(HookError("It could not be started.")), file=tmp_path / "guard.sh"), told=told
-    )
-    assert (await asked.dispatch(CALL)).decision is not None
-    (tmp_path / "guard.sh.disable").touch()
-    assert await asked.dispatch(CALL) == NOTHING
-    (tmp_path / "guard.sh.disable").unlink()
-    assert (await asked.dispatch(CALL)).decision is not None
     assert len(told) == 1
 
 

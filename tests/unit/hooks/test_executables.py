@@ -195,28 +195,6 @@ async def test_programs_are_asked_what_they_want_and_are_then_run(tmp_path: Path
     assert outcome == Outcome(context=("run",))
 
 
-async def test_a_program_that_cannot_be_asked_fails_at_each_call_and_the_others_count(tmp_path: Path) -> None:
-    user = tmp_path / "home" / "hooks"
-    program(user / "a", ANSWERS.format("echo Stopp turn_end"))
-    program(user / "b", ANSWERS.format("echo no license >&2; exit 4"))
-    program(user / "c", ANSWERS.format("true"))
-    program(user / "d", "#!/no/such/interpreter\n")
-    program(user / "e", ANSWERS.format("echo Stop"))
-    found = await discover(settings(tmp_path))
-    events = [(hook.name, hook.events) for hook in found.hooks]
-    call = {"before_tool_call"}
-    assert events == [("a", {"turn_end"}), ("b", call), ("d", call), ("e", {"agent_stop"})]
-    with pytest.raises(HookError, match=rf"no license. Repair it, or .* with an empty file {user}/b.disable"):
-        await found.hooks[1].run(BeforeToolCall(moment(tmp_path), "call_1", "shell", {}), NO_SERVICES)
-    expected = [
-        f"{user / 'a'}: there is no event 'Stopp'; did you mean `Stop`?",
-        f"{user / 'b'}: `b hook`: It ended with status 4. It said: no license",
-        f"{user / 'c'}: `c hook` names no event; print one on each line.",
-        f"{user / 'd'}: `d hook`: It could not be started in {user}: No such file or directory.",
-    ]
-    assert [str(error) for error in found.errors] == expected
-
-
 async def test_a_program_says_what_its_failure_means_beside_its_events(tmp_path: Path) -> None:
     user = tmp_path / "home" / "hooks"
     program(user / "a", ANSWERS.format('printf "PreToolUse\non_error: block\n"'))

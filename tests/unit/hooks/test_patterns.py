@@ -4,17 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from acp_agent.hooks.contract import matches
-from acp_agent.hooks.events import BeforeToolCall
 from acp_agent.patterns import PatternError, compile_pattern
-from support.hook_answers import AT
-
-HOSTILE = "a" * 60 + "!"
-
-
-@pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|aa)+$", "^(a|a?)+$", "(.*a){20}$", "(a*)*b"])
-def test_patterns_that_make_others_backtrack_are_matched_at_once(pattern: str) -> None:
-    assert compile_pattern(pattern).search(HOSTILE) is None
 
 
 @pytest.mark.parametrize(
@@ -46,9 +36,3 @@ def test_flags_mean_what_they_mean_elsewhere() -> None:
     assert compile_pattern("Ä", ignore_case=True).search("ä") == (0, 2)
     assert compile_pattern("a.b", dot_all=True).search("a\nb") == (0, 3)
     assert compile_pattern(r"a\sb", within_lines=True).search("a\nb") is None
-
-
-def test_a_hostile_matcher_is_compared_with_a_tools_name_at_once() -> None:
-    event = BeforeToolCall(AT, "c", f"mcp__x__{HOSTILE}", {})
-    assert not matches("(a+)+$", event)
-    assert matches("^mcp__.*(a+)+!$", event)

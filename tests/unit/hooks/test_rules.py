@@ -299,16 +299,6 @@ def without(when: When, names: Sequence[str]) -> When:
 
 
 @settings(deadline=None)
-@given(CONDITIONS, st.lists(st.sampled_from(NAMES)), EVENTS, st.booleans(), st.none() | st.floats(0, 20))
-def test_what_fires_with_a_condition_fires_without_it(
-    when: When, fewer: Sequence[str], event: HookEvent, called: bool, idle: float | None
-) -> None:
-    assert When().hold(event, called=called, idle=idle)
-    if when.hold(event, called=called, idle=idle):
-        assert without(when, fewer).hold(event, called=called, idle=idle)
-
-
-@settings(deadline=None)
 @given(ON, CONDITIONS, st.lists(st.sampled_from(NAMES)), st.lists(EVENTS, max_size=12))
 async def test_over_a_whole_session_a_rule_never_fires_more_often_for_one_more_condition(
     on: frozenset[EventName], when: When, fewer: Sequence[str], events: Sequence[HookEvent]

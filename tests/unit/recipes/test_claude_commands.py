@@ -131,25 +131,6 @@ def test_a_command_that_may_not_run_or_needs_a_shell_stays_for_the_model(command
     assert rendered(f"See !`{command}`.") == f"See !`{command.replace('$1', '')}`."
 
 
-@pytest.mark.parametrize(
-    ("command", "typed", "words"),
-    [
-        ("x$ARGUMENTS.", "a 'b c' d", ["xa 'b c' d."]),
-        ("$ARGUMENTS -- x", "-1 HEAD", ["-1", "HEAD", "--", "x"]),
-        ("$ARGUMENTS -- x", "", ["--", "x"]),
-        ("$1 $2 -- x", "-1", ["-1", "--", "x"]),
-        ("'$ARGUMENTS' \"$ARGUMENTS\"", "a b", ["a b", "a b"]),
-        ("$1 x$2", "'a b' c", ["a b", "xc"]),
-        ("$ARGUMENTS", "a; touch ran $(touch ran) *", ["a;", "touch", "ran", "$(touch", "ran)", "*"]),
-        ("$ARGUMENTS", "it's $1", ["it's", "$1"]),
-    ],
-)
-def test_what_was_typed_is_words_of_a_command_and_no_shell_reads_them(
-    command: str, typed: str, words: list[str]
-) -> None:
-    assert rendered(f"!`echo {command}`", typed) == "[echo]" + "".join(f"[{word}]" for word in words)
-
-
 def test_a_command_that_fails_is_named_with_file_and_line() -> None:
     with pytest.raises(RecipeError, match=r"^/c/note\.md:5: `no` ended with exit status 1$"):
         rendered("x\nThis: !`no`")

@@ -110,7 +110,7 @@ MESSAGES: tuple[Any, ...] = (
             "X-Request-Id": "7",
         }
     },
-    {"headers": [{"name": "Accept", "value": "text/html"}], "responseHeaders": ["ETag: abc"]},
+    {"headers": [{"name": "Accept", "value": "text/html"}]},
     {"url": "https://a.example/?page=2&code=200", "command": "grep -rn token src", "args": ["--max-tokens", "5"]},
     {"publicKey": "a", "primaryKey": "id", "cacheKey": "b", "sortKey": "c", "partitionKey": "d", "tokens": ["hello"]},
     {"env": None, "cwd": "/a", "_meta": {"progressToken": "a-1"}, "path": "src/token.py"},

@@ -120,11 +120,6 @@ def test_ordinary_text_stays(text: str) -> None:
     assert mask(f"Of it: {text} and more", []) == f"Of it: {text} and more"
 
 
-@given(st.lists(st.sampled_from(ORDINARY), max_size=6), st.sampled_from(["\n", " ", "\n\n    ", " | "]))
-def test_ordinary_texts_stay_together(texts: list[str], between: str) -> None:
-    assert mask(between.join(texts), []) == between.join(texts)
-
-
 def test_source_and_documents_stay() -> None:
     for path in (*(REPOSITORY / "acp_agent").rglob("*.py"), *(REPOSITORY / "docs").glob("*.md")):
         text = path.read_text()
@@ -242,10 +237,3 @@ def test_an_agent_that_starts_does_not_load_the_patterns() -> None:
     code = "import sys, acp_agent.app; print('acp_agent.secrets.text' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=REPOSITORY)
     assert ran.stdout == "False\n"
-
-
-@pytest.mark.parametrize(
-    "piece", ["token=", "A_TOKEN=(", "token = ", "password: x9&", 'token="', "a=b?", "-----BEGIN PRIVATE KEY-----"]
-)
-def test_a_text_of_many_names_takes_no_long_time(piece: str) -> None:
-    assert mask(piece * 20_000, []) == piece * 20_000

@@ -1,20 +1,83 @@
-"""Texts that should be JSON of a schema. Of a schema nothing is fetched: one that points outside of itself is refused.
+"""The parameters of built-in handlers: `Handler`, which each of them is, and the kinds of values: paths, patterns, JSON
+Schemas.
 
-Patterns in it are RE2's. The library for schemas is loaded with the first one.
+Of a schema nothing is fetched: one that points outside of itself is refused. Patterns in it are RE2's. The library for
+schemas is loaded with the first one.
 """
 
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from acp_agent.config.hook_events import EventName
 from acp_agent.conversation.messages import JsonObject, JsonValue
 from acp_agent.conversation.strict_json import parse_json
+from acp_agent.hooks.contract import Services
+from acp_agent.hooks.events import HookEvent
+from acp_agent.hooks.outcomes import Outcome
 from acp_agent.patterns import PatternError, compile_pattern
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
+
+MAX_TOKENS = 1_000_000
+
+
+class Handler(BaseModel):
+    """A handler with its parameters, as a recipe writes them. A recipe's are checked when it is read."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: ClassVar[str]
+    events: ClassVar[frozenset[EventName]]
+
+    @abstractmethod
+    async def handle(self, event: HookEvent, services: Services) -> Outcome:
+        """Return what should happen now.
+
+        :raises HookError: it cannot do what it is there for.
+        """
+
+
+def _inside(value: str) -> str:
+    path = PurePosixPath(value)
+    if not value.strip() or path.is_absolute() or ".." in path.parts or path.name in ("", "."):
+        raise PydanticCustomError("inside", "should be the path of a file below the folder, without `..`")
+    return value
+
+
+def _regex(value: str) -> str:
+    try:
+        compile_pattern(value)
+    except PatternError as error:
+        raise PydanticCustomError("regex", "{why}", {"why": str(error)}) from error
+    return value
+
+
+def _schema(value: object) -> object:
+    fault = schema_fault(value)
+    if fault is not None:
+        raise PydanticCustomError("json_schema", "is no usable JSON Schema: {why}", {"why": fault})
+    return value
+
+
+InnerPath = Annotated[str, AfterValidator(_inside)]
+MarkdownPath = Annotated[str, Field(pattern=r"\.md$"), AfterValidator(_inside)]
+"""Files of other kinds, such as hooks and settings, are not for a recipe to write into."""
+LinesPath = Annotated[str, Field(pattern=r"\.jsonl$"), AfterValidator(_inside)]
+JsonSchema = Annotated[dict[str, JsonValue], BeforeValidator(_schema)]
+Pattern = Annotated[str, AfterValidator(_regex), WithJsonSchema({"type": "string", "format": "regex"})]
+Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
+
+
+# --- JSON Schemas ---
 
 _MOST_FAULTS = 5
 """Faults that are named at once."""
