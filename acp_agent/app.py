@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import AsyncGenerator, Callable, Collection, Hashable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Hashable, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
@@ -55,7 +55,9 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
 
         return CompactionService()
 
-    strategies = _Choices(compaction)
+    def strategies() -> Collection[str]:
+        return compaction().choices
+
     access = model_access(env)
 
     def library(settings: Settings, cwd: Path, trusted: Callable[[Path], str | None]) -> RecipeLibrary:
@@ -91,10 +93,11 @@ def model_access(env: Mapping[str, str]) -> ModelAccess:
     return ModelAccess(KeyStore(home_dir(env)))
 
 
-def recipe_known(settings: Settings, strategies: Collection[str]) -> Known:
+def recipe_known(settings: Settings, strategies: Callable[[], Collection[str]]) -> Known:
     """Return what recipes may name.
 
-    :param strategies: names of the compaction strategies.
+    :param strategies: returns the names of the compaction strategies. Installed packages are looked through when a
+        recipe or the configuration names one, and not when the agent starts.
     """
     from acp_agent.hooks.handlers import builtin_handlers, known_handlers
     from acp_agent.recipes.model import Known
@@ -149,23 +152,6 @@ def _projects(env: Mapping[str, str], settings: Settings, cwd: Path) -> tuple[Pa
     if claude is not None and home is not None and claude.resolve() == (home / CLAUDE_FOLDER).resolve():
         claude = None
     return project, claude
-
-
-class _Choices(Collection[str]):
-    """Names of the compaction strategies that can be chosen. Installed packages are looked through when a recipe or the
-    configuration names one, and not when the agent starts."""
-
-    def __init__(self, compaction: Callable[[], CompactionService]) -> None:
-        self._compaction = compaction
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._compaction().choices
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._compaction().choices)
-
-    def __len__(self) -> int:
-        return len(self._compaction().choices)
 
 
 async def open_database(env: Mapping[str, str]) -> SessionStore:

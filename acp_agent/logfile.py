@@ -30,9 +30,7 @@ def start_logging(folder: Path, env: Mapping[str, str]) -> Path | None:
     path = folder / NAME
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        # Made by us rather than by the handler, so that it is private from its first byte on.
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
-        handler = _PrivateFile(path, maxBytes=MAX_BYTES, backupCount=BACKUPS, encoding="utf-8", delay=True)
+        handler = _PrivateFile(path, maxBytes=MAX_BYTES, backupCount=BACKUPS, encoding="utf-8")
     except OSError:
         do_not_log()
         return None

@@ -81,7 +81,7 @@ async def _recordings(names: Sequence[str]) -> list[Recording]:
 
 def _recipes(names: Sequence[str], settings: Settings, service: CompactionService) -> dict[str, RecipeRun]:
     """Return the recipes of these names, or all that compact, by what the report calls them."""
-    known, found = recipe_known(settings, service.choices), dict[str, RecipeRun]()
+    known, found = recipe_known(settings, lambda: service.choices), dict[str, RecipeRun]()
     library = RecipeLibrary.read(recipe_folders(os.environ, settings, Path.cwd()), known, RESERVED)
     for name in names or library.recipes:
         recipe, path = library.get(name), Path(name)

@@ -88,9 +88,9 @@ async def run(arguments: argparse.Namespace) -> int:
     :returns: 0; 1 where a file cannot be used.
     :raises AgentError: there is no such recipe, it cannot be rendered, or the new file is there already.
     """
-    strategies = CompactionService().choices
-    settings = load_settings(os.environ, Path.cwd(), strategies=strategies, providers=BUILT_IN_PROVIDERS)
-    known = recipe_known(settings, strategies)
+    service = CompactionService()
+    settings = load_settings(os.environ, Path.cwd(), strategies=lambda: service.choices, providers=BUILT_IN_PROVIDERS)
+    known = recipe_known(settings, lambda: service.choices)
     work = {"list": _list, "show": _show, "new": _new, "check": _check}[arguments.action]
     # A template may run commands, for which no event loop is to wait.
     return await to_thread.run_sync(work, arguments, settings, known)

@@ -13,7 +13,7 @@ Pydantic and yaml are imported only where there is a file.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -65,7 +65,7 @@ def load_settings(
     env: Mapping[str, str],
     cwd: Path | None = None,
     *,
-    strategies: Collection[str] | None = None,
+    strategies: Callable[[], Collection[str]] | None = None,
     providers: Collection[str] | None = None,
 ) -> Settings:
     """Read all layers. Makes no file or folder.
@@ -73,7 +73,7 @@ def load_settings(
     :param env: environment variables: `ACP_AGENT_HOME`, `ACP_AGENT_MODEL` (`provider/model`),
         `ACP_AGENT_CONTEXT_WINDOW` (tokens); an empty one counts as not set.
     :param cwd: absolute path of the session's working directory; None reads no project's file.
-    :param strategies: names of the compaction strategies that exist; None does not check them.
+    :param strategies: returns the names of the compaction strategies that exist; None does not check them.
     :param providers: names of the providers that need no configuration; None does not check whose model is to write
         summaries.
     :raises ConfigError: a file or a variable is unreadable or wrong; names file, line and key, or the variable. A wrong
@@ -122,7 +122,10 @@ def unknown_provider(model: str, providers: Collection[str]) -> str:
 
 
 def _with_file(
-    settings: Settings, origin: Origin, strategies: Collection[str] | None, providers: Collection[str] | None
+    settings: Settings,
+    origin: Origin,
+    strategies: Callable[[], Collection[str]] | None,
+    providers: Collection[str] | None,
 ) -> Settings:
     """Lay the user's file or the project's over the settings."""
     folder = settings.project if origin == "project" and settings.project is not None else settings.home
@@ -134,7 +137,9 @@ def _with_file(
             return settings
         document, notice = current(parse_mapping(text), path)
         settings = _with_users(settings, document) if origin == "config" else _with_projects(settings, document)
-        _check_names(document, settings, strategies, providers)
+        providers = None if providers is None else {*providers, *settings.providers}
+        for own in (("compaction",), *(("models", model, "compaction") for model in settings.models)):
+            check_names(document, own, strategies, providers)
     except DocumentError as error:
         raise ConfigError(error.message, source=str(path), line=error.line, key=error.key) from error
     commands, faults = _read_hooks(document, origin, path)
@@ -195,19 +200,23 @@ def _validated(document: Document) -> dict[str, Any]:
     return {key: getattr(read, key) for key, value in document.data.items() if value is not None and key != "hooks"}
 
 
-def _check_names(
-    document: Document, settings: Settings, strategies: Collection[str] | None, providers: Collection[str] | None
+def check_names(
+    document: Document,
+    own: Place,
+    strategies: Callable[[], Collection[str]] | None,
+    providers: Collection[str] | None,
 ) -> None:
-    """Refuse strategies that do not exist, and models of providers that do not."""
-    for own in (("compaction",), *(("models", model, "compaction") for model in settings.models)):
-        strategy, writer = document.at((*own, "strategy")), document.at((*own, "model"))
-        if isinstance(strategy, str) and strategies is not None and strategy not in strategies:
-            message = f"there is no strategy {strategy!r}; {did_you_mean(strategy, strategies)}"
-            raise document.wrong(message, *own, "strategy")
-        if isinstance(writer, str) and providers is not None:
-            message = unknown_provider(writer, {*providers, *settings.providers})
-            if message:
-                raise document.wrong(message, *own, "model")
+    """Refuse a section of compaction with a strategy that does not exist, or a model of a provider that does not.
+
+    :param own: where the section stands.
+    :param strategies: returns the names that exist; None for any.
+    :param providers: names that exist; None for any.
+    """
+    strategy, writer = document.at((*own, "strategy")), document.at((*own, "model"))
+    if isinstance(strategy, str) and strategies is not None and strategy not in (names := strategies()):
+        raise document.wrong(f"there is no strategy {strategy!r}; {did_you_mean(strategy, names)}", *own, "strategy")
+    if isinstance(writer, str) and providers is not None and (message := unknown_provider(writer, providers)):
+        raise document.wrong(message, *own, "model")
 
 
 def _with_environment(settings: Settings, env: Mapping[str, str]) -> Settings:

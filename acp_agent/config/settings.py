@@ -331,11 +331,6 @@ class Settings(Section):
     notices: Annotated[tuple[str, ...], Internal()] = ()
     """what the user should be told of files that hold all the same, such as keys that are no longer used"""
 
-    @property
-    def protocol_versions(self) -> tuple[int, ...]:
-        """Return the versions of ACP that are spoken."""
-        return self.protocol.versions
-
     def compaction_for(self, model: str, auto: bool | None = None) -> CompactionSettings:
         """Return what holds for a model: its own section laid over the general one.
 

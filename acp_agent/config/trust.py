@@ -184,21 +184,17 @@ class TrustStore:
 
 
 def _paths(place: Path) -> Iterator[Path]:
-    for part in _PARTS.get(place.name, ()):
-        yield from _files_below(place / part, 1)
+    """Yield everything that is no folder, in the folders whose files could run; links are followed."""
 
+    def fail(error: OSError) -> None:
+        raise error
 
-def _files_below(folder: Path, depth: int) -> Iterator[Path]:
-    """Yield everything that is no folder, in a folder and those in it; links are followed."""
-    if not folder.is_dir():
-        return
-    if depth > MAX_DEPTH:
-        raise OSError(errno.EMLINK, f"it is more than {MAX_DEPTH} folders deep", str(folder))
-    for path in sorted(folder.iterdir()):
-        if path.is_dir():
-            yield from _files_below(path, depth + 1)
-        else:
-            yield path
+    for folder in (place / part for part in _PARTS.get(place.name, ()) if (place / part).is_dir()):
+        for at, inner, names in os.walk(folder, onerror=fail, followlinks=True):
+            if len(Path(at).relative_to(place).parts) > MAX_DEPTH:
+                raise OSError(errno.EMLINK, f"it is more than {MAX_DEPTH} folders deep", at)
+            inner.sort()
+            yield from (Path(at, name) for name in sorted(names))
 
 
 def _read(place: Path, path: Path, limit: int) -> tuple[CodeFile, int]:

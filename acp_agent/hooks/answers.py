@@ -46,7 +46,7 @@ def read_outcome(event: HookEvent, code: int, stdout: bytes, stderr: bytes) -> O
     :raises HookError: it failed, or its answer makes no sense.
     """
     if code == 0:
-        return read_answer(event, stdout.decode("utf-8", "replace"))
+        return _read_answer(event, stdout.decode("utf-8", "replace"))
     if code == _BLOCKED:
         return Outcome(Decision("block", stderr.decode("utf-8", "replace").strip()))
     raise failure(code, stderr)
@@ -63,7 +63,7 @@ def failure(code: int, stderr: bytes) -> HookError:
     return HookError(f"{how} It said: {last}" if last else f"{how} It said nothing on stderr.")
 
 
-def read_answer(event: HookEvent, text: str) -> Outcome:
+def _read_answer(event: HookEvent, text: str) -> Outcome:
     """Return what an executable that ended well wants.
 
     :param text: what it printed: a JSON object, plain text, or nothing. Plain text is added to the context at

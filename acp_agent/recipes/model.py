@@ -75,7 +75,7 @@ class Known:
     """What a recipe's front matter is checked against.
 
     :ivar tools: names that `allowed_tools` may list; None for any.
-    :ivar strategies: names that `compaction.strategy` may take; None for any.
+    :ivar strategies: returns the names that `compaction.strategy` may take; None for any.
     :ivar providers: names that `compaction.model` may begin with; None for any.
     :ivar params: the model of each handler's parameters; None for any.
     """
@@ -83,7 +83,7 @@ class Known:
     handlers: KnownHandlers
     tools: Collection[str] | None = None
     required_hooks: RequiredHooks = field(default_factory=dict[str, tuple[str, str]])
-    strategies: Collection[str] | None = None
+    strategies: Callable[[], Collection[str]] | None = None
     providers: Collection[str] | None = None
     params: Mapping[str, type[BaseModel]] | None = None
 

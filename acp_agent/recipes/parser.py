@@ -12,7 +12,7 @@ from pathlib import Path
 
 from acp_agent.config.document import Document, DocumentError, Place, did_you_mean, parse_mapping, validate
 from acp_agent.config.hook_events import OF_CALLS, event_name
-from acp_agent.config.load import current, unknown_provider
+from acp_agent.config.load import check_names, current, unknown_provider
 from acp_agent.recipes.model import (
     EXTERNAL,
     FENCE,
@@ -120,13 +120,9 @@ def _check_names(document: Document, matter: FrontMatter, name: str, known: Know
             raise document.wrong(
                 f"there is no tool {tool!r}; {did_you_mean(tool, known.tools)}", "allowed_tools", index
             )
-    strategy = matter.compaction.strategy
-    if strategy is not None and known.strategies is not None and strategy not in known.strategies:
-        message = f"there is no strategy {strategy!r}; {did_you_mean(strategy, known.strategies)}"
-        raise document.wrong(message, "compaction", "strategy")
-    for model, place in ((matter.model, ("model",)), (matter.compaction.model, ("compaction", "model"))):
-        if model and known.providers is not None and (wrong := unknown_provider(model, known.providers)):
-            raise document.wrong(wrong, *place)
+    check_names(document, ("compaction",), known.strategies, known.providers)
+    if matter.model and known.providers is not None and (wrong := unknown_provider(matter.model, known.providers)):
+        raise document.wrong(wrong, "model")
     headings = [heading.casefold() for heading in matter.compaction.sections or ()]
     for index, heading in enumerate(headings):
         if heading in headings[:index]:

@@ -162,7 +162,7 @@ def _enabled_versions(env: Mapping[str, str]) -> tuple[int, ...]:
             return _VERSIONS
         from acp_agent.config import load_settings
 
-        return load_settings(env).protocol_versions
+        return load_settings(env).protocol.versions
     except (OSError, ConfigError):
         return _VERSIONS  # the first session reports what is wrong with the file
 

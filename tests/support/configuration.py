@@ -32,7 +32,9 @@ class Machine:
             self.user_file.write_text(user)
         if not self.project_file.is_symlink():
             self.project_file.write_text(project)
-        return load_settings({**self.env, **env}, self.cwd, strategies=self.STRATEGIES, providers=self.PROVIDERS)
+        return load_settings(
+            {**self.env, **env}, self.cwd, strategies=lambda: self.STRATEGIES, providers=self.PROVIDERS
+        )
 
     def error(self, user: str = "", project: str = "", **env: str) -> ConfigError:
         with pytest.raises(ConfigError) as caught:

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from acp_agent.conversation.messages import JsonObject, JsonValue, Message
-from acp_agent.hooks.answers import read_answer
+from acp_agent.hooks.answers import read_outcome
 from acp_agent.hooks.events import AgentStop, HookEvent, Moment, TokenUsage
 from acp_agent.hooks.outcomes import Outcome
 
@@ -26,7 +26,13 @@ STOP = AgentStop(AT, "Done.")
 
 
 def read(answer: object, event: HookEvent = STOP) -> Outcome:
-    return read_answer(event, json.dumps(answer))
+    """What an answer wants."""
+    return read_text(event, json.dumps(answer))
+
+
+def read_text(event: HookEvent, text: str) -> Outcome:
+    """What a program wants that prints this and ends well."""
+    return read_outcome(event, 0, text.encode("utf-8", "replace"), b"")
 
 
 def specific(**keys: object) -> dict[str, object]:

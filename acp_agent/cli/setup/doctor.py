@@ -104,7 +104,7 @@ async def _findings(env: Mapping[str, str], *, offline: bool) -> list[_Finding]:
     with _guarded("sessions", found):
         found.append(await _check_sessions(home_dir(env) / DATABASE))
     try:
-        settings = load_settings(env, cwd, strategies=CompactionService().choices, providers=BUILT_IN_PROVIDERS)
+        settings = load_settings(env, cwd, strategies=lambda: CompactionService().choices, providers=BUILT_IN_PROVIDERS)
     except AgentError as error:
         found.append(_Finding("fail", "config", str(error), _CORRECT))
     else:

@@ -23,7 +23,7 @@ from acp_agent.conversation.messages import (
     UserMessage,
 )
 from acp_agent.errors import HookError
-from acp_agent.hooks.answers import read_answer, read_outcome, with_our_keys
+from acp_agent.hooks.answers import read_outcome, with_our_keys
 from acp_agent.hooks.events import (
     AfterToolCall,
     BeforeCompaction,
@@ -35,7 +35,7 @@ from acp_agent.hooks.events import (
 from acp_agent.hooks.messages import as_json, conversation
 from acp_agent.hooks.outcomes import NOTHING, Compact, Continue, Decision, Outcome, Replace, Summarize
 from acp_agent.hooks.payload import with_claude_keys
-from support.hook_answers import AT, JSON, OBJECTS, STOP, read, specific
+from support.hook_answers import AT, JSON, OBJECTS, STOP, read, read_text, specific
 
 CALL = BeforeToolCall(AT, "call_1", "shell", {"command": "ls", "timeout": 3})
 PROMPT = UserMessageSend(AT, "Hello")
@@ -139,12 +139,12 @@ def test_any_other_end_is_a_failure_with_the_last_words(code: int, said: bytes, 
 
 def test_plain_text_is_for_the_model_where_a_conversation_or_a_turn_begins_and_no_answer_about_a_call() -> None:
     for event in (SessionStart(AT, "new"), PROMPT):
-        assert read_answer(event, "It is Monday.\n") == Outcome(context=("It is Monday.",))
-        assert read_answer(event, "") == NOTHING
-    assert read_answer(STOP, "It is Monday.\n") == NOTHING
+        assert read_text(event, "It is Monday.\n") == Outcome(context=("It is Monday.",))
+        assert read_text(event, "") == NOTHING
+    assert read_text(STOP, "It is Monday.\n") == NOTHING
     with pytest.raises(HookError, match="no JSON object"):
-        read_answer(CALL, 'Checking.\n{"decision": "block"}')
-    assert read_answer(CALL, "\n") == NOTHING
+        read_text(CALL, 'Checking.\n{"decision": "block"}')
+    assert read_text(CALL, "\n") == NOTHING
 
 
 # --- conversations ---
@@ -259,13 +259,13 @@ EVENTS: st.SearchStrategy[HookEvent] = st.sampled_from(
 @given(EVENTS, NONSENSE.map(json.dumps) | st.text() | st.text().map("{{{}".format))
 def test_nonsense_never_raises_anything_but_a_hooks_failure(event: HookEvent, text: str) -> None:
     with suppress(HookError):
-        assert isinstance(read_answer(event, text), Outcome)
+        assert isinstance(read_text(event, text), Outcome)
 
 
 def test_what_is_nested_without_end_is_a_hooks_failure() -> None:
     for text in ('{"a":' + "[" * 100_000, '{"tool_output":' + "[" * 900 + "]" * 900 + "}"):
         with suppress(HookError):
-            assert isinstance(read_answer(STOP, text), Outcome)
+            assert isinstance(read_text(STOP, text), Outcome)
 
 
 # --- messages and arguments that are handed over and taken back ---
@@ -334,5 +334,5 @@ def test_a_result_may_be_replaced_by_an_answer_in_the_form_of_the_tools() -> Non
 @pytest.mark.parametrize("defer", ["turn_end", {"tokens": 5000}, "later"])
 def test_an_old_answer_that_defers_counts_as_a_veto_of_the_compaction_and_as_nothing_elsewhere(defer: object) -> None:
     answer = json.dumps({"defer": defer, "context": "Mind it."})
-    assert read_answer(COMPACTION, answer) == Outcome(Decision("block"), context=("Mind it.",))
-    assert read_answer(CALL, answer) == Outcome(context=("Mind it.",))
+    assert read_text(COMPACTION, answer) == Outcome(Decision("block"), context=("Mind it.",))
+    assert read_text(CALL, answer) == Outcome(context=("Mind it.",))

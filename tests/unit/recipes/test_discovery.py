@@ -24,7 +24,7 @@ from acp_agent.recipes.discovery import (
 from acp_agent.recipes.model import Known
 from acp_agent.recipes.template import check
 
-KNOWN = Known({"turn_end": ["swap_context"]}, ("read",), {"squash": ("turn_end", "swap_context")}, ("mask",))
+KNOWN = Known({"turn_end": ["swap_context"]}, ("read",), {"squash": ("turn_end", "swap_context")}, lambda: ("mask",))
 SWAP = "hooks:\n  turn_end: {handler: swap_context}\n"
 
 

@@ -21,7 +21,7 @@ KNOWN = Known(
     known_handlers(builtin_handlers().values()),
     ("read", "write", "grep"),
     {"squash": ("turn_end", "swap_context")},
-    ("summary", "mask", "excerpts"),
+    lambda: ("summary", "mask", "excerpts"),
     ("anthropic", "mine"),
     builtin_handlers(),
 )

@@ -27,7 +27,7 @@ KNOWN = Known(
     known_handlers(builtin_handlers().values()),
     built_in_tools().names,
     REQUIRED_HOOKS,
-    strategies=["summary"],
+    strategies=lambda: ["summary"],
     providers=["anthropic"],
 )
 LIBRARY = RecipeLibrary.read([RecipeFolder("builtin", builtin_recipes_dir())], KNOWN)
