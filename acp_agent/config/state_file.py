@@ -50,7 +50,7 @@ class StateFile:
             match json.loads(self.path.read_bytes().decode()):
                 case {"version": int(version), self._key: entries} if 0 < version <= self._version:
                     self.read_version = version
-                    return _checked(entries)
+                    return _texts(entries)
                 case _:
                     raise ValueError(f"it is no JSON object with `{self._key}` of version {self._version}")
         except FileNotFoundError:
@@ -96,12 +96,16 @@ class StateFile:
         return ConfigError(f"{message}, so that {self._advice}", source=str(self.path))
 
 
-def _checked(entries: object) -> Entries:
-    mappings = cast("dict[str, object]", entries).values() if isinstance(entries, dict) else (None,)
-    for entry in mappings:
-        if not isinstance(entry, dict) or not all(isinstance(each, str) for each in cast("Entries", entry).values()):
+def _texts(entries: object) -> Entries:
+    """Return the texts of each entry; version 0.1.0 wrote more into one."""
+    mappings = cast("dict[str, object]", entries) if isinstance(entries, dict) else {"": None}
+    found: Entries = {}
+    for name, entry in mappings.items():
+        if not isinstance(entry, dict):
             raise ValueError("it has something else than texts by name")
-    return cast("Entries", entries)
+        values = cast("dict[str, object]", entry).items()
+        found[name] = {key: value for key, value in values if isinstance(value, str)}
+    return found
 
 
 @contextmanager
