@@ -1,6 +1,6 @@
 """`StateFile`: one small JSON file in the agent's home, which several processes read and change.
 
-It holds mappings of texts by name, below one key and beside a version. Changes are made under a lock, and each write is
+It holds mappings of texts by name, below one key, and a version. Changes are made under a lock, and each write is
 atomic.
 """
 

@@ -6,8 +6,9 @@ since the agent imports this package at start-up.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from acp_agent.lazy import on_demand
 
 if TYPE_CHECKING:
     from acp_agent.hooks.contract import Services, Summary
@@ -54,13 +55,13 @@ __all__ = [
     "hook",
 ]
 
-if not TYPE_CHECKING:  # a checker would take every name for one of ours
+_NOT_EVENTS = {
+    "contract": ("Services", "Summary"),
+    "outcomes": ("Compact", "Continue", "Decision", "Outcome", "Replace", "Summarize", "SwapContext"),
+    "python_hooks": ("ENTRY_POINTS", "hook"),
+}
 
-    def __getattr__(name: str) -> object:
-        if name in __all__:
-            for module in ("events", "outcomes", "contract", "python_hooks"):
-                found = vars(import_module(f"{__name__}.{module}"))
-                if name in found:
-                    globals()[name] = found[name]
-                    return found[name]
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # a checker would take every name for one of ours
+    _others = {name for names in _NOT_EVENTS.values() for name in names}
+    _where = {**_NOT_EVENTS, "events": [name for name in __all__ if name not in _others]}
+    __getattr__, __dir__ = on_demand(__name__, _where, globals())
