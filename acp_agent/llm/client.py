@@ -7,21 +7,21 @@ user.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 from dataclasses import replace
 
 import anyio
 
-from acp_agent.conversation.strict_json import get_int
+from acp_agent.conversation.messages import JsonObject
+from acp_agent.conversation.strict_json import get_int, get_objects, get_text
 from acp_agent.errors import ConfigError, ContextOverflowError, ModelAuthError, ModelRequestError
-from acp_agent.llm.adapters.adapter import NOTHING, Adapter, Call, Omissions
+from acp_agent.llm.adapters.adapter import Adapter, Call, Omissions
 from acp_agent.llm.adapters.anthropic import AnthropicAdapter
 from acp_agent.llm.adapters.chat import ChatAdapter
 from acp_agent.llm.adapters.connection import Connection
 from acp_agent.llm.adapters.responses import ResponsesAdapter
-from acp_agent.llm.errors import CallFailed, error_of, is_lasting, verdict
-from acp_agent.llm.local import LOCAL, LocalWindows
+from acp_agent.llm.errors import CallFailed, error_of, verdict
 from acp_agent.llm.parts import estimated_usage
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.profiles import ModelProfile
@@ -30,6 +30,11 @@ from acp_agent.llm.retry import DEFAULT_POLICY, Retries, RetryPolicy
 
 _QUESTION_SECONDS = 10.0
 _KEY_SECONDS = 15.0
+_LOCAL_SECONDS = 0.3
+_LOADED: dict[str, str] = {"ollama": "context_length", "lmstudio": "loaded_context_length"}
+"""The local servers, which load a model with the window that they find best, and what they call it."""
+_WINDOWS = ("max_input_tokens", "max_model_len", "context_length", "context_window", "max_context_length")
+"""Anthropic's name of a window, vLLM's, OpenRouter's and Together's, Groq's, and Mistral's."""
 
 
 class ModelClient:
@@ -54,8 +59,6 @@ class ModelClient:
         self._policy = policy
         self._connection = Connection(endpoint, adapter.sdk)
         self._windows: dict[str, int | None] = {}
-        question = LOCAL.get(endpoint.name)
-        self._local = LocalWindows(question, endpoint.base_url) if question and endpoint.base_url else None
         self._without: dict[tuple[str, str], Omissions] = {}
 
     async def prewarm(self) -> None:
@@ -67,24 +70,26 @@ class ModelClient:
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """See `Provider.stream`."""
-        return self._stream(request, self._adapter.call)
+        return self._stream(request)
 
-    async def _stream(
-        self, request: ModelRequest, make: Callable[[ModelRequest, ModelProfile, Omissions], Call]
-    ) -> AsyncGenerator[ModelEvent, None]:
+    async def _stream(self, request: ModelRequest, prompt: str | None = None) -> AsyncGenerator[ModelEvent, None]:
+        """Stream the answer to a request.
+
+        :param prompt: see `Adapter.call`.
+        """
         profile, without = self._profile_of(request.model), self._left_out(request)
         retries = Retries(self._endpoint, self._policy)
         while True:
-            call = make(request, profile, without)
+            call, fold = self._adapter.call(request, profile, without, prompt), self._adapter.fold()
             shown = False
             try:
-                async with aclosing(self._connection.read(call)) as deltas:
+                async with aclosing(self._connection.read(call, fold)) as deltas:
                     async for delta in deltas:
                         shown = True
                         yield delta
                 break
             except CallFailed as failure:
-                part = self._adapter.refused(failure, request, without) if failure.status == 400 and not shown else None
+                part = self._adapter.refused(failure, without) if failure.status == 400 and not shown else None
                 if part is None:
                     again = retries.after(failure, shown=shown)
                 else:
@@ -95,37 +100,39 @@ class ModelClient:
             yield again
             await anyio.sleep(again.delay)
         retries.answered()
-        if self._local is not None:
-            await self._local.learn(request.model, answered=True)
-        answer = call.fold.answer()
+        if self.name in _LOADED:  # which has just loaded the model, where it was not loaded
+            with anyio.move_on_after(_LOCAL_SECONDS):
+                await self.learn_window(request.model)
+        answer = fold.answer()
         usage = profile.priced(answer.usage) if answer.usage.total_tokens else estimated_usage(request, answer)
         yield replace(answer, usage=usage)
 
     def _left_out(self, request: ModelRequest) -> Omissions:
-        return self._without.get((request.conversation_id, request.model), NOTHING)
+        return self._without.get((request.conversation_id, request.model), frozenset())
 
     def context_window(self, model: str) -> int | None:
         """See `Provider.context_window`."""
-        return self._windows.get(model) if self._local is None else self._local.get(model)
+        return self._windows.get(model)
 
     async def learn_window(self, model: str) -> None:
         """See `Provider.learn_window`.
 
-        A local server is asked each time, since it may have reloaded the model. For others, a missing answer is cached,
-        but not a failed request.
+        A local server is asked each time, and what a model was loaded with counts on once it is unloaded. For others, a
+        missing answer is cached, but not a failed request.
         """
         path = self._adapter.window_path(model)
-        if self._local is not None:
-            await self._local.learn(model)
-        elif path is not None and model not in self._windows:
-            try:
-                answer = await self._connection.ask(path, _QUESTION_SECONDS)
-                self._windows[model] = self._adapter.window(answer, model)
-            except (ConfigError, ModelAuthError):
-                pass  # the next request to the model says why
-            except CallFailed as failure:
-                if is_lasting(failure):
-                    self._windows[model] = None
+        if path is None or (model in self._windows and self.name not in _LOADED):
+            return
+        found = None
+        try:
+            answer = await self._connection.ask(Call(path), _QUESTION_SECONDS)
+            found = _window_in(answer, model, (_LOADED[self.name],) if self.name in _LOADED else _WINDOWS)
+        except (ConfigError, ModelAuthError):
+            return  # the next request to the model says why
+        except CallFailed as failure:
+            if failure.kind != "status" or verdict(failure) != "refused":
+                return
+        self._windows[model] = found or self._windows.get(model)
 
     async def count_tokens(self, request: ModelRequest) -> int | None:
         """See `Provider.count_tokens`."""
@@ -133,10 +140,9 @@ class ModelClient:
         if call is None:
             return None
         try:
-            answer = await self._connection.ask(call.path, _QUESTION_SECONDS, call)
+            return get_int(await self._connection.ask(call, _QUESTION_SECONDS), "input_tokens") or None
         except (CallFailed, ConfigError, ModelAuthError):
             return None
-        return get_int(answer, "input_tokens") if "input_tokens" in answer else None
 
     async def takes_key(self) -> bool:
         """Ask for something that needs a key and costs nothing.
@@ -147,7 +153,7 @@ class ModelClient:
         :raises ConfigError: a variable of the network is wrong.
         """
         try:
-            await self._connection.ask(self._adapter.models_path, _KEY_SECONDS)
+            await self._connection.ask(Call(self._adapter.models_path), _KEY_SECONDS)
         except CallFailed as failure:
             if failure.status in (404, 405):
                 return False
@@ -172,12 +178,8 @@ class NativeClient(ModelClient):
         self, request: ModelRequest, instructions: str, again: Callable[[], None] = lambda: None
     ) -> Compacted:
         """See `NativeCompaction.compact`."""
-
-        def make(request: ModelRequest, profile: ModelProfile, without: Omissions) -> Call:
-            return self._adapter.compaction(request, profile, without, instructions)
-
         answered: Answered | None = None
-        async with aclosing(self._stream(request, make)) as events:
+        async with aclosing(self._stream(request, instructions)) as events:
             async for event in events:
                 if isinstance(event, Retrying):
                     again()
@@ -211,3 +213,13 @@ def make_client(
     if endpoint.base_url is None:
         raise ConfigError("needs `base_url: URL`", key=f"providers.{endpoint.name}")
     return ModelClient(endpoint, ChatAdapter(endpoint), profile_of, policy)
+
+
+def _window_in(answer: JsonObject, model: str, names: Iterable[str]) -> int | None:
+    """Return the tokens of a model's window in a list of models or in the description of one."""
+    lists = [key for key in ("data", "models") if key in answer]
+    entries = [each for key in lists for each in get_objects(answer, key)] if lists else [answer]
+    for entry in entries:
+        if not lists or {get_text(entry, "id"), get_text(entry, "name")} & {model, f"{model}:latest"}:
+            return next((tokens for name in names if (tokens := get_int(entry, name)) > 0), None)
+    return None

@@ -245,7 +245,7 @@ class Registry:
         found: dict[str, tuple[str, ...]] = {}
 
         async def look(name: str, base_url: str) -> None:
-            found[name] = await list_models(base_url) or ()
+            found[name] = await list_models(base_url)
 
         servers = {name: url for name in self.places.names() if (url := self.places.local_url(name))}
         async with anyio.create_task_group() as tasks:

@@ -97,12 +97,12 @@ def api(dialect: str, name: str = "") -> Adapter:
 
 def wire_body(dialect: str, asked: ModelRequest, profile: ModelProfile, name: str = "") -> Any:
     """A request in the words of an API, without the wish for a stream."""
-    body = api(dialect, name).call(asked, profile).body
+    body = api(dialect, name).call(asked, profile).body or {}
     return {key: body[key] for key in body if key != "stream"}
 
 
 def fold_of(dialect: str) -> Fold:
-    return api(dialect).call(request(), PROFILE).fold
+    return api(dialect).fold()
 
 
 def request(*messages: m.Message, model: str = "claude-test", **more: object) -> ModelRequest:

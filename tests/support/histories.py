@@ -33,9 +33,9 @@ from acp_agent.conversation.messages import (
     UserMessage,
     UserPart,
 )
-from acp_agent.llm.adapters.anthropic import wire_messages as anthropic_messages
-from acp_agent.llm.adapters.chat import wire_messages as chat_messages
-from acp_agent.llm.adapters.responses import wire_messages as wire_items
+from acp_agent.llm.profiles import ModelProfile
+from acp_agent.llm.provider import ModelRequest
+from support.adapters import wire_body
 from support.dialogues import torn
 
 SUMMARY = UserMessage("summary", (Text("What happened before."),))
@@ -185,16 +185,24 @@ def behind_summary(messages: Iterable[Message]) -> tuple[Message, ...]:
     return (SUMMARY, *messages)
 
 
+def _sent(dialect: str, messages: Iterable[Message]) -> Any:
+    return wire_body(dialect, ModelRequest("m", "", tuple(messages)), ModelProfile())
+
+
 def anthropic(messages: Iterable[Message]) -> list[Any]:
-    return anthropic_messages(messages, "anthropic")
+    """The messages in Anthropic's words, without the marks of its cache."""
+    wire = _sent("anthropic", messages)["messages"]
+    for block in (block for message in wire for block in message["content"]):
+        block.pop("cache_control", None)
+    return wire
 
 
 def responses(messages: Iterable[Message]) -> list[Any]:
-    return wire_items(messages, "openai")
+    return _sent("openai", messages)["input"]
 
 
 def chat(messages: Iterable[Message]) -> list[Any]:
-    return chat_messages(messages, "local")
+    return _sent("chat", messages)["messages"]
 
 
 def faults(messages: Iterable[Message]) -> set[str]:

@@ -3,21 +3,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import ClassVar, Literal, TypeAlias
 
-from acp_agent.conversation.messages import CompactedBlock, JsonObject, UserMessage, UserPart
+from acp_agent.conversation.messages import (
+    AssistantPart,
+    CompactedBlock,
+    JsonObject,
+    StopReason,
+    ToolCall,
+    Usage,
+    UserMessage,
+)
+from acp_agent.conversation.strict_json import get_int, get_object
 from acp_agent.frozen import frozen
 from acp_agent.llm.errors import CallFailed
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import Answered, ModelRequest, TextDelta, ThinkingDelta
 
-Omission: TypeAlias = Literal["thinking", "summaries", "compaction"]
-"""What of a request can be left out when the API refuses it: thinking of earlier answers, the wish for readable
-summaries of it, and the API's own form of a compacted conversation, which is sent as text then."""
+Omission: TypeAlias = Literal["native", "summaries"]
+"""What of a request is left out once the API has refused it. `native`: what the API itself made earlier, which is the
+thinking of its answers and its form of a compacted conversation, of which the text is sent. `summaries`: the wish for
+readable summaries of new thinking."""
 Omissions: TypeAlias = frozenset[Omission]
-NOTHING: Omissions = frozenset()
+
+_STOP_REASONS: dict[str, StopReason] = {
+    "max_tokens": "max_tokens",
+    "max_output_tokens": "max_tokens",
+    "length": "max_tokens",
+    "refusal": "refusal",
+    "content_filter": "refusal",
+    "pause_turn": "pause_turn",
+    "model_context_window_exceeded": "context_overflow",
+}
+"""By the APIs' words; any other is the end of a turn, or of the calls in it."""
 
 
 class Fold:
@@ -45,14 +65,14 @@ class Fold:
 
 @frozen
 class Call:
-    """One HTTP request, and what folds its answer.
+    """One HTTP request.
 
+    :ivar body: None for a GET.
     :ivar streams: whether the answer is a stream of events; else it is one JSON object.
     """
 
     path: str
-    body: JsonObject
-    fold: Fold
+    body: JsonObject | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     streams: bool = True
 
@@ -77,15 +97,21 @@ class Adapter:
         self.name = name
         self.models_path = "/models"
 
-    def call(self, request: ModelRequest, profile: ModelProfile, without: Omissions = NOTHING) -> Call:
-        """Return the call that asks the model."""
+    def call(
+        self, request: ModelRequest, profile: ModelProfile, without: Omissions = frozenset(), prompt: str | None = None
+    ) -> Call:
+        """Return the call that asks the model.
+
+        :param prompt: has the API compact the messages, and is the prompt for its summary, empty for the API's own;
+            only where there is a `native_key`.
+        """
         raise NotImplementedError
 
-    def compaction(self, request: ModelRequest, profile: ModelProfile, without: Omissions, instructions: str) -> Call:
-        """Return the call that has the API compact the messages of a request; only where there is a `native_key`."""
+    def fold(self) -> Fold:
+        """Return what folds an answer."""
         raise NotImplementedError
 
-    def counting(self, request: ModelRequest, profile: ModelProfile, without: Omissions = NOTHING) -> Call | None:
+    def counting(self, request: ModelRequest, profile: ModelProfile, without: Omissions) -> Call | None:
         """Return the call whose answer has the `input_tokens` of a request; None where the API does not count."""
         return None
 
@@ -93,19 +119,11 @@ class Adapter:
         """Return where the API says how large a model's window is; None where it does not."""
         return None
 
-    def window(self, answer: JsonObject, model: str) -> int | None:
-        """Return the tokens of a model's window in that answer.
-
-        :raises CallFailed: it is an answer to something else.
-        """
-        return None
-
-    def refused(self, failure: CallFailed, request: ModelRequest, without: Omissions) -> Omission | None:
+    def refused(self, failure: CallFailed, without: Omissions) -> Omission | None:
         """Return what to leave out of a request that the API refused with status 400, unless it is another error."""
         said = f"{failure.code} {failure.message}".lower()
         for part, words in self.refusals:
-            is_sent = part not in without and (part != "compaction" or self.compacted(request, without) is not None)
-            if is_sent and any(word in said for word in words):
+            if part not in without and any(word in said for word in words):
                 return part
         return None
 
@@ -118,13 +136,30 @@ class Adapter:
             for part in message.parts
             if isinstance(part, CompactedBlock) and part.provider == self.name and self.native_key in part.data
         ]
-        return blocks[-1] if blocks and "compaction" not in without else None
+        return blocks[-1] if blocks and "native" not in without else None
 
 
-def without_block(message: UserMessage, block: CompactedBlock | None) -> tuple[UserPart, ...] | None:
-    """Return the parts of a message but for a block that is sent in another form; None where nothing else is in it."""
-    rest = tuple(part for part in message.parts if part is not block)
-    return rest if rest or not message.parts else None
+def answered(
+    parts: Sequence[AssistantPart], reason: str, usage: Usage, compacted: CompactedBlock | None = None
+) -> Answered:
+    """Return an answer.
+
+    :param reason: why it stopped, in the API's word.
+    """
+    calls = any(isinstance(part, ToolCall) for part in parts)
+    stop = _STOP_REASONS.get(reason, "tool_use" if calls else "end_turn")
+    return Answered(tuple(parts), stop, usage, compacted)
+
+
+def openai_usage(usage: JsonObject, asked: str, answer: str, cost: float | None = None) -> Usage:
+    """Return the tokens in one of OpenAI's two forms, in which those of the cache are part of the input.
+
+    :param asked: `input` or `prompt`, and `answer` is `output` or `completion`.
+    """
+    details = get_object(usage, f"{asked}_tokens_details")
+    read, written = get_int(details, "cached_tokens"), get_int(details, "cache_write_tokens")
+    fresh = max(0, get_int(usage, f"{asked}_tokens") - read - written)
+    return Usage(fresh, get_int(usage, f"{answer}_tokens"), read, written, cost)
 
 
 def wire_name(name: str) -> str:

@@ -6,7 +6,6 @@ on-demand compaction and context windows of platform.claude.com.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 
 from acp_agent.conversation.messages import (
@@ -17,7 +16,6 @@ from acp_agent.conversation.messages import (
     JsonObject,
     JsonValue,
     Message,
-    StopReason,
     Text,
     Thinking,
     ToolCall,
@@ -26,7 +24,7 @@ from acp_agent.conversation.messages import (
     UserMessage,
 )
 from acp_agent.conversation.strict_json import get_int, get_object, get_objects, get_text
-from acp_agent.llm.adapters.adapter import NOTHING, Adapter, Call, Fold, Omissions, wire_name, without_block
+from acp_agent.llm.adapters.adapter import Adapter, Call, Fold, Omissions, answered, wire_name
 from acp_agent.llm.errors import CallFailed, stream_error
 from acp_agent.llm.parts import PartialArguments, arguments_of, base64_of, tool_call, user_parts
 from acp_agent.llm.places import Endpoint
@@ -37,20 +35,10 @@ _COMPACTION_BETA = "compact-2026-09-04"
 _BETAS = "anthropic-beta"
 _BREAKPOINT: JsonValue = {"type": "ephemeral"}
 _BUDGETS = {"low": 4_096, "medium": 12_288, "high": 24_576}
-_BUDGET_STEPS = (12_288, 4_096, 1_024)
-"""What a budget goes down to; the last is the least that the API takes."""
+_LEAST_BUDGET = 1_024
 _BUDGET_SHARE = 8  # of the window: one eighth fits behind a context that fills the usable window
 _GROWING = ("text", "thinking", "signature")
 """Members of a block that come in pieces."""
-_STOP_REASONS: dict[str, StopReason] = {
-    "end_turn": "end_turn",
-    "stop_sequence": "end_turn",
-    "tool_use": "tool_use",
-    "max_tokens": "max_tokens",
-    "refusal": "refusal",
-    "pause_turn": "pause_turn",
-    "model_context_window_exceeded": "context_overflow",
-}
 
 
 class AnthropicAdapter(Adapter):
@@ -61,7 +49,7 @@ class AnthropicAdapter(Adapter):
     """
 
     sdk = "anthropic"
-    refusals = (("compaction", ("compaction",)), ("thinking", ("thinking` block", "`signature`", "cannot be modified")))
+    refusals = (("native", ("compaction", "thinking` block", "`signature`", "cannot be modified")),)
     native_key = "type"
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -70,23 +58,33 @@ class AnthropicAdapter(Adapter):
         headers = {name.lower(): value for name, value in endpoint.headers.items()}
         self._betas = [beta.strip() for beta in headers.get(_BETAS, "").split(",") if beta.strip()]
 
-    def call(self, request: ModelRequest, profile: ModelProfile, without: Omissions = NOTHING) -> Call:
-        return self._call("/v1/messages", self.body(request, profile, without) | {"stream": True}, request, without)
-
-    def compaction(self, request: ModelRequest, profile: ModelProfile, without: Omissions, instructions: str) -> Call:
-        option: JsonObject = {"type": "summarize"}
-        if instructions.strip():  # which takes the place of the API's own prompt
-            option["instructions"] = instructions
-        body = self.body(request, profile, without)
-        body |= {"stream": True, "compaction": option}
+    def call(
+        self, request: ModelRequest, profile: ModelProfile, without: Omissions = frozenset(), prompt: str | None = None
+    ) -> Call:
+        body = self._body(request, profile, without) | {"stream": True}
+        if prompt is not None:
+            instructions: JsonObject = {"instructions": prompt} if prompt.strip() else {}
+            body["compaction"] = {"type": "summarize"} | instructions
         return self._call("/v1/messages", body, request, without)
 
-    def counting(self, request: ModelRequest, profile: ModelProfile, without: Omissions = NOTHING) -> Call:
-        body = self.body(request, profile, without)
+    def fold(self) -> Fold:
+        return _MessagesFold(self.name)
+
+    def counting(self, request: ModelRequest, profile: ModelProfile, without: Omissions) -> Call:
+        body = self._body(request, profile, without)
         del body["max_tokens"]
         return self._call("/v1/messages/count_tokens", body, request, without)
 
-    def body(self, request: ModelRequest, profile: ModelProfile, without: Omissions = NOTHING) -> JsonObject:
+    def window_path(self, model: str) -> str | None:
+        return f"/v1/models/{model}"
+
+    def _call(self, path: str, body: JsonObject, request: ModelRequest, without: Omissions) -> Call:
+        if "compaction" not in body and self.compacted(request, without) is None:
+            return Call(path, body)
+        # The configured betas have to be repeated, since the header replaces theirs.
+        return Call(f"{path}?beta=true", body, {_BETAS: ",".join([*self._betas, _COMPACTION_BETA])})
+
+    def _body(self, request: ModelRequest, profile: ModelProfile, without: Omissions) -> JsonObject:
         """Return the body of `POST /v1/messages`, without `stream`.
 
         A request and one that continues it are equal up to where the shorter one ends, but for the moving
@@ -102,118 +100,55 @@ class AnthropicAdapter(Adapter):
             ]
             tools[-1]["cache_control"] = _BREAKPOINT
             body["tools"] = list[JsonValue](tools)
-        keep_thinking = "thinking" not in without
-        messages = wire_messages(
+        keep_thinking = "native" not in without
+        messages = _wire_messages(
             request.messages,
-            self.name if keep_thinking else None,
+            self.name if keep_thinking else "",
             images=profile.images,
             compacted=self.compacted(request, without),
         )
-        _mark(messages)
+        # What was sent now, and what was sent before.
+        for message in [message for message in messages if message["role"] == "user"][-2:]:
+            content = message["content"]
+            if isinstance(content, list) and isinstance(last := content[-1], dict):
+                content[-1] = {**last, "cache_control": _BREAKPOINT}
         body["messages"] = list[JsonValue](messages)
         return body | _thinking_options(request, profile, keep_thinking=keep_thinking)
 
-    def window_path(self, model: str) -> str | None:
-        return f"/v1/models/{model}"
 
-    def window(self, answer: JsonObject, model: str) -> int | None:
-        if not get_text(answer, "id"):
-            raise CallFailed("no-stream", "the answer describes no model")
-        return get_int(answer, "max_input_tokens") or None
-
-    def _call(self, path: str, body: JsonObject, request: ModelRequest, without: Omissions) -> Call:
-        if "compaction" not in body and self.compacted(request, without) is None:
-            return Call(path, body, _MessagesFold(self.name))
-        # The configured betas have to be repeated, since the header replaces theirs.
-        betas = ",".join([*self._betas, _COMPACTION_BETA])
-        return Call(f"{path}?beta=true", body, _MessagesFold(self.name), {_BETAS: betas})
-
-
-def wire_messages(
-    messages: Iterable[Message],
-    thinking_of: str | None,
-    *,
-    images: bool = True,
-    compacted: CompactedBlock | None = None,
+def _wire_messages(
+    messages: Iterable[Message], thinking_of: str, *, images: bool, compacted: CompactedBlock | None
 ) -> list[JsonObject]:
     """Return the messages in their words: user and assistant take turns, and results open the user's.
 
-    :param thinking_of: the provider whose thinking is sent; None sends none.
+    :param thinking_of: the provider whose thinking is sent; the empty string sends none.
     :param compacted: a block in the API's own form, which it wants first, in a message of the assistant.
     """
     wire: list[JsonObject] = []
     if compacted is not None:
-        _append(wire, "assistant", [dict(compacted.data)])
+        wire.append({"role": "assistant", "content": [dict(compacted.data)]})
     for message in messages:
         match message:
             case UserMessage():
-                if (parts := without_block(message, compacted)) is not None:
-                    _append(wire, "user", [_block(part) for part in user_parts(parts, images=images)])
+                parts = [part for part in message.parts if part is not compacted]
+                blocks = [_block(part) for part in user_parts(parts, images=images)]
+                if parts or not message.parts:
+                    _append(wire, "user", blocks)
             case ToolResult():
-                _append(wire, "user", [_result(message, images=images)])
+                content: list[JsonValue] = [_block(part) for part in user_parts(message.parts, images=images)]
+                error: JsonObject = {"is_error": True} if message.is_error else {}
+                result: JsonObject = {"type": "tool_result", "tool_use_id": message.call_id, "content": content}
+                _append(wire, "user", [result | error])
             case AssistantMessage():
                 _append(wire, "assistant", _answer_blocks(message, thinking_of))
     return wire
 
 
-def _thinking_options(request: ModelRequest, profile: ModelProfile, *, keep_thinking: bool = True) -> JsonObject:
-    """Return `thinking` and `output_config` for a level of thought; nothing where the model is left to itself.
-
-    `display` asks for a readable summary: newer models would else think in silence. Sampling parameters are never sent,
-    since thinking forbids them and newer models refuse them.
-    """
-    level = request.thought_level
-    asked = level in _BUDGETS
-    match profile.thinking:
-        case "budget":
-            budget = _thinking_budget(level, profile, request.max_output_tokens)
-            # A tool call in the history has to come after its thinking, which was left out.
-            if not asked or not keep_thinking or not budget:
-                return {}
-            return {"thinking": {"type": "enabled", "budget_tokens": budget}}
-        case "adaptive" | "adaptive-default" | "adaptive-always":
-            if not asked and profile.thinking == "adaptive":
-                return {}
-            if level == "off" and profile.thinking == "adaptive-default":
-                return {"thinking": {"type": "disabled"}}
-            options: JsonObject = {"thinking": {"type": "adaptive", "display": "summarized"}}
-            if level:
-                options["output_config"] = {"effort": level if asked else "low"}
-            return options
-        case _:
-            return {}
-
-
-def _thinking_budget(level: str, profile: ModelProfile, max_tokens: int) -> int:
-    """Return the tokens for thoughts; 0 where there is no room for any.
-
-    The bound of an answer shrinks with each request as the window fills, and the provider's cache holds nothing of the
-    messages for another budget: so it is held for as long as it is two thirds of the bound at most, and then goes down
-    by a wide step.
-
-    :param max_tokens: of the answer, its thoughts included.
-    """
-    full = min(_BUDGETS.get(level, 0), profile.max_output_tokens // 2, profile.context_window // _BUDGET_SHARE)
-    steps = (full, *(step for step in _BUDGET_STEPS if step < full))
-    return next((step for step in steps if step >= _BUDGET_STEPS[-1] and step * 3 <= max_tokens * 2), 0)
-
-
 def _append(wire: list[JsonObject], role: str, blocks: list[JsonValue]) -> None:
-    if not blocks:
-        return
-    last = wire[-1] if wire else None
-    if last is not None and last["role"] == role and isinstance(content := last["content"], list):
+    if wire and wire[-1]["role"] == role and isinstance(content := wire[-1]["content"], list):
         content.extend(blocks)
-    else:
+    elif blocks:
         wire.append({"role": role, "content": blocks})
-
-
-def _mark(messages: list[JsonObject]) -> None:
-    """Put breakpoints at the end of the two newest user messages: what was sent now, and what was sent before."""
-    for message in [message for message in messages if message["role"] == "user"][-2:]:
-        content = message["content"]
-        if isinstance(content, list) and isinstance(last := content[-1], dict):
-            content[-1] = {**last, "cache_control": _BREAKPOINT}
 
 
 def _block(part: Text | Image) -> JsonValue:
@@ -222,34 +157,46 @@ def _block(part: Text | Image) -> JsonValue:
     return {"type": "image", "source": {"type": "base64", "media_type": part.mime_type, "data": base64_of(part)}}
 
 
-def _result(result: ToolResult, *, images: bool) -> JsonValue:
-    content: list[JsonValue] = [_block(part) for part in user_parts(result.parts, images=images)]
-    error: JsonObject = {"is_error": True} if result.is_error else {}
-    return {"type": "tool_result", "tool_use_id": result.call_id, "content": content, **error}
-
-
-def _answer_blocks(message: AssistantMessage, thinking_of: str | None) -> list[JsonValue]:
+def _answer_blocks(message: AssistantMessage, thinking_of: str) -> list[JsonValue]:
     blocks: list[JsonValue] = []
+    said = False  # thinking alone is no answer: it stands there after an answer that was cut off
     for part in message.parts:
         match part:
-            case Text():
-                if part.text.strip():
-                    blocks.append({"type": "text", "text": part.text})
+            case Text() if part.text.strip():
+                blocks.append(_block(part))
+                said = True
             case ToolCall():
-                blocks.append(
-                    {"type": "tool_use", "id": part.id, "name": wire_name(part.name), "input": arguments_of(part)}
-                )
-            case Thinking():
-                if part.provider == thinking_of and part.data.get("type") == "redacted_thinking":
-                    blocks.append(part.data)
-                elif part.provider == thinking_of and part.data.get("type") == "thinking":
-                    blocks.append({**part.data, "thinking": part.text})
-    # Thinking alone is no answer: it stands there after an answer that was cut off.
-    said = any(isinstance(block, dict) and block["type"] in ("text", "tool_use") for block in blocks)
+                call: JsonObject = {"id": part.id, "name": wire_name(part.name), "input": arguments_of(part)}
+                blocks.append({"type": "tool_use", **call})
+                said = True
+            case Thinking(provider=provider, data={"type": "redacted_thinking"}) if provider == thinking_of:
+                blocks.append(part.data)
+            case Thinking(provider=provider, data={"type": "thinking"}) if provider == thinking_of:
+                blocks.append({**part.data, "thinking": part.text})
+            case _:
+                pass
     return blocks if said else []
 
 
-# Their stream in ours ------------------------------------------------------------------------------------------------
+def _thinking_options(request: ModelRequest, profile: ModelProfile, *, keep_thinking: bool) -> JsonObject:
+    """Return `thinking` and `output_config` for a level of thought; nothing where the model is left to itself.
+
+    `display` asks for a readable summary: newer models would else think in silence. Sampling parameters are never sent,
+    since thinking forbids them and newer models refuse them.
+    """
+    level, kind = request.thought_level, profile.thinking
+    if kind == "budget":
+        # The provider's cache holds nothing of the messages for another budget, so there is one for each level. A tool
+        # call in the history has to come after its thinking, which may have been left out.
+        budget = min(_BUDGETS.get(level, 0), profile.max_output_tokens // 2, profile.context_window // _BUDGET_SHARE)
+        fits = budget >= _LEAST_BUDGET and budget * 3 <= request.max_output_tokens * 2
+        return {"thinking": {"type": "enabled", "budget_tokens": budget}} if fits and keep_thinking else {}
+    if kind in ("none", "effort") or (kind == "adaptive" and level not in _BUDGETS):
+        return {}
+    if kind == "adaptive-default" and level == "off":
+        return {"thinking": {"type": "disabled"}}
+    effort: JsonObject = {"output_config": {"effort": "low" if level == "off" else level}} if level else {}
+    return {"thinking": {"type": "adaptive", "display": "summarized"}, **effort}
 
 
 class _MessagesFold(Fold):
@@ -274,13 +221,8 @@ class _MessagesFold(Fold):
             case "message_start":
                 self._count(get_object(get_object(event, "message"), "usage"))
             case "message_delta":
-                delta = get_object(event, "delta")
-                self._stop = get_text(delta, "stop_reason") or self._stop
+                self._stop = get_text(get_object(event, "delta"), "stop_reason") or self._stop
                 self._count(get_object(event, "usage"))
-                explanation = get_text(get_object(delta, "stop_details"), "explanation")
-                if explanation and not self._blocks:
-                    self._blocks[0] = {"type": "text"}
-                    return self._extend(0, {"text": explanation})
             case "message_stop":
                 if not self._stop:  # it may not have been all
                     raise CallFailed("dropped", "the stream ended without a reason to stop")
@@ -292,15 +234,12 @@ class _MessagesFold(Fold):
         return ()
 
     def answer(self) -> Answered:
-        parts = tuple(part for index in sorted(self._blocks) if (part := self._part(index)) is not None)
-        stop = _STOP_REASONS.get(self._stop, "end_turn")
-        if stop == "end_turn" and any(isinstance(part, ToolCall) for part in parts):
-            stop = "tool_use"
+        parts = [part for index in sorted(self._blocks) if (part := self._part(index)) is not None]
         compacted: CompactedBlock | None = None
         for block in self._blocks.values():
             if block.get("type") == "compaction" and (text := get_text(block, "content")):
                 compacted = CompactedBlock(self._provider, block, text)
-        return Answered(parts, stop, self._counted(), compacted)
+        return answered(parts, self._stop, self._counted(), compacted)
 
     def _extend(self, index: int, delta: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
         block = self._blocks[index]
@@ -324,12 +263,8 @@ class _MessagesFold(Fold):
         iterations = get_objects(self._usage, "iterations")
         compacts = any(iteration.get("type") == "compaction" for iteration in iterations)
         counts = iterations if compacts else [self._usage]  # the other fields leave compactions out
-        return Usage(
-            input_tokens=sum(get_int(count, "input_tokens") for count in counts),
-            output_tokens=sum(get_int(count, "output_tokens") for count in counts),
-            cache_read_tokens=sum(get_int(count, "cache_read_input_tokens") for count in counts),
-            cache_write_tokens=sum(get_int(count, "cache_creation_input_tokens") for count in counts),
-        )
+        keys = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+        return Usage(*(sum(get_int(count, key) for count in counts) for key in keys))
 
     def _part(self, index: int) -> AssistantPart | None:
         block = self._blocks[index]
@@ -342,9 +277,7 @@ class _MessagesFold(Fold):
             case "redacted_thinking":
                 return Thinking("", self._provider, block)
             case "tool_use":
-                # Some gateways send the whole input with the start of the block.
-                partial = self._arguments.get(index)
-                arguments = partial.text if partial is not None else json.dumps(get_object(block, "input"))
+                arguments = self._arguments.get(index, PartialArguments()).text
                 return tool_call(get_text(block, "id"), get_text(block, "name"), arguments)
             case _:
                 return None

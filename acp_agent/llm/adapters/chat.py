@@ -3,7 +3,7 @@
 Lenient in what it reads: servers send whole tool calls at once, without an index, with empty or repeated ids, and end
 with `stop` although there are calls. Strict in one thing: an answer without a `finish_reason` is not whole, as routers
 close broken streams with `[DONE]` too. Source: the types of the openai SDK 3.54; Gemini's page on OpenAI compatibility
-for `extra_content`.
+for `extra_content`; Ollama's and LM Studio's API references for the windows of their models.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from acp_agent.conversation.messages import (
     JsonObject,
     JsonValue,
     Message,
-    StopReason,
     Text,
     Thinking,
     ToolResult,
     Usage,
     UserMessage,
+    UserPart,
 )
-from acp_agent.conversation.strict_json import get_int, get_object, get_objects, get_text, parse_object
-from acp_agent.llm.adapters.adapter import NOTHING, Adapter, Call, Fold, Omissions, wire_name
-from acp_agent.llm.errors import CallFailed, stream_error
+from acp_agent.conversation.strict_json import get_object, get_objects, get_text
+from acp_agent.llm.adapters.adapter import Adapter, Call, Fold, Omissions, answered, openai_usage, wire_name
+from acp_agent.llm.errors import stream_error
 from acp_agent.llm.parts import (
     PartialArguments,
     arguments_text,
     audio_format,
     base64_of,
     image_url,
-    parts_with_sounds,
+    sendable_sound,
     tool_call,
     user_parts,
 )
@@ -48,16 +48,8 @@ _EXTRA = "extra_content"
 _OFFICIAL_HOST = "api.openai.com"
 _SILENT_HOSTS = frozenset({_OFFICIAL_HOST, "generativelanguage.googleapis.com"})
 """Whose lists of models are known to have no windows."""
-_WINDOW_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")
-"""vLLM's, OpenRouter's and Together's, Groq's, and Mistral's."""
-
-_STOP_REASONS: dict[str, StopReason] = {
-    "stop": "end_turn",
-    "length": "max_tokens",
-    "content_filter": "refusal",
-    "tool_calls": "tool_use",
-    "function_call": "tool_use",
-}
+_LOCAL_PATHS = {"ollama": "/api/ps", "lmstudio": "/api/v0/models"}
+"""Where local servers say with which windows their models are loaded."""
 
 
 class ChatAdapter(Adapter):
@@ -66,22 +58,22 @@ class ChatAdapter(Adapter):
     def __init__(self, endpoint: Endpoint) -> None:
         super().__init__(endpoint.name)
         self._host = endpoint.host
+        self._root = (endpoint.base_url or "").rstrip("/").removesuffix("/v1")
         self._is_openrouter = endpoint.name == "openrouter"
         if self._is_openrouter:  # whose models are listed for anybody
             self.models_path = "/key"
 
-    def call(self, request: ModelRequest, profile: ModelProfile, without: Omissions = NOTHING) -> Call:
-        return Call("/chat/completions", {**self.body(request, profile), "stream": True}, _ChatFold(self.name))
-
-    def body(self, request: ModelRequest, profile: ModelProfile) -> JsonObject:
-        """Return the body of `POST …/chat/completions`, without `stream`."""
-        messages = wire_messages(request.messages, self.name, images=profile.images, audio=profile.audio)
+    def call(
+        self, request: ModelRequest, profile: ModelProfile, without: Omissions = frozenset(), prompt: str | None = None
+    ) -> Call:
+        messages = _wire_messages(request.messages, self.name, profile)
         if request.system.strip():
             messages.insert(0, {"role": "system", "content": request.system})
         body: JsonObject = {
             "model": request.model,
             "messages": list[JsonValue](messages),
             "max_completion_tokens" if self._host == _OFFICIAL_HOST else "max_tokens": request.max_output_tokens,
+            "stream": True,
             "stream_options": {"include_usage": True},
         }
         if request.tools:
@@ -97,28 +89,24 @@ class ChatAdapter(Adapter):
             body["reasoning"] = {"effort": "none" if level == "off" else level}
         elif level and profile.thinking == "effort":
             body["reasoning_effort"] = profile.least_effort if level == "off" else level
-        return body
+        return Call("/chat/completions", body)
+
+    def fold(self) -> Fold:
+        return _ChatFold(self.name)
 
     def window_path(self, model: str) -> str | None:
-        return "/models" if self._host not in _SILENT_HOSTS else None
-
-    def window(self, answer: JsonObject, model: str) -> int | None:
-        if "data" not in answer:
-            raise CallFailed("no-stream", "the answer is no list of models")
-        entry = next((each for each in get_objects(answer, "data") if get_text(each, "id") == model), JsonObject())
-        return next((tokens for field in _WINDOW_FIELDS if (tokens := get_int(entry, field)) > 0), None)
+        if self.name in _LOCAL_PATHS:
+            return f"{self._root}{_LOCAL_PATHS[self.name]}"
+        return None if self._host in _SILENT_HOSTS else "/models"
 
 
-def wire_messages(
-    messages: Iterable[Message], provider: str, *, images: bool = True, audio: bool = False
-) -> list[JsonObject]:
+def _wire_messages(messages: Iterable[Message], provider: str, profile: ModelProfile) -> list[JsonObject]:
     """Return the messages in their words.
 
     Neighbouring user messages become one, since chat templates of local models want turns. A tool's images follow all
     results in a user message of their own, since a result is text here.
 
     :param provider: what it attached to its own calls goes back to it.
-    :param audio: whether it takes sounds.
     """
     wire: list[JsonObject] = []
     user: list[Text | Image | Audio] = []
@@ -131,26 +119,31 @@ def wire_messages(
     for message in messages:
         match message:
             case UserMessage():
-                user += parts_with_sounds(message.parts, images=images, audio=audio)
+                heard = [(part, _sound(part) if profile.audio else None) for part in message.parts]
+                user += [sound for _, sound in heard if sound is not None]
+                rest = [part for part, sound in heard if sound is None]
+                user += user_parts(rest, images=profile.images) if rest or not heard else ()
             case AssistantMessage():
                 if (answer := _answer(message, provider)) is not None:
                     say()
                     wire.append(answer)
             case ToolResult():
-                parts = user_parts(message.parts, images=images)
-                shown = [part for part in parts if isinstance(part, Image)]
+                parts = user_parts(message.parts, images=profile.images)
                 texts = [part.text for part in parts if isinstance(part, Text)] or ["(see the image below)"]
                 wire.append({"role": "tool", "tool_call_id": message.call_id, "content": "\n".join(texts)})
-                user += shown
+                user += [part for part in parts if isinstance(part, Image)]
     say()
     return wire
 
 
+def _sound(part: UserPart) -> Audio | None:
+    sound = sendable_sound(part)
+    return sound if sound is not None and isinstance(sound.data, str) else None
+
+
 def _content(parts: Sequence[Text | Image | Audio]) -> JsonValue:
     texts = [part.text for part in parts if isinstance(part, Text)]
-    if len(texts) == len(parts):
-        return "\n\n".join(texts)
-    return [_block(part) for part in parts]
+    return "\n\n".join(texts) if len(texts) == len(parts) else [_block(part) for part in parts]
 
 
 def _block(part: Text | Image | Audio) -> JsonValue:
@@ -160,21 +153,18 @@ def _block(part: Text | Image | Audio) -> JsonValue:
         case Image():
             return {"type": "image_url", "image_url": {"url": image_url(part)}}
         case Audio():
-            return {
-                "type": "input_audio",
-                "input_audio": {"data": base64_of(part), "format": audio_format(part.mime_type)},
-            }
+            sound: JsonObject = {"data": base64_of(part), "format": audio_format(part.mime_type)}
+            return {"type": "input_audio", "input_audio": sound}
 
 
 def _answer(message: AssistantMessage, provider: str) -> JsonObject | None:
-    text = "".join(part.text for part in message.parts if isinstance(part, Text))
     extra: JsonObject = {}
     for part in message.parts:
         if isinstance(part, Thinking) and part.provider == provider:
             extra |= get_object(part.data, _EXTRA)
     wire: JsonObject = {"role": "assistant"}
-    if text.strip():
-        wire["content"] = text
+    if message.text.strip():
+        wire["content"] = message.text
     calls: list[JsonValue] = []
     for index, call in enumerate(message.tool_calls):
         function: JsonObject = {"name": wire_name(call.name), "arguments": arguments_text(call)}
@@ -183,9 +173,6 @@ def _answer(message: AssistantMessage, provider: str) -> JsonObject | None:
     if calls:
         wire["tool_calls"] = calls
     return wire if len(wire) > 1 else None
-
-
-# Their stream in ours ------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -206,16 +193,14 @@ class _ChatFold(Fold):
         self._text: list[str] = []
         self._thinking: list[str] = []
         self._calls: list[_Call] = []
-        self._by_index: dict[int, _Call] = {}
+        self._by_index: dict[JsonValue, _Call] = {}
         self._finish = ""
-        self._refused = False
         self._usage: JsonObject = {}
 
     def feed(self, event: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
         if event.get("error"):
             raise stream_error(event)
-        if usage := get_object(event, "usage"):
-            self._usage = usage
+        self._usage = get_object(event, "usage") or self._usage
         deltas: list[TextDelta | ThinkingDelta] = []
         for choice in get_objects(event, "choices")[:1]:
             delta = get_object(choice, "delta")
@@ -223,14 +208,15 @@ class _ChatFold(Fold):
                 self._thinking.append(thought)
                 deltas.append(ThinkingDelta(thought))
             refusal = get_text(delta, "refusal")
-            self._refused = self._refused or bool(refusal)
             if text := get_text(delta, "content") or refusal:
                 self._text.append(text)
                 deltas.append(TextDelta(text))
             for call in get_objects(delta, "tool_calls"):
                 self._extend(call)
+            if refusal:
+                self._finish = "refusal"
             if finish := get_text(choice, "finish_reason"):
-                self._finish = finish
+                self._finish = self._finish or finish
                 self.complete = True
                 if finish == "error":
                     raise stream_error(get_object(choice, "error") or {"message": "the provider reported an error"})
@@ -245,51 +231,25 @@ class _ChatFold(Fold):
         if text := "".join(self._text):
             parts.append(Text(text))
         parts += [tool_call(call.id, call.name, call.arguments.text) for call in self._calls]
-        return Answered(tuple(parts), self._stop_reason(), self._counted())
+        return answered(parts, self._finish, self._counted())
 
     def _extend(self, delta: JsonObject) -> None:
-        function = get_object(delta, "function")
+        function, index = get_object(delta, "function"), delta.get("index")
         call_id, name = get_text(delta, "id"), get_text(function, "name")
         given = function.get("arguments")
-        arguments = given if isinstance(given, str) else json.dumps(given) if isinstance(given, dict) else ""
-        index = delta.get("index")
+        arguments = json.dumps(given) if isinstance(given, dict) else get_text(function, "arguments")
         call = self._by_index.get(index) if isinstance(index, int) else (self._calls[-1] if self._calls else None)
-        if call is None or (name and _begins_another(call, call_id, arguments)):
+        if call is None or (name and call_id != call.id) or (name and not call_id):  # some name it with every piece
             call = _Call(call_id, name)
             self._calls.append(call)
             if isinstance(index, int):
                 self._by_index[index] = call
         call.id = call.id or call_id
         call.name = call.name or name
-        if extra := get_object(delta, _EXTRA):
-            call.extra = extra
+        call.extra = get_object(delta, _EXTRA) or call.extra
         call.arguments.add(arguments)
 
-    def _stop_reason(self) -> StopReason:
-        stop = _STOP_REASONS.get(self._finish, "end_turn")
-        if self._refused:
-            return "refusal"
-        if self._calls and stop in ("end_turn", "tool_use"):
-            return "tool_use"
-        return "end_turn" if stop == "tool_use" else stop
-
     def _counted(self) -> Usage:
-        usage = self._usage
-        details = get_object(usage, "prompt_tokens_details")
-        read = get_int(details, "cached_tokens") or get_int(usage, "prompt_cache_hit_tokens")
-        written = get_int(details, "cache_write_tokens")
-        price = usage.get("cost")
-        return Usage(
-            input_tokens=max(0, get_int(usage, "prompt_tokens") - read - written),
-            output_tokens=get_int(usage, "completion_tokens"),
-            cache_read_tokens=read,
-            cache_write_tokens=written,
-            cost=float(price) if isinstance(price, int | float) and not isinstance(price, bool) else None,
-        )
-
-
-def _begins_another(call: _Call, call_id: str, arguments: str) -> bool:
-    """Return whether a delta with a name is the start of the next call and not more of this one."""
-    if call_id and call.id and call_id != call.id:
-        return True
-    return arguments.lstrip().startswith("{") and parse_object(call.arguments.text) is not None
+        price = self._usage.get("cost")  # OpenRouter's
+        cost = float(price) if isinstance(price, int | float) and not isinstance(price, bool) else None
+        return openai_usage(self._usage, "prompt", "completion", cost)

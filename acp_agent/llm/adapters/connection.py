@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gc
 import logging
-import math
 import os
 import ssl
 import sys
@@ -25,7 +24,7 @@ from anyio import to_thread
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.conversation.strict_json import parse_object
 from acp_agent.errors import ConfigError
-from acp_agent.llm.adapters.adapter import Call
+from acp_agent.llm.adapters.adapter import Call, Fold
 from acp_agent.llm.adapters.stream import Decoder
 from acp_agent.llm.errors import CallFailed, FailureKind, logged, read_error
 from acp_agent.llm.parts import ArgumentsTooLongError
@@ -44,7 +43,7 @@ Models that think send nothing for minutes, local servers send no header before 
 ones may take as long for a large prompt that is in no cache: no shorter limit tells them from a server that hangs.
 """
 CONNECT_TIMEOUT = 4.0
-"""Seconds for the TCP connection, and again for TLS; twice as many until a connection stands, with a proxy's answer."""
+"""Seconds for the TCP connection and TLS."""
 _DRAIN_SECONDS = 0.2
 _NO_KEY = "no-key-needed"
 _NETWORK_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
@@ -73,8 +72,8 @@ class Connection:
         self._endpoint.check_key()
         await to_thread.run_sync(_import_http, abandon_on_cancel=True)
 
-    async def read(self, call: Call) -> AsyncGenerator[TextDelta | ThinkingDelta, None]:
-        """Send a call, feed its answer to `call.fold` and yield what can be shown, to the end of the answer or until a
+    async def read(self, call: Call, fold: Fold) -> AsyncGenerator[TextDelta | ThinkingDelta, None]:
+        """Send a call, feed its answer to `fold` and yield what can be shown, to the end of the answer or until a
         call's arguments are too long, which ends it.
 
         :raises CallFailed: whatever went wrong, also where the stream or `[DONE]` came without the event that
@@ -85,7 +84,7 @@ class Connection:
         client = await self._ready()
         import httpx2
 
-        fold, decoder = call.fold, Decoder()
+        decoder = Decoder()
         headers: Mapping[str, str] = {}
         options: Any = {"headers": dict(call.headers)}
         try:
@@ -106,26 +105,22 @@ class Connection:
                     for event in decoder.end():
                         for delta in fold.feed(event) if not (call.streams and decoder.other) else ():
                             yield delta
+            if decoder.other and (call.streams or not fold.complete):
+                raise CallFailed("no-stream", decoder.other)
+            if not fold.complete:
+                raise CallFailed("dropped", "it ended before the answer did")
         except ArgumentsTooLongError:
             return
-        except CallFailed as failure:
-            failure.headers = failure.headers or headers
-            raise
         except Exception as error:
-            failure = _failure_of(error)
-            if not fold.complete:
+            failure = error if isinstance(error, CallFailed) else _failure_of(error)
+            if isinstance(error, CallFailed) or not fold.complete:
                 failure.headers = failure.headers or headers
                 raise failure from error
-        if decoder.other and (call.streams or not fold.complete):
-            raise CallFailed("no-stream", decoder.other, headers=headers)
-        if not fold.complete:
-            raise CallFailed("dropped", "it ended before the answer did", headers=headers)
 
-    async def ask(self, path: str, limit: float, call: Call | None = None) -> JsonObject:
+    async def ask(self, call: Call, limit: float) -> JsonObject:
         """Put a small question to the provider, such as for its models, and return the answer.
 
         :param limit: seconds.
-        :param call: what is posted there; without it, the path is read.
         :raises CallFailed: no answer came in time, or an error.
         :raises ModelAuthError: there is no key, or it cannot be sent.
         :raises ConfigError: a variable of the network is wrong.
@@ -134,14 +129,13 @@ class Connection:
         import httpx2
 
         failure = CallFailed("silent", f"no answer within {limit:g} seconds")
+        options: Any = {"timeout": limit, "follow_redirects": False, "headers": dict(call.headers)}
         with anyio.move_on_after(limit):
             try:
-                options: Any = {"timeout": limit, "follow_redirects": False}
-                if call is None:
-                    answer = await client.get(path, cast_to=httpx2.Response, options=options)
+                if call.body is None:
+                    answer = await client.get(call.path, cast_to=httpx2.Response, options=options)
                 else:
-                    options["headers"] = dict(call.headers)
-                    answer = await client.post(path, cast_to=httpx2.Response, options=options, body=call.body)
+                    answer = await client.post(call.path, cast_to=httpx2.Response, options=options, body=call.body)
                 if (found := parse_object(answer.content)) is not None:
                     return found
                 failure = CallFailed("no-stream", answer.text)
@@ -226,31 +220,26 @@ def _failure_of(error: Exception) -> CallFailed:
             message = code = ""
         return CallFailed("status", message, status=status, code=code, headers=response.headers)
     # Most of httpx2's are transport errors; a body that cannot be decoded and a loop of redirects are not.
-    causes = list(_causes(error))
-    cause = next((each for each in causes if isinstance(each, httpx2.RequestError | httpx2.StreamError)), None)
-    if cause is None:
+    cause = error if isinstance(error, httpx2.RequestError | httpx2.StreamError) else error.__cause__
+    if not isinstance(cause, httpx2.RequestError | httpx2.StreamError):
         raise error
-    kinds: dict[type[BaseException], FailureKind] = {
-        ssl.SSLCertVerificationError: "untrusted",
-        httpx2.ConnectError: "connect",
-        httpx2.ConnectTimeout: "connect",
-        httpx2.ProxyError: "connect",
-        httpx2.UnsupportedProtocol: "connect",
-        httpx2.TooManyRedirects: "connect",
-        httpx2.LocalProtocolError: "unsendable",
-        httpx2.ReadTimeout: "silent",
-    }
+    message = str(cause) or type(cause).__name__
     kind: FailureKind = "dropped"
-    for type_, known in kinds.items():
-        if any(isinstance(each, type_) for each in causes):
-            kind = known
-            break
-    return CallFailed(kind, str(cause) or type(cause).__name__)
-
-
-def _causes(error: BaseException | None) -> list[BaseException]:
-    """Return an exception and those below it."""
-    return [] if error is None else [error, *_causes(error.__cause__ or error.__context__)]
+    if "CERTIFICATE_VERIFY_FAILED" in message:
+        kind = "untrusted"
+    elif isinstance(cause, httpx2.ReadTimeout):
+        kind = "silent"
+    elif isinstance(
+        cause,
+        httpx2.ConnectError
+        | httpx2.ConnectTimeout
+        | httpx2.ProxyError
+        | httpx2.UnsupportedProtocol
+        | httpx2.LocalProtocolError
+        | httpx2.TooManyRedirects,
+    ):
+        kind = "connect"
+    return CallFailed(kind, message)
 
 
 def _http_client(default: type[httpx2.AsyncClient]) -> httpx2.AsyncClient:
@@ -261,25 +250,9 @@ def _http_client(default: type[httpx2.AsyncClient]) -> httpx2.AsyncClient:
     """
     import httpx2
 
-    class Client(default):
-        async def send(self, request: httpx2.Request, **more: Any) -> httpx2.Response:
-            # httpx2 waits for a proxy's answer to CONNECT as long as for a model's.
-            scope = anyio.CancelScope()
-
-            async def trace(step: str, about: dict[str, Any]) -> None:
-                if step.endswith(".connect_tcp.started"):
-                    scope.deadline = anyio.current_time() + 2 * CONNECT_TIMEOUT
-                elif step.endswith(".send_request_headers.started") and about["request"].method != b"CONNECT":
-                    scope.deadline = math.inf
-
-            request.extensions = {**request.extensions, "trace": trace}
-            with scope:
-                return await super().send(request, **more)
-            raise httpx2.ConnectTimeout(f"no connection within {2 * CONNECT_TIMEOUT:g} seconds", request=request)
-
     try:
         verify = _certificates(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
-        return Client(verify=verify, timeout=httpx2.Timeout(READ_TIMEOUT, connect=CONNECT_TIMEOUT))
+        return default(verify=verify, timeout=httpx2.Timeout(READ_TIMEOUT, connect=CONNECT_TIMEOUT))
     except (OSError, ValueError, ImportError, httpx2.InvalidURL) as error:
         # Without their values, as a password may stand in them.
         named = [each for name in _NETWORK_VARIABLES for each in (name, name.lower()) if os.environ.get(each)]

@@ -7,7 +7,6 @@ same provider made. Source: the types of the openai SDK 3.54, and its guide on c
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
 
 from acp_agent.conversation.messages import (
     AssistantMessage,
@@ -17,16 +16,14 @@ from acp_agent.conversation.messages import (
     JsonObject,
     JsonValue,
     Message,
-    StopReason,
     Text,
     Thinking,
     ToolCall,
     ToolResult,
-    Usage,
     UserMessage,
 )
 from acp_agent.conversation.strict_json import get_int, get_object, get_objects, get_text
-from acp_agent.llm.adapters.adapter import NOTHING, Adapter, Call, Fold, Omissions, wire_name, without_block
+from acp_agent.llm.adapters.adapter import Adapter, Call, Fold, Omissions, answered, openai_usage, wire_name
 from acp_agent.llm.errors import stream_error
 from acp_agent.llm.parts import PartialArguments, arguments_text, image_url, tool_call, user_parts
 from acp_agent.llm.profiles import ModelProfile
@@ -34,13 +31,7 @@ from acp_agent.llm.provider import Answered, ModelRequest, TextDelta, ThinkingDe
 
 _MAX_CACHE_KEY = 64
 _ITEMS = "items"
-_REASONING_REFUSED = (
-    "invalid_encrypted_content",
-    "encrypted content",
-    "encrypted_content",
-    "reasoning' item",
-    "reasoning item",
-)
+_NATIVE_REFUSED = ("compaction", "cmp_", "encrypted content", "encrypted_content", "reasoning' item", "reasoning item")
 
 
 class ResponsesAdapter(Adapter):
@@ -48,30 +39,33 @@ class ResponsesAdapter(Adapter):
 
     refusals = (
         ("summaries", ("reasoning summar", "reasoning.summar", "reasoning_summar")),
-        ("compaction", ("compaction", "cmp_")),
-        ("thinking", _REASONING_REFUSED),
-        ("compaction", _REASONING_REFUSED),
+        (
+            "native",
+            ("compaction", "cmp_", "encrypted content", "encrypted_content", "reasoning' item", "reasoning item"),
+        ),
     )
     native_key = _ITEMS
     keeps_user_messages = True
 
-    def call(self, request: ModelRequest, profile: ModelProfile, without: Omissions = NOTHING) -> Call:
-        return Call("/responses", {**self.body(request, profile, without), "stream": True}, _ResponsesFold(self.name))
+    def call(
+        self, request: ModelRequest, profile: ModelProfile, without: Omissions = frozenset(), prompt: str | None = None
+    ) -> Call:
+        body = self._body(request, profile, without)
+        if prompt is None:
+            return Call("/responses", body | {"stream": True})
+        return _reduced("/responses/compact", body, ("prompt_cache_key",))
 
-    def compaction(self, request: ModelRequest, profile: ModelProfile, without: Omissions, instructions: str) -> Call:
-        body = self.body(request, profile, without)  # `instructions` in it is the system prompt
-        kept = {key: body[key] for key in ("model", "input", "instructions", "prompt_cache_key") if key in body}
-        return Call("/responses/compact", kept, _ResponsesFold(self.name), streams=False)
+    def fold(self) -> Fold:
+        return _ResponsesFold(self.name)
 
-    def counting(self, request: ModelRequest, profile: ModelProfile, without: Omissions = NOTHING) -> Call:
-        body = self.body(request, profile, without)
-        kept = {key: body[key] for key in ("model", "input", "instructions", "tools", "reasoning") if key in body}
-        return Call("/responses/input_tokens", kept, _ResponsesFold(self.name), streams=False)
+    def counting(self, request: ModelRequest, profile: ModelProfile, without: Omissions) -> Call:
+        return _reduced("/responses/input_tokens", self._body(request, profile, without), ("tools", "reasoning"))
 
-    def body(self, request: ModelRequest, profile: ModelProfile, without: Omissions = NOTHING) -> JsonObject:
+    def _body(self, request: ModelRequest, profile: ModelProfile, without: Omissions) -> JsonObject:
         """Return the body of `POST /v1/responses`, without `stream`."""
-        kept = self.name if "thinking" not in without else None
-        items = wire_messages(request.messages, kept, images=profile.images, compacted=self.compacted(request, without))
+        kept = self.name if "native" not in without else ""
+        compacted = self.compacted(request, without)
+        items = _wire_messages(request.messages, kept, images=profile.images, compacted=compacted)
         body: JsonObject = {
             "model": request.model,
             "input": list[JsonValue](items),
@@ -103,27 +97,34 @@ class ResponsesAdapter(Adapter):
         return body
 
 
-def wire_messages(
-    messages: Iterable[Message],
-    thinking_of: str | None,
-    *,
-    images: bool = True,
-    compacted: CompactedBlock | None = None,
+def _reduced(path: str, body: JsonObject, more: tuple[str, ...]) -> Call:
+    """Return a call that takes a part of a request alone, and answers with one JSON object."""
+    keys = ("model", "input", "instructions", *more)  # `instructions` is the system prompt
+    return Call(path, {key: body[key] for key in keys if key in body}, streams=False)
+
+
+def _wire_messages(
+    messages: Iterable[Message], thinking_of: str, *, images: bool, compacted: CompactedBlock | None
 ) -> list[JsonObject]:
     """Return messages as input items.
 
-    :param thinking_of: the provider whose reasoning is sent; None sends none.
+    :param thinking_of: the provider whose reasoning is sent; the empty string sends none.
     :param compacted: a block in the API's own form; it goes first.
     """
     items: list[JsonObject] = [] if compacted is None else get_objects(compacted.data, _ITEMS)
     for message in messages:
         match message:
             case UserMessage():
-                if (kept := without_block(message, compacted)) is not None:
-                    content: list[JsonValue] = [_content(part) for part in user_parts(kept, images=images)]
+                parts = [part for part in message.parts if part is not compacted]
+                content: list[JsonValue] = [_content(part) for part in user_parts(parts, images=images)]
+                if parts or not message.parts:
                     items.append({"role": "user", "content": content})
             case ToolResult():
-                items.append(_output(message, images=images))
+                shown = user_parts(message.parts, images=images)
+                texts = [part.text for part in shown if isinstance(part, Text)]
+                all_text = len(texts) == len(shown)
+                output: JsonValue = "\n".join(texts) if all_text else [_content(part) for part in shown]
+                items.append({"type": "function_call_output", "call_id": message.call_id, "output": output})
             case AssistantMessage():
                 items += _answer_items(message, thinking_of)
     return items
@@ -135,33 +136,23 @@ def _content(part: Text | Image) -> JsonValue:
     return {"type": "input_image", "image_url": image_url(part), "detail": "auto"}
 
 
-def _output(result: ToolResult, *, images: bool) -> JsonObject:
-    parts = user_parts(result.parts, images=images)
-    texts = [part.text for part in parts if isinstance(part, Text)]
-    output: JsonValue = "\n".join(texts) if len(texts) == len(parts) else [_content(part) for part in parts]
-    return {"type": "function_call_output", "call_id": result.call_id, "output": output}
-
-
-def _answer_items(message: AssistantMessage, thinking_of: str | None) -> list[JsonObject]:
+def _answer_items(message: AssistantMessage, thinking_of: str) -> list[JsonObject]:
     items: list[JsonObject] = []
     for part in message.parts:
         match part:
-            case Text():
-                if part.text.strip():
-                    items.append({"role": "assistant", "content": part.text})
+            case Text() if part.text.strip():
+                items.append({"role": "assistant", "content": part.text})
             case ToolCall():
                 call: JsonObject = {"call_id": part.id, "name": wire_name(part.name), "arguments": arguments_text(part)}
                 items.append({"type": "function_call", **call})
-            case Thinking():
-                if part.provider == thinking_of and part.data.get("type") == "reasoning":
-                    items.append(dict(part.data))
+            case Thinking(provider=provider, data={"type": "reasoning"}) if provider == thinking_of:
+                items.append(part.data)
+            case _:
+                pass
     # A reasoning item that nothing follows is refused.
     while items and items[-1].get("type") == "reasoning":
         items.pop()
     return items
-
-
-# Their stream in ours ------------------------------------------------------------------------------------------------
 
 
 class _ResponsesFold(Fold):
@@ -174,23 +165,19 @@ class _ResponsesFold(Fold):
         self._final: JsonObject = {}
 
     def feed(self, event: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
+        index, text = get_int(event, "output_index"), get_text(event, "delta")
         match event.get("type"):
-            case "response.output_text.delta" | "response.refusal.delta":
-                if text := get_text(event, "delta"):
-                    return (TextDelta(text),)
-            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-                if text := get_text(event, "delta"):
-                    return (ThinkingDelta(text),)
-            case "response.reasoning_summary_part.added":
-                if get_int(event, "summary_index") > 0:
-                    return (ThinkingDelta("\n\n"),)
+            case "response.output_text.delta" | "response.refusal.delta" if text:
+                return (TextDelta(text),)
+            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" if text:
+                return (ThinkingDelta(text),)
+            case "response.reasoning_summary_part.added" if get_int(event, "summary_index") > 0:
+                return (ThinkingDelta("\n\n"),)
             case "response.output_item.added":
-                self._items[get_int(event, "output_index")] = get_object(event, "item")
+                self._items[index] = get_object(event, "item")
             case "response.function_call_arguments.delta":
-                arguments = self._arguments.setdefault(get_int(event, "output_index"), PartialArguments())
-                arguments.add(get_text(event, "delta"))
+                self._arguments.setdefault(index, PartialArguments()).add(text)
             case "response.output_item.done":
-                index = get_int(event, "output_index")
                 self._items[index] = get_object(event, "item")
                 self._arguments.pop(index, None)
             case "response.completed" | "response.incomplete":
@@ -210,16 +197,15 @@ class _ResponsesFold(Fold):
     def answer(self) -> Answered:
         for index, arguments in self._arguments.items():  # broken off in the arguments of a call
             self._items[index] = {**self._items.get(index, {}), "arguments": arguments.text}
-        items = [self._items[index] for index in sorted(self._items)] or get_objects(self._final, "output")
         parts: list[AssistantPart] = []
-        refused = False
-        for item in items:
+        reason = get_text(get_object(self._final, "incomplete_details"), "reason")
+        for item in [self._items[index] for index in sorted(self._items)] or get_objects(self._final, "output"):
             match item.get("type"):
                 case "message":
                     for content in get_objects(item, "content"):
-                        kind: Literal["text", "refusal"] = "refusal" if content.get("type") == "refusal" else "text"
-                        refused = refused or kind == "refusal"
-                        if text := get_text(content, kind):
+                        if refusal := get_text(content, "refusal"):
+                            reason = "refusal"
+                        if text := refusal or get_text(content, "text"):
                             parts.append(Text(text))
                 case "reasoning":
                     parts.append(self._thinking(item))
@@ -228,7 +214,8 @@ class _ResponsesFold(Fold):
                     parts.append(tool_call(get_text(item, "call_id"), name, arguments))
                 case _:
                     pass
-        return Answered(tuple(parts), self._stop_reason(parts, refused=refused), _usage(self._final), self._compacted())
+        usage = openai_usage(get_object(self._final, "usage"), "input", "output")
+        return answered(parts, reason, usage, self._compacted())
 
     def _compacted(self) -> CompactedBlock | None:
         # All items are to be sent back as they stand, the user's messages among them. The summary is encrypted, so that
@@ -244,24 +231,3 @@ class _ResponsesFold(Fold):
         # Without the encrypted form the provider could not find the item again, as nothing is stored there.
         kept: JsonObject = {key: value for key, value in item.items() if key != "status" and value is not None}
         return Thinking(text, self._provider, kept if "encrypted_content" in kept else {})
-
-    def _stop_reason(self, parts: list[AssistantPart], *, refused: bool) -> StopReason:
-        why = get_text(get_object(self._final, "incomplete_details"), "reason")
-        if refused or why == "content_filter":
-            return "refusal"
-        if why == "max_output_tokens":
-            return "max_tokens"
-        return "tool_use" if any(isinstance(part, ToolCall) for part in parts) else "end_turn"
-
-
-def _usage(response: JsonObject) -> Usage:
-    """Return the tokens that a response took."""
-    usage = get_object(response, "usage")
-    details = get_object(usage, "input_tokens_details")
-    read, written = get_int(details, "cached_tokens"), get_int(details, "cache_write_tokens")
-    return Usage(
-        input_tokens=max(0, get_int(usage, "input_tokens") - read - written),
-        output_tokens=get_int(usage, "output_tokens"),
-        cache_read_tokens=read,
-        cache_write_tokens=written,
-    )

@@ -93,7 +93,6 @@ def test_the_signatures_of_gemini_are_kept_for_it() -> None:
     ("counted", "expected"),
     [
         ({"prompt_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 30}}, m.Usage(10, 7, 60, 30)),
-        ({"prompt_cache_hit_tokens": 60, "prompt_cache_miss_tokens": 40}, m.Usage(40, 7, 60)),  # DeepSeek
         ({"prompt_tokens_details": {"cached_tokens": 160}}, m.Usage(0, 7, 160)),
         ({"prompt_tokens_details": {"cached_tokens": 60}, "cost": 0.002}, m.Usage(40, 7, 60, 0, 0.002)),  # OpenRouter
         ({"cost": True}, m.Usage(100, 7)),

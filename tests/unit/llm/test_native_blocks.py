@@ -7,8 +7,6 @@ from dataclasses import replace
 import pytest
 
 from acp_agent.conversation import messages as m
-from acp_agent.llm.adapters.anthropic import wire_messages
-from acp_agent.llm.adapters.responses import wire_messages as wire_items
 from support.adapters import wire_body
 from support.models import Reply
 from support.native import ASK, BETA, NATIVE, PROFILE, answer, compacted, going_on, playing
@@ -68,9 +66,9 @@ def test_a_block_is_sent_as_it_came_where_provider_and_form_are_right_and_as_tex
 
 
 def test_a_block_alone_leaves_no_empty_message() -> None:
-    messages = (m.UserMessage("u1", (SIGNED,)), m.AssistantMessage("a1", (m.Text("Yes."),)))
-    assert wire_messages(messages, None, compacted=SIGNED) == [
-        {"role": "assistant", "content": [SIGNED.data, {"type": "text", "text": "Yes."}]}
-    ]
-    messages = (m.UserMessage("u1", (SEALED,)), m.AssistantMessage("a1", (m.Text("Yes."),)))
-    assert len(wire_items(messages, None, compacted=SEALED)) == 3
+    yes = m.AssistantMessage("a1", (m.Text("Yes."),))
+    asked = replace(ASK, messages=(m.UserMessage("u1", (SIGNED,)), yes))
+    [only] = wire_body("anthropic", asked, PROFILE)["messages"]
+    assert only == {"role": "assistant", "content": [SIGNED.data, {"type": "text", "text": "Yes."}]}
+    asked = replace(ASK, messages=(m.UserMessage("u1", (SEALED,)), yes))
+    assert len(wire_body("openai", asked, PROFILE)["input"]) == 3

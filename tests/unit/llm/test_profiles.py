@@ -55,8 +55,8 @@ def test_the_user_knows_prices_and_limits_better_and_the_window_where_the_table_
     assert changed.prices == Prices(2.5, 1.25, 2.5, 7)
 
 
-def thinking(model: str, level: str, limit: int = 32_000) -> JsonObject:
-    request = ModelRequest(model, "", (UserMessage("u", (Text("x"),)),), (), limit, level)
+def thinking(model: str, level: str) -> JsonObject:
+    request = ModelRequest(model, "", (UserMessage("u", (Text("x"),)),), (), 64_000, level)
     body: JsonObject = wire_body("anthropic", request, profile(model))
     return {key: body[key] for key in ("thinking", "output_config") if key in body}
 
@@ -69,7 +69,7 @@ TOLD: dict[str, list[object]] = {
         {},
         {},
         {"thinking": {"type": "enabled", "budget_tokens": 4_096}},
-        {"thinking": {"type": "enabled", "budget_tokens": 12_288}},
+        {"thinking": {"type": "enabled", "budget_tokens": 24_576}},
     ],
     "claude-opus-4-7": [{}, {}, LOW, HIGH],
     "claude-sonnet-5-5": [{"thinking": SHOWN}, {"thinking": {"type": "disabled"}}, LOW, HIGH],

@@ -15,10 +15,10 @@ from acp_agent.conversation.closing import closing_events
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import CallView, Event, LoggedEvent, TurnEnded, UserPrompted
 from acp_agent.conversation.messages import Text
-from acp_agent.llm.adapters.anthropic import wire_messages
 from support.client import AgentError
 from support.compactions import bare, is_summary_request, shown_compactions
 from support.editors import ZED_BETA
+from support.histories import anthropic
 from support.logs import legal_logs
 from support.memory import stage
 from support.replies import Reply, ToolCall, Usage
@@ -126,7 +126,7 @@ def test_wherever_a_log_breaks_off_the_next_request_is_one_that_providers_take(
     for event in new:
         context = context.apply(LoggedEvent(context.head + 1, 0, event))
 
-    turns: list[dict[str, Any]] = [dict(turn) for turn in wire_messages(context.messages, "anthropic")]
+    turns: list[dict[str, Any]] = anthropic(context.messages)
     roles = [turn["role"] for turn in turns]
     assert roles == ["user", "assistant"] * (len(roles) // 2) + ["user"]
     for asking, answering in pairwise(turns):
