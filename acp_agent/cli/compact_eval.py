@@ -115,9 +115,9 @@ def _policy(run: RecipeRun, has_model: bool) -> tuple[CompactionPolicy, SizeOf |
 
 async def _model(name: str, registry: Registry) -> tuple[ModelCall, Writer, NativeCompaction | None]:
     await registry.unlock(name)
-    resolved = registry.resolve(name)
     await registry.learn_window(name)
-    writer = Writer(resolved.id, registry.context_window(name), resolved.profile.max_output_tokens)
+    resolved = registry.resolve(name)
+    writer = Writer(resolved.id, resolved.window, resolved.profile.max_output_tokens)
     native = resolved.provider if isinstance(resolved.provider, NativeCompaction) else None
     return resolved.provider.stream, writer, native
 

@@ -62,7 +62,7 @@ async def _chosen(settings: Settings, places: dict[str, Place]) -> str:
     """Whose key it is to be, where that was not said: the configured model's provider, else whom the user names."""
     if settings.model is not None and (name := settings.model.partition("/")[0]) in places:
         return name
-    keyed = [place.name for place in places.values() if place.keyed]
+    keyed = [place.name for place in places.values() if place.variables]
     said = await typed(f"Which provider: {', '.join(keyed)}? [{keyed[0]}] ")
     if said is None:
         raise AgentError(f"Name the provider, as in `acp-agent login {keyed[0]}`.")

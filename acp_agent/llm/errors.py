@@ -25,15 +25,12 @@ from acp_agent.llm.overflow import exceeds_minute, limit_in, maximum_in, prompt_
 from acp_agent.llm.places import Endpoint
 from acp_agent.secrets.text import mask
 
-FailureKind: TypeAlias = Literal[
-    "status", "stream", "no-stream", "dropped", "connect", "untrusted", "silent", "unsendable"
-]
+FailureKind: TypeAlias = Literal["status", "stream", "no-stream", "dropped", "connect", "untrusted", "silent"]
 """`status`: an HTTP error. `stream`: an error event in a stream. `no-stream`: a good status, but another kind of body.
 `dropped`: the connection or the stream ended too early. `connect`: no connection was made. `untrusted`: the server's
-certificate was refused. `silent`: nothing came for longer than the read time-out. `unsendable`: what was to be sent is
-no HTTP."""
+certificate was refused. `silent`: nothing came for longer than the read time-out."""
 
-Verdict: TypeAlias = Literal["auth", "overflow", "refused", "unreachable", "again"]
+_Verdict: TypeAlias = Literal["auth", "overflow", "refused", "unreachable", "again"]
 
 
 class CallFailed(Exception):  # noqa: N818 - not for users: `error_of` makes an error of it
@@ -62,26 +59,25 @@ class CallFailed(Exception):  # noqa: N818 - not for users: `error_of` makes an 
         super().__init__(message)
 
 
-# What the provider said -----------------------------------------------------------------------------------------------
-
 _LONGEST_BODY = 20_000
 _TEXTS = ("message", "msg", "detail", "error_description", "error")
 _NESTED = ("error", "detail", "message", "errors")
+_REFUSED = ("invalid", "policy", "mismatch", "auth", "permission", "not_found", "image", "billing", "quota")
+"""Parts of the codes of error events that would be a status of 400; any other is an error that passes."""
 
 
 def read_error(body: str) -> tuple[str, str]:
     """Return message and code in the body of an error, whichever of the servers' shapes it has.
 
     They are OpenAI's and Anthropic's `{"error": {...}}`, Gemini's list of these, LM Studio's, Ollama's and xAI's
-    `{"error": "..."}`, FastAPI's `{"detail": ...}`, vLLM's `{"message": ...}`, OpenRouter's `metadata.raw` with another
-    server's error, and pages. A body of an unknown shape is its own message.
+    `{"error": "..."}`, FastAPI's `{"detail": ...}`, vLLM's `{"message": ...}`, and OpenRouter's `metadata.raw` with
+    another server's error. A body of an unknown shape is its own message.
     """
     text = body.strip()[:_LONGEST_BODY]
     try:
         message, code = _said(json.loads(body))
     except (ValueError, RecursionError):
-        title = text.partition("<title>")[2].partition("</title>")[0].strip() if text.startswith("<") else ""
-        return title or text, ""
+        return text, ""
     return (message or text)[:_LONGEST_BODY], code
 
 
@@ -90,17 +86,15 @@ def _said(value: JsonValue) -> tuple[str, str]:
         case str():
             return value.strip(), ""
         case list():
-            found = [_said(item) for item in value]
-            messages = dict.fromkeys(message for message, _ in found if message)
-            return "; ".join(messages), next((code for _, code in found if code), "")
+            return next((found for item in value if (found := _said(item))[0]), ("", ""))
         case dict():
+            code = _code(value)
             for inner in (value.get(key) for key in _NESTED):
                 if isinstance(inner, dict | list) and (found := _said(inner))[0]:
-                    return found[0], found[1] or _code(value)
+                    return found[0], found[1] or code
             message = next((text for key in _TEXTS if (text := get_text(value, key).strip())), "")
-            if raw := get_text(get_object(value, "metadata"), "raw"):
-                message = f"{message}: {read_error(raw)[0]}" if message else read_error(raw)[0]
-            return message, _code(value)
+            raw = read_error(get_text(get_object(value, "metadata"), "raw"))[0]
+            return ": ".join(filter(None, (message, raw))), code
         case _:
             return "", ""
 
@@ -114,32 +108,11 @@ def _code(error: JsonObject) -> str:
 def stream_error(event: JsonObject) -> CallFailed:
     """Return the failure in an error object of a stream: `{"error": {...}}`, or the fields themselves."""
     error = get_object(event, "error") or event
-    words = [str(error.get("code") or ""), get_text(error, "type")]
-    word = next((word for word in words if word), "")
-    statuses = (int(word) if word.isdecimal() else _STATUS_OF_CODE.get(word) for word in words)
-    status = next((status for status in statuses if status), 400 if "image" in word else None)
-    message = get_text(error, "message") or get_text(event, "error") or word
-    return CallFailed("stream", message, status=status, code=word)
+    code = str(error.get("code") or "") or get_text(error, "type")
+    status = int(code) if code.isdecimal() else 400 if any(word in code for word in _REFUSED) else None
+    message = get_text(error, "message") or get_text(event, "error") or code
+    return CallFailed("stream", message, status=status, code=code)
 
-
-_CODES: dict[int, tuple[str, ...]] = {
-    400: (
-        *("invalid_prompt", "data_residency_mismatch", "bio_policy", "cyber_policy", "misalignment_policy_violation"),
-        *("content_policy_violation", "invalid_request_error"),
-    ),
-    401: ("authentication_error", "invalid_api_key"),
-    402: ("billing_error", "insufficient_quota"),
-    403: ("permission_error",),
-    404: ("not_found_error", "model_not_found"),
-    413: ("request_too_large",),
-    429: ("rate_limit_error", "rate_limit_exceeded"),
-    529: ("overloaded_error", "overloaded", "server_is_overloaded", "slow_down"),
-}
-_STATUS_OF_CODE = {code: status for status, codes in _CODES.items() for code in codes}
-"""What the word in an error event would have been as an HTTP status; any other is an error that passes."""
-
-
-# What follows from it -------------------------------------------------------------------------------------------------
 
 _TOKEN_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "model_max_prompt_tokens_exceeded"})
 _KEY_CODES = frozenset({"invalid_api_key", "authentication_error", "API_KEY_INVALID", "UNAUTHENTICATED"})
@@ -152,43 +125,31 @@ _IMAGE_STATUSES = (400, 404, 415, 422)
 """404: of a router that has no server that takes images for the model (OpenRouter)."""
 
 
-def verdict(failure: CallFailed) -> Verdict:
+def verdict(failure: CallFailed) -> _Verdict:
     """Return how to proceed after a failure."""
-    if failure.kind == "connect":
-        return "unreachable"
-    if failure.kind == "dropped":
-        return "again"
-    if failure.kind in ("untrusted", "silent", "unsendable", "no-stream"):
-        return "refused"
+    match failure.kind:
+        case "connect":
+            return "unreachable"
+        case "dropped":
+            return "again"
+        case "untrusted" | "silent" | "no-stream":
+            return "refused"
+        case _:
+            pass
     if _overflow_limit(failure) is not None:
         return "overflow"
-    if _refuses_key(failure):
+    status = failure.status
+    # Gemini and xAI refuse a key with status 400. Further in, a message may quote what was prompted.
+    of_key = failure.code in _KEY_CODES or failure.message.lower().startswith(_KEY_REFUSED)
+    if status in (401, 403) or (status == 400 and of_key):
         return "auth"
     if failure.code in ("insufficient_quota", "billing_error") or exceeds_minute(failure.message):
         return "refused"
-    status = failure.status
     return "again" if status is None or status in (408, 409, 429) or status >= 500 else "refused"
-
-
-def _refuses_key(failure: CallFailed) -> bool:
-    """Return whether the key was refused; Gemini and xAI do that with status 400.
-
-    There the code tells, or how the message begins: further in, it may quote what was prompted.
-    """
-    if failure.status != 400:
-        return failure.status in (401, 403)
-    return failure.code in _KEY_CODES or failure.message.lower().startswith(_KEY_REFUSED)
-
-
-def is_lasting(failure: CallFailed) -> bool:
-    """Return whether the same question would be refused again, as by a gateway without that path."""
-    return failure.kind == "status" and verdict(failure) == "refused"
 
 
 def _overflow_limit(failure: CallFailed) -> OverflowLimit | None:
     """Return what the request had too much of; None where the failure is another one."""
-    if failure.kind not in ("status", "stream"):
-        return None
     if failure.code in _TOKEN_CODES:
         return "tokens"
     if failure.status not in (400, 413, 422, 500, None) or exceeds_minute(failure.message):
@@ -198,37 +159,32 @@ def _overflow_limit(failure: CallFailed) -> OverflowLimit | None:
     return "bytes" if failure.status == 413 or failure.code == "request_too_large" else None
 
 
-# What the user and the log are told -----------------------------------------------------------------------------------
-
 _REASONS: dict[str, str] = {
     "connect": "it cannot be reached",
     "dropped": "the connection was lost",
     "untrusted": "its certificate is not trusted",
     "silent": "it fell silent",
 }
-_NETWORK = frozenset(_REASONS)
+"""For failures of the network."""
 _LONGEST_DETAIL = 600
 _TOO_MUCH: dict[OverflowLimit, str] = {
     "tokens": "is larger than the model's context window",
     "images": "holds more or larger images than one request may",
     "bytes": "holds more data than one request may, most of it likely images",
 }
-
-
 _SENTENCES: dict[str, str] = {
     "connect": (
-        "{who} cannot be reached. Check the network, the proxy settings and the provider's base URL, and that the"
-        " server is running."
+        " cannot be reached. Check the network, the proxy settings and the provider's base URL, and that the server is"
+        " running."
     ),
     "untrusted": (
-        "{who} cannot be reached: its certificate is not trusted. If it is one of your own, or a proxy's that stands"
+        " cannot be reached: its certificate is not trusted. If it is one of your own, or a proxy's that stands"
         " between, set SSL_CERT_FILE to a PEM file of the certificates to trust, and start the agent again."
     ),
-    "silent": "{who} accepted the request and then sent nothing. Prompt again, or choose another model.",
-    "unsendable": "The request to {who} cannot be sent: check {hint} and the provider's headers for odd characters.",
+    "silent": " accepted the request and then sent nothing. Prompt again, or choose another model.",
     "no-stream": (
-        "{who} answered, but not with the stream of events that it was asked for. Check the provider's kind and base"
-        " URL, and whether a proxy or a login page answers in its place."
+        " answered, but not with the stream of events that it was asked for. Check the provider's kind and base URL,"
+        " and whether a proxy or a login page answers in its place."
     ),
 }
 
@@ -237,9 +193,9 @@ def reason(failure: CallFailed) -> str:
     """Return the failure in a few words, for "trying again because …"."""
     if failure.kind in _REASONS:
         return _REASONS[failure.kind]
-    if failure.status == 429:
+    if failure.status == 429 or "rate_limit" in failure.code:
         return "the rate limit is reached"
-    if failure.status in (503, 529):
+    if failure.status in (503, 529) or "overloaded" in failure.code:
         return "it is overloaded"
     return f"it answered with status {failure.status}" if failure.status else "it reported an error"
 
@@ -256,9 +212,9 @@ def logged(failure: CallFailed, secrets: tuple[str, ...]) -> str:
         failure.kind if failure.status is None else f"{failure.kind} {failure.status}",
         f"code {failure.code[:128]}" if failure.code else "",
         f"request {identifier[:128]}" if identifier else "",
-        failure.message if failure.kind in _NETWORK else "",
+        failure.message if failure.kind in _REASONS else "",
     ]
-    return " ".join(mask(", ".join(word for word in words if word), secrets).split())
+    return " ".join(mask(", ".join(filter(None, words)), secrets).split())
 
 
 def error_of(
@@ -273,19 +229,15 @@ def error_of(
     said = " ".join(mask(failure.message, endpoint.secrets).split())
     said = said if len(said) <= _LONGEST_DETAIL else said[:_LONGEST_DETAIL] + " …"
     detail = f" It said: {said}" if said else ""
+    status = f" (status {failure.status})" if failure.status else ""
     if kind == "auth":
-        return ModelAuthError(
-            f"{who} refused the key (status {failure.status}): check {endpoint.key_hint}.{detail}", partial=shown
-        )
+        text = f"{who} refused the key{status}: check {endpoint.key_hint}.{detail}"
+        return ModelAuthError(text, partial=shown)
     if kind == "overflow":
         limit = _overflow_limit(failure) or "tokens"
-        return ContextOverflowError(
-            f"The conversation {_TOO_MUCH[limit]}, says {who}.{detail}",
-            partial=shown,
-            limit=limit,
-            maximum=maximum_in(failure.message) if limit == "tokens" else None,
-            prompt=prompt_in(failure.message) if limit == "tokens" else None,
-        )
+        text, of_tokens = f"The conversation {_TOO_MUCH[limit]}, says {who}.{detail}", limit == "tokens"
+        maximum, prompt = (maximum_in(failure.message), prompt_in(failure.message)) if of_tokens else (None, None)
+        return ContextOverflowError(text, partial=shown, limit=limit, maximum=maximum, prompt=prompt)
     if shown:
         return ModelStreamError(
             f"The answer broke off, because {reason(failure)} ({who})."
@@ -300,15 +252,14 @@ def error_of(
             tried += " Prompt again after that"
         return ModelUnavailableError(f"{who} {tried}, or choose another model.{detail}")
     if failure.kind in _SENTENCES:
-        error = ModelUnavailableError if failure.kind in _NETWORK else ModelRequestError
-        return error(_SENTENCES[failure.kind].format(who=who, hint=endpoint.key_hint) + detail)
+        error = ModelUnavailableError if failure.kind in _REASONS else ModelRequestError
+        return error(f"{who}{_SENTENCES[failure.kind]}{detail}")
     if exceeds_minute(failure.message):
         return ModelRequestError(
             f"{who} refused the request: with the answer that it asks for, it is larger than what your account may use"
             " in a minute, so waiting does not help. Set `max_output_tokens` or `context_window` in config.yaml to less"
             f" than that, or choose another model.{detail}"
         )
-    status = f" (status {failure.status})" if failure.status else ""
     words = f"{failure.code} {failure.message}".lower()
     of_image = failure.status in _IMAGE_STATUSES and any(word in words for word in _OF_IMAGE)
     return (ImageRefusedError if of_image else ModelRequestError)(f"{who} refused the request{status}.{detail}")

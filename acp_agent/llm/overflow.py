@@ -53,7 +53,6 @@ _PROMPT = (
     # As in "your prompt contains at least 9000 input tokens" and "the request (9210 tokens)".
     rf"{_COUNTED} (?:at least )?\(?(?:length )?{_NUMBER}",
 )
-_TIMES = {None: 1, "k": 1_000, "m": 1_000_000}
 
 
 def limit_in(message: str) -> OverflowLimit | None:
@@ -86,9 +85,8 @@ def prompt_in(message: str) -> int | None:
 def _number(sayings: tuple[str, ...], message: str) -> int | None:
     # Compiled with the first refusal: an adapter's import, which the first prompt waits for, would take half as long
     # again.
-    found = (re.search(saying, message, re.IGNORECASE) for saying in sayings)
-    match = next((match for match in found if match), None)
-    if match is None:
-        return None
-    times: str | None = match[2]
-    return int(match[1].replace(",", "")) * _TIMES[times.lower() if times else None]
+    for saying in sayings:
+        if match := re.search(saying, message, re.IGNORECASE):
+            number, unit = match.groups()
+            return int(number.replace(",", "")) * {"k": 1_000, "m": 1_000_000}.get((unit or "").lower(), 1)
+    return None

@@ -9,8 +9,8 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, TypeVar
+from collections.abc import Container, Iterable, Mapping
+from typing import Literal
 
 from acp_agent.conversation.encoding import decoded, text_in
 from acp_agent.conversation.messages import (
@@ -21,7 +21,6 @@ from acp_agent.conversation.messages import (
     Data,
     Image,
     JsonObject,
-    Message,
     Resource,
     ResourceLink,
     Stored,
@@ -66,14 +65,10 @@ def picture_of(part: UserPart | AssistantPart) -> Image | None:
     A drawing that is text, such as an SVG, is no picture.
     """
     match part:
-        case Image(mime_type=kind) if kind == media_type(kind):
-            return part
         case Image(data=data, mime_type=kind, uri=uri):
             return Image(data, media_type(kind), uri)
-        case Resource(text=None, blob=blob, mime_type=given, uri=uri) if blob is not None:
-            kind = media_type(given)
-            is_one = kind in IMAGE_TYPES or (kind.startswith("image/") and not _is_text(blob))
-            return Image(blob, kind, uri) if is_one else None
+        case Resource(blob=str() | Stored() as blob) if _is_media(part, "image/", IMAGE_TYPES):
+            return Image(blob, media_type(part.mime_type), part.uri)
         case _:
             return None
 
@@ -91,12 +86,17 @@ def sound_of(part: UserPart) -> Audio | None:
     match part:
         case Audio():
             return part
-        case Resource(text=None, blob=blob, mime_type=given) if blob is not None:
-            kind = media_type(given)
-            is_one = kind in _AUDIO_FORMATS or (kind.startswith("audio/") and not _is_text(blob))
-            return Audio(blob, kind) if is_one else None
+        case Resource(blob=str() | Stored() as blob) if _is_media(part, "audio/", _AUDIO_FORMATS):
+            return Audio(blob, media_type(part.mime_type))
         case _:
             return None
+
+
+def _is_media(file: Resource, prefix: str, known: Container[str]) -> bool:
+    kind, blob = media_type(file.mime_type), file.blob
+    if file.text is not None or blob is None or not kind.startswith(prefix):
+        return False
+    return kind in known or not (blob.text if isinstance(blob, Stored) else _text_of(blob))
 
 
 def sendable_sound(part: UserPart) -> Audio | None:
@@ -104,10 +104,6 @@ def sendable_sound(part: UserPart) -> Audio | None:
     not take."""
     sound = sound_of(part)
     return sound if sound is not None and sound.data and audio_format(sound.mime_type) else None
-
-
-def _is_text(data: Data) -> bool:
-    return data.text if isinstance(data, Stored) else bool(_text_of(data))
 
 
 def _text_of(data: Data) -> str | None:
@@ -122,22 +118,8 @@ def user_parts(parts: Iterable[UserPart], *, images: bool, stored: bool = False)
     :param images: whether the model reads images; where it does not, a line says what was left out.
     :param stored: whether images whose bytes are kept elsewhere are taken as they are.
     """
-    return _never_empty([_readable(part, images=images, stored=stored) for part in parts])
-
-
-def parts_with_sounds(parts: Iterable[UserPart], *, images: bool, audio: bool) -> list[Text | Image | Audio]:
-    """Return the same for a wire form that has sounds.
-
-    :param audio: whether the model takes sounds.
-    """
-    return _never_empty(
-        [
-            sound
-            if audio and (sound := sendable_sound(part)) is not None and isinstance(sound.data, str)
-            else _readable(part, images=images)
-            for part in parts
-        ]
-    )
+    readable = [_readable(part, images=images, stored=stored) for part in parts]
+    return [part for part in readable if not isinstance(part, Text) or part.text.strip()] or [Text(EMPTY)]
 
 
 def image_url(image: Image) -> str:
@@ -180,30 +162,30 @@ def address(uri: str) -> str:
 def estimated_usage(request: ModelRequest, answered: Answered) -> Usage:
     """Return an estimate for a server that counts nothing, without which no context would ever seem full: four
     characters a token, and 6,000 characters an image."""
-    tools = sum(len(tool.name) + len(tool.description) + len(str(tool.input_schema)) for tool in request.tools)
-    asked = len(request.system) + tools + sum(_length(message) for message in request.messages)
-    return Usage((asked + 3) // 4, (_length(AssistantMessage("", answered.parts)) + 3) // 4)
+    asked = len(request.system) + len(str(request.tools))
+    for message in request.messages:
+        is_answer = isinstance(message, AssistantMessage)
+        asked += _length(message.parts if is_answer else user_parts(message.parts, images=True, stored=True))
+    return Usage((asked + 3) // 4, (_length(answered.parts) + 3) // 4)
 
 
-def _length(message: Message) -> int:
-    if isinstance(message, AssistantMessage):
-        return sum(
-            len(part.name) + len(arguments_text(part)) if isinstance(part, ToolCall) else len(part.text)
-            for part in message.parts
-        )
-    parts = user_parts(message.parts, images=True, stored=True)
-    return sum(len(part.text) if isinstance(part, Text) else 6_000 for part in parts)
+def _length(parts: Iterable[AssistantPart | Image]) -> int:
+    length = 0
+    for part in parts:
+        match part:
+            case Image():
+                length += 6_000
+            case ToolCall():
+                length += len(part.name) + len(arguments_text(part))
+            case _:
+                length += len(part.text)
+    return length
 
 
-_Readable = TypeVar("_Readable", bound=Text | Image | Audio)
-
-
-def _never_empty(parts: Sequence[_Readable]) -> list[_Readable | Text]:
-    kept: list[_Readable | Text] = [part for part in parts if not isinstance(part, Text) or part.text.strip()]
-    return kept or [Text(EMPTY)]
-
-
-def _readable(part: UserPart, *, images: bool, stored: bool = False) -> Text | Image:
+def _readable(part: UserPart, *, images: bool, stored: bool) -> Text | Image:
+    picture = picture_of(part)
+    if picture is not None:
+        return _image(picture, images=images, stored=stored)
     match part:
         case Text():
             return part
@@ -213,14 +195,17 @@ def _readable(part: UserPart, *, images: bool, stored: bool = False) -> Text | I
             return Text(f"[sound ({_line(part.mime_type)}) left out: this model does not take it]")
         case ResourceLink():
             size = "" if part.size is None else f"{part.size} bytes"
-            said = [_line(part.title or part.name), address(part.uri), _line(part.mime_type or ""), size]
-            said.append(_line(part.description or ""))
-            return Text(f"[link: {' | '.join([*said[:2], *filter(None, said[2:])])}]")
-        case Image() | Resource():
-            if (picture := picture_of(part)) is not None:
-                return _image(picture, images=images, stored=stored)
+            more = (_line(part.mime_type or ""), size, _line(part.description or ""))
+            return Text(
+                f"[link: {' | '.join([_line(part.title or part.name), address(part.uri), *filter(None, more)])}]"
+            )
+        case _:
             assert isinstance(part, Resource)
-            return Text(_file(part))
+            text = _text_of(part.blob or "") if part.text is None else part.text
+            if text is not None:
+                return Text(framed(text, {"uri": part.uri, "type": part.mime_type or None}))
+            kind = f" ({_line(part.mime_type)})" if part.mime_type else ""
+            return Text(f"[file {address(part.uri)} left out: it is binary{kind}]")
 
 
 def _image(part: Image, *, images: bool, stored: bool) -> Text | Image:
@@ -233,19 +218,9 @@ def _image(part: Image, *, images: bool, stored: bool) -> Text | Image:
     return image_left_out(part.uri, f"{part.mime_type} is not a type that models read")
 
 
-def _file(part: Resource) -> str:
-    text = _text_of(part.blob or "") if part.text is None else part.text
-    if text is not None:
-        return framed(text, {"uri": part.uri, "type": part.mime_type or None})
-    kind = f" ({_line(part.mime_type)})" if part.mime_type else ""
-    return f"[file {address(part.uri)} left out: it is binary{kind}]"
-
-
 def _line(text: str) -> str:
     return " ".join(text.splitlines())
 
-
-# Arguments of calls -------------------------------------------------------------------------------------------------
 
 MAX_ARGUMENTS = 1024 * 1024
 """Characters of one call's arguments. No model's longest answer has as many; one that repeats itself has no end."""

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from acp_agent.conversation.encoding import decoded, plain
 from acp_agent.errors import install_command
-from acp_agent.frozen import frozen
 from acp_agent.llm.profiles import IMAGE_TYPES, ModelProfile
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 MAX_PIXELS = 64_000_000
 """Of one image: decoded, it takes four bytes each. A small file may claim any number of them."""
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")
-_QUALITIES = (85, 70, 50)
+_QUALITY = 80
 _ORIENTATION = 0x0112
 _SMALLEST = 16
 _BEGINNINGS = {
@@ -36,20 +35,6 @@ _BEGINNINGS = {
     b"II*\0": "image/tiff",
     b"MM\0*": "image/tiff",
 }
-
-
-@frozen
-class Limits:
-    """What a model's provider accepts; see `ModelProfile`."""
-
-    edge: int
-    characters: int
-    types: frozenset[str]
-
-    @classmethod
-    def of(cls, profile: ModelProfile) -> Limits:
-        """Return those of a model."""
-        return cls(profile.image_edge, profile.image_characters, profile.image_types)
 
 
 class Unusable(Exception):  # noqa: N818 - not for users: its text goes into a sentence for one of two readers
@@ -90,8 +75,8 @@ def received(data: str, mime_type: str) -> tuple[str, str]:
     return data, kind
 
 
-def prepared(data: str, mime_type: str, limits: Limits) -> tuple[str, str]:
-    """Return an image as it is sent; decodes it, so run this in a thread.
+def prepared(data: str, mime_type: str, profile: ModelProfile) -> tuple[str, str]:
+    """Return an image as it is sent to a model; decodes it, so run this in a thread.
 
     :param data: base64 of any form.
     :param mime_type: what it is said to be.
@@ -100,23 +85,25 @@ def prepared(data: str, mime_type: str, limits: Limits) -> tuple[str, str]:
         cannot be made another.
     """
     data, kind = received(data, mime_type)
-    fits = kind in limits.types and len(data) <= limits.characters
+    fits = kind in profile.image_types and len(data) <= profile.image_characters
     if not can_scale():
         if fits:
             return data, kind
-        if kind not in limits.types:
+        if kind not in profile.image_types:
             raise _other_type(kind)
-        least = f"larger than the {limits.characters * 3 // 4 / 1e6:.3g} MB that the model takes"
+        least = f"larger than the {profile.image_characters * 3 // 4 / 1e6:.3g} MB that the model takes"
         raise Unusable(f"it is {least}; the extra `images` makes images smaller: {install_command('images')}")
     # Whatever is wrong with a file, Pillow has an exception of its own kind for it.
     try:
         with _opened(decoded(data) or b"") as image:
-            if fits and _is_plain(image, limits):
+            if fits and _is_plain(image, profile):
                 image.load()  # only now it shows where a part is missing
                 return data, kind
-            made, kind = _made(image, limits)
+            made, kind = _made(image, profile)
+    except Unusable:
+        raise
     except Exception as error:
-        raise error if isinstance(error, Unusable) else Unusable("it is damaged") from error
+        raise Unusable("it is damaged") from error
     return base64.b64encode(made).decode("ascii"), kind
 
 
@@ -137,46 +124,36 @@ def _opened(content: bytes) -> Pillow.Image:
     return image
 
 
-def _is_plain(image: Pillow.Image, limits: Limits) -> bool:
+def _is_plain(image: Pillow.Image, profile: ModelProfile) -> bool:
     """Return whether every model sees this image as a person does."""
     return (
-        max(image.size) <= limits.edge
+        max(image.size) <= profile.image_edge
         and image.mode != "CMYK"
         and image.getexif().get(_ORIENTATION, 1) == 1
         and getattr(image, "n_frames", 1) == 1
     )
 
 
-def _made(image: Pillow.Image, limits: Limits) -> tuple[bytes, str]:
+def _made(image: Pillow.Image, profile: ModelProfile) -> tuple[bytes, str]:
     from PIL import Image, ImageOps
 
-    photo = image.format in ("JPEG", "MPO")
-    edge = limits.edge
+    photo, edge = image.format in ("JPEG", "MPO"), profile.image_edge
     if photo:
         image.draft(None, (edge, edge))  # decodes a fraction of a large JPEG
     image.seek(0)
     upright = ImageOps.exif_transpose(image)
     transparent = upright.mode in ("RGBA", "LA", "PA") or "transparency" in upright.info
     plain = upright.convert("RGBA" if transparent else "RGB")
-    while True:
-        if max(plain.size) > edge:
-            plain.thumbnail((edge, edge), Image.Resampling.LANCZOS)
-        if not photo and (made := _written(plain, limits, "PNG")):
-            return made, "image/png"
+    while edge >= _SMALLEST:
+        plain.thumbnail((edge, edge), Image.Resampling.LANCZOS)
         opaque = plain
-        if plain.mode == "RGBA":
+        if transparent:
             opaque = Image.alpha_composite(Image.new("RGBA", plain.size, "white"), plain).convert("RGB")
-        for quality in _QUALITIES:
-            if made := _written(opaque, limits, "JPEG", quality=quality):
-                return made, "image/jpeg"
+        for form, kind, each in (("PNG", "image/png", plain), ("JPEG", "image/jpeg", opaque)):
+            out = io.BytesIO()
+            each.save(out, form, quality=_QUALITY)
+            made = out.getvalue()
+            if (len(made) + 2) // 3 * 4 <= profile.image_characters and not (photo and form == "PNG"):
+                return made, kind
         edge = max(plain.size) // 2
-        if edge < _SMALLEST:
-            raise Unusable("it cannot be made small enough")
-
-
-def _written(image: Pillow.Image, limits: Limits, form: str, **options: int) -> bytes:
-    """Return an image's file; nothing where that is too large."""
-    out = io.BytesIO()
-    image.save(out, form, **options)
-    content = out.getvalue()
-    return content if (len(content) + 2) // 3 * 4 <= limits.characters else b""
+    raise Unusable("it cannot be made small enough")

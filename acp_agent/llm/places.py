@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
-from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -65,7 +64,7 @@ BUILT_IN: dict[str, BuiltIn] = {
 }
 """The built-in providers; the first one whose key is set is the default."""
 
-BASE_URLS: dict[ProviderKind, tuple[str, str]] = {
+_BASE_URLS: dict[ProviderKind, tuple[str, str]] = {
     "anthropic": ("ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
     "openai-responses": ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
 }
@@ -83,7 +82,6 @@ class Endpoint:
     :ivar headers: sent with every request.
     :ivar key_hint: what to check when the key is refused, in the words of an error message.
     :ivar required: whether a call without any key is refused here, before it is sent.
-    :ivar script: for `scripted`.
     """
 
     name: str
@@ -94,7 +92,6 @@ class Endpoint:
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     key_hint: str = ""
     required: bool = False
-    script: Path | None = None
 
     @property
     def host(self) -> str:
@@ -117,21 +114,19 @@ class Endpoint:
                 f"No key for {self.name}: run `acp-agent login {self.name}`, or set {self.key_hint} and start the agent"
                 " again."
             )
-        check_key(self.name, key, self.key_hint)
+        check_key(self.name, key or "", self.key_hint)
 
 
-def check_key(provider: str, key: str | None, hint: str) -> None:
+def check_key(provider: str, key: str, hint: str) -> None:
     """Refuse a key that no header can carry.
 
     :param hint: the variable that holds the key, or in words where it is from.
     :raises ModelAuthError: it has a line break, another control character or one outside ASCII in it.
     """
-    if key is not None and not (key.isascii() and key.isprintable()):
-        is_variable = hint.isidentifier()
-        advice = f"Set {hint} to" if is_variable else f"Check {hint}: it should be"
+    if not (key.isascii() and key.isprintable()):
         raise ModelAuthError(
             f"The key for {provider} cannot be sent: there is a line break, a typographic quote or another character in"
-            f" it that no key has. {advice} the key alone{' and start the agent again' if is_variable else ''}."
+            f" it that no key has. Correct {hint}, and start the agent again if it is a variable."
         )
 
 
@@ -160,17 +155,17 @@ class Place:
 
     :ivar api: whose API it speaks.
     :ivar base_url: None where the configuration lacks it.
-    :ivar keyed: whether it has to have a key.
+    :ivar variables: of the environment, that may hold its key; none where it needs no key.
+    :ivar variable: the first of them with a key in it.
     :ivar enabled: False where the editor has turned it off.
-    :ivar variable: of the environment, with a key for it.
     """
 
     name: str
     api: Literal["anthropic", "openai"]
     base_url: str | None
-    keyed: bool
-    enabled: bool
+    variables: tuple[str, ...]
     variable: str | None
+    enabled: bool
 
 
 class Places:
@@ -200,7 +195,18 @@ class Places:
 
         :raises ConfigError: a base URL in the environment is none.
         """
-        return tuple(self._place(name) for name, known in self._known.items() if known.kind != "scripted")
+        return tuple(
+            Place(
+                name,
+                "anthropic" if known.kind == "anthropic" else "openai",
+                self._base_url(name),
+                known.keys,
+                self.variable(name),
+                not self._access.is_disabled(name),
+            )
+            for name, known in self._known.items()
+            if known.kind != "scripted"
+        )
 
     def endpoint(self, name: str) -> Endpoint:
         """Return where a provider is, and as whom it is asked.
@@ -215,34 +221,24 @@ class Places:
             raise ConfigError(
                 f"the editor has turned the provider {name} off; choose another model, or turn it on there"
             )
-        kind = self.kind(name)
+        kind, base_url = self.kind(name), self._base_url(name)
         if (route := self._access.route(name)) is not None:
             # Neither the user's keys nor the user's headers: the place is not the one that they are meant for.
             hint = "the headers that the editor sends with its requests"
-            return Endpoint(name, kind, route.base_url, headers=route.headers, key_hint=hint)
-        variables, found, stored = self._known[name].keys, self.variable(name), None
-        hint = found or " or ".join(variables) or "its headers"
+            return Endpoint(name, kind, base_url, headers=route.headers, key_hint=hint)
+        variables, found = self._known[name].keys, self.variable(name)
+        value, hint = self._env.get(found or "", "").strip() or None, found or " or ".join(variables) or "its headers"
         if found is None:
             try:
-                stored = self._access.key(name)
+                value = self._access.key(name)
             except ConfigError:
                 if variables:
                     raise
-                hint = f"{hint}, and the stored keys, which cannot be read (`acp-agent doctor` says why)"
-        value = self._env.get(found, "").strip() if found else stored
+            hint = f"the key that `acp-agent login {name}` has stored" if value else hint
         is_token = kind == "anthropic" and found in variables[1:]
-        settings = self._settings.get(name) or ProviderSettings(name)
-        return Endpoint(
-            name,
-            kind,
-            self._base_url(name),
-            key=None if is_token else value,
-            token=value if is_token else None,
-            headers=settings.headers,
-            key_hint=f"the key that `acp-agent login {name}` has stored" if stored else hint,
-            required=bool(variables),
-            script=settings.script,
-        )
+        key, token = (None, value) if is_token else (value, None)
+        headers = (self._settings.get(name) or ProviderSettings(name)).headers
+        return Endpoint(name, kind, base_url, key, token, headers, hint, bool(variables))
 
     def is_usable(self, name: str) -> bool:
         """Return whether a provider that has to have a key can be asked, as far as is known here."""
@@ -255,15 +251,24 @@ class Places:
         except ConfigError:  # the others can be asked all the same
             return False
 
-    def local_url(self, name: str) -> str | None:
-        """Return the base URL of a server that wants no key, as local ones do."""
-        place = self._place(name)
-        local = self.kind(name) == "openai-chat" and not place.keyed and place.enabled
-        return place.base_url if local else None
+    def is_at_home(self, name: str) -> bool:
+        """Return whether a built-in provider is asked as it is built in: a gateway or a local server has what models it
+        has.
 
-    def key_variables(self) -> dict[str, tuple[str, ...]]:
-        """Return by provider the environment variables that may hold its key; none where it needs no key."""
-        return {name: known.keys for name, known in self._known.items()}
+        :raises ConfigError: see `all`.
+        """
+        known = BUILT_IN[name]
+        own = known.base_url or _BASE_URLS[known.kind][1]
+        return name not in self._settings and self._base_url(name) == own and not self._access.is_disabled(name)
+
+    def local_urls(self) -> dict[str, str]:
+        """Return the base URLs of the servers that want no key, as local ones do, by provider."""
+        return {
+            name: url
+            for name, known in self._known.items()
+            if known.kind == "openai-chat" and not known.keys and not self._access.is_disabled(name)
+            if (url := self._base_url(name))
+        }
 
     def has_stored_key(self, provider: str) -> bool:
         """Return whether `acp-agent login` has stored one for it.
@@ -277,23 +282,14 @@ class Places:
         variables = self._known[name].keys if name in self._known else ()
         return next((each for each in variables if self._env.get(each, "").strip()), None)
 
-    def _place(self, name: str) -> Place:
-        route, known = self._access.route(name), self._known[name]
-        return Place(
-            name,
-            "anthropic" if known.kind == "anthropic" else "openai",
-            self._base_url(name) if route is None else route.base_url,
-            bool(known.keys),
-            not self._access.is_disabled(name),
-            self.variable(name),
-        )
-
     def _base_url(self, name: str) -> str | None:
         known = self._known[name]
-        if known.base_url is not None or known.kind not in BASE_URLS:
+        if (route := self._access.route(name)) is not None:
+            return route.base_url
+        if known.base_url is not None or known.kind not in _BASE_URLS:
             return known.base_url
-        variable, default = BASE_URLS[known.kind]
-        url = self._env.get(variable) or default
+        variable, default = _BASE_URLS[known.kind]
+        url = self._env.get(variable, "").strip() or default
         if not is_base_url(url, secrets=True):
             # Without the value, as a password may stand in it.
             raise ConfigError("should be an http or https URL, such as https://gateway.example/v1", source=variable)

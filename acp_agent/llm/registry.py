@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,12 +17,12 @@ import anyio
 
 from acp_agent.config.forms import is_model_name
 from acp_agent.config.load import unknown_provider
-from acp_agent.config.settings import Settings
+from acp_agent.config.settings import ModelSettings, Settings
 from acp_agent.errors import AgentError, ConfigError, ModelAuthError
 from acp_agent.frozen import frozen
 from acp_agent.llm.credentials import ModelAccess
 from acp_agent.llm.local import list_models
-from acp_agent.llm.places import BASE_URLS, BUILT_IN, Endpoint, Places
+from acp_agent.llm.places import BUILT_IN, Endpoint, Places
 from acp_agent.llm.profiles import ModelProfile, profile
 from acp_agent.llm.provider import Provider
 
@@ -48,14 +48,14 @@ _log = logging.getLogger(__name__)
 
 
 @frozen
-class ResolvedModel:
+class _ResolvedModel:
     """A model and where it answers.
 
     :ivar id: the provider's own id, for `ModelRequest.model`.
-    :ivar window: tokens of the whole window, as far as is known by now; see `Registry.context_window`.
+    :ivar window: tokens of the whole window: `context_window` of the settings, else what the provider has said by now
+        (see `Registry.learn_window`), else the table, else the model's settings, else a guess.
     """
 
-    name: str
     provider: Provider
     id: str
     profile: ModelProfile
@@ -93,7 +93,7 @@ class Registry:
             with suppress(ConfigError):  # `resolve` says so, where the key is needed
                 await self._access.fetch(provider)
 
-    def resolve(self, model: str) -> ResolvedModel:
+    def resolve(self, model: str) -> _ResolvedModel:
         """Return the provider of `provider/model`.
 
         :raises ConfigError: the name has another form; or see `Places.endpoint`.
@@ -105,7 +105,7 @@ class Registry:
         name, _, model_id = model.partition("/")
         provider, known = self._provider(name), self.profile(model)
         window = self._settings.context_window or provider.context_window(model_id) or known.context_window
-        return ResolvedModel(model, provider, model_id, known, window)
+        return _ResolvedModel(provider, model_id, known, window)
 
     def unusable(self, model: str) -> str:
         """Return why a text is no `provider/model` of a provider that is built in or configured; empty where it is one.
@@ -125,21 +125,13 @@ class Registry:
                 known = replace(known, prices=None)
             if self.places.kind(provider) != "openai-chat":
                 known = replace(known, audio=False)
-            known = known.with_settings(self._settings.models.get(model))
+            known = known.with_settings(self._settings.models.get(model, ModelSettings()))
             self._profiles[model] = replace(
                 known,
                 context_window=self._settings.context_window or known.context_window,
                 max_output_tokens=self._settings.max_output_tokens or known.max_output_tokens,
             )
         return self._profiles[model]
-
-    def context_window(self, model: str) -> int:
-        """Return the tokens of the whole window: `context_window` of the settings, else what the provider has said by
-        now (see `learn_window`), else the table, else the model's settings, else a guess.
-
-        :raises ConfigError: see `resolve`.
-        """
-        return self.resolve(model).window
 
     async def learn_window(self, model: str) -> None:
         """Let the provider say how large the window is, where that counts; see `Provider.learn_window`.
@@ -171,8 +163,6 @@ class Registry:
     def small_model(self, model: str) -> str | None:
         """Return the cheap model for little things in a conversation: the user's choice, else the provider's own.
 
-        A provider that was sent to another address is another one: a gateway or a local server has what models it has.
-
         :param model: `provider/model` of the conversation.
         :returns: None where there is none to rely on.
         """
@@ -180,12 +170,9 @@ class Registry:
             return self._settings.small_model
         provider = model.partition("/")[0]
         built_in = BUILT_IN.get(provider)
-        if built_in is None or not built_in.small or provider in self._settings.providers:
+        if built_in is None or not built_in.small or not self.places.is_at_home(provider):
             return None
-        if self._access.route(provider) is not None or self._access.is_disabled(provider):
-            return None
-        elsewhere, _ = BASE_URLS.get(built_in.kind, ("", ""))
-        return None if self._env.get(elsewhere, "").strip() else f"{provider}/{built_in.small}"
+        return f"{provider}/{built_in.small}"
 
     async def available_models(self) -> tuple[str, ...]:
         """Return models for a picker, the default first; never waits on the network for longer than half a second."""
@@ -205,7 +192,7 @@ class Registry:
     def load(self, model: str) -> None:
         """Import what asks a model, without an SDK; run this in a thread. A name that is none needs nothing."""
         if model.partition("/")[0] in self.places.names():
-            import acp_agent.llm.client  # pyright: ignore[reportUnusedImport]  # noqa: F401
+            _make_client()
 
     async def prewarm(self, model: str) -> None:
         """Import what a call to a model needs, except an SDK, in a worker thread.
@@ -247,11 +234,11 @@ class Registry:
         async def look(name: str, base_url: str) -> None:
             found[name] = await list_models(base_url)
 
-        servers = {name: url for name in self.places.names() if (url := self.places.local_url(name))}
+        servers = self.places.local_urls()
         async with anyio.create_task_group() as tasks:
             for name, url in servers.items():
                 tasks.start_soon(look, name, url)
-        models = tuple(f"{name}/{model}" for name in servers for model in found.get(name, ()))
+        models = tuple(f"{name}/{model}" for name in servers for model in found[name])
         self._local = (now, models)
         return models
 
@@ -261,20 +248,23 @@ class Registry:
             if made == endpoint:
                 return provider
         _log.info("the provider %s speaks %s; key: %s", name, endpoint.kind, endpoint.key_hint)
-        provider = self._make(endpoint)
+        provider = self._scripted(name) if endpoint.kind == "scripted" else self._client(endpoint)
         self._providers.append((endpoint, provider))
         return provider
 
-    def _make(self, endpoint: Endpoint) -> ModelClient | ScriptedProvider:
-        if endpoint.kind == "scripted":
-            if endpoint.script is None:
-                raise ConfigError("needs `script: FILE`", key=f"providers.{endpoint.name}")
-            from acp_agent.llm.scripted import ScriptedProvider
+    def _scripted(self, name: str) -> ScriptedProvider:
+        script = self._settings.providers[name].script
+        if script is None:
+            raise ConfigError("needs `script: FILE`", key=f"providers.{name}")
+        from acp_agent.llm.scripted import ScriptedProvider
 
-            return ScriptedProvider(endpoint.name, endpoint.script)
-        return self._client(endpoint)
+        return ScriptedProvider(name, script)
 
     def _client(self, endpoint: Endpoint) -> ModelClient:
-        from acp_agent.llm.client import make_client
+        return _make_client()(endpoint, lambda model: self.profile(f"{endpoint.name}/{model}"))
 
-        return make_client(endpoint, lambda model: self.profile(f"{endpoint.name}/{model}"))
+
+def _make_client() -> Callable[[Endpoint, Callable[[str], ModelProfile]], ModelClient]:
+    from acp_agent.llm.client import make_client
+
+    return make_client

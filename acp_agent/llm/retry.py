@@ -12,37 +12,37 @@ import random
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from email.utils import parsedate_to_datetime
 
 from acp_agent.frozen import frozen
 from acp_agent.llm.errors import CallFailed, error_of, logged, reason, verdict
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.provider import Retrying
 
+_LONGEST_WAIT = 20.0
+"""Seconds, of our own choice."""
+_LONGEST_ASKED = 90.0
+"""Seconds that a provider may ask to wait; a longer wait ends the call."""
+
 _log = logging.getLogger(__name__)
 
 
 @frozen
 class RetryPolicy:
-    """How often and how long; times in seconds.
+    """How often and how soon.
 
     :ivar attempts: tries of one call in all.
     :ivar connect_attempts: tries while no connection is made at all.
-    :ivar base: the first wait; each one after it is twice as long.
-    :ivar longest: the longest wait of our own choice.
-    :ivar longest_asked: the longest wait that a provider may ask for; a longer one ends the call.
+    :ivar base: seconds of the first wait; each one after it is twice as long.
     """
 
     attempts: int = 7
     connect_attempts: int = 3
     base: float = 0.5
-    longest: float = 20.0
-    longest_asked: float = 90.0
 
     def delay(self, failed: int) -> float:
         """Return the seconds to wait after so many failures; up to a quarter shorter by chance, so that clients spread
         out."""
-        return min(self.longest, self.base * 2 ** (failed - 1)) * random.uniform(0.75, 1.0)
+        return min(_LONGEST_WAIT, self.base * 2 ** (failed - 1)) * random.uniform(0.75, 1.0)
 
 
 DEFAULT_POLICY = RetryPolicy()
@@ -69,43 +69,28 @@ class Retries:
         :raises ModelError: nothing is tried any more.
         """
         self._failed += 1
-        took = time.monotonic() - self._tried
+        name, policy = self._endpoint.name, self._policy
         said = logged(failure, self._endpoint.secrets)
-        who = (self._endpoint.name, self._endpoint.host, self._failed, took, said)
-        asked = wait_asked_for(failure.headers, time.time())
-        delay = None if shown else self._delay(failure, asked)
-        if delay is None:
-            waited = asked if asked is not None and asked > self._policy.longest_asked else None
+        who = (name, self._endpoint.host, self._failed, time.monotonic() - self._tried, said)
+        asked = wait_asked_for(failure.headers)
+        waited = asked if asked is not None and asked > _LONGEST_ASKED else None
+        most = {"again": policy.attempts, "unreachable": policy.connect_attempts}.get(verdict(failure), 0)
+        if shown or self._failed >= most or waited is not None:
             error = error_of(failure, self._endpoint, shown=shown, waited=waited)
             how = "in mid-answer" if shown else "given up"
             _log.warning("%s (%s): attempt %d failed after %.1f s: %s; %s: %s", *who, how, type(error).__name__)
             raise error from failure
+        delay = policy.delay(self._failed)
+        delay = delay if asked is None else asked + delay * 0.1
         _log.info("%s (%s): attempt %d failed after %.1f s: %s; trying again in %.1f s", *who, delay)
         self._tried = time.monotonic() + delay
-        return Retrying(f"{self._endpoint.name}: {reason(failure)}", delay, self._failed, failure.status is not None)
-
-    def _delay(self, failure: CallFailed, asked: float | None) -> float | None:
-        """Return the seconds until the next try; None where there is none.
-
-        :param asked: seconds that the provider asks to wait.
-        """
-        most = {"again": self._policy.attempts, "unreachable": self._policy.connect_attempts}.get(verdict(failure), 0)
-        if self._failed >= most or (asked is not None and asked > self._policy.longest_asked):
-            return None
-        return self._policy.delay(self._failed) if asked is None else asked + self._policy.delay(self._failed) * 0.1
+        return Retrying(f"{name}: {reason(failure)}", delay, self._failed, failure.status is not None)
 
 
-def wait_asked_for(headers: Mapping[str, str], now: float) -> float | None:
-    """Return the seconds that the provider asks us to wait, from `retry-after-ms` or `retry-after` (seconds or a date).
-
-    :param now: seconds since the epoch.
-    """
-    text = headers.get("retry-after", "")
-    for value, unit in ((headers.get("retry-after-ms", ""), 1_000), (text, 1)):
+def wait_asked_for(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that the provider asks us to wait, from `retry-after-ms` or `retry-after`, as a number."""
+    for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):
         with suppress(ValueError):
-            if 0 <= (seconds := float(value) / unit) < float("inf"):
+            if 0 <= (seconds := float(headers.get(name, "")) / unit) < float("inf"):
                 return seconds
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
-    except (ValueError, TypeError, OverflowError):
-        return None
+    return None

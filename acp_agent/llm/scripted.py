@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import anyio
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from acp_agent.config.document import DocumentError, parse_mapping, read_text, validate
@@ -31,7 +31,7 @@ from acp_agent.conversation.messages import (
 from acp_agent.errors import ConfigError
 from acp_agent.llm.parts import estimated_usage, user_parts
 from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, TextDelta, ThinkingDelta
-from acp_agent.patterns import Pattern, PatternError, compile_pattern
+from acp_agent.patterns import PatternError, compile_pattern
 
 _Tokens = Annotated[int, Field(ge=0)]
 
@@ -52,7 +52,7 @@ class _Call(_Section):
     arguments: dict[str, JsonValue] = {}
 
 
-class Answer(_Section):
+class _Answer(_Section):
     """An item of `answers`."""
 
     text: str = ""
@@ -67,8 +67,7 @@ class _Scene(_Section):
 
     when: Annotated[str, Field(min_length=1)] | None = None
     after: Annotated[int, Field(ge=0)] = 0
-    answers: Annotated[list[Answer], Field(min_length=1)]
-    _pattern: Pattern | None = PrivateAttr(default=None)
+    answers: Annotated[list[_Answer], Field(min_length=1)]
 
     @model_validator(mode="after")
     def compiled(self) -> _Scene:
@@ -76,7 +75,7 @@ class _Scene(_Section):
         if self.when is None and not self.after:
             raise PydanticCustomError("when", "needs `when: TEXT` (or `*`), `after: N`, or both")
         try:
-            self._pattern = _compiled(self.when)
+            self.fits("", 0)
         except PatternError as error:
             raise PydanticCustomError("when", "{why}", {"why": str(error)}) from error
         return self
@@ -86,7 +85,12 @@ class _Scene(_Section):
 
         :param before: messages of the user before the prompt.
         """
-        return before >= self.after and (self._pattern is None or self._pattern.search(prompt) is not None)
+        when = self.when or "*"
+        if len(when) > 2 and when[0] == when[-1] == "/":
+            found = compile_pattern(when[1:-1], ignore_case=True, dot_all=True).search(prompt) is not None
+        else:
+            found = when == "*" or when.lower() in prompt.lower()
+        return found and before >= self.after
 
 
 class Script(_Section):
@@ -97,27 +101,22 @@ class Script(_Section):
     delay: Annotated[float, Field(ge=0, le=5)] = 0.0
     scenes: Annotated[list[_Scene], Field(min_length=1)]
 
-    def answer_to(self, request: ModelRequest, name: str) -> Answer:
+    def answer_to(self, request: ModelRequest, name: str) -> _Answer:
         """Return the answer to a request; where the script has none, one that says so.
 
         :param name: for a script that has none.
         """
         prompts = [index for index, message in enumerate(request.messages) if isinstance(message, UserMessage)]
-        newest = prompts[-1] if prompts else 0
-        prompt = request.messages[newest]
-        said = (
-            "\n".join(part.text for part in user_parts(prompt.parts, images=False) if isinstance(part, Text))
-            if isinstance(prompt, UserMessage)
-            else ""
-        )
-        turn = sum(isinstance(message, AssistantMessage) for message in request.messages[newest:])
-        for scene in self.scenes:
-            if scene.fits(said, len(prompts) - 1):
-                if turn < len(scene.answers):
-                    return scene.answers[turn]
-                return Answer(text=f"(The script “{self.name or name}” has come to its end here.)")
-        first_line = said.strip().splitlines()[0][:80] if said.strip() else ""
-        return Answer(text=f"(The script “{self.name or name}” has no answer to “{first_line}”.)")
+        since = request.messages[prompts[-1] if prompts else 0 :]
+        asked = user_parts(since[0].parts, images=False) if isinstance(since[0], UserMessage) else []
+        said = "\n".join(part.text for part in asked if isinstance(part, Text)).strip()
+        turn = sum(isinstance(message, AssistantMessage) for message in since)
+        scene = next((scene for scene in self.scenes if scene.fits(said, len(prompts) - 1)), None)
+        if scene is not None and turn < len(scene.answers):
+            return scene.answers[turn]
+        first_line = said.partition("\n")[0][:80]
+        why = "has come to its end here" if scene is not None else f"has no answer to “{first_line}”"
+        return _Answer(text=f"(The script “{self.name or name}” {why}.)")
 
 
 class ScriptedProvider:
@@ -149,11 +148,8 @@ class ScriptedProvider:
         for piece in _pieces(answer.text):
             await anyio.sleep(script.delay)
             yield TextDelta(piece)
-        parts: list[AssistantPart] = []
-        if answer.thinking:
-            parts.append(Thinking(answer.thinking, self.name))
-        if answer.text:
-            parts.append(Text(answer.text))
+        parts: list[AssistantPart] = [Thinking(answer.thinking, self.name)] if answer.thinking else []
+        parts += [Text(answer.text)] if answer.text else []
         parts += [ToolCall(f"call_{index}", call.name, call.arguments) for index, call in enumerate(answer.tool_calls)]
         stop = answer.stop or ("tool_use" if answer.tool_calls else "end_turn")
         answered, said = Answered(tuple(parts), stop, Usage()), answer.usage
@@ -197,12 +193,3 @@ def load_script(path: Path) -> Script:
 def _pieces(text: str) -> list[str]:
     """Return a text word by word; joined they are the text."""
     return re.findall(r"\s*\S+\s*?(?=\s|$)|\s+", text)
-
-
-def _compiled(when: str | None) -> Pattern | None:
-    """Return the pattern of `when`; None where anything fits."""
-    if when is None or when == "*":
-        return None
-    if len(when) > 2 and when[0] == when[-1] == "/":
-        return compile_pattern(when[1:-1], ignore_case=True, dot_all=True)
-    return compile_pattern(re.escape(when), ignore_case=True)

@@ -35,7 +35,7 @@ from acp_agent.conversation.messages import (
 from acp_agent.conversation.updates import CallFinished, Update, UserSaid
 from acp_agent.errors import InvalidParamsError
 from acp_agent.llm.parts import audio_format, image_left_out, is_picture, picture_of, sendable_sound, sound_of
-from acp_agent.llm.pictures import Limits, Unusable, prepared
+from acp_agent.llm.pictures import Unusable, prepared
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import ModelRequest
 
@@ -44,7 +44,7 @@ CACHED = 24_000_000
 
 ReadBlob: TypeAlias = Callable[[str], Awaitable[bytes | None]]
 """Reads stored bytes by their SHA-256; returns None if they are gone."""
-_Key: TypeAlias = tuple[str, str, Limits]
+_Key: TypeAlias = tuple[str, str, ModelProfile]
 _Converted: TypeAlias = "tuple[str, str] | str"
 """An image's data and MIME type as they are sent, or why it is not sent."""
 
@@ -156,7 +156,7 @@ class Attachments:
                 return "it is no longer there"
             # Abandoned by a cancel, since it may take seconds.
             converted = await to_thread.run_sync(
-                _prepared, content, picture.mime_type, Limits.of(profile), abandon_on_cancel=True, limiter=self._limiter
+                _prepared, content, picture.mime_type, profile, abandon_on_cancel=True, limiter=self._limiter
             )
             if sum(len(each[0]) for each in self._cache.values()) > CACHED:
                 self._cache.clear()
@@ -187,7 +187,7 @@ async def _encoded(stored: Stored, read: ReadBlob) -> str | None:
 
 
 def _key(picture: Image, profile: ModelProfile) -> _Key:
-    return _digest(picture.data), picture.mime_type, Limits.of(profile)
+    return _digest(picture.data), picture.mime_type, profile
 
 
 def _pictures(messages: Iterable[Message]) -> Iterator[Image]:
@@ -209,9 +209,9 @@ def _digest(data: Data) -> str:
     return data if content is None else hashlib.sha256(content).hexdigest()
 
 
-def _prepared(data: str, kind: str, limits: Limits) -> _Converted:
+def _prepared(data: str, kind: str, profile: ModelProfile) -> _Converted:
     try:
-        return prepared(data, kind, limits)
+        return prepared(data, kind, profile)
     except Unusable as error:
         return str(error)
 

@@ -127,8 +127,9 @@ class _FollowedSession:
         levels: dict[Level, int] = {}
         if self._settings is not None and self._registry is not None:
             with suppress(ConfigError):  # the provider is there no more
-                window, profile = self._registry.context_window(model), self._registry.profile(model)
-                usable = TokenBudget(window, min(profile.max_output_tokens, window // 2)).usable
+                resolved = self._registry.resolve(model)
+                window = resolved.window
+                usable = TokenBudget(window, min(resolved.profile.max_output_tokens, window // 2)).usable
                 wanted = self._settings.compaction_for(model)
                 levels["window"] = window
                 if wanted.auto:

@@ -195,8 +195,8 @@ def _check_keys(settings: Settings, registry: Registry, env: Mapping[str, str]) 
     of_summaries = (settings.compaction_for(model).model for model in ("", *settings.models))
     models = [model for model in (settings.model, settings.small_model, *of_summaries) if model is not None]
     wanted = {*settings.providers, *(model.partition("/")[0] for model in models)}
-    for provider, variables in places.key_variables().items():
-        found = next((name for name in variables if env.get(name, "").strip()), None)
+    for place in places.all():
+        provider, variables, found = place.name, place.variables, place.variable
         if found is not None:
             try:
                 check_key(provider, env[found].strip(), found)

@@ -68,7 +68,7 @@ class Accounts:
             return "authenticated", accounts
         if place is not None and not place.enabled:
             return "unknown", accounts
-        return "unauthenticated" if not used or (place and place.keyed) else "not_required", accounts
+        return "unauthenticated" if not used or (place and place.variables) else "not_required", accounts
 
     def _source(self, place: Place) -> str:
         """Return where a provider's key comes from; empty if it has none, or is turned off."""

@@ -16,7 +16,6 @@ from acp_agent.llm.retry import RetryPolicy, wait_asked_for
 ENDPOINT = Endpoint(
     "openai", "openai-responses", "https://api.openai.com/v1", key="s3cret-value", key_hint="OPENAI_API_KEY"
 )
-NOW = 1_767_225_600.0
 
 
 @pytest.mark.parametrize(
@@ -26,15 +25,13 @@ NOW = 1_767_225_600.0
         ({"retry-after": "3"}, 3.0),
         ({"retry-after": "0.5"}, 0.5),
         ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
-        ({"retry-after": "Thu, 01 Jan 2026 00:00:07 GMT"}, 7.0),
-        ({"retry-after": "Wed, 31 Dec 2025 00:00:00 GMT"}, 0.0),
         ({"retry-after": "soon"}, None),
         ({"retry-after": "-4"}, None),
         ({"retry-after": "inf"}, None),
     ],
 )
 def test_the_wait_that_a_provider_asks_for(headers: dict[str, str], seconds: float | None) -> None:
-    assert wait_asked_for(headers, NOW) == seconds
+    assert wait_asked_for(headers) == seconds
 
 
 def test_an_ordinary_rate_limit_is_none() -> None:
@@ -52,5 +49,5 @@ def test_an_exhausted_account_is_not_tried_again() -> None:
 
 
 def test_waits_grow_and_are_bounded() -> None:
-    policy = RetryPolicy(base=1, longest=8)
-    assert [0.75 * wait <= policy.delay(n) <= wait for n, wait in enumerate([1, 2, 4, 8, 8], start=1)] == [True] * 5
+    policy = RetryPolicy(base=4)
+    assert [0.75 * wait <= policy.delay(n) <= wait for n, wait in enumerate([4, 8, 16, 20, 20], start=1)] == [True] * 5

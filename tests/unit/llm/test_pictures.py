@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acp_agent.llm import pictures
-from acp_agent.llm.pictures import Limits, Unusable, prepared, received
-from acp_agent.llm.profiles import IMAGE_TYPES
+from acp_agent.llm.pictures import Unusable, prepared, received
+from acp_agent.llm.profiles import IMAGE_TYPES, ModelProfile
 from support.pictures import BROKEN, png
 
 if TYPE_CHECKING:
@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 else:
     Pillow = pytest.importorskip("PIL.Image")
 
-LIMITS = Limits(200, 400_000, IMAGE_TYPES)
+
+def limits(characters: int, types: frozenset[str] = IMAGE_TYPES) -> ModelProfile:
+    return ModelProfile(image_edge=200, image_characters=characters, image_types=types)
+
+
+LIMITS = limits(400_000)
 RED, BLUE = (255, 0, 0), (0, 0, 255)
 
 
@@ -58,15 +63,15 @@ def test_whatever_comes_in_what_goes_out_is_within_the_limits_and_the_same_each_
     sent = prepared(data, f"image/{form.lower()}", LIMITS)
     assert sent == prepared(data, "image/wrong", LIMITS)
     with opened(sent[0]) as image:
-        assert max(image.size) <= LIMITS.edge
-        assert len(sent[0]) <= LIMITS.characters
+        assert max(image.size) <= LIMITS.image_edge
+        assert len(sent[0]) <= LIMITS.image_characters
         assert sent[1] == f"image/{(image.format or '').lower()}"
         assert sent[1] in IMAGE_TYPES
-        if max(width, height) <= LIMITS.edge:
+        if max(width, height) <= LIMITS.image_edge:
             assert image.size == (width, height)
             assert (sent[0] == data) == (form not in ("BMP", "TIFF"))
         else:
-            factor = LIMITS.edge / max(width, height)
+            factor = LIMITS.image_edge / max(width, height)
             assert all(abs(new - old * factor) <= 1 for new, old in zip(image.size, (width, height), strict=True))
 
 
@@ -93,7 +98,7 @@ def test_print_colours_become_screen_colours_and_what_shines_through_stays_or_tu
         assert image.mode == "RGBA"
     glass = noise(190, 190).convert("RGBA")
     glass.paste((0, 0, 0, 0), (0, 0, 95, 190))
-    sent, kind = prepared(encoded(glass, "PNG"), "image/png", Limits(200, 30_000, IMAGE_TYPES))
+    sent, kind = prepared(encoded(glass, "PNG"), "image/png", limits(30_000))
     with opened(sent) as image:
         assert (image.mode, kind) == ("RGB", "image/jpeg")
         assert near(image.getpixel((20, 20)), (255, 255, 255))
@@ -103,7 +108,7 @@ def test_an_image_of_too_many_bytes_loses_detail_and_then_size_until_it_fits() -
     data = encoded(noise(200, 200), "PNG")
     sizes = []
     for characters in (200_000, 20_000, 8_000, 3_000):
-        sent, kind = prepared(data, "image/png", Limits(200, characters, IMAGE_TYPES))
+        sent, kind = prepared(data, "image/png", limits(characters))
         assert len(sent) <= characters
         assert (kind == "image/png") == (characters > len(data))
         with opened(sent) as image:
@@ -111,7 +116,7 @@ def test_an_image_of_too_many_bytes_loses_detail_and_then_size_until_it_fits() -
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] < 200
     with pytest.raises(Unusable, match="cannot be made small enough"):
-        prepared(data, "image/png", Limits(200, 300, IMAGE_TYPES))
+        prepared(data, "image/png", limits(300))
 
 
 def test_a_small_file_that_claims_to_be_huge_is_not_decoded(capfd: pytest.CaptureFixture[str]) -> None:
@@ -148,11 +153,11 @@ def test_without_pillow_what_is_small_goes_on_and_what_is_not_is_refused_with_wh
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(pictures, "can_scale", lambda: False)
-    limits = Limits(200, 4_000, frozenset({"image/png", "image/jpeg"}))
+    known = limits(4_000, frozenset({"image/png", "image/jpeg"}))
     small, large = (base64.b64encode(content).decode() for content in (png(), png(40, 40, seed=2)))
-    assert prepared(small, "image/jpeg", limits) == received(small, "") == (small, "image/png")
+    assert prepared(small, "image/jpeg", known) == received(small, "") == (small, "image/png")
     with pytest.raises(Unusable, match=r"larger than .*install"):
-        prepared(large, "image/png", limits)
-    for make in (lambda data: prepared(data, "", limits), lambda data: received(data, "")):
+        prepared(large, "image/png", known)
+    for make in (lambda data: prepared(data, "", known), lambda data: received(data, "")):
         with pytest.raises(Unusable, match=r"image/tiff is not a type .* converts it"):
             make(encoded(Pillow.new("1", (9, 9)), "TIFF"))

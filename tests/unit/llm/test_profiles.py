@@ -16,7 +16,7 @@ from support.adapters import wire_body
     [
         ("claude-sonnet-4-5-20250929", 200_000),
         ("anthropic/claude-opus-5.5", 1_000_000),
-        ("gpt-4o-mini-2024-07-18", 128_000),
+        ("gpt-5-mini-2025-08-07", 400_000),
         ("gpt-5-2025-08-07", 400_000),
         ("gpt-6.2-sol", 1_050_000),
         ("gemini-3.9-flash", 1_048_576),
@@ -50,9 +50,9 @@ def test_every_kind_of_token_has_its_price() -> None:
 def test_the_user_knows_prices_and_limits_better_and_the_window_where_the_table_does_not() -> None:
     settings = ModelSettings(context_window=5_000, max_output_tokens=99, prices=ModelPrices(output=7))
     assert profile("qwen3:8b").with_settings(settings).context_window == 5_000
-    changed = profile("gpt-4o").with_settings(settings)
-    assert (changed.context_window, changed.max_output_tokens) == (128_000, 99)
-    assert changed.prices == Prices(2.5, 1.25, 2.5, 7)
+    changed = profile("gpt-5").with_settings(settings)
+    assert (changed.context_window, changed.max_output_tokens) == (400_000, 99)
+    assert changed.prices == Prices(1.25, 0.125, 1.25, 7)
 
 
 def thinking(model: str, level: str) -> JsonObject:
@@ -64,7 +64,7 @@ def thinking(model: str, level: str) -> JsonObject:
 SHOWN = {"type": "adaptive", "display": "summarized"}
 LOW, HIGH = ({"thinking": SHOWN, "output_config": {"effort": effort}} for effort in ("low", "high"))
 TOLD: dict[str, list[object]] = {
-    "claude-3-haiku-20240307": [{}, {}, {}, {}],
+    "claude-untold": [{}, {}, {}, {}],
     "claude-haiku-4-5": [
         {},
         {},
@@ -89,7 +89,7 @@ def test_how_claude_is_told_to_think(model: str) -> None:
         ("gpt-5", "off", "minimal"),
         ("gpt-5.5", "off", "none"),
         ("gpt-6.2-sol", "off", "low"),
-        ("o3", "high", "high"),
+        ("gpt-5.1-codex", "off", "low"),
         ("gpt-5", "", None),
     ],
 )

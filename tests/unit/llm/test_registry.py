@@ -33,7 +33,7 @@ async def say(registry: Registry, model: str) -> str:
 
 async def window(registry: Registry, model: str) -> int:
     await registry.learn_window(model)
-    return registry.context_window(model)
+    return registry.resolve(model).window
 
 
 async def test_a_provider_of_the_users_own() -> None:
@@ -135,13 +135,13 @@ async def test_a_missing_key_is_said_with_its_variable(monkeypatch: pytest.Monke
 
 
 def test_prices_are_those_of_the_one_who_charges_them_or_of_the_configuration() -> None:
-    models = {"mine/gpt-4o": ModelSettings(prices=ModelPrices(input=2, output=3))}
+    models = {"mine/gpt-5": ModelSettings(prices=ModelPrices(input=2, output=3))}
     registry = Registry(settings(ProviderSettings("mine", base_url=NOWHERE), models=models), {})
-    for model in ("openai/gpt-4o", "openrouter/openai/gpt-4o", "google/gemini-2.5-pro", "anthropic/claude-sonnet-4-6"):
+    for model in ("openai/gpt-5", "openrouter/openai/gpt-5", "google/gemini-2.5-pro", "anthropic/claude-sonnet-4-6"):
         assert registry.profile(model).prices is not None
-    for model in ("ollama/gpt-4o", "lmstudio/gpt-4o", "mine/claude-sonnet-4-6"):
+    for model in ("ollama/gpt-5", "lmstudio/gpt-5", "mine/claude-sonnet-4-6"):
         assert registry.profile(model).prices is None
-    assert registry.profile("mine/gpt-4o").prices == Prices(2, 2, 2, 3)
+    assert registry.profile("mine/gpt-5").prices == Prices(2, 2, 2, 3)
 
 
 async def test_the_window_comes_from_the_provider_then_the_table_then_the_models_settings() -> None:
@@ -150,12 +150,12 @@ async def test_the_window_comes_from_the_provider_then_the_table_then_the_models
         registry = Registry(settings(), env)
         assert await window(registry, "anthropic/claude-test") == 123_456
         assert await window(registry, "anthropic/claude-sonnet-5-5") == 1_000_000
-        names = ("anthropic/claude-test", "anthropic/claude-untold", "mine/gpt-4o", "mine/qwen")
+        names = ("anthropic/claude-test", "anthropic/claude-untold", "mine/gpt-5", "mine/qwen")
         models = {name: ModelSettings(context_window=9_000) for name in names}
         mine = ProviderSettings("mine", base_url=NOWHERE)
         await registry.aclose()
         registry = Registry(settings(mine, models=models), env)
-        assert [await window(registry, name) for name in names] == [123_456, 200_000, 128_000, 9_000]
+        assert [await window(registry, name) for name in names] == [123_456, 200_000, 400_000, 9_000]
         assert registry.profile("mine/qwen").context_window == 9_000
         assert await window(registry, "mine/other") == 128_000
         everywhere = Registry(settings(models=models, context_window=7_000), env)
