@@ -29,7 +29,6 @@ from acp_agent.llm.provider import Answered, Compacted, ModelEvent, ModelRequest
 from acp_agent.llm.retry import DEFAULT_POLICY, Retries, RetryPolicy
 
 _QUESTION_SECONDS = 10.0
-_KEY_SECONDS = 15.0
 _LOCAL_SECONDS = 0.3
 _LOADED: dict[str, str] = {"ollama": "context_length", "lmstudio": "loaded_context_length"}
 """The local servers, which load a model with the window that they find best, and what they call it."""
@@ -153,12 +152,11 @@ class ModelClient:
         :raises ConfigError: a variable of the network is wrong.
         """
         try:
-            await self._connection.ask(Call(self._adapter.models_path), _KEY_SECONDS)
+            await self._connection.ask(Call(self._adapter.models_path), _QUESTION_SECONDS)
         except CallFailed as failure:
             if failure.status in (404, 405):
                 return False
-            if failure.status != 429 or verdict(failure) != "again":  # a limit is for those who are known
-                raise error_of(failure, self._endpoint) from failure
+            raise error_of(failure, self._endpoint) from failure
         return True
 
     async def aclose(self) -> None:
@@ -217,9 +215,7 @@ def make_client(
 
 def _window_in(answer: JsonObject, model: str, names: Iterable[str]) -> int | None:
     """Return the tokens of a model's window in a list of models or in the description of one."""
-    lists = [key for key in ("data", "models") if key in answer]
-    entries = [each for key in lists for each in get_objects(answer, key)] if lists else [answer]
-    for entry in entries:
-        if not lists or {get_text(entry, "id"), get_text(entry, "name")} & {model, f"{model}:latest"}:
-            return next((tokens for name in names if (tokens := get_int(entry, name)) > 0), None)
-    return None
+    ids = {model, f"{model}:latest"}  # Ollama's, for a name without a tag
+    listed = [*get_objects(answer, "data"), *get_objects(answer, "models")]
+    entry = next((each for each in listed if ids & {get_text(each, "id"), get_text(each, "name")}), answer)
+    return next((tokens for name in names if (tokens := get_int(entry, name)) > 0), None)

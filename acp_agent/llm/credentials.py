@@ -45,7 +45,7 @@ class ModelAccess:
         self._routes: dict[str, Route | None] = {}
         self._changes = 0
         self._known: tuple[tuple[int, ...], Mapping[str, StoredKey]] = ((), {})
-        self._fetched: dict[str, str | None] = {}
+        self._fetched: dict[str, str] = {}
 
     def version(self) -> Hashable:
         """Return a value that differs once a route changed, or a key was stored or removed, by whichever process.
@@ -70,9 +70,9 @@ class ModelAccess:
     def at_hand(self) -> tuple[str, ...]:
         """Return the keys that this process has met, those in routes' headers among them. Touches nothing."""
         stored = (each.key for each in self._known[1].values())
-        headers = (item for route in self._routes.values() if route is not None for item in route.headers.items())
+        headers = (item for route in self._routes.values() if route for item in route.headers.items())
         routed = (value.split(" ")[-1] for name, value in headers if is_secret_name(name))
-        return tuple(key for key in (*stored, *self._fetched.values(), *routed) if key)
+        return tuple(filter(None, (*stored, *self._fetched.values(), *routed)))
 
     async def fetch(self, provider: str) -> None:
         """Read a key from the keyring, where it is there. Asks it once, and for `patience` seconds at most.
@@ -82,12 +82,12 @@ class ModelAccess:
         stored = self._stored().get(provider)
         if stored is None or stored.key is not None or provider in self._fetched or self._keys is None:
             return
-        with anyio.move_on_after(self._patience) as scope:
+        with anyio.move_on_after(self._patience):
             key = await to_thread.run_sync(self._keys.from_keyring, provider, abandon_on_cancel=True)
             if key is not None:
                 self._fetched[provider] = key
-        if scope.cancelled_caught:
-            _log.warning("the keyring did not give the key of %s within %.0f s", provider, self._patience)
+            return
+        _log.warning("the keyring did not give the key of %s within %.0f s", provider, self._patience)
 
     async def forget_keys(self) -> tuple[str, ...]:
         """Remove all stored keys, for every process, and return whose there were.

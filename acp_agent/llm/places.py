@@ -211,8 +211,8 @@ class Places:
     def endpoint(self, name: str) -> Endpoint:
         """Return where a provider is, and as whom it is asked.
 
-        :raises ConfigError: there is no such provider, its base URL is none, the editor has turned it off, or it has to
-            have a key, which none but the file of keys could have, and that cannot be understood.
+        :raises ConfigError: there is no such provider, its base URL is none, the editor has turned it off, or only the
+            file of keys could have its key, and that cannot be understood.
         """
         if name not in self._known:
             known = ", ".join(self.names())
@@ -228,13 +228,8 @@ class Places:
             return Endpoint(name, kind, base_url, headers=route.headers, key_hint=hint)
         variables, found = self._known[name].keys, self.variable(name)
         value, hint = self._env.get(found or "", "").strip() or None, found or " or ".join(variables) or "its headers"
-        if found is None:
-            try:
-                value = self._access.key(name)
-            except ConfigError:
-                if variables:
-                    raise
-            hint = f"the key that `acp-agent login {name}` has stored" if value else hint
+        if found is None and (value := self._access.key(name)):
+            hint = f"the key that `acp-agent login {name}` has stored"
         is_token = kind == "anthropic" and found in variables[1:]
         key, token = (None, value) if is_token else (value, None)
         headers = (self._settings.get(name) or ProviderSettings(name)).headers

@@ -67,12 +67,15 @@ class ModelProfile:
     image_characters: int = 5_000_000
     image_types: frozenset[str] = IMAGE_TYPES
 
-    def with_settings(self, settings: ModelSettings) -> ModelProfile:
+    def with_settings(self, settings: ModelSettings, priced: bool = True) -> ModelProfile:
         """Return this profile with the user's corrections: output limit and prices replace the table's, the window only
-        if the table has none."""
+        if the table has none.
+
+        :param priced: whether the table's prices hold.
+        """
         given = {name: value for name, value in asdict(settings.prices).items() if value is not None}
         read = settings.prices.input
-        prices = self.prices or (None if read is None else Prices(read, read, read, 0.0))
+        prices = (self.prices if priced else None) or (None if read is None else Prices(read, read, read, 0.0))
         return replace(
             self,
             context_window=(not self.listed and settings.context_window) or self.context_window,

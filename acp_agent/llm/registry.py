@@ -78,7 +78,6 @@ class Registry:
         self.places = Places(settings, env, self._access)
         # Where a key or a route has changed, a request may still be answered over the client's connections.
         self._providers: list[tuple[Endpoint, ModelClient | ScriptedProvider]] = []
-        self._profiles: dict[str, ModelProfile] = {}
         self._local: tuple[float, tuple[str, ...]] | None = None
 
     def version(self) -> Hashable:
@@ -99,9 +98,7 @@ class Registry:
         :raises ConfigError: the name has another form; or see `Places.endpoint`.
         """
         if not is_model_name(model):
-            raise ConfigError(
-                f"{model!r} is not a model's name; write provider/model, such as anthropic/claude-sonnet-5-5"
-            )
+            raise ConfigError(f"{model!r}: {self.unusable(model)}")
         name, _, model_id = model.partition("/")
         provider, known = self._provider(name), self.profile(model)
         window = self._settings.context_window or provider.context_window(model_id) or known.context_window
@@ -113,25 +110,19 @@ class Registry:
         What models the provider has is not asked.
         """
         if not is_model_name(model):
-            return "a model is named `provider/model`"
+            return "a model is named provider/model, such as anthropic/claude-sonnet-5-5"
         return unknown_provider(model, self.places.names())
 
     def profile(self, model: str) -> ModelProfile:
         """Return what is known of `provider/model` without asking anybody, the user's corrections included."""
-        if model not in self._profiles:
-            provider, _, name = model.partition("/")
-            known = profile(name)
-            if provider not in _PRICED:
-                known = replace(known, prices=None)
-            if self.places.kind(provider) != "openai-chat":
-                known = replace(known, audio=False)
-            known = known.with_settings(self._settings.models.get(model, ModelSettings()))
-            self._profiles[model] = replace(
-                known,
-                context_window=self._settings.context_window or known.context_window,
-                max_output_tokens=self._settings.max_output_tokens or known.max_output_tokens,
-            )
-        return self._profiles[model]
+        provider, _, name = model.partition("/")
+        known = profile(name).with_settings(self._settings.models.get(model, ModelSettings()), provider in _PRICED)
+        return replace(
+            known,
+            audio=known.audio and self.places.kind(provider) == "openai-chat",
+            context_window=self._settings.context_window or known.context_window,
+            max_output_tokens=self._settings.max_output_tokens or known.max_output_tokens,
+        )
 
     async def learn_window(self, model: str) -> None:
         """Let the provider say how large the window is, where that counts; see `Provider.learn_window`.

@@ -24,7 +24,7 @@ from acp_agent.llm.provider import Answered, ModelRequest, TextDelta, ThinkingDe
 
 Omission: TypeAlias = Literal["native", "summaries"]
 """What of a request is left out once the API has refused it. `native`: what the API itself made earlier, which is the
-thinking of its answers and its form of a compacted conversation, of which the text is sent. `summaries`: the wish for
+thinking of its answers and its form of a compacted conversation, whose text is sent instead. `summaries`: the wish for
 readable summaries of new thinking."""
 Omissions: TypeAlias = frozenset[Omission]
 

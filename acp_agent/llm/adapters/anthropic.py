@@ -55,8 +55,7 @@ class AnthropicAdapter(Adapter):
     def __init__(self, endpoint: Endpoint) -> None:
         super().__init__(endpoint.name)
         self.models_path = "/v1/models"
-        headers = {name.lower(): value for name, value in endpoint.headers.items()}
-        self._betas = [beta.strip() for beta in headers.get(_BETAS, "").split(",") if beta.strip()]
+        self._betas = [value for name, value in endpoint.headers.items() if name.lower() == _BETAS]
 
     def call(
         self, request: ModelRequest, profile: ModelProfile, without: Omissions = frozenset(), prompt: str | None = None
@@ -81,7 +80,7 @@ class AnthropicAdapter(Adapter):
     def _call(self, path: str, body: JsonObject, request: ModelRequest, without: Omissions) -> Call:
         if "compaction" not in body and self.compacted(request, without) is None:
             return Call(path, body)
-        # The configured betas have to be repeated, since the header replaces theirs.
+        # The configured betas are repeated, since the header replaces theirs.
         return Call(f"{path}?beta=true", body, {_BETAS: ",".join([*self._betas, _COMPACTION_BETA])})
 
     def _body(self, request: ModelRequest, profile: ModelProfile, without: Omissions) -> JsonObject:

@@ -53,13 +53,13 @@ class ResponsesAdapter(Adapter):
         body = self._body(request, profile, without)
         if prompt is None:
             return Call("/responses", body | {"stream": True})
-        return _reduced("/responses/compact", body, ("prompt_cache_key",))
+        return _reduced("/responses/compact", body, "prompt_cache_key")
 
     def fold(self) -> Fold:
         return _ResponsesFold(self.name)
 
     def counting(self, request: ModelRequest, profile: ModelProfile, without: Omissions) -> Call:
-        return _reduced("/responses/input_tokens", self._body(request, profile, without), ("tools", "reasoning"))
+        return _reduced("/responses/input_tokens", self._body(request, profile, without), "tools", "reasoning")
 
     def _body(self, request: ModelRequest, profile: ModelProfile, without: Omissions) -> JsonObject:
         """Return the body of `POST /v1/responses`, without `stream`."""
@@ -97,7 +97,7 @@ class ResponsesAdapter(Adapter):
         return body
 
 
-def _reduced(path: str, body: JsonObject, more: tuple[str, ...]) -> Call:
+def _reduced(path: str, body: JsonObject, *more: str) -> Call:
     """Return a call that takes a part of a request alone, and answers with one JSON object."""
     keys = ("model", "input", "instructions", *more)  # `instructions` is the system prompt
     return Call(path, {key: body[key] for key in keys if key in body}, streams=False)

@@ -30,7 +30,7 @@ async def test_betas_of_the_configuration_are_sent_too() -> None:
     async with playing("anthropic", Reply("A shop."), Reply("Hi"), headers=headers) as (provider, server):
         await compacted(provider)
         await answer(provider, ASK)
-    assert server.calls[0].headers["anthropic-beta"] == f"context-1m-2025-08-07,other,{BETA}"
+    assert server.calls[0].headers["anthropic-beta"] == f"context-1m-2025-08-07, other,{BETA}"
     assert server.calls[1].headers["anthropic-beta"] == "context-1m-2025-08-07, other"
 
 
