@@ -204,13 +204,11 @@ def make_client(
 
     :raises ConfigError: something is missing in the configuration.
     """
-    if endpoint.kind == "anthropic":
-        return NativeClient(endpoint, AnthropicAdapter(endpoint), profile_of, policy)
-    if endpoint.kind == "openai-responses":
-        return NativeClient(endpoint, ResponsesAdapter(endpoint.name), profile_of, policy)
     if endpoint.base_url is None:
         raise ConfigError("needs `base_url: URL`", key=f"providers.{endpoint.name}")
-    return ModelClient(endpoint, ChatAdapter(endpoint), profile_of, policy)
+    kinds = {"anthropic": AnthropicAdapter, "openai-responses": ResponsesAdapter}
+    adapter = kinds.get(endpoint.kind, ChatAdapter)(endpoint)
+    return (NativeClient if adapter.native_key else ModelClient)(endpoint, adapter, profile_of, policy)
 
 
 def _window_in(answer: JsonObject, model: str, names: Iterable[str]) -> int | None:

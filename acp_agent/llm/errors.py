@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from acp_agent.conversation.messages import JsonObject, JsonValue
@@ -33,30 +34,21 @@ certificate was refused. `silent`: nothing came for longer than the read time-ou
 _Verdict: TypeAlias = Literal["auth", "overflow", "refused", "unreachable", "again"]
 
 
+@dataclass(eq=False)
 class CallFailed(Exception):  # noqa: N818 - not for users: `error_of` makes an error of it
     """One attempt failed.
 
-    :param message: what the provider or the network said.
-    :param status: HTTP status, or the one that an error event stands for; None where there is none.
-    :param code: the provider's own word for it.
-    :param headers: of the answer.
+    :ivar message: what the provider or the network said.
+    :ivar status: HTTP status, or the one that an error event stands for; None where there is none.
+    :ivar code: the provider's own word for it.
+    :ivar headers: of the answer.
     """
 
-    def __init__(
-        self,
-        kind: FailureKind,
-        message: str,
-        *,
-        status: int | None = None,
-        code: str = "",
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
-        self.kind: FailureKind = kind
-        self.message = message
-        self.status = status
-        self.code = code
-        self.headers: Mapping[str, str] = headers or {}
-        super().__init__(message)
+    kind: FailureKind
+    message: str
+    status: int | None = field(default=None, kw_only=True)
+    code: str = field(default="", kw_only=True)
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], kw_only=True)
 
 
 _LONGEST_BODY = 20_000

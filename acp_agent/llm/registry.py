@@ -167,18 +167,17 @@ class Registry:
 
     async def available_models(self) -> tuple[str, ...]:
         """Return models for a picker, the default first; never waits on the network for longer than half a second."""
-        models: dict[str, None] = {}
-        if default := await self.default_model():
-            models[default] = None
-        models |= dict.fromkeys(self._settings.models)
-        for name, built_in in BUILT_IN.items():
-            if built_in.offered and self.places.is_usable(name):
-                models |= dict.fromkeys(f"{name}/{model}" for model in built_in.offered)
-        for name, provider in self._settings.providers.items():
-            if provider.kind == "scripted" and provider.script is not None:
-                models[f"{name}/{provider.script.stem}"] = None
-        models |= dict.fromkeys(await self._local_models())
-        return tuple(model for model in models if not self._access.is_disabled(model.partition("/")[0]))
+        offered = (
+            f"{name}/{model}"
+            for name, built_in in BUILT_IN.items()
+            if built_in.offered and self.places.is_usable(name)
+            for model in built_in.offered
+        )
+        scripts = (f"{name}/{each.script.stem}" for name, each in self._settings.providers.items() if each.script)
+        default = await self.default_model()
+        models = [default or "", *self._settings.models, *offered, *scripts, *await self._local_models()]
+        enabled = (model for model in models if model and not self._access.is_disabled(model.partition("/")[0]))
+        return tuple(dict.fromkeys(enabled))
 
     def load(self, model: str) -> None:
         """Import what asks a model, without an SDK; run this in a thread. A name that is none needs nothing."""

@@ -11,7 +11,7 @@ import re
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias, get_args
 
 import anyio
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -33,18 +33,11 @@ from acp_agent.llm.parts import estimated_usage, user_parts
 from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, TextDelta, ThinkingDelta
 from acp_agent.patterns import PatternError, compile_pattern
 
-_Tokens = Annotated[int, Field(ge=0)]
+_Counted: TypeAlias = Literal["input", "output", "cache_read", "cache_write"]
 
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class _Usage(_Section):
-    input: _Tokens
-    output: _Tokens
-    cache_read: _Tokens = 0
-    cache_write: _Tokens = 0
 
 
 class _Call(_Section):
@@ -59,7 +52,7 @@ class _Answer(_Section):
     thinking: str = ""
     tool_calls: list[_Call] = []
     stop: Literal["end_turn", "tool_use", "max_tokens", "refusal", "context_overflow", "pause_turn"] | None = None
-    usage: _Usage | None = None
+    usage: dict[_Counted, Annotated[int, Field(ge=0)]] | None = None
 
 
 class _Scene(_Section):
@@ -153,7 +146,7 @@ class ScriptedProvider:
         parts += [ToolCall(f"call_{index}", call.name, call.arguments) for index, call in enumerate(answer.tool_calls)]
         stop = answer.stop or ("tool_use" if answer.tool_calls else "end_turn")
         answered, said = Answered(tuple(parts), stop, Usage()), answer.usage
-        usage = Usage(said.input, said.output, said.cache_read, said.cache_write) if said else None
+        usage = Usage(*(said.get(name, 0) for name in get_args(_Counted))) if said else None
         yield replace(answered, usage=usage or estimated_usage(request, answered))
 
     def context_window(self, model: str) -> int | None:

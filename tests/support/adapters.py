@@ -91,7 +91,7 @@ def api(dialect: str, name: str = "") -> Adapter:
     if dialect == "anthropic":
         return AnthropicAdapter(Endpoint(name or "anthropic", "anthropic"))
     if dialect == "openai":
-        return ResponsesAdapter(name or "openai")
+        return ResponsesAdapter(Endpoint(name or "openai", "openai-responses"))
     return ChatAdapter(Endpoint(name or "local", "openai-chat", "http://localhost/v1"))
 
 

@@ -19,6 +19,7 @@ from acp_agent.conversation.messages import (
 from acp_agent.conversation.strict_json import get_int, get_object
 from acp_agent.frozen import frozen
 from acp_agent.llm.errors import CallFailed
+from acp_agent.llm.places import Endpoint
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import Answered, ModelRequest, TextDelta, ThinkingDelta
 
@@ -85,7 +86,7 @@ class Adapter:
     :cvar native_key: the member that marks a conversation which the API itself has compacted; empty where it cannot.
     :cvar keeps_user_messages: see `NativeCompaction`.
     :ivar models_path: where the models are listed, which needs a key and costs nothing.
-    :param name: the provider's; what it made itself is sent back to it alone.
+    :ivar name: the provider's; what it made itself is sent back to it alone.
     """
 
     sdk: ClassVar[Literal["anthropic", "openai"]] = "openai"
@@ -93,8 +94,8 @@ class Adapter:
     native_key: ClassVar[str] = ""
     keeps_user_messages: ClassVar[bool] = False
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.name = endpoint.name
         self.models_path = "/models"
 
     def call(

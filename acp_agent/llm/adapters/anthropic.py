@@ -53,7 +53,7 @@ class AnthropicAdapter(Adapter):
     native_key = "type"
 
     def __init__(self, endpoint: Endpoint) -> None:
-        super().__init__(endpoint.name)
+        super().__init__(endpoint)
         self.models_path = "/v1/models"
         self._betas = [value for name, value in endpoint.headers.items() if name.lower() == _BETAS]
 

@@ -8,7 +8,6 @@ for `extra_content`; Ollama's and LM Studio's API references for the windows of 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -56,7 +55,7 @@ class ChatAdapter(Adapter):
     """Chat Completions. There is no common way to have tokens counted."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        super().__init__(endpoint.name)
+        super().__init__(endpoint)
         self._host = endpoint.host
         self._root = (endpoint.base_url or "").rstrip("/").removesuffix("/v1")
         self._is_openrouter = endpoint.name == "openrouter"
@@ -236,10 +235,8 @@ class _ChatFold(Fold):
     def _extend(self, delta: JsonObject) -> None:
         function, index = get_object(delta, "function"), delta.get("index")
         call_id, name = get_text(delta, "id"), get_text(function, "name")
-        given = function.get("arguments")
-        arguments = json.dumps(given) if isinstance(given, dict) else get_text(function, "arguments")
         call = self._by_index.get(index) if isinstance(index, int) else (self._calls[-1] if self._calls else None)
-        if call is None or (name and call_id != call.id) or (name and not call_id):  # some name it with every piece
+        if call is None or (name and (not call_id or call_id != call.id)):  # some name it with every piece
             call = _Call(call_id, name)
             self._calls.append(call)
             if isinstance(index, int):
@@ -247,7 +244,7 @@ class _ChatFold(Fold):
         call.id = call.id or call_id
         call.name = call.name or name
         call.extra = get_object(delta, _EXTRA) or call.extra
-        call.arguments.add(arguments)
+        call.arguments.add(get_text(function, "arguments"))
 
     def _counted(self) -> Usage:
         price = self._usage.get("cost")  # OpenRouter's

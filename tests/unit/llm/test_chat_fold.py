@@ -72,7 +72,6 @@ STREAMS: dict[str, tuple[list[dict[str, Any]], list[tuple[str, Any]]]] = {
         [call(piece, "read", index=0, id="a") for piece in ("", '{"p"', ":1", "}")],
         [READ],
     ),
-    "an object": ([call({"p": 1}, "read")], [READ]),
 }
 
 

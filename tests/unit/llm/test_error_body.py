@@ -31,7 +31,6 @@ SHAPES: dict[str, Any] = {
         }
     },
     "text": lambda said: said,
-    "a page": lambda said: f"<html><head><title>{said}</title></head><body><h1>Sorry</h1></body></html>",
 }
 
 

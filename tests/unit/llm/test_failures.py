@@ -34,12 +34,6 @@ def test_the_wait_that_a_provider_asks_for(headers: dict[str, str], seconds: flo
     assert wait_asked_for(headers) == seconds
 
 
-def test_an_ordinary_rate_limit_is_none() -> None:
-    said = "Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Used 29000, Requested 2000."
-    assert verdict(CallFailed("status", said, status=429, code="rate_limit_exceeded")) == "again"
-    assert verdict(CallFailed("status", "Too many tokens, please wait before trying again.", status=429)) == "again"
-
-
 def test_an_exhausted_account_is_not_tried_again() -> None:
     failure = CallFailed("status", "You exceeded your current quota", status=429, code="insufficient_quota")
     error = error_of(failure, ENDPOINT)

@@ -10,11 +10,9 @@ from inline_snapshot import snapshot
 
 from acp_agent.conversation import messages as m
 from acp_agent.errors import ContextOverflowError, ModelRequestError
-from acp_agent.llm.client import make_client
-from acp_agent.llm.places import Endpoint
 from acp_agent.llm.provider import NativeCompaction
 from support.models import ModelServer, Reply, Usage
-from support.native import ASK, BETA, NATIVE, PROFILE, chat, compacted, going_on, native, playing
+from support.native import ASK, BETA, NATIVE, chat, compacted, going_on, native, playing
 
 
 def test_only_these_two_compact_themselves() -> None:
@@ -124,5 +122,3 @@ async def test_where_the_provider_does_not_count_there_is_no_count(dialect: str)
         assert await provider.count_tokens(ASK) is None
     assert await native(dialect, "http://127.0.0.1:9").count_tokens(ASK) is None
     assert await chat("http://127.0.0.1:9").count_tokens(ASK) is None
-    nobody = make_client(Endpoint("openai", "openai-responses", required=True), lambda _: PROFILE)
-    assert await nobody.count_tokens(ASK) is None

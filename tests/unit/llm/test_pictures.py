@@ -88,22 +88,6 @@ def test_a_photo_that_lies_on_its_side_stands_up() -> None:
         assert sent.getexif().get(0x0112, 1) == 1
 
 
-def test_print_colours_become_screen_colours_and_what_shines_through_stays_or_turns_white() -> None:
-    sent, kind = prepared(encoded(Pillow.new("CMYK", (30, 30), (0, 255, 255, 0)), "JPEG"), "image/jpeg", LIMITS)
-    with opened(sent) as image:
-        assert (image.mode, kind) == ("RGB", "image/jpeg")
-        assert near(image.getpixel((5, 5)), RED)
-    glass = Pillow.new("RGBA", (400, 300), (0, 0, 255, 0))
-    with opened(prepared(encoded(glass, "PNG"), "image/png", LIMITS)[0]) as image:
-        assert image.mode == "RGBA"
-    glass = noise(190, 190).convert("RGBA")
-    glass.paste((0, 0, 0, 0), (0, 0, 95, 190))
-    sent, kind = prepared(encoded(glass, "PNG"), "image/png", limits(30_000))
-    with opened(sent) as image:
-        assert (image.mode, kind) == ("RGB", "image/jpeg")
-        assert near(image.getpixel((20, 20)), (255, 255, 255))
-
-
 def test_an_image_of_too_many_bytes_loses_detail_and_then_size_until_it_fits() -> None:
     data = encoded(noise(200, 200), "PNG")
     sizes = []
@@ -140,13 +124,6 @@ def test_an_image_of_which_a_part_is_missing_is_not_sent_whatever_its_size(form:
         for kept in (len(whole) // 2, len(whole) * 9 // 10):
             with pytest.raises(Unusable, match="damaged"):
                 prepared(base64.b64encode(whole[:kept]).decode(), f"image/{form.lower()}", LIMITS)
-
-
-def test_lines_of_base64_are_joined_and_a_large_image_in_them_is_scaled() -> None:
-    for size in (100, 300):
-        data = encoded(noise(size, size), "PNG")
-        lines = base64.encodebytes(base64.b64decode(data)).decode()
-        assert prepared(lines, "image/png", LIMITS) == prepared(data, "image/png", LIMITS)
 
 
 def test_without_pillow_what_is_small_goes_on_and_what_is_not_is_refused_with_what_to_install(

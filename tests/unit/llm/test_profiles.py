@@ -12,33 +12,19 @@ from support.adapters import wire_body
 
 
 @pytest.mark.parametrize(
-    ("model", "window"),
+    ("model", "window", "images", "megabytes"),
     [
-        ("claude-sonnet-4-5-20250929", 200_000),
-        ("anthropic/claude-opus-5.5", 1_000_000),
-        ("gpt-5-mini-2025-08-07", 400_000),
-        ("gpt-5-2025-08-07", 400_000),
-        ("gpt-6.2-sol", 1_050_000),
-        ("gemini-3.9-flash", 1_048_576),
-        ("qwen3:8b", DEFAULT_WINDOW),
+        ("claude-sonnet-4-5-20250929", 200_000, 100, 32),
+        ("anthropic/claude-opus-5.5", 1_000_000, 600, 32),
+        ("gpt-5-mini-2025-08-07", 400_000, 500, 50),
+        ("gpt-6.2-sol", 1_050_000, 500, 50),
+        ("gemini-3.9-flash", 1_048_576, 3_600, 20),
+        ("qwen3:8b", DEFAULT_WINDOW, 20, 20),
     ],
 )
-def test_ids_find_their_family(model: str, window: int) -> None:
-    assert profile(model).context_window == window
-
-
-@pytest.mark.parametrize(
-    ("model", "images", "megabytes"),
-    [
-        ("claude-sonnet-4-5-20250929", 100, 32),
-        ("anthropic/claude-sonnet-5.5", 600, 32),
-        ("gpt-6.2-sol", 500, 50),
-        ("gemini-3.8-flash", 3_600, 20),
-        ("qwen3:8b", 20, 20),
-    ],
-)
-def test_families_differ_in_the_images_and_bytes_of_a_request(model: str, images: int, megabytes: int) -> None:
+def test_ids_find_their_family(model: str, window: int, images: int, megabytes: int) -> None:
     found = profile(model)
+    assert found.context_window == window
     assert (found.max_images, found.max_request_bytes) == (images, megabytes * 1_000_000)
 
 

@@ -160,14 +160,6 @@ def test_anthropic_prefix_stays_the_same(continuation: tuple[tuple[m.Message, ..
     assert flat(later)[: len(flat(earlier))] == flat(earlier)
 
 
-@given(histories())
-def test_anthropic_marks_the_end_of_what_is_sent(history: tuple[m.Message, ...]) -> None:
-    body: Any = wire_body("anthropic", request(history), ModelProfile())
-    assert "cache_control" in body["messages"][-1]["content"][-1]
-    assert "cache_control" in body["tools"][-1]
-    assert "cache_control" in body["system"][-1]
-
-
 # OpenAI --------------------------------------------------------------------------------------------------------------
 
 
