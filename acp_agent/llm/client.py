@@ -156,7 +156,8 @@ class ModelClient:
         except CallFailed as failure:
             if failure.status in (404, 405):
                 return False
-            raise error_of(failure, self._endpoint) from failure
+            if failure.status != 429 or verdict(failure) != "again":  # a limit is for those who are known
+                raise error_of(failure, self._endpoint) from failure
         return True
 
     async def aclose(self) -> None:

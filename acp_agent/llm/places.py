@@ -124,9 +124,11 @@ def check_key(provider: str, key: str, hint: str) -> None:
     :raises ModelAuthError: it has a line break, another control character or one outside ASCII in it.
     """
     if not (key.isascii() and key.isprintable()):
+        is_variable = hint.isidentifier()
+        advice = f"Set {hint} to" if is_variable else f"Check {hint}: it should be"
         raise ModelAuthError(
             f"The key for {provider} cannot be sent: there is a line break, a typographic quote or another character in"
-            f" it that no key has. Correct {hint}, and start the agent again if it is a variable."
+            f" it that no key has. {advice} the key alone{' and start the agent again' if is_variable else ''}."
         )
 
 

@@ -176,15 +176,18 @@ class Connection:
     def _anthropic(self) -> AsyncAnthropic:
         import anthropic
 
-        key, token = self._endpoint.key, self._endpoint.token
-        return anthropic.AsyncAnthropic(
+        key, token, headers = self._endpoint.key, self._endpoint.token, self._endpoint.headers
+        client = anthropic.AsyncAnthropic(
             api_key=None if token else key or _NO_KEY,
             auth_token=token,
             base_url=self._endpoint.base_url,
-            default_headers=self._headers(),
+            default_headers=headers,
             max_retries=0,
             http_client=_http_client(anthropic.DefaultAsyncHttpxClient),
         )
+        if not (key or token) and any(name.lower() == "x-api-key" for name in headers):
+            client.api_key = None  # the header is the key
+        return client
 
     def _openai(self) -> AsyncOpenAI:
         import openai
@@ -192,7 +195,7 @@ class Connection:
         client = openai.AsyncOpenAI(
             api_key=self._endpoint.key or _NO_KEY,
             base_url=self._endpoint.base_url,
-            default_headers=self._headers(),
+            default_headers=self._endpoint.headers,
             max_retries=0,
             http_client=_http_client(openai.DefaultAsyncHttpxClient),
         )
@@ -200,10 +203,6 @@ class Connection:
             # The SDK took these from OpenAI's variables; they are for OpenAI alone.
             client.organization = client.project = None
         return client
-
-    def _headers(self) -> dict[str, str]:
-        """Return the configured headers, written as the SDKs write those that they replace."""
-        return {name.title(): value for name, value in self._endpoint.headers.items()}
 
 
 def _failure_of(error: Exception) -> CallFailed:
