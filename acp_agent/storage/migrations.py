@@ -83,7 +83,7 @@ def _m1_sessions_and_events(connection: sqlite3.Connection) -> None:
 
 
 def _m2_search(connection: sqlite3.Connection) -> None:
-    # How far the session's messages are in the search index; the index itself is made by the first search.
+    # How far the session's messages are in a search index, which earlier versions made with the first search.
     connection.execute("ALTER TABLE sessions ADD COLUMN indexed INTEGER NOT NULL DEFAULT 0")
 
 
@@ -157,4 +157,17 @@ def _m5_begun(connection: sqlite3.Connection) -> None:
     )
 
 
-MIGRATIONS: tuple[Migration, ...] = (_m1_sessions_and_events, _m2_search, _m3_archive_and_lists, _m4_blobs, _m5_begun)
+def _m6_no_index(connection: sqlite3.Connection) -> None:
+    # Sessions are searched by a scan; the words of a deleted session are then in no other place. The column `indexed`
+    # stays, since SQLite copies a whole table to drop one.
+    connection.execute("DROP TABLE IF EXISTS message_index")
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    _m1_sessions_and_events,
+    _m2_search,
+    _m3_archive_and_lists,
+    _m4_blobs,
+    _m5_begun,
+    _m6_no_index,
+)

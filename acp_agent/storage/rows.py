@@ -9,7 +9,6 @@ from contextlib import closing
 from acp_agent.conversation.attachments import restore_texts
 from acp_agent.conversation.codec import decode
 from acp_agent.conversation.events import (
-    AssistantAnswered,
     ContextRestored,
     ContextSwapped,
     Event,
@@ -21,12 +20,6 @@ from acp_agent.errors import SessionNotFoundError
 _FIND = "SELECT id, head, context_from FROM sessions WHERE session_id = ? AND deleted_at IS NULL"
 _READ_EVENTS = "SELECT seq, at, kind, data FROM events WHERE session = ? AND seq BETWEEN ? AND ? ORDER BY seq"
 _READ_EVENT = "SELECT seq, at, kind, data FROM events WHERE session = ? AND seq = ?"
-_LAST_ANSWER = """
-    SELECT kind, data FROM events WHERE session = ? AND seq < ? AND kind = 'assistant_answered'
-    ORDER BY seq DESC LIMIT 1
-"""
-
-
 _LAST_CHANGE = """
     SELECT seq, kind, data FROM events
     WHERE session = ? AND seq <= ? AND kind IN ('context_swapped', 'context_restored', 'turn_refused')
@@ -85,13 +78,6 @@ def load(connection: sqlite3.Connection, seq: int, kind: str, data: str) -> tupl
         return row[0] if row else None
 
     return restore_texts(event, text), size
-
-
-def called(connection: sqlite3.Connection, session: int, before: int) -> dict[str, str]:
-    """Return the names of the tools that the newest answer before this place calls, by the calls' ids."""
-    row = connection.execute(_LAST_ANSWER, (session, before)).fetchone()
-    event = None if row is None else decode(*row)
-    return {call.id: call.name for call in event.message.tool_calls} if isinstance(event, AssistantAnswered) else {}
 
 
 def changes_fold(event: Event) -> bool:

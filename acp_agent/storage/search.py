@@ -1,67 +1,49 @@
-"""Full-text search in one session: an index that is built by the first search, and a plain scan.
+"""Search in one session: a scan of its messages for the words of a query.
 
-The index is an FTS5 table without the texts themselves. A session is brought into it by its first search, and behind
-its head by each later one, so that appending costs nothing and sessions that are never searched take no room.
-
-- It splits words as `unicode61` does, with `_`, `/` and `.` between them, and looks for a path or an identifier as a
-  phrase of its parts: `app/user.py` and `foo_bar` are found whole and by their parts, `E1101` whole. Signs of scripts
-  without spaces are words each, so that any run of them is found as a phrase. SQLite's `trigram` would find all parts
-  of all words; measured on 10,000 messages (18 MB) its index took 3.4 s and 41 MB, this one 0.3 s and 6 MB, and two
-  signs of Chinese are too short for it.
-- Words that the index does not hold (a part of `CamelCase`, `->`) are found by the scan, which reads the session's
-  whole log and distinguishes accents.
-- Removing rows from an index without texts takes the texts as they were indexed, and leaves the words in its segments
-  for long. So, with a session that was searched, the whole index goes, and the next search of another makes it again.
+A scan of 10,000 messages (18 MB) takes about half a second in the store's thread. An index would be as large as a third
+of the texts, and would have to forget the words of deleted sessions.
 """
 
 from __future__ import annotations
 
-import json
+import re
 import sqlite3
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Iterable, Iterator
 from contextlib import closing
+from typing import Literal, TypeAlias
 
-from acp_agent.conversation.events import AssistantAnswered, LoggedEvent, ToolReturned
+from acp_agent.conversation.events import (
+    AssistantAnswered,
+    ContextSwapped,
+    Event,
+    LoggedEvent,
+    TextPinned,
+    ToolReturned,
+    UserPrompted,
+)
+from acp_agent.conversation.messages import Image, JsonValue, Resource, ResourceLink, Text, ToolCall, UserPart
 from acp_agent.frozen import frozen
 from acp_agent.storage.database import transaction
-from acp_agent.storage.rows import called, find, load, read_some
-from acp_agent.storage.words import (
-    RECALL_TOOL,
-    SEARCHED_KINDS,
-    Role,
-    Word,
-    holds,
-    indexed_form,
-    role_of,
-    searchable_text,
-    snippet,
-)
+from acp_agent.storage.rows import find, load, read_some
 
-_BATCH_EVENTS = 2000
-_BATCH_CHARACTERS = 4 << 20
-_SESSION_SHIFT = 32
-"""A row's number in the index is the session's, so many bits to the left, and the entry's: searching a session is
-searching a range."""
+Role: TypeAlias = Literal["user", "assistant", "tool", "summary"]
 
-_KINDS = ", ".join(f"'{kind}'" for kind in SEARCHED_KINDS)
-_CREATE = """
-    CREATE VIRTUAL TABLE IF NOT EXISTS message_index
-    USING fts5 (text, content = '', tokenize = 'unicode61 remove_diacritics 2')
-"""
-_INDEXED = "SELECT indexed FROM sessions WHERE id = ? AND deleted_at IS NULL"
-_UNINDEXED = f"""
-    SELECT seq, at, kind, data FROM events
-    WHERE session = ? AND seq BETWEEN ? AND ? AND kind IN ({_KINDS}) ORDER BY seq
-"""
-_MATCHES = """
-    SELECT rowid FROM message_index WHERE message_index MATCH ? AND rowid BETWEEN ? AND ?
-    ORDER BY rank, rowid DESC LIMIT ?
-"""
-_REFERS = """data LIKE '%"of_text":%true%'"""
-"""SQL for: the event has a text that is stored separately (see `extract_texts`)."""
-_SCAN = f"""
-    SELECT seq, at, kind, data FROM events
-    WHERE session = ? AND seq < ? AND kind IN ({_KINDS}) AND (({{conditions}}) OR {_REFERS}) ORDER BY seq DESC
+MESSAGE_KINDS = ("user_prompted", "text_pinned", "assistant_answered", "tool_returned")
+"""Kinds of events that are messages; a summary is the only other thing that is searched."""
+MOST_WORDS = 32
+LONGEST_QUERY = 2000
+SNIPPET = 240
+
+_RECALL_TOOL = "recall"
+"""The tool that searches. Its calls and their results are not searched: they would be the best hits for their words."""
+_LEAD = 60
+_ACCENTS = dict.fromkeys(range(0x300, 0x370))
+_QUERY_WORD = re.compile(r'"([^"]*)"|([^\s"]+)')
+_TOKEN = re.compile(r"[^\W_]+")
+_MESSAGES = f"""
+    SELECT seq, kind, data FROM events WHERE session = ? AND seq <= ? AND kind IN
+    ({", ".join(f"'{kind}'" for kind in (*MESSAGE_KINDS, "context_swapped"))}) ORDER BY seq
 """
 
 
@@ -70,7 +52,6 @@ class Found:
     """A message that a search found.
 
     :ivar at: milliseconds since the epoch.
-    :ivar tool: name of the tool, for a result.
     :ivar title: what the call was shown as, for a result.
     :ivar snippet: one line of the text, around the words that were looked for.
     """
@@ -78,152 +59,150 @@ class Found:
     seq: int
     at: int
     role: Role
-    tool: str
     title: str
     snippet: str
 
 
-def index_more(connection: sqlite3.Connection, session_id: str) -> None:
-    """Bring the index one batch nearer to the session's head.
-
-    :raises SessionNotFoundError: no such session.
-    """
-    # Read before the lock is taken, which other processes wait for.
-    with transaction(connection, "DEFERRED"):
-        session, head, _ = find(connection, session_id)
-        (before,) = connection.execute(_INDEXED, (session,)).fetchone()
-        texts, after = _unindexed(connection, session, before, min(head, before + _BATCH_EVENTS))
-    with transaction(connection):
-        # Another process may have indexed the same, or deleted this or another session.
-        if connection.execute(_INDEXED, (session,)).fetchone() != (before,):
-            return
-        connection.execute(_CREATE)
-        connection.executemany("INSERT INTO message_index (rowid, text) VALUES (?, ?)", texts)
-        connection.execute("UPDATE sessions SET indexed = ? WHERE id = ?", (after, session))
-
-
 def search(
-    connection: sqlite3.Connection,
-    session_id: str,
-    words: tuple[Word, ...],
-    limit: int,
-    before: int | None,
-) -> tuple[Found, ...] | None:
-    """Return what the index finds or, if that is nothing, the scan; None while the index lags behind the log.
+    connection: sqlite3.Connection, session_id: str, query: str, limit: int, before: int | None
+) -> tuple[Found, ...]:
+    """Return the messages that hold all words of a query or, if none does, some of them; see `SessionStore.search`.
 
     :raises SessionNotFoundError: no such session.
     """
     with transaction(connection, "DEFERRED"):
         session, head, _ = find(connection, session_id)
-        if connection.execute(_INDEXED, (session,)).fetchone()[0] < head:
-            return None
-        upto = head if before is None else min(head, before - 1)
-        if limit < 1 or upto < 1 or not words:
+        last = head if before is None else min(head, before - 1)
+        words = [re.compile(_pattern(word)) for word in query_words(query)]
+        if limit < 1 or last < 1 or not words:
             return ()
-        known = tuple(word for word in words if word.indexed)
-
-        def matches(operator: str, prefixes: bool) -> list[int]:
-            if not known:
-                return []
-            base = session << _SESSION_SHIFT
-            rows = connection.execute(_MATCHES, (_expression(known, operator, prefixes), base, base + upto, limit))
-            return [rowid - base for (rowid,) in rows.fetchall()]
-
-        def scan(every: bool) -> list[int]:
-            return _scan(connection, session, words, limit, upto, every)
-
-        seqs = matches("AND", prefixes=False)
-        if len(seqs) < limit:
-            seqs = list(dict.fromkeys((*seqs, *matches("AND", prefixes=True))))[:limit]
-        seqs = seqs or scan(every=True)
-        if not seqs and len(words) > 1:
-            seqs = matches("OR", prefixes=True) if known else scan(every=False)
-        return _found(connection, session, words, seqs)
+        ranks = list(_ranked(connection, session, words, last))
+        complete = [rank for rank in ranks if rank[0] == len(words)]
+        best = sorted(complete or ranks, reverse=True)[:limit]
+        logged = read_some(connection, session, (seq for *_, seq in best))
+        return tuple(_found(each, words) for each in logged)
 
 
-def forget(connection: sqlite3.Connection, session_id: str) -> None:
-    """Take a session that is about to be deleted out of the index, and with it all others (see above)."""
-    row = connection.execute("SELECT indexed FROM sessions WHERE session_id = ?", (session_id,)).fetchone()
-    if row is not None and row[0]:
-        connection.execute("DROP TABLE message_index")
-        connection.execute("UPDATE sessions SET indexed = 0 WHERE indexed > 0")
+def query_words(query: str) -> tuple[str, ...]:
+    """Return the words of a query, without repetition: what stands in double quotes, and else what spaces part.
+
+    At most `MOST_WORDS` of the first `LONGEST_QUERY` characters count.
+    """
+    found = (quoted.strip() or plain for quoted, plain in _QUERY_WORD.findall(query[:LONGEST_QUERY]))
+    return tuple(dict.fromkeys(_folded(word) for word in found if word))[:MOST_WORDS]
 
 
-def _unindexed(
-    connection: sqlite3.Connection, session: int, after: int, last: int
-) -> tuple[list[tuple[int, str]], int]:
-    """Return the rows for the index, and how far they go."""
-    texts: list[tuple[int, str]] = []
-    names = called(connection, session, after + 1)
-    size = 0
-    with closing(connection.execute(_UNINDEXED, (session, after + 1, last))) as rows:
-        for seq, _, kind, data in rows:
-            event, length = load(connection, seq, kind, data)
+def searchable_text(event: Event) -> str:
+    """Return the text of a message: a prompt as shown and as sent, an answer with its calls, a result behind its
+    title."""
+    return "\n".join(piece for piece in _pieces(event) if piece)
+
+
+def _folded(text: str) -> str:
+    """Return the text in small letters without accents, with every character about where it was."""
+    lower = text.lower()
+    if lower.isascii():
+        return lower
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", lower).translate(_ACCENTS))
+
+
+def _pattern(word: str) -> str:
+    """Return a pattern for a word: of a path or an identifier, its parts with any signs between them."""
+    tokens = _TOKEN.findall(word)
+    return r"[\W_]*".join(map(re.escape, tokens)) if tokens else re.escape(word)
+
+
+def _ranked(
+    connection: sqlite3.Connection, session: int, words: Iterable[re.Pattern[str]], last: int
+) -> Iterator[tuple[int, int, int]]:
+    """Yield how many words a message holds, how many of them not as parts of longer ones, and its seq."""
+    wholes = [(word, re.compile(rf"(?<![^\W_])(?:{word.pattern})(?![^\W_])")) for word in words]
+    recalls: set[str] = set()
+    with closing(connection.execute(_MESSAGES, (session, last))) as rows:
+        for seq, kind, data in rows:
+            event, _ = load(connection, seq, kind, data)
             if isinstance(event, AssistantAnswered):
-                names = {call.id: call.name for call in event.message.tool_calls}
-            echo = isinstance(event, ToolReturned) and names.get(event.result.call_id) == RECALL_TOOL
-            text = "" if echo else searchable_text(event)
-            if text:
-                texts.append((session << _SESSION_SHIFT | seq, indexed_form(text)))
-            size += length
-            if size >= _BATCH_CHARACTERS:
-                return texts, seq
-    return texts, last
+                recalls = {call.id for call in event.message.tool_calls if call.name == _RECALL_TOOL}
+            elif isinstance(event, ToolReturned) and event.result.call_id in recalls:
+                continue
+            text = _folded(searchable_text(event))
+            if held := [whole for word, whole in wholes if word.search(text)]:
+                yield len(held), sum(whole.search(text) is not None for whole in held), seq
 
 
-def _expression(words: Iterable[Word], operator: str, prefixes: bool) -> str:
-    """Return a query of FTS5 that holds nothing but quoted strings, so that no word of a user is its syntax."""
-    return f" {operator} ".join(
-        f'"{indexed_form(word.text)}"{"*" if prefixes and not word.exact else ""}' for word in words
-    )
+def _found(logged: LoggedEvent, words: Iterable[re.Pattern[str]]) -> Found:
+    event = logged.event
+    title = event.view.title if isinstance(event, ToolReturned) else ""
+    return Found(logged.seq, logged.at, _role_of(event), title, _snippet(searchable_text(event), words))
 
 
-def _scan(
-    connection: sqlite3.Connection, session: int, words: tuple[Word, ...], limit: int, upto: int, every: bool
-) -> list[int]:
-    """Return the seqs of messages that contain every word, or any of them, also within other words, newest first."""
-    conditions = (" AND " if every else " OR ").join("data LIKE ? ESCAPE '\\'" for _ in words)
-    patterns = [f"%{_pattern(word)}%" for word in words]
-    seqs: list[int] = []
-    with closing(connection.execute(_SCAN.format(conditions=conditions), (session, upto + 1, *patterns))) as rows:
-        for seq, at, kind, data in rows:
-            logged = LoggedEvent(seq, at, load(connection, seq, kind, data)[0])
-            held = holds(searchable_text(logged.event), words, every)
-            if held and _tool(connection, session, logged) != RECALL_TOOL:
-                seqs.append(seq)
-                if len(seqs) == limit:
-                    break
-    return seqs
+def _role_of(event: Event) -> Role:
+    match event:
+        case AssistantAnswered():
+            return "assistant"
+        case ToolReturned():
+            return "tool"
+        case ContextSwapped():
+            return "summary"
+        case _:
+            return "user"
 
 
-def _pattern(word: Word) -> str:
-    """Return what the JSON of a message that holds the word is LIKE; more may be."""
-    if not word.indexed:
-        signs = json.dumps(word.text, ensure_ascii=False)[1:-1]
-        return "".join(f"\\{sign}" if sign in "\\%_" else sign for sign in signs)
-    # LIKE knows capitals of ASCII alone, and between the parts of a word anything may stand.
-    return "".join(sign if _is_plain(sign) else "%" for sign in word.text)
+def _snippet(text: str, words: Iterable[re.Pattern[str]]) -> str:
+    """Return the piece of a text where most of the words stand: one line of at most `SNIPPET` characters."""
+    folded = _folded(text)
+    places = [found.start() for word in words if (found := word.search(folded))]
+
+    def worth(start: int) -> tuple[int, int]:
+        return sum(-_LEAD <= place - start < SNIPPET - 2 * _LEAD for place in places), -start
+
+    first = max(0, max(places, key=worth, default=0) - _LEAD)
+    # White space shrinks, so that more is taken than fits.
+    line = " ".join(text[first : first + 2 * SNIPPET].split())
+    if text[:first].strip():
+        line = f"…{line}"
+    cut = len(line) > SNIPPET or bool(text[first + 2 * SNIPPET :].strip())
+    return f"{line[: SNIPPET - 1].rstrip()}…" if cut else line
 
 
-def _is_plain(sign: str) -> bool:
-    return sign.isalnum() and (sign.isascii() or sign.lower() == sign.upper())
+def _pieces(event: Event) -> Iterator[str]:
+    match event:
+        case UserPrompted():
+            yield from _texts((*event.shown, *(event.sent or ())))
+        case TextPinned():
+            yield event.text
+        case AssistantAnswered():
+            for part in event.message.parts:
+                if isinstance(part, Text):
+                    yield part.text
+                elif isinstance(part, ToolCall) and part.name != _RECALL_TOOL:
+                    yield from (part.name, *_leaves(part.arguments), part.invalid or "")
+        case ToolReturned():
+            yield from (event.view.title, event.result.text)
+        case ContextSwapped():
+            yield event.summary
+        case _:
+            return
 
 
-def _found(
-    connection: sqlite3.Connection, session: int, words: tuple[Word, ...], seqs: Iterable[int]
-) -> tuple[Found, ...]:
-    found: list[Found] = []
-    for logged in read_some(connection, session, seqs):
-        event = logged.event
-        title = event.view.title if isinstance(event, ToolReturned) else ""
-        tool = _tool(connection, session, logged)
-        piece = snippet(searchable_text(event), words)
-        found.append(Found(logged.seq, logged.at, role_of(event), tool, title, piece))
-    return tuple(found)
+def _texts(parts: Iterable[UserPart]) -> Iterator[str]:
+    for part in parts:
+        match part:
+            case Text():
+                yield part.text
+            case ResourceLink():
+                yield from (part.uri, part.name, part.title or "", part.description or "")
+            case Resource():
+                yield from (part.uri, part.text or "")
+            case Image():
+                yield part.uri or ""
+            case _:
+                continue
 
 
-def _tool(connection: sqlite3.Connection, session: int, logged: LoggedEvent) -> str:
-    """Return the name of the tool whose result this is; empty for all else."""
-    if not isinstance(logged.event, ToolReturned):
-        return ""
-    return called(connection, session, logged.seq).get(logged.event.result.call_id, "")
+def _leaves(value: JsonValue) -> Iterator[str]:
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(item)
+    elif value is not None:
+        yield str(value)

@@ -26,8 +26,7 @@ from acp_agent.errors import StorageError
 from acp_agent.storage.database import BUSY_SECONDS, is_busy, open_database, storage_errors, transaction
 from acp_agent.storage.records import ArchiveFilter, SessionPage, SessionRecord, read_page, read_record
 from acp_agent.storage.rows import find, fold_from, read_events, read_some, storable
-from acp_agent.storage.search import Found, index_more, search
-from acp_agent.storage.words import MESSAGE_KINDS, query_words
+from acp_agent.storage.search import MESSAGE_KINDS, Found, search
 from acp_agent.storage.writes import append, archive, create, delete, fork
 
 P = ParamSpec("P")
@@ -150,19 +149,16 @@ class SessionStore:
         """Return the messages of a session that hold the words of a query, best first.
 
         Prompts, answers with their calls, results and summaries are searched; calls of `recall` and their results are
-        not. Capitals do not count, and accents need not. What stands in double quotes is looked for as a phrase; other
-        words may be the beginning of longer ones. Where no message holds all of them, those that hold some are found.
+        not. Capitals do not count. What stands in double quotes is looked for as a phrase; a word may be a part of a
+        longer one, and counts more by itself. Where no message holds all of them, those that hold some are found. Of
+        equally good ones the newest comes first.
 
         :param query: plain words; nothing in it is syntax but double quotes.
         :param limit: so many at most.
         :param before: only entries with a smaller seq.
         :raises SessionNotFoundError: no such session.
         """
-        words = query_words(storable(query))
-        # The first search builds the index, in batches so that other calls run in between.
-        while (found := await self._run(search, session_id, words, limit, before)) is None:
-            await self._run(index_more, session_id)
-        return found
+        return await self._run(search, session_id, query, limit, before)
 
     async def read(self, session_id: str, seqs: Sequence[int]) -> tuple[LoggedEvent, ...]:
         """Return the entries at these places, in order and once each, without those that do not exist.

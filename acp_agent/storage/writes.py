@@ -14,7 +14,6 @@ from acp_agent.conversation.events import DirectoriesChanged, Event, LoggedEvent
 from acp_agent.errors import InvalidParamsError, SessionConflictError, StorageError
 from acp_agent.storage.database import transaction
 from acp_agent.storage.rows import changes_fold, find, fold_from, storable
-from acp_agent.storage.search import forget
 
 _Row: TypeAlias = tuple[int, int, str, str]
 _INSERT_SESSION = """
@@ -147,7 +146,6 @@ def delete(connection: sqlite3.Connection, session_id: str) -> bool:
     :returns: False where there was none.
     """
     with transaction(connection):
-        forget(connection, storable(session_id))
         buried = connection.execute(_BURY, (_now(), storable(session_id))).fetchone()
         if buried is not None:
             connection.execute("DELETE FROM events WHERE session = ?", buried)
