@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from acp_agent.conversation.entries import Entry, RecipePrompt
 from acp_agent.conversation.messages import (
     AssistantMessage,
+    Entry,
     JsonValue,
+    RecipePrompt,
     Resource,
     ResourceLink,
     Text,

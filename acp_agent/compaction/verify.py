@@ -19,8 +19,16 @@ from anyio import to_thread
 
 from acp_agent.compaction.facts import LONGEST, RUNS, facts_of_run, key_of
 from acp_agent.compaction.state import CompactionPolicy, ConversationState
-from acp_agent.conversation.entries import Entry
-from acp_agent.conversation.messages import CompactedBlock, Image, Resource, ResourceLink, Text, Thinking, ToolCall
+from acp_agent.conversation.messages import (
+    CompactedBlock,
+    Entry,
+    Image,
+    Resource,
+    ResourceLink,
+    Text,
+    Thinking,
+    ToolCall,
+)
 from acp_agent.errors import CompactionError, ModelError
 from acp_agent.frozen import frozen
 

@@ -7,28 +7,16 @@ get the text itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
-from typing import Protocol, TypeVar
+from dataclasses import fields, is_dataclass, replace
+from operator import is_
+from typing import TypeVar, cast
 
 from acp_agent.conversation.encoding import decoded, plain, text_in
-from acp_agent.conversation.entries import RecipePrompt
-from acp_agent.conversation.events import (
-    ContextRestored,
-    ContextSwapped,
-    Event,
-    MessageSupplied,
-    Pinned,
-    RestoredEntry,
-    Rewritten,
-    ToolReturned,
-    UserPrompted,
-)
+from acp_agent.conversation.events import Event
 from acp_agent.conversation.messages import (
-    AssistantMessage,
     Audio,
     Data,
     Image,
-    Message,
     Resource,
     Stored,
     UserPart,
@@ -38,7 +26,7 @@ STORED_FROM = 4_096
 """Characters, of base64 or of text, from which on it is stored separately."""
 
 Part = TypeVar("Part", bound=UserPart)
-_Held = TypeVar("_Held", Pinned, Rewritten, RestoredEntry)
+T = TypeVar("T")
 
 
 def extract_blobs(event: Event, blobs: dict[str, bytes]) -> Event:
@@ -49,7 +37,7 @@ def extract_blobs(event: Event, blobs: dict[str, bytes]) -> Event:
     :param blobs: receives the bytes, by their SHA-256.
     """
 
-    def keep(part: Part) -> Part:
+    def keep(part: UserPart) -> UserPart:
         data = data_of(part)
         if data is None or isinstance(data, Stored) or len(data) < STORED_FROM:
             return part
@@ -67,7 +55,7 @@ def extract_texts(event: Event, blobs: dict[str, bytes]) -> Event:
     :param blobs: receives their bytes, by their SHA-256.
     """
 
-    def keep(part: Part) -> Part:
+    def keep(part: UserPart) -> UserPart:
         if not isinstance(part, Resource) or part.blob is not None or len(part.text or "") < STORED_FROM:
             return part
         try:
@@ -85,7 +73,7 @@ def restore_texts(event: Event, read: Callable[[str], bytes | None]) -> Event:
     :param read: returns the bytes of a SHA-256, or None if they are gone; then the reference stays.
     """
 
-    def bring(part: Part) -> Part:
+    def bring(part: UserPart) -> UserPart:
         if not isinstance(part, Resource) or not isinstance(part.blob, Stored) or not part.blob.of_text:
             return part
         content = read(part.blob.sha256)
@@ -137,55 +125,16 @@ def _kept(content: bytes, blobs: dict[str, bytes]) -> Stored:
     return Stored(digest, len(content), text_in(content) is not None)
 
 
-class _Change(Protocol):
-    def __call__(self, part: Part) -> Part: ...
-
-
-def _changed(event: Event, change: _Change) -> Event:
-    match event:
-        case UserPrompted():
-            shown = _parts(event.shown, change)
-            sent = None if event.sent is None else _parts(event.sent, change)
-            return event if shown is event.shown and sent is event.sent else replace(event, shown=shown, sent=sent)
-        case ToolReturned():
-            result = _message(event.result, change)
-            return event if result is event.result else replace(event, result=result)
-        case MessageSupplied():
-            message = _message(event.message, change)
-            return event if message is event.message else replace(event, message=message)
-        case ContextSwapped():
-            return replace(
-                event,
-                sent=_parts(event.sent, change),
-                pinned=_held(event.pinned, change),
-                rewritten=_held(event.rewritten, change),
-            )
-        case ContextRestored():
-            return replace(event, entries=_held(event.entries, change))
-        case _:
-            return event
-
-
-def _held(items: tuple[_Held, ...], change: _Change) -> tuple[_Held, ...]:
-    return tuple(replace(item, message=_message(item.message, change)) for item in items)
-
-
-_Message = TypeVar("_Message", bound=Message)
-
-
-def _message(message: _Message, change: _Change) -> _Message:
-    if isinstance(message, AssistantMessage):
-        return message
-    if isinstance(message, RecipePrompt):
-        return replace(message, parts=_parts(message.parts, change), typed=_parts(message.typed, change))
-    parts = _parts(message.parts, change)
-    return message if parts is message.parts else replace(message, parts=parts)
-
-
-_Parts = TypeVar("_Parts", bound=UserPart)
-
-
-def _parts(parts: tuple[_Parts, ...], change: _Change) -> tuple[_Parts, ...]:
-    """Return the parts with the change applied; the same tuple if none has changed."""
-    changed = tuple(change(part) for part in parts)
-    return parts if all(new is old for new, old in zip(changed, parts, strict=True)) else changed
+def _changed(value: T, change: Callable[[UserPart], UserPart]) -> T:
+    """Return the value with the change applied to every part in it; the same value if none has changed."""
+    if isinstance(value, Image | Audio | Resource):
+        return cast(T, change(value))
+    if isinstance(value, tuple):
+        items = cast("tuple[object, ...]", value)
+        new = tuple(_changed(item, change) for item in items)
+        return cast(T, items if all(map(is_, new, items)) else new)
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    old = {each.name: getattr(value, each.name) for each in fields(value)}
+    made = {name: _changed(item, change) for name, item in old.items()}
+    return replace(value, **{name: item for name, item in made.items() if item is not old[name]})

@@ -3,9 +3,6 @@
 pydantic reads and writes the dataclasses directly. There is one adapter per kind of event, built on first use, since
 building all of them would delay a new session. Events that hold only texts (the start of a log, a prompt, the end of a
 turn) are written without pydantic, so that neither a new session nor an immediately cancelled turn imports it.
-
-A recipe's prompt that a compaction keeps or an undo restores is written as a message with one more field, which older
-versions ignore.
 """
 
 from __future__ import annotations
@@ -13,27 +10,20 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
-from acp_agent.conversation.entries import RecipePrompt
 from acp_agent.conversation.events import (
-    ContextRestored,
-    ContextSwapped,
     Event,
     InstructionsLoaded,
     NoteAdded,
-    Pinned,
-    RestoredEntry,
-    Rewritten,
     SessionStarted,
     TitleChanged,
     TurnEnded,
     UserPrompted,
 )
-from acp_agent.conversation.messages import ResourceLink, Text, UserMessage, UserPart
+from acp_agent.conversation.messages import ResourceLink, Text
 from acp_agent.errors import StorageError
 
 if TYPE_CHECKING:
@@ -43,8 +33,6 @@ if TYPE_CHECKING:
 _CLASSES: dict[str, type[Event]] = {
     cast(str, cls.__dataclass_fields__["kind"].default): cls for cls in cast("tuple[type[Event], ...]", get_args(Event))
 }
-_Held = TypeVar("_Held", Pinned, Rewritten, RestoredEntry)
-_TYPED = "typed"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DEEPEST = 100
 
@@ -54,13 +42,6 @@ def _adapter(kind: str) -> TypeAdapter[Event]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(_CLASSES[kind])
-
-
-@cache
-def _parts_adapter() -> TypeAdapter[tuple[UserPart, ...]]:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(tuple[UserPart, ...])
 
 
 def encode(event: Event) -> str:
@@ -74,9 +55,7 @@ def encode(event: Event) -> str:
         return json.dumps(_storable(event, 0), ensure_ascii=False)
     adapter = _adapter(event.kind)
     try:
-        # pydantic writes what a field is declared to hold; a recipe's prompt is more than the message it stands for.
-        more = any(isinstance(item.message, RecipePrompt) for item in _holding(event))
-        text = adapter.dump_json(event, ensure_ascii=False, warnings=False, serialize_as_any=more).decode()
+        text = adapter.dump_json(event, ensure_ascii=False, warnings=False).decode()
         # pydantic writes deeper than it reads; an entry that cannot be read would close the session for good.
         if text.count("[") + text.count("{") > _DEEPEST:
             adapter.validate_json(text)
@@ -100,50 +79,13 @@ def decode(kind: str, data: str, seq: int | None = None) -> Event:
     :raises StorageError: the text is not an event that this version can read.
     """
     try:
-        event = _adapter(kind).validate_json(data)
-        return _with_recipes(event, data) if f'"{_TYPED}"' in data else event
+        return _adapter(kind).validate_json(data)
     except (KeyError, ValueError) as error:
         raise StorageError(
             f"The session's log holds an entry ({'' if seq is None else f'number {seq}, '}{kind!r}) that this version "
             "cannot read. It was written by a newer version, or it is damaged: update acp-agent and try again. Nothing "
             "was changed."
         ) from error
-
-
-def _holding(event: Event) -> tuple[Pinned | Rewritten | RestoredEntry, ...]:
-    """Return the messages in an event that were in the context before it."""
-    match event:
-        case ContextSwapped():
-            return (*event.pinned, *event.rewritten)
-        case ContextRestored():
-            return event.entries
-        case _:
-            return ()
-
-
-def _with_recipes(event: Event, data: str) -> Event:
-    """Return the event with the recipe prompts that its JSON marks turned back into `RecipePrompt`."""
-    match event:
-        case ContextSwapped():
-            raw = json.loads(data)
-            pinned = _marked(event.pinned, raw.get("pinned", ()))
-            return replace(event, pinned=pinned, rewritten=_marked(event.rewritten, raw.get("rewritten", ())))
-        case ContextRestored():
-            return replace(event, entries=_marked(event.entries, json.loads(data)["entries"]))
-        case _:
-            return event
-
-
-def _marked(items: tuple[_Held, ...], stored: Sequence[dict[str, dict[str, object]]]) -> tuple[_Held, ...]:
-    return tuple(_mark(item, raw["message"].get(_TYPED)) for item, raw in zip(items, stored, strict=True))
-
-
-def _mark(item: _Held, typed: object) -> _Held:
-    message = item.message
-    if typed is None or not isinstance(message, UserMessage):
-        return item
-    parts = _parts_adapter().validate_python(typed)
-    return replace(item, message=RecipePrompt(message.id, message.parts, typed=parts))
 
 
 def _storable(value: object, depth: int) -> object:

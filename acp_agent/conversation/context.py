@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import field, fields, replace
 from typing import Any, TypeAlias
 
-from acp_agent.conversation.entries import BeforeTurn, Entry, Partial
 from acp_agent.conversation.events import (
     AssistantAnswered,
     AutoCompactionChanged,
@@ -49,16 +48,23 @@ from acp_agent.conversation.events import (
 from acp_agent.conversation.memory import Memory, Pin
 from acp_agent.conversation.messages import (
     AssistantMessage,
+    Audio,
+    Entry,
+    Image,
     Message,
+    RecipePrompt,
+    Resource,
+    ResourceLink,
     Text,
     ToolCall,
     ToolResult,
     Usage,
     UserMessage,
+    UserPart,
 )
 from acp_agent.frozen import frozen
 
-__all__ = ["Context", "Entry", "Files", "Partial"]
+__all__ = ["Context", "Entry", "Files"]
 
 Files: TypeAlias = dict[str, str | None]
 
@@ -87,9 +93,10 @@ class Context:
     :ivar fold_from: seq at which a fold that yields this context may begin; 0 for the log's beginning.
     :ivar restored: whether the newest swap was an undo: the user wants this context as it is.
     :ivar partial: the part of an unfinished answer that the log holds.
-    :ivar before_turn: what a refusal of the turn that began at `prompted` restores, even if the turn was compacted
-        meanwhile. It is missing where the fold began behind that prompt, so contexts are compared without it; a fold of
-        a tail begins before a refused prompt.
+    :ivar prompted: seq of the newest prompt.
+    :ivar before_turn: the context before it, which a refusal of that turn restores, even if the turn was
+        compacted meanwhile. It is missing where the fold began behind that prompt, so contexts are compared without it;
+        a fold of a tail begins before a refused prompt.
     """
 
     head: int = 0
@@ -116,8 +123,8 @@ class Context:
     swaps: tuple[int, ...] = ()
     fold_from: int = 0
     restored: bool = False
-    partial: Partial | None = None
-    before_turn: BeforeTurn | None = field(default=None, compare=False, repr=False)
+    partial: PartialAnswer | None = None
+    before_turn: Context | None = field(default=None, compare=False, repr=False)
     prompted: int = field(default=0, compare=False)
 
     @classmethod
@@ -186,14 +193,14 @@ class Context:
                 return replace(
                     self,
                     head=seq,
-                    entries=(*self.entries, *Entry.of_prompt(seq, event)),
+                    entries=(*self.entries, *_prompt(seq, event)),
                     turn_from=self.turn_from if event.steers else seq,
                     partial=None,
-                    before_turn=BeforeTurn(**_values(self, _BEFORE)),
+                    before_turn=replace(self, before_turn=None),
                     prompted=seq,
                 )
             case PartialAnswer():
-                return replace(self, head=seq, partial=Partial.extended(self.partial, event))
+                return replace(self, head=seq, partial=event.after(self.partial))
             case AssistantAnswered():
                 return self._answered(seq, event.message)
             case ToolReturned():
@@ -256,7 +263,7 @@ class Context:
         before = self.before_turn
         if before is None or self.prompted != from_seq:
             kept = tuple(entry for entry in self.entries if entry.summary or entry.seq < from_seq)
-            before = BeforeTurn(**_values(self, _BEFORE, **_NOT_COUNTED, entries=kept))
+            before = replace(self, **_NOT_COUNTED, entries=kept)
         # A refused request must not return as a remembered one; pins stay until the user removes them.
         memory = replace(before.memory, pins=self.memory.pins, next_pin=self.memory.next_pin)
         changed = replace(self, head=seq, revision=seq, **_values(before, _BEFORE), partial=None)
@@ -302,10 +309,9 @@ class Context:
         )
 
     def _restored(self, seq: int, event: ContextRestored) -> Context:
-        entries = tuple(Entry(e.seq, e.message, e.summary, e.note, e.shortened) for e in event.entries)
         restored = self._carrying(seq, event.carried, event.files)
         return replace(
-            restored, entries=entries, baseline=event.tokens, swaps=event.earlier, fold_from=seq, restored=True
+            restored, entries=event.entries, baseline=event.tokens, swaps=event.earlier, fold_from=seq, restored=True
         )
 
     def _carrying(self, seq: int, carried: Carried, files: tuple[FileVersion, ...]) -> Context:
@@ -316,11 +322,23 @@ class Context:
 
 
 _CARRIED = tuple(each.name for each in fields(Carried))
-_BEFORE = tuple(each.name for each in fields(BeforeTurn))
+_BEFORE = ("entries", "usage", "baseline", "baseline_seq", "swaps", "fold_from", "restored")
 _NOT_COUNTED: dict[str, Any] = {"usage": None, "baseline": 0, "baseline_seq": 0}
 
 
-def _values(source: Context | Carried | BeforeTurn, names: Iterable[str], **others: Any) -> dict[str, Any]:
+def _prompt(seq: int, event: UserPrompted) -> tuple[Entry, ...]:
+    """Return what a prompt adds to the context: one entry, or none for a command that the model never sees."""
+    if event.sent is None:
+        return (Entry(seq, UserMessage(event.message_id, event.shown)),) if event.shown else ()
+    typed = tuple(_address(part) for part in event.shown if not isinstance(part, Image | Audio))
+    return (Entry(seq, RecipePrompt(event.message_id, event.sent, typed=typed)),) if event.sent else ()
+
+
+def _address(part: UserPart) -> UserPart:
+    return ResourceLink(part.uri, part.uri, part.mime_type) if isinstance(part, Resource) else part
+
+
+def _values(source: Context | Carried, names: Iterable[str], **others: Any) -> dict[str, Any]:
     return {name: getattr(source, name) for name in names} | others
 
 

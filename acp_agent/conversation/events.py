@@ -19,7 +19,6 @@ from acp_agent.conversation.swaps import (
     ContextSwapped,
     Pinned,
     Receipt,
-    RestoredEntry,
     Rewritten,
     SummaryDropped,
     TitleAuthor,
@@ -72,7 +71,6 @@ __all__ = [
     "PlanPriority",
     "PlanStatus",
     "Receipt",
-    "RestoredEntry",
     "Rewritten",
     "SessionForked",
     "SessionStarted",
@@ -155,6 +153,12 @@ class PartialAnswer:
     text: str = ""
     thinking: str = ""
     kind: Literal["partial_answer"] = "partial_answer"
+
+    def after(self, earlier: PartialAnswer | None) -> PartialAnswer:
+        """Return what the log holds of the answer with this checkpoint; `earlier` is what it held before."""
+        if earlier is None or earlier.message_id != self.message_id:
+            return self
+        return PartialAnswer(self.message_id, earlier.text + self.text, earlier.thinking + self.thinking)
 
 
 @frozen

@@ -191,6 +191,18 @@ class UserMessage:
 
 
 @frozen
+class RecipePrompt(UserMessage):
+    """A recipe's text, which the model gets in place of what the user typed to run it.
+
+    Goes wherever a message goes: a prompt that a compaction keeps, shortens or brings back stays one.
+
+    :ivar typed: without the contents of what was attached, which are in `parts`.
+    """
+
+    typed: tuple[UserPart, ...] = ()
+
+
+@frozen
 class AssistantMessage:
     """One answer of a model, whole or cut off (see `stop_reason`).
 
@@ -230,7 +242,30 @@ class ToolResult:
         return "\n".join(part.text for part in self.parts if isinstance(part, Text))
 
 
-Message: TypeAlias = UserMessage | AssistantMessage | ToolResult
+Message: TypeAlias = UserMessage | RecipePrompt | AssistantMessage | ToolResult
+# `RecipePrompt` is named so that pydantic reads and writes its field: it takes the class with most fields of the JSON.
+
+
+@frozen
+class Entry:
+    """A message in its place in the log; a summary stands at the seq of its swap, before all that it left in place.
+
+    :ivar note: the agent wrote it for the model; the user did not say it.
+    :ivar shortened: the log holds more of it.
+    """
+
+    seq: int
+    message: Message
+    summary: bool = False
+    note: bool = False
+    shortened: bool = False
+
+    @property
+    def typed(self) -> tuple[UserPart, ...]:
+        """What of the message the user typed: of a recipe what runs it, and nothing of what others wrote."""
+        if self.summary or self.note or not isinstance(self.message, UserMessage):
+            return ()
+        return self.message.typed if isinstance(self.message, RecipePrompt) else self.message.parts
 
 
 def new_id(prefix: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import field
 from typing import Literal, TypeAlias
 
 from acp_agent.conversation.memory import Memory
-from acp_agent.conversation.messages import Message, Usage, UserMessage, UserPart
+from acp_agent.conversation.messages import Entry, Message, RecipePrompt, Usage, UserMessage, UserPart
 from acp_agent.conversation.views import FileVersion, PlanEntry
 from acp_agent.frozen import frozen
 
@@ -87,7 +87,7 @@ class Pinned:
     """
 
     seq: int
-    message: UserMessage
+    message: UserMessage | RecipePrompt
     shortened: bool = False
 
 
@@ -136,17 +136,6 @@ class ContextSwapped:
 
 
 @frozen
-class RestoredEntry:
-    """A message of a restored context, with the place in the log where it stands."""
-
-    seq: int
-    message: Message
-    summary: bool = False
-    note: bool = False
-    shortened: bool = False
-
-
-@frozen
 class ContextRestored:
     """A compaction was undone: the context is again what it was before it, with what has been said since.
 
@@ -159,7 +148,7 @@ class ContextRestored:
 
     compaction_id: str
     undone: int
-    entries: tuple[RestoredEntry, ...]
+    entries: tuple[Entry, ...]
     carried: Carried
     tokens: int
     files: tuple[FileVersion, ...] = ()

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
 from acp_agent.conversation.closing import was_cancelled
-from acp_agent.conversation.context import Partial
 from acp_agent.conversation.events import (
     AssistantAnswered,
     CallView,
@@ -44,7 +43,7 @@ async def replay(events: AsyncIterator[LoggedEvent], view_of: Callable[[ToolCall
     :param events: the whole log, from its beginning.
     :param view_of: returns what an editor shows of a call that has no result.
     """
-    partial: Partial | None = None
+    partial: PartialAnswer | None = None
     calls: dict[str, ToolCall] = {}  # without a result
     async for logged in events:
         event = logged.event
@@ -56,7 +55,7 @@ async def replay(events: AsyncIterator[LoggedEvent], view_of: Callable[[ToolCall
                 for part in event.shown:
                     yield UserSaid(event.message_id, part)
             case PartialAnswer():
-                partial = Partial.extended(partial, event)
+                partial = event.after(partial)
             case AssistantAnswered():
                 partial = None
                 calls |= {call.id: call for call in event.message.tool_calls}
@@ -84,7 +83,7 @@ async def replay(events: AsyncIterator[LoggedEvent], view_of: Callable[[ToolCall
 
 
 def _unsettled(
-    partial: Partial | None, calls: Mapping[str, ToolCall], view_of: Callable[[ToolCall], CallView]
+    partial: PartialAnswer | None, calls: Mapping[str, ToolCall], view_of: Callable[[ToolCall], CallView]
 ) -> Iterator[Update]:
     """Yield what a turn left unsettled, as far as it got."""
     if partial is not None:

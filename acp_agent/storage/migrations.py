@@ -157,17 +157,4 @@ def _m5_begun(connection: sqlite3.Connection) -> None:
     )
 
 
-def _m6_no_index(connection: sqlite3.Connection) -> None:
-    # Sessions are searched by a scan; the words of a deleted session are then in no other place. The column `indexed`
-    # stays, since SQLite copies a whole table to drop one.
-    connection.execute("DROP TABLE IF EXISTS message_index")
-
-
-MIGRATIONS: tuple[Migration, ...] = (
-    _m1_sessions_and_events,
-    _m2_search,
-    _m3_archive_and_lists,
-    _m4_blobs,
-    _m5_begun,
-    _m6_no_index,
-)
+MIGRATIONS: tuple[Migration, ...] = (_m1_sessions_and_events, _m2_search, _m3_archive_and_lists, _m4_blobs, _m5_begun)

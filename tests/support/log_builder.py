@@ -28,7 +28,6 @@ from acp_agent.conversation.events import (
     PartialAnswer,
     Pinned,
     PinRemoved,
-    RestoredEntry,
     Rewritten,
     SessionStarted,
     TextPinned,
@@ -207,10 +206,7 @@ class LogBuilder:
             ContextRestored(
                 compaction_id=swap.compaction_id,
                 undone=undone,
-                entries=tuple(
-                    RestoredEntry(entry.seq, entry.message, entry.summary, entry.note, entry.shortened)
-                    for entry in (*before.entries, *since)
-                ),
+                entries=(*before.entries, *since),
                 carried=replace(now.carried(), memory=memory),
                 tokens=800,
                 files=tuple(FileVersion(path, digest) for path, digest in {**before.files, **now.files}.items()),

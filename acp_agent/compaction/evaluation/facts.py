@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
 from acp_agent.compaction.facts import passages
-from acp_agent.conversation.entries import Entry
-from acp_agent.conversation.messages import AssistantMessage, Message
+from acp_agent.conversation.messages import AssistantMessage, Entry, Message
 from acp_agent.frozen import frozen
 
 FactClass: TypeAlias = Literal["files", "commands", "errors", "rules", "decisions", "numbers", "words"]

@@ -11,8 +11,7 @@ from typing import Literal, TypeAlias
 
 from acp_agent.compaction.estimate import CHARACTERS_PER_TOKEN
 from acp_agent.compaction.state import Workspace
-from acp_agent.conversation.entries import Entry
-from acp_agent.conversation.messages import AssistantMessage, JsonValue, ToolCall, ToolResult
+from acp_agent.conversation.messages import AssistantMessage, Entry, JsonValue, ToolCall, ToolResult
 from acp_agent.frozen import frozen
 
 Change: TypeAlias = Literal["read", "created", "edited", "deleted"]

@@ -16,7 +16,7 @@ from threading import Lock
 
 from acp_agent.compaction.estimate import CHARACTERS_PER_TOKEN
 from acp_agent.compaction.facts import RUNS, Voice, facts_of_run, passages, units
-from acp_agent.conversation.entries import Entry
+from acp_agent.conversation.messages import Entry
 from acp_agent.frozen import frozen
 
 UNIT_OVERHEAD = 30

@@ -23,7 +23,6 @@ from acp_agent.conversation.events import (
     ContextSwapped,
     FileVersion,
     PinRemoved,
-    RestoredEntry,
     TextPinned,
 )
 from acp_agent.conversation.messages import (
@@ -320,9 +319,7 @@ def _restoration(
     return ContextRestored(
         compaction_id=swap.compaction_id,
         undone=seq,
-        entries=tuple(
-            RestoredEntry(e.seq, e.message, e.summary, e.note, e.shortened) for e in (*before.entries, *since)
-        ),
+        entries=(*before.entries, *since),
         carried=replace(context.carried(), memory=memory),
         tokens=used_tokens(before, prefix_tokens) + estimate_messages(entry.message for entry in since),
         files=tuple(FileVersion(path, digest) for path, digest in {**before.files, **context.files}.items()),

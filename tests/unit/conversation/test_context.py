@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from acp_agent.conversation.context import Context, Partial
+from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
     AssistantAnswered,
     AutoCompactionChanged,
@@ -137,7 +137,7 @@ def test_checkpoints_of_an_answer_add_up_until_the_whole_one_supersedes_them() -
     log = LogBuilder()
     log.prompt("hello")
     log.add(PartialAnswer("msg_9", "Go", "h"), PartialAnswer("msg_9", "od", "m"))
-    assert log.context.partial == Partial("msg_9", "Good", "hm")
+    assert log.context.partial == PartialAnswer("msg_9", "Good", "hm")
     assert texts(log.context) == ["hello"]
     log.add(AssistantAnswered(AssistantMessage("msg_9", (Text("Good day"),))))
     assert log.context.partial is None

@@ -10,13 +10,11 @@ from hypothesis import strategies as st
 
 from acp_agent.conversation.codec import decode, encode
 from acp_agent.conversation.context import Context, Entry
-from acp_agent.conversation.entries import RecipePrompt
 from acp_agent.conversation.events import (
     ContextRestored,
     ContextSwapped,
     LoggedEvent,
     Pinned,
-    RestoredEntry,
     Rewritten,
     UserPrompted,
 )
@@ -25,6 +23,7 @@ from acp_agent.conversation.messages import (
     CompactedBlock,
     Image,
     Message,
+    RecipePrompt,
     Resource,
     ResourceLink,
     Text,
@@ -109,7 +108,7 @@ def test_a_recipes_prompt_in_an_event_of_a_compaction_comes_back_as_it_went(
         pinned=tuple(Pinned(seq, message) for seq, message in enumerate(pinned, 1)),
         rewritten=(*swap.rewritten, *(Rewritten(seq, message) for seq, message in enumerate(rewritten, 1))),
     )
-    entries = (*restored.entries, *(RestoredEntry(seq, message) for seq, message in enumerate(pinned, 20)))
+    entries = (*restored.entries, *(Entry(seq, message) for seq, message in enumerate(pinned, 20)))
     restored = replace(restored, entries=entries)
     for event in (swap, restored):
         assert decode(event.kind, encode(event)) == event

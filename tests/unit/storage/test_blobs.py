@@ -17,21 +17,21 @@ from hypothesis import strategies as st
 
 from acp_agent.conversation.attachments import STORED_FROM, data_of, extract_blobs, extract_texts, restore_texts
 from acp_agent.conversation.codec import decode, encode
-from acp_agent.conversation.entries import RecipePrompt
 from acp_agent.conversation.events import (
     ContextRestored,
     ContextSwapped,
     Event,
     MessageSupplied,
     Pinned,
-    RestoredEntry,
     Rewritten,
     ToolReturned,
     UserPrompted,
 )
 from acp_agent.conversation.messages import (
     Audio,
+    Entry,
     Image,
+    RecipePrompt,
     Resource,
     Stored,
     Text,
@@ -146,7 +146,7 @@ def test_every_event_that_holds_parts_gives_its_bytes_and_texts_away() -> None:
             UserPrompted("msg_1", (Text("/recipe"), part), (part,)),
             MessageSupplied(message),
             replace(swap, sent=(part,), pinned=(Pinned(1, message),), rewritten=(Rewritten(2, recipe),)),
-            replace(restored, entries=(RestoredEntry(1, recipe),)),
+            replace(restored, entries=(Entry(1, recipe),)),
         ]
 
     for event in events(IMAGE):

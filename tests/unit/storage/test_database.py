@@ -218,9 +218,11 @@ async def test_an_upgraded_database_has_the_same_tables_as_a_new_one(tmp_path: P
             if name == "old.db":
                 connection.executescript(Path(__file__).with_name(version).read_text("utf-8"))
         store = await SessionStore.open(tmp_path / name)
-        await store.aclose()
+        await store.aclose()  # the index of earlier versions stays until a session is deleted
         with closing(sqlite3.connect(tmp_path / name)) as connection:
-            created = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name")
+            created = connection.execute(
+                "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'message_index%' ORDER BY name"
+            )
             schemas.append([" ".join(sql.replace("IF NOT EXISTS ", "").split()) for (sql,) in created])
     assert schemas[0] == schemas[1]
 

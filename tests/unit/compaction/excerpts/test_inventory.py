@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from acp_agent.compaction.estimate import estimate_text
 from acp_agent.compaction.excerpts.inventory import FileState, command_line, inventory, render
 from acp_agent.compaction.state import Workspace
-from acp_agent.conversation.entries import Entry
-from acp_agent.conversation.messages import AssistantMessage, JsonValue, Message, Text, ToolCall, ToolResult
+from acp_agent.conversation.messages import AssistantMessage, Entry, JsonValue, Message, Text, ToolCall, ToolResult
 
 
 def call(name: str, **arguments: JsonValue) -> ToolCall:

@@ -12,10 +12,11 @@ from acp_agent.compaction.estimate import estimate_text
 from acp_agent.compaction.excerpts.selection import ExcerptIndex, choose, render
 from acp_agent.compaction.facts import passages
 from acp_agent.compaction.frame import frame_excerpts
-from acp_agent.conversation.entries import Entry, RecipePrompt
 from acp_agent.conversation.messages import (
     AssistantMessage,
+    Entry,
     Message,
+    RecipePrompt,
     Resource,
     Text,
     ToolCall,
