@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from acp_agent.compaction.cuts import Cut
 from acp_agent.compaction.estimate import estimate_messages, estimate_text
@@ -23,7 +24,7 @@ from acp_agent.compaction.strategies.mask import fewer_images
 from acp_agent.compaction.strategy import Draft
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.events import Receipt, Rewritten
-from acp_agent.conversation.messages import AssistantMessage, ToolCall, UserMessage, new_id
+from acp_agent.conversation.messages import AssistantMessage, ToolResult, UserMessage, new_id
 from acp_agent.errors import CompactionError
 
 LEAST_GAIN = 0.05
@@ -203,21 +204,10 @@ def _result(
 
 
 def _still_seen(state: ConversationState, draft: Draft, rewritten: tuple[Rewritten, ...]) -> dict[str, str | None]:
-    """Return the file versions that the model still sees: those whose tool result is unchanged."""
+    """Return the file versions that the model still sees: those of calls whose result stays as it was."""
     gone = {rewrite.seq for rewrite in rewritten} | {entry.seq for entry in draft.summarised}
-    paths: dict[str, str] = {}
-    seen: dict[str, bool] = {}
-    for entry in state.entries:
-        message = entry.message
-        if isinstance(message, AssistantMessage):
-            paths |= {call.id: _path(call, state.workspace.cwd) for call in message.tool_calls}
-        elif not isinstance(message, UserMessage):
-            seen[paths.get(message.call_id, "")] = entry.seq not in gone
+    messages = [(entry.seq, entry.message) for entry in state.entries]
+    results = {message.call_id: seq not in gone for seq, message in messages if isinstance(message, ToolResult)}
+    calls = [call for _, message in messages if isinstance(message, AssistantMessage) for call in message.tool_calls]
+    seen = {str(Path(state.workspace.cwd, str(call.arguments.get("path")))): results.get(call.id) for call in calls}
     return {path: digest for path, digest in state.files.items() if seen.get(path, draft.cut is None)}
-
-
-def _path(call: ToolCall, cwd: str) -> str:
-    path = call.arguments.get("path")
-    if not isinstance(path, str):
-        return ""
-    return path if path.startswith("/") else f"{cwd}/{path}"

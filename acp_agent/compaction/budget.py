@@ -111,8 +111,8 @@ class Limits:
     :ivar sent: see `request_bytes`.
     """
 
-    max_images: int | None
-    max_bytes: int | None
+    max_images: int | None = None
+    max_bytes: int | None = None
     sent: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def exceeded(self, messages: Sequence[Message]) -> bool:

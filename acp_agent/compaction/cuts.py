@@ -1,8 +1,6 @@
 """Where a history may be cut, and which of the legal places a compaction chooses by size.
 
-A cut before `index` keeps `entries[index:]` behind a user message that holds the summary of `entries[:index]`. Each
-rule of `INVARIANTS` returns whether a place is legal, and its docstring quotes the error that a provider answers with
-otherwise. A place is legal if all rules allow it.
+A cut before `index` keeps `entries[index:]` behind a user message that holds the summary of `entries[:index]`.
 """
 
 from __future__ import annotations
@@ -94,57 +92,42 @@ def _tail_from(
     return best
 
 
-def calls_keep_their_results(entries: tuple[Entry, ...], index: int) -> bool:
-    """Forbid a cut between an answer that calls tools and the results, or behind calls that still wait for them.
-
-    Anthropic: "unexpected `tool_use_id` found in `tool_result` blocks"; OpenAI Responses: "No tool call found for
-    function call output"; Chat Completions: a `tool` message has to follow one with `tool_calls`.
-    """
-    calls, waiting = _calls_before(entries, index)
-    return not calls or waiting < calls
-
-
-def batches_stay_whole(entries: tuple[Entry, ...], index: int) -> bool:
-    """Forbid a cut between the results of calls that were made side by side.
-
-    Anthropic: "`tool_use` ids were found without `tool_result` blocks immediately after"; OpenAI Responses: "No tool
-    output found for function call".
-    """
-    calls, waiting = _calls_before(entries, index)
-    return waiting in (0, calls)
-
-
-def thinking_stays_with_its_call(entries: tuple[Entry, ...], index: int) -> bool:
-    """Forbid a cut between consecutive answers if an earlier one holds the thinking for a later one's call.
-
-    A paused and continued answer is one message for the provider. Anthropic: "Expected `thinking` or
-    `redacted_thinking`, but found `tool_use`"; OpenAI Responses: a `function_call` "was provided without its required
-    'reasoning' item". Thinking that no provider gave a form of its own is never sent.
-    """
-    behind = (entries[after] for after in range(index, len(entries)))
-    before = (entries[earlier] for earlier in range(index - 1, -1, -1))
-    calls = _answers_hold(behind, lambda part: isinstance(part, ToolCall))
-    return not (calls and _answers_hold(before, lambda part: isinstance(part, Thinking) and part.data))
-
-
-def no_result_is_first(entries: tuple[Entry, ...], index: int) -> bool:
-    """Forbid a cut before a tool's result: a transcript of another agent may hold one whose call is gone.
-
-    The errors are those of `calls_keep_their_results`.
-    """
-    return index == len(entries) or isinstance(entries[index].message, UserMessage | AssistantMessage)
-
-
-INVARIANTS = (calls_keep_their_results, batches_stay_whole, thinking_stays_with_its_call, no_result_is_first)
-
-
 def legal_cuts(entries: tuple[Entry, ...], turn_from: int | None) -> list[int]:
     """Return every index before which the history may be cut, in order; it may equal the number of entries.
 
+    What providers answer where a history is cut at another place:
+
+    - Between an answer that calls tools and all of the results, Anthropic: "unexpected `tool_use_id` found in
+      `tool_result` blocks", or "`tool_use` ids were found without `tool_result` blocks immediately after"; OpenAI
+      Responses: "No tool call found for function call output"; Chat Completions: a `tool` message has to follow one
+      with `tool_calls`.
+    - Between consecutive answers (a paused one is continued) of which an earlier one holds the thinking for a later
+      one's call, Anthropic: "Expected `thinking` or `redacted_thinking`, but found `tool_use`"; OpenAI Responses: a
+      `function_call` "was provided without its required 'reasoning' item".
+
     :param turn_from: seq of the prompt of the running turn; None where none runs.
     """
-    last = unanswered_from(entries, turn_from)
-    return [index for index in range(last + 1) if all(allows(entries, index) for allows in INVARIANTS)]
+    places: list[int] = []
+    waiting: set[str] = set()  # calls of the newest answer without a result
+    for index in range(unanswered_from(entries, turn_from) + 1):
+        message = entries[index].message if index < len(entries) else None
+        # A transcript of another agent may begin with a result whose call is gone.
+        if not waiting and not isinstance(message, ToolResult) and not _parts_thinking(entries, index):
+            places.append(index)
+        if isinstance(message, AssistantMessage):
+            waiting = {call.id for call in message.tool_calls}
+        elif isinstance(message, ToolResult):
+            waiting.discard(message.call_id)
+    return places
+
+
+def _parts_thinking(entries: tuple[Entry, ...], index: int) -> bool:
+    """Return whether a call behind this place needs the thinking of an answer directly before it."""
+    behind = (entries[after] for after in range(index, len(entries)))
+    before = (entries[earlier] for earlier in range(index - 1, -1, -1))
+    calls = _answers_hold(behind, lambda part: isinstance(part, ToolCall))
+    # Thinking that no provider gave a form of its own is never sent.
+    return calls and _answers_hold(before, lambda part: isinstance(part, Thinking) and part.data)
 
 
 def unanswered_from(entries: tuple[Entry, ...], turn_from: int | None) -> int:
@@ -162,19 +145,6 @@ def unanswered_from(entries: tuple[Entry, ...], turn_from: int | None) -> int:
         if isinstance(entry.message, AssistantMessage):
             return index
     return 0
-
-
-def _calls_before(entries: tuple[Entry, ...], index: int) -> tuple[int, int]:
-    """Return how many calls the newest answer before this place makes, and how many of them still wait there."""
-    answered: set[str] = set()
-    for before in range(index - 1, -1, -1):
-        message = entries[before].message
-        if isinstance(message, ToolResult):
-            answered.add(message.call_id)
-        elif isinstance(message, AssistantMessage):
-            calls = message.tool_calls
-            return len(calls), sum(call.id not in answered for call in calls)
-    return 0, 0
 
 
 def _answers_hold(entries: Iterable[Entry], wanted: Callable[[AssistantPart], object]) -> bool:

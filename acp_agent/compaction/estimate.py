@@ -163,28 +163,14 @@ def _bytes(part: UserPart | AssistantPart, sent: Mapping[str, int]) -> int:
             return _picture_bytes(part.data, sent)
         case Audio():
             return data_length(part.data)
-        case Resource():
-            if part.blob is not None and is_picture(part):
-                return _picture_bytes(part.blob, sent)
-            if part.text is not None:
-                return _utf8(part.text)
-            return _sent_length(part) if sound_of(part) is None else data_length(part.blob)
-        case ToolCall():
-            return _utf8(part.invalid or json.dumps(part.arguments, ensure_ascii=False))
-        case Text() | Thinking():
-            return _utf8(part.text)
-        case CompactedBlock():
-            return len(json.dumps(part.data))
-        case ResourceLink():
-            return _utf8(part.uri)
+        case Resource(blob=blob) if blob is not None and is_picture(part):
+            return _picture_bytes(blob, sent)
+        case Resource(blob=blob) if blob is not None and sound_of(part) is not None:
+            return data_length(blob)
         case _:
-            assert_never(part)
+            return estimate_part(part) * CHARACTERS_PER_TOKEN
 
 
 def _picture_bytes(data: Data, sent: Mapping[str, int]) -> int:
     known = sent.get(data.sha256) if isinstance(data, Stored) else None
     return min(data_length(data), LARGEST_IMAGE) if known is None else known
-
-
-def _utf8(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

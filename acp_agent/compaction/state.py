@@ -178,7 +178,7 @@ class CompactionPolicy:
     :ivar must_fit: the conversation cannot be sent as it is.
     :ivar steps: the strategies to try, in place of the ladder that the others make.
     :ivar written: a summary that is there already, so that no model is asked for one.
-    :ivar max_images: see `Limits`, as for the two fields behind it.
+    :ivar limits: what a request may hold besides tokens.
     """
 
     prompt: str
@@ -192,14 +192,7 @@ class CompactionPolicy:
     must_fit: bool = False
     steps: tuple[str, ...] | None = None
     written: str | None = None
-    max_images: int | None = None
-    max_bytes: int | None = None
-    sent: Mapping[str, int] = field(default_factory=dict[str, int])
-
-    @property
-    def limits(self) -> Limits:
-        """What a request may hold besides tokens."""
-        return Limits(self.max_images, self.max_bytes, self.sent)
+    limits: Limits = Limits()
 
     def size_tokens(self, state: ConversationState) -> int:
         """Return the tokens of the new context, by the provider's count."""

@@ -48,7 +48,7 @@ _SPAN = re.compile(
 _REFERENCE = re.compile(r"\[#\d{1,18}(?:[\s,;–-]{1,3}#?\d{1,18})*\](?!\()")
 _GROUPED = re.compile(r"(?<![\w.,])\d{1,3}(?:[,'’_\u00a0\u202f]\d{3})+(?![\w'’])")
 _TOKEN = re.compile(r"[a-z_]+(?=\d+\.\d)|\d+(?:\.\d+)+|[a-z\d_\u00c0-\u052f]+|[^\W\x00-\u052f]+")
-_NUMBER = re.compile(r"\d+(?:\.(?P<decimals>\d+))?(?:e(?P<exponent>[+-]?\d{1,2})(?!\d))?")
+_NUMBER = re.compile(r"\d+(?:\.(?P<decimals>\d+))?")
 _MEMBER = re.compile(r"\b_\w+|(?<=[./:$@>-])\w+|(?<=['\"`])\w+(?=['\"`])|\b\w++(?=[(\[/]|\.\w| ?[=:])")
 _OPENING, _CLOSING = frozenset('(["'), ".,;:!?)]}*_|>'…“”«»"
 
@@ -82,7 +82,7 @@ class Known:
     members: frozenset[str]  # those that stand as names: joined to other code, assigned, as keys or alone in quotes
     runs: frozenset[str]  # their keys tell a path that stands alone from the end of a longer one
     extensions: frozenset[str]  # of paths with a folder; they tell `cart.py` from the method `Cart.fit`
-    numbers: tuple[tuple[float, ...], tuple[float, ...]]  # those with decimals or an exponent; integers
+    numbers: tuple[tuple[float, ...], tuple[float, ...]]  # those with decimals; integers
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> Known:
@@ -155,7 +155,7 @@ class Known:
             return True
         if (number := _NUMBER.fullmatch(said)) is None:
             return False
-        unit = 10.0 ** (int(number["exponent"] or 0) - len(number["decimals"] or ""))
+        unit = 10.0 ** (-len(number["decimals"] or ""))
         zeros = len(said) - len(said.rstrip("0"))
         if said.isdecimal() and zeros >= _ROUNDED_ZEROS:
             unit = min(10.0 ** min(zeros, LONGEST), float(said) * _MOST_ROUNDED)

@@ -133,10 +133,10 @@ def _ranked(
 def _found(logged: LoggedEvent, words: Iterable[re.Pattern[str]]) -> Found:
     event = logged.event
     title = event.view.title if isinstance(event, ToolReturned) else ""
-    return Found(logged.seq, logged.at, _role_of(event), title, _snippet(searchable_text(event), words))
+    return Found(logged.seq, logged.at, role_of(event), title, _snippet(searchable_text(event), words))
 
 
-def _role_of(event: Event) -> Role:
+def role_of(event: Event) -> Role:
     match event:
         case AssistantAnswered():
             return "assistant"

@@ -146,7 +146,7 @@ def delete(connection: sqlite3.Connection, session_id: str) -> bool:
     :returns: False where there was none.
     """
     with transaction(connection):
-        # Earlier versions keep words of the sessions that were searched in an index, and make it again where it is gone.
+        # Earlier versions keep the words of searched sessions in an index, and make it again where it is gone.
         connection.execute("DROP TABLE IF EXISTS message_index")
         connection.execute("UPDATE sessions SET indexed = 0 WHERE indexed > 0")
         buried = connection.execute(_BURY, (_now(), storable(session_id))).fetchone()

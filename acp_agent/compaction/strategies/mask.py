@@ -20,7 +20,6 @@ from acp_agent.compaction.strategy import Draft, Task
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import (
     AssistantMessage,
-    Image,
     Text,
     ToolCall,
     ToolResult,
@@ -33,7 +32,6 @@ LEAST_RESULT = 200
 MAX_NAMED = 100
 """Characters of an argument in that line."""
 
-_TELLING = ("command", "pattern", "query", "url", "path", "file_path", "filename")
 CLEAR_SHARE = 0.1
 """Of the window: masking less is not worth the provider's cache, which it breaks."""
 
@@ -80,7 +78,8 @@ def plan_mask(
             break
         message = entries[index].message
         assert isinstance(message, ToolResult)
-        line = _placeholder(message, calls.get(message.call_id), sizes[index], entries[index].seq, recall_hint)
+        left_out = LeftOut(entries[index].seq, recall_hint)
+        line = _placeholder(message, calls.get(message.call_id), sizes[index], left_out)
         shorter = replace(message, parts=(Text(line),))
         masked[index] = shorter
         gained += sizes[index] - estimate_message(shorter)
@@ -114,29 +113,19 @@ def _tail_from(sizes: Sequence[int], tokens: int) -> int:
     return 0
 
 
-def _placeholder(result: ToolResult, call: ToolCall | None, tokens: int, seq: int, recall: bool) -> str:
-    text = result.text
-    lines = text.count("\n") + (not text.endswith("\n") and bool(text))
-    images = sum(isinstance(part, Image) for part in result.parts)
-    counted = [f"{tokens:,} tokens", _counted(lines, "line"), _counted(images, "image")]
+def _placeholder(result: ToolResult, call: ToolCall | None, tokens: int, left_out: LeftOut) -> str:
     failed = " (failed)" if result.is_error else ""
-    size = ", ".join(count for count in counted if count)
-    return f"{MASKED} {_named(call)}{failed}: {size} left out{LeftOut(seq, recall).where}"
+    return f"{MASKED} {_named(call)}{failed}: {tokens:,} tokens left out{left_out.where}"
 
 
 def _named(call: ToolCall | None) -> str:
-    """Return a call in a few words: its tool, and what says most about what it was for."""
+    """Return a call in a few words: its tool, and the first text among its arguments."""
     if call is None:
         return "a tool"
-    named = (call.arguments.get(name) for name in (*_TELLING, *call.arguments))
-    telling = next((value for value in named if isinstance(value, str) and value.strip()), "")
-    line = " ".join(telling[: MAX_NAMED * 4].split())
+    texts = (value for value in call.arguments.values() if isinstance(value, str) and value.strip())
+    line = " ".join(next(texts, "")[: MAX_NAMED * 4].split())
     shown = line if len(line) <= MAX_NAMED else f"{line[:MAX_NAMED]}..."
     return " ".join(f"{call.name[:64]} {shown}".split()) or "a tool"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}" if number else ""
 
 
 class MaskStrategy:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 
+from acp_agent.compaction.budget import Limits
 from acp_agent.compaction.estimate import count_images, request_bytes
 from acp_agent.compaction.excerpts.selection import ExcerptIndex
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
@@ -213,7 +214,9 @@ class Orders:
             by_hand=by_hand,
             must_fit=trigger == "overflow",
             # A provider may take less than is known of it.
-            max_images=count_images(messages) - 1 if refused == "images" else active.profile.max_images,
-            max_bytes=request_bytes(messages, sent) - 1 if refused == "bytes" else active.profile.max_request_bytes,
-            sent=sent,
+            limits=Limits(
+                count_images(messages) - 1 if refused == "images" else active.profile.max_images,
+                request_bytes(messages, sent) - 1 if refused == "bytes" else active.profile.max_request_bytes,
+                sent,
+            ),
         )

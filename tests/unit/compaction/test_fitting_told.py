@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from acp_agent.compaction import ConversationState
+from acp_agent.compaction.budget import Limits
 from acp_agent.conversation.messages import AssistantMessage, Image, Text, ToolCall, ToolResult, UserMessage
 from acp_agent.errors import AgentError, ModelRequestError
 from acp_agent.llm.provider import NativeCompaction, ToolDefinition
@@ -49,7 +50,7 @@ def test_the_model_is_told_of_recall_only_where_it_has_it(strategy: str) -> None
     read = [calls, ToolResult("c", (Text("cart_total\n" * 3_200),))]
     messages = [UserMessage("q", (Text("Read it."),)), *read, *history(5, 3_000), *[image] * 9, *history(1, 2_000)]
     messages += [UserMessage("p", (Text("log\n" * (24_000 if strategy == "excerpts" else 8_000)),))]
-    policy = replace(MUST_FIT, strategy=strategy, max_images=8, tail=1_000, steps=(strategy,))
+    policy = replace(MUST_FIT, strategy=strategy, limits=Limits(8), tail=1_000, steps=(strategy,))
     policy = replace(policy, by_hand=strategy == "mask", must_fit=strategy != "mask")
     for tools in ((), (RECALL,)):
         state = ConversationState.of(messages, window=40_000, tools=tools)

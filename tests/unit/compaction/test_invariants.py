@@ -9,7 +9,6 @@ from hypothesis import given
 
 from acp_agent.compaction.cuts import (
     legal_cuts,
-    thinking_stays_with_its_call,
     unanswered_from,
 )
 from acp_agent.conversation.context import Entry
@@ -116,21 +115,14 @@ def calls_of(entry: Entry) -> tuple[ToolCall, ...]:
     return entry.message.tool_calls if isinstance(entry.message, AssistantMessage) else ()
 
 
-# None forbids more than it has to ------------------------------------------------------------------------------------
-
-
-# What each of them is about ------------------------------------------------------------------------------------------
-
-
 def test_thinking_of_a_paused_answer_stays_with_the_call_of_its_continuation() -> None:
-    rule = thinking_stays_with_its_call
     paused = entries_of(user(), answer(SIGNED, Text("I look.")), answer(Text("On.")), answer(ToolCall("1", "read")))
-    assert [rule(paused, index) for index in range(5)] == [True, True, False, False, True]
+    assert legal_cuts(paused, None) == [0, 1]
     unsigned = entries_of(user(), answer(Thinking("Hm."), Text("I look.")), answer(ToolCall("1", "read")))
-    assert rule(unsigned, 2)
+    assert legal_cuts(unsigned, None) == [0, 1, 2]
     # Another step's thinking is another message for every provider.
     steps = entries_of(user(), answer(SIGNED, ToolCall("1", "read")), result("1"), answer(ToolCall("2", "read")))
-    assert rule(steps, 3)
+    assert legal_cuts(steps, None) == [0, 1, 3]
 
 
 @pytest.mark.parametrize(

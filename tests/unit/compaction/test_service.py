@@ -170,7 +170,7 @@ def test_no_result_holds_more_images_than_a_request_may(count: int, most: int) -
     messages = history(8, 4_000)
     image = Image("iVBO", "image/png")
     messages += [UserMessage("i", (*[image] * count, Text("See."))), AssistantMessage("j", (Text("Seen."),))]
-    policy = replace(AT_THRESHOLD, max_images=most, max_bytes=1_000_000)
+    policy = replace(AT_THRESHOLD, limits=Limits(most, 1_000_000))
     assume(Limits(most, None).exceeded(messages))
     for steps, moves in ((None, ["overflow"]), (("summary",), ["summary"])):
         result = run(state_of(messages, window=500_000), replace(policy, steps=steps), Model(moves))
