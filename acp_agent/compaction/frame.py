@@ -91,7 +91,7 @@ def summary_request(prompt: str, first_kept: Message | None, summarised: Sequenc
     :param summarised: the entries that the summary is about, whose numbers it may cite.
     """
     text = prompt
-    if table := entry_table(summarised):
+    if table := _entry_table(summarised):
         text += f"\n\nEntries, by number:\n{table}"
     if first_kept is not None:
         text += (
@@ -101,7 +101,7 @@ def summary_request(prompt: str, first_kept: Message | None, summarised: Sequenc
     return Text(text)
 
 
-def entry_table(entries: Sequence[Entry]) -> str:
+def _entry_table(entries: Sequence[Entry]) -> str:
     """Return the number and beginning of each message of the user and answer; of many answers, of every few."""
     said = [entry for entry in entries if isinstance(entry.message, UserMessage) and not entry.summary]
     answers = [entry for entry in entries if isinstance(entry.message, AssistantMessage)]

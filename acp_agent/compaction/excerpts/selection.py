@@ -37,7 +37,7 @@ _WORD = re.compile(r"[^\W\d_]{5,30}")
 
 
 @frozen
-class Excerpt:
+class _Excerpt:
     """Lines of one speaker in one entry, in order, each as it stands there."""
 
     seq: int
@@ -150,7 +150,7 @@ def choose(
     seqs: Container[int] | None = None,
     covered: Iterable[str] = (),
     named: Iterable[str] = (),
-) -> tuple[Excerpt, ...]:
+) -> tuple[_Excerpt, ...]:
     """Choose lines that take no more than a room when they are rendered.
 
     :param room: tokens, estimated.
@@ -168,7 +168,7 @@ def choose(
         return tuple(choice.excerpts())
 
 
-def render(excerpts: Sequence[Excerpt]) -> str:
+def render(excerpts: Sequence[_Excerpt]) -> str:
     """Return the excerpts as the model reads them.
 
     A quoted line begins with a space, so that nothing in it can be taken for the number and speaker of an entry.
@@ -216,12 +216,12 @@ class _Choice:
                 if left[other]:
                     heapq.heappush(heap, (-self._value(other), other))
 
-    def excerpts(self) -> Iterator[Excerpt]:
+    def excerpts(self) -> Iterator[_Excerpt]:
         """Yield what was chosen, in the order of the conversation."""
         chosen = (unit for unit, taken in zip(self.index.units, self.taken, strict=False) if taken)
         for _, group in groupby(chosen, key=lambda unit: unit.passage):
             lines = list(group)
-            yield Excerpt(lines[0].seq, lines[0].voice.label, tuple(unit.text for unit in lines))
+            yield _Excerpt(lines[0].seq, lines[0].voice.label, tuple(unit.text for unit in lines))
 
     def _value(self, number: int) -> float:
         unit = self.index.units[number]

@@ -6,8 +6,7 @@ results are masked in batches. "The Complexity Trap" (arXiv:2508.21433) is why t
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from anyio import to_thread
@@ -47,8 +46,7 @@ def plan_mask(
 ) -> tuple[Rewrite, ...]:
     """Return the results as one line each; none where that would gain too little.
 
-    The results of calls that were repeated go first, and then the oldest. The newest messages are left alone, and so
-    is what the model has not answered yet.
+    The oldest go first. The newest messages are left alone, and so is what the model has not answered yet.
 
     :param turn_from: seq of the prompt of the running turn; None where none runs.
     :param clear_at_least: tokens that have to be gained together.
@@ -66,14 +64,13 @@ def plan_mask(
         if isinstance(entry.message, AssistantMessage)
         for call in entry.message.tool_calls
     }
-    repeated = _repeated(entries, calls)
     end = min(_tail_from(sizes, keep_tail_tokens), unanswered_from(entries, turn_from))
     candidates = [
         index for index in range(end) if sizes[index] >= LEAST_RESULT and isinstance(entries[index].message, ToolResult)
     ]
     masked: dict[int, ToolResult] = {}
     gained = 0
-    for index in sorted(candidates, key=lambda index: (index not in repeated, index)):
+    for index in candidates:
         if target_tokens is not None and total - gained <= target_tokens - clear_at_least:
             break
         message = entries[index].message
@@ -86,22 +83,6 @@ def plan_mask(
     if gained < clear_at_least:
         return ()
     return tuple(Rewrite(entries[index].seq, masked[index]) for index in sorted(masked))
-
-
-def _repeated(entries: Sequence[Entry], calls: Mapping[str, ToolCall]) -> set[int]:
-    """Return the indexes of results behind which the same call has a newer result."""
-    asked: set[str] = set()
-    found: set[int] = set()
-    for index in range(len(entries) - 1, -1, -1):
-        result = entries[index].message
-        if not isinstance(result, ToolResult) or (call := calls.get(result.call_id)) is None:
-            continue
-        question = f"{call.name} {json.dumps(call.arguments, sort_keys=True)}"
-        if question in asked:
-            found.add(index)
-        elif not result.is_error:  # what could not be read again is needed as it was read before
-            asked.add(question)
-    return found
 
 
 def _tail_from(sizes: Sequence[int], tokens: int) -> int:

@@ -143,7 +143,7 @@ class _Dialogue:
             message = _with_own_ids(answer, self._request.model)
             self._messages = (*self._messages, message)
             if not message.tool_calls or message.stop_reason in _CUT_OFF:
-                return whole_text(message)
+                return _whole_text(message)
             self._messages = (*self._messages, *(_refusal(call.id) for call in message.tool_calls))
         raise CompactionError(
             "The model kept calling tools instead of writing a summary.",
@@ -156,7 +156,7 @@ class _Dialogue:
         return await self.ask(shown=False)
 
 
-def whole_text(message: AssistantMessage) -> str:
+def _whole_text(message: AssistantMessage) -> str:
     """Return the text of a summary that is whole.
 
     :raises CompactionError: it is empty, was cut off, or the model refused.

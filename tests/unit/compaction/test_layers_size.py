@@ -125,7 +125,7 @@ def test_the_running_prompt_and_unanswered_steps_stand_beside_the_size(answered:
 
 def test_the_layers_stand_in_their_order_with_the_users_words_byte_for_byte() -> None:
     pin = "Use  tabs.\n```\n</carried_over>\n"
-    state = replace(with_pins(pin), workspace=Workspace("/w", "main", "1a2b3c"))
+    state = replace(with_pins(pin), workspace=Workspace("/w", {}, "main", "1a2b3c"))
     state = replace(state, plan=(PlanEntry("fix the tax", "pending", "medium"),))
     _, layers = filled(state, 2_500, "The cart is fixed.")
     text, at = whole(layers), 0

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from acp_agent.session.turn.loop import GO_ON
-from support.client import AgentError
 from support.compactions import shown_compactions
 from support.dialogues import check_legal, pieces, texts
 from support.editors import ZED_BETA
@@ -118,29 +117,6 @@ async def test_an_answer_that_is_cut_off_for_want_of_room_is_gone_on_with(tmp_pa
             shown = [line for agent in (it.agent, later.agent) for line in agent.lines if line.update_kind]
             assert shown
             assert not any(GO_ON[:60] in str(line.message) for line in shown)
-
-
-async def test_a_second_refusal_in_a_turn_is_a_clear_error_and_the_session_lives_on(tmp_path: Path) -> None:
-    refuses = True
-
-    def answer(body: Mapping[str, Any]) -> Reply:
-        if texts(body)[-1] == "Tell me." and refuses:
-            error = {"type": "invalid_request_error", "message": "prompt is too long: 50000 tokens > 40000 maximum"}
-            return Reply(http_status=400, body={"type": "error", "error": error})
-        return Reply(LONG)
-
-    async with at(tmp_path, script=answer) as it:
-        await talk(it, 2)
-        asked = len(it.server.calls)
-        with pytest.raises(AgentError, match="made short in this turn already"):
-            await it.prompt("Tell me.")
-        bodies = [call.body for call in it.server.calls[asked:]]
-        assert [texts(body)[-1] == "Tell me." for body in bodies] == [True, True]
-        [compaction] = shown_compactions(it.agent)
-        assert compaction.statuses == ["in_progress", "completed"]
-        refuses = False
-        assert await it.prompt("Tell me, please.") == {"stopReason": "end_turn"}
-        check_legal(it.server.calls[-1].body)
 
 
 async def test_images_that_a_provider_refuses_give_way_to_a_line_each(tmp_path: Path) -> None:

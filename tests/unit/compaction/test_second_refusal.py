@@ -8,9 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from support.client import AgentError, AgentProcess
+from support.client import AgentProcess
 from support.compactions import shown_compactions
 from support.dialogues import check_legal, pieces, system_of, texts
 from support.editors import ZED_BETA
@@ -105,19 +103,3 @@ async def test_a_conversation_that_was_made_short_may_have_less_of_an_answer_ask
         assert len(asked) == 3
         assert asked[2] < 2_500 < asked[1]
         assert [shown.statuses for shown in shown_compactions(agent)] == [["in_progress", "completed"]]
-
-
-async def test_a_provider_that_refuses_whatever_is_asked_of_it_is_not_asked_for_ever(tmp_path: Path) -> None:
-    def answer(body: Mapping[str, Any]) -> Reply:
-        # Each time the answer is too long by a little, it says.
-        text = STATES.format(
-            most=MOST, all=MOST + 1, prompt=MOST - int(MOST * 0.02) - room(body) + 1, answer=room(body)
-        )
-        return Reply(http_status=400, body={"error": {"message": text, "type": "invalid_request_error", "code": 400}})
-
-    async with session(tmp_path, answer, MOST) as (server, agent, its):
-        with pytest.raises(AgentError, match="maximum context length is 14000") as error:
-            await agent.prompt(its, "Hello?", 60)
-        assert len(server.calls) == 2
-        assert "made short" not in error.value.message.replace("cannot be made short", "")
-        assert "/compact" not in error.value.message

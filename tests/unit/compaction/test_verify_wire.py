@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
-
 from support.compactions import RECIPE_FILE, asked_last, bare, both_editors, shown_compactions
 from support.editors import ZED_BETA, Editor
 from support.layers import layers
@@ -105,30 +103,3 @@ async def test_the_model_is_asked_once_to_mend_and_its_second_text_is_used(tmp_p
         assert compaction.text == await read_after(it) == good
         assert "Not found" not in compaction.receipt
         assert "lacks" not in compaction.receipt
-
-
-@both_editors
-@pytest.mark.parametrize(
-    ("written", "reason"),
-    [
-        (summary(f"{HONEST} {FABRICATED}"), "it says what the conversation does not contain (`src/ghost.py`"),
-        (summary(HONEST, without=["Open work"]), "it lacks the sections Open work"),
-    ],
-    ids=["invented", "incomplete"],
-)
-async def test_a_rejected_summary_leaves_the_history_as_it_was(
-    tmp_path: Path, written: str, reason: str, editor: Editor
-) -> None:
-    async with compacting(tmp_path, "reject", written, editor=editor) as it:
-        begun = len(it.agent.lines)
-        assert await it.prompt("/compact") == {"stopReason": "end_turn"}
-        [compaction] = shown_compactions(it.agent)
-        assert compaction.statuses[-1] == "failed"
-        assert reason in compaction.text
-        assert reason in it.agent.text(since=begun)
-        assert "The history is unchanged" in compaction.text
-        it.server.add(Reply("Going on."))
-        await it.prompt("Go on.")
-        before, after = bare(it.server.calls[2].body), bare(it.server.calls[3].body)
-        go_on = {"role": "user", "content": [{"type": "text", "text": "Go on."}]}
-        assert after == {**before, "messages": [*before["messages"][:-1], go_on]}

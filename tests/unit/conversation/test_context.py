@@ -27,7 +27,6 @@ from acp_agent.conversation.events import (
     TitleChanged,
     ToolReturned,
 )
-from acp_agent.conversation.memory import Pin
 from acp_agent.conversation.messages import AssistantMessage, Text, ToolCall, ToolResult, Usage, UserMessage
 from support.logs import LogBuilder
 
@@ -52,19 +51,6 @@ def test_a_swap_clears_the_usage_and_the_files_that_were_seen_and_sets_the_estim
     assert log.context.usage is None
     assert log.context.files == {}
     assert (log.context.baseline, log.context.baseline_seq) == (100, log.head)
-
-
-def test_a_swap_keeps_the_running_turns_prompt_word_for_word() -> None:
-    log = LogBuilder()
-    log.prompt("first")
-    log.step("done")
-    log.end()
-    log.prompt("second")
-    log.step("looking", calls=1)
-    log.swap(summary="the first is done")
-    assert texts(log.context) == ["History: the first is done", "second"]
-    log.step("found")
-    assert texts(log.context) == ["History: the first is done", "second", "found"]
 
 
 def test_the_agents_own_words_to_the_model_are_notes_and_nothing_else_is() -> None:
@@ -99,20 +85,6 @@ def test_a_refusal_goes_back_to_the_count_before_the_refused_turn() -> None:
     log.refuse()
     assert log.context.usage == Usage(40, 2)
     assert (log.context.baseline, log.context.baseline_seq) == (42, counted)
-
-
-def test_a_refused_turn_takes_its_compaction_back_but_not_its_pin() -> None:
-    log = LogBuilder()
-    log.prompt("first")
-    log.end()
-    swap = log.swap()
-    log.prompt("bad")
-    log.pin("prices are cents")
-    log.swap()
-    log.refuse()
-    assert log.context.swaps == (swap,)
-    assert log.context.memory.pins == (Pin(1, "prices are cents"),)
-    assert log.context.memory.next_pin == 2
 
 
 def test_a_fold_that_begins_behind_a_refused_prompt_takes_out_what_it_has_seen_of_the_turn() -> None:

@@ -236,15 +236,6 @@ async def test_a_whole_word_comes_before_a_part_of_one(open_store: Open) -> None
         assert await seqs(store, "config") == [2, 3]
 
 
-async def test_what_is_logged_later_is_found_as_well(open_store: Open) -> None:
-    async with opened(open_store) as store, opened(open_store) as other:
-        await store.create("s1", "/shop", [], [START])
-        for number in range(5):
-            await (store, other)[number % 2].append("s1", 1 + number, [said(f"word{number}")])
-            assert await seqs((other, store)[number % 2], f"word{number}") == [2 + number]
-        assert len(await seqs(store, "word")) == 5
-
-
 async def test_sessions_are_searched_apart_and_the_words_of_a_deleted_one_are_in_none_of_the_files(
     open_store: Open, tmp_path: Path
 ) -> None:
