@@ -38,7 +38,7 @@ _LAST_LINES = 60
 
 
 @frozen
-class _FileState:
+class FileState:
     """A file that was read or changed."""
 
     path: str
@@ -60,7 +60,7 @@ class Run:
 class _Inventory:
     """Files and commands, each in the order in which they came up last."""
 
-    files: tuple[_FileState, ...]
+    files: tuple[FileState, ...]
     runs: tuple[Run, ...]
     failures: tuple[tuple[int, str], ...]
     """Seq and first line of each call on a file that failed, unless one succeeded later."""
@@ -76,7 +76,7 @@ def inventory(
     :param seen: digests of the file versions that the model has seen, by path.
     """
     workspace, seen = workspace or Workspace(), seen or {}
-    files: dict[str, _FileState] = {}
+    files: dict[str, FileState] = {}
     runs: dict[str, Run] = {}
     failures: dict[str, tuple[int, str]] = {}
     for seq, call, result in _calls(entries):
@@ -89,7 +89,7 @@ def inventory(
                 failures[path] = (seq, _brief(f"{call.name} of {path}: {first_line}", LONGEST_COMMAND))
             elif change := _change(call, files.get(path)):
                 files.pop(path, None)
-                files[path] = _FileState(path, change, seq)
+                files[path] = FileState(path, change, seq)
         elif line := command_line(call):
             subject = " ".join(word for word in line.split() if not word.startswith("-"))
             runs.pop(subject, None)
@@ -163,7 +163,7 @@ def _calls(entries: Iterable[Entry]) -> Iterator[tuple[int, ToolCall, ToolResult
             yield (*waiting.pop(entry.message.call_id), entry.message)
 
 
-def _change(call: ToolCall, before: _FileState | None) -> Change | None:
+def _change(call: ToolCall, before: FileState | None) -> Change | None:
     """Return what a call made of its file; None where it only searches."""
     names = call.arguments.keys()
     if names & _PIECE:
@@ -175,13 +175,13 @@ def _change(call: ToolCall, before: _FileState | None) -> Change | None:
     return before.change if before else "read"
 
 
-def _on_disk(file: _FileState, workspace: Workspace, seen: Mapping[str, str | None]) -> _FileState:
+def _on_disk(file: FileState, workspace: Workspace, seen: Mapping[str, str | None]) -> FileState:
     """Return the file's state with what the disk says."""
     path = file.path if file.path.startswith("/") else f"{workspace.cwd}/{file.path}"
     if path not in workspace.digests or path not in seen:
         return file
     now = workspace.digests[path]
-    return _FileState(file.path, "deleted" if now is None else file.change, file.seq, now != seen[path])
+    return FileState(file.path, "deleted" if now is None else file.change, file.seq, now != seen[path])
 
 
 def _outcome(text: str, is_error: bool) -> str:
