@@ -9,7 +9,8 @@ is still understood. Everything else is strict: no number is read from a string.
 
 from __future__ import annotations
 
-from typing import Annotated, Self, TypeVar, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Self, TypeVar, cast
 
 from pydantic import (
     BaseModel,
@@ -26,6 +27,9 @@ from pydantic_core import PydanticUseDefault
 
 from acp_agent.errors import InvalidParamsError, ToolError
 from acp_agent.protocol import JsonObject, JsonValue
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 T = TypeVar("T")
 
@@ -69,7 +73,7 @@ class WireModel(BaseModel):
         try:
             return cls.model_validate(params)
         except ValidationError as error:
-            raise InvalidParamsError(f"{method}: {_explain(error)}.") from None
+            raise InvalidParamsError(f"{method}: {_explain(error, params, 'params')}") from None
 
     @classmethod
     def from_result(cls, result: JsonValue, method: str) -> Self:
@@ -78,11 +82,12 @@ class WireModel(BaseModel):
         :param method: the method that was asked for, for the error's text.
         :raises ToolError: the answer cannot be used; names what is wrong.
         """
+        document: JsonValue = {} if result is None else result
         try:
-            return cls.model_validate({} if result is None else result)
+            return cls.model_validate(document)
         except ValidationError as error:
             raise ToolError(
-                f"The editor's answer to {method} cannot be used: {_explain(error)}. "
+                f"The editor's answer to {method} cannot be used: {_explain(error, document, 'the result')}. "
                 "Tell the user, whose editor may be out of date."
             ) from None
 
@@ -102,8 +107,50 @@ def tag(key: str, named: frozenset[str], otherwise: str) -> Discriminator:
     return Discriminator(choose)
 
 
-def _explain(error: ValidationError) -> str:
-    """Return what is wrong in one line: paths in the document as pydantic has them, without the document's values."""
-    details = error.errors(include_url=False, include_input=False, include_context=False)[:5]
-    found = (f"{'.'.join(map(str, detail['loc']))}: {detail['msg'][:200]}".removeprefix(": ") for detail in details)
-    return "; ".join(dict.fromkeys(found))
+def _explain(error: ValidationError, document: JsonValue, whole: str) -> str:
+    """Return what is wrong with a document in one line, by wire names and without its values.
+
+    :param error: what validating the document raised.
+    :param whole: what the document itself is called.
+    """
+    demands: dict[str, list[str]] = {}
+    for detail in error.errors(include_url=False, include_input=False):
+        path, demand = _demand(detail, document)
+        if demand not in demands.setdefault(path, []):
+            demands[path].append(demand)
+    return "; ".join(f"{path or whole} {' or '.join(found)}" for path, found in list(demands.items())[:5])
+
+
+def _demand(detail: ErrorDetails, document: JsonValue) -> tuple[str, str]:
+    kind, context = detail["type"], detail.get("ctx", {})
+    path = _path(detail["loc"], document, missing=kind == "missing")
+    match kind:
+        case "union_tag_not_found" | "union_tag_invalid":
+            # The one value that is named: an unknown kind of thing, cut short.
+            known = context.get("expected_tags", "").replace("'", "")
+            wrong = f"is {str(context['tag'])[:40]!r}, which is none of {known}" if known else "is missing"
+            return f"{path}.{context['discriminator']}".replace("'", "").removeprefix("."), wrong
+        case "missing":
+            return path, "is missing"
+        case "string_type":
+            return path, "must be a string"
+        case "model_type" | "model_attributes_type" | "dict_type":
+            return path, "must be an object"
+        case _:
+            return path, detail["msg"].replace("Input should", "must", 1).replace("'", "")
+
+
+def _path(location: Sequence[str | int], document: JsonValue, *, missing: bool) -> str:
+    """Return the part of pydantic's location that is a path in the document: without the names of a union's
+    alternatives."""
+    steps: list[str] = []
+    here: object = document
+    for index, step in enumerate(location):
+        try:
+            here = cast("dict[str | int, object]", here)[step]
+        except (KeyError, IndexError, TypeError):
+            if not (missing and index == len(location) - 1):
+                continue
+        # A member's name may be the client's own, and so anything.
+        steps.append(f"[{step}]" if isinstance(step, int) else f".{repr(step)[1:-1][:60]}")
+    return "".join(steps).removeprefix(".")

@@ -98,14 +98,14 @@ async def ask_arguments(questions: Questions, command: str, missing: Sequence[tu
     """
     names = ", ".join(f"`{name}`" for name, _ in missing)
     example = " ".join([command, *(f"{name}=…" for name, _ in missing)])
-    refusal = InvalidParamsError(f"`{command}` was not run: it needs {names}. Give it in front: `{example}`.")
+    refusal = f"`{command}` was not run: it needs {names}. Give it in front: `{example}`."
     if questions.asks != "forms":
-        raise refusal
+        raise InvalidParamsError(refusal)
     fields = tuple(FormField(name, "text", name, one_line(description, 300)) for name, description in missing)
     try:
         answer = await questions.fill(Form(f"{command} needs {names}.", fields))
     except ToolError as error:
-        raise InvalidParamsError(f"{command} was not run. {error}") from error
+        raise InvalidParamsError(f"{refusal} {error}") from error
     if isinstance(answer, str):
-        raise refusal
+        raise InvalidParamsError(refusal)
     return {name: str(value) for name, value in answer.items()}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from acp_agent.compaction.budget import SURE_SHARE, Limits, TokenBudget
+from acp_agent.compaction.budget import Limits, TokenBudget
 from acp_agent.compaction.estimate import estimate_messages, estimate_text, estimate_tools, used_tokens
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.messages import AssistantMessage, Message
@@ -21,8 +21,8 @@ from acp_agent.tools.registry import ToolRegistry
 if TYPE_CHECKING:
     from acp_agent.recipes.model import Recipe
 
-UNSURE_SHARE = 0.1
-"""Share of the window: if our own estimate makes up more of the count, it is not certain what fits."""
+LEAST_SHARE = 0.6
+"""Share of our count of a request that it has by any tokenizer."""
 
 
 class Requests:
@@ -141,23 +141,15 @@ class Requests:
         return estimate_text(self.context.instructions) + self._definitions()[1]
 
     def check_fits(self, active: ActiveModel, reason: str = "") -> None:
-        """Raise if the next request is certainly too large, so that it need not be sent to be refused.
+        """Raise if the next request is certainly too large: a local model would cut it without a word.
 
-        That is certain if the model's provider has counted nearly all of it and it is known how large the window
-        is. An estimate may be wrong by a third, and another model counts otherwise: then the request is sent, and a
-        refusal teaches the window.
+        Otherwise it is sent, and a refusal teaches the window: an estimate may be wrong by a third.
 
         :param reason: why it could not be made short.
         :raises ContextOverflowError: it is.
         """
-        used, window, context = self.used(active), active.budget.window, self.context
-        answers = (entry.message for entry in reversed(context.entries))
-        newest = next((answer for answer in answers if isinstance(answer, AssistantMessage)), None)
-        # Older logs have no name where the default model answered.
-        is_same = newest is not None and newest.model in (active.name, self._state.model)
-        counted = context.baseline if context.usage else 0
-        is_sure = is_same and not active.guessed and used - counted <= window * UNSURE_SHARE
-        if is_sure and used * SURE_SHARE > window:
+        used, window = self.used(active), active.budget.window
+        if used * LEAST_SHARE > window:
             why = f" It could not be made short either: {reason}" if reason else ""
             raise ContextOverflowError(
                 f"The request (about {used:,} tokens) does not fit the model's context window "

@@ -95,8 +95,8 @@ UNHEARD: dict[str, tuple[Any, str]] = {
         AgentError(-32603, "Internal error: the buffer is busy"),
         "it answered: Internal error: the buffer is busy",
     ),
-    "null": (None, "content: Field required"),
-    "array": ([], "Input should be a valid dictionary"),
+    "null": (None, "content is missing"),
+    "array": ([], "the result must be an object"),
 }
 
 

@@ -77,7 +77,7 @@ async def test_a_question_of_the_model_is_a_form_and_its_answer_the_result(tmp_p
         (accepted(answer_1="Sing"), "`Answer` should be 'Rewrite', 'Mend' or 'Leave'"),
         (accepted(), "`Answer` is missing"),
         ({"action": "accept", "content": None}, "`Answer` is missing"),
-        ({}, "cannot be used: action: Field required"),
+        ({}, "cannot be used: action is missing"),
     ],
     ids=json.dumps,
 )

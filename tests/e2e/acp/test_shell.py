@@ -73,9 +73,9 @@ async def test_without_a_terminal_the_streams_and_the_exit_code_are_kept_apart(t
 
 
 MALFORMED: list[tuple[str, Any, str]] = [
-    ("terminal/create", None, "terminalId: Field required"),
-    ("terminal/wait_for_exit", [], "Input should be a valid dictionary"),
-    ("terminal/output", {"truncated": False}, "output: Field required"),
+    ("terminal/create", None, "terminalId is missing"),
+    ("terminal/wait_for_exit", [], "the result must be an object"),
+    ("terminal/output", {"truncated": False}, "output is missing"),
 ]
 
 

@@ -125,7 +125,7 @@ async def permission(client: EditorClient, **arguments: Any) -> str:
         ({"outcome": {"outcome": "cancelled"}}, "cancelled"),
         (selected("allow_everything"), "which it was not offered"),
         ({"outcome": {"outcome": "_later", "optionId": "allow_once"}}, "'_later'"),
-        ({}, "outcome: Field required"),
+        ({}, "outcome is missing"),
         (NO_WINDOW, "No window is open"),
     ],
 )

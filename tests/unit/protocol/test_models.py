@@ -124,7 +124,7 @@ def test_a_required_property_that_is_missing_is_named(name: Name) -> None:
     @given(values(name[1], name[0]), st.sampled_from(required))
     def check(value: dict[str, Any], key: str) -> None:
         del value[key]
-        with pytest.raises(InvalidParamsError, match=rf"^some/method: {key}: Field required\.$"):
+        with pytest.raises(InvalidParamsError, match=rf"^some/method: {key} is missing$"):
             parse(model(name), value, "some/method")
 
     if required:
@@ -171,10 +171,10 @@ def test_a_session_can_be_opened_without_mcp_servers_and_with_one_that_has_no_ty
 @pytest.mark.parametrize(
     ("prompt", "sentence"),
     [
-        ([{"type": "text"}], "prompt.0.text.text: Field required"),
-        ([{"type": "text", "text": 5}], "prompt.0.text.text: Input should be a valid string"),
+        ([{"type": "text"}], "prompt[0].text is missing"),
+        ([{"type": "text", "text": 5}], "prompt[0].text must be a string"),
         ([{"type": "text", "text": "x"}, {"type": "video"}], "prompt.1: Input tag 'video' found using 'type' does not"),
-        ({}, "prompt: Input should be a valid list"),
+        ({}, "prompt must be a valid list"),
     ],
 )
 def test_wrong_params_are_refused_by_their_path(prompt: Any, sentence: str) -> None:
@@ -184,7 +184,7 @@ def test_wrong_params_are_refused_by_their_path(prompt: Any, sentence: str) -> N
     assert caught.value.code == -32602
 
 
-@given(st.text(min_size=12).filter(lambda text: text not in "authenticate: methodId: Input should be a valid string."))
+@given(st.text(min_size=12).filter(lambda text: text not in "authenticate: methodId must be a string"))
 def test_the_error_does_not_tell_the_values(secret: str) -> None:
     with pytest.raises(InvalidParamsError) as caught:
         parse(v1.AuthenticateRequest, {"methodId": [secret]}, "authenticate")
@@ -207,7 +207,7 @@ def test_whatever_comes_is_read_or_refused_in_one_short_line(name: Name) -> None
 
 def test_an_answer_of_null_counts_as_empty_and_one_that_cannot_be_used_is_no_fault_of_the_request() -> None:
     assert v1.WaitForTerminalExitResponse.from_result(None, "terminal/wait_for_exit").exit_code is None
-    with pytest.raises(AgentError, match=r"fs/read_text_file cannot be used: content: Field required") as caught:
+    with pytest.raises(AgentError, match=r"fs/read_text_file cannot be used: content is missing") as caught:
         v1.ReadTextFileResponse.from_result({}, "fs/read_text_file")
     assert not isinstance(caught.value, InvalidParamsError)
 

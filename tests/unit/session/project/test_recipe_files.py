@@ -66,7 +66,9 @@ async def test_a_recipe_in_a_folder_is_offered_in_one_word_and_understood_in_bot
         ]
         answers(it, {"action": "decline"})
         await it.prompt("/github:pr")
-        assert it.agent.text().endswith("`/github:pr` was not run: it needs `base`, which you have not given.")
+        assert it.agent.text().endswith(
+            "`/github:pr` was not run: it needs `base`. Give it in front: `/github:pr base=…`."
+        )
 
 
 async def test_commands_of_claude_code_work_as_they_are_and_stand_behind_the_agents_own_folders(
