@@ -16,10 +16,9 @@ from typing import TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 import anyio
-from pydantic import ValidationError
 
 from acp_agent.conversation.messages import JsonObject, JsonValue, new_id
-from acp_agent.errors import ToolError
+from acp_agent.errors import InvalidParamsError, ToolError
 from acp_agent.secrets.names import is_secret_name
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.forms import (
@@ -199,7 +198,7 @@ def _field(name: str, asked: JsonValue, required: bool) -> FormField:
     made = FormField(name, kind, title, description, choices, required, limits=limits)
     try:
         return replace(made, default=field_value(made, asked.get("default")))
-    except ValidationError:
+    except InvalidParamsError:
         return made
 
 

@@ -12,17 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Annotated, Any, Literal, Protocol, TypeAlias, cast
 
-from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
-
 from acp_agent.conversation.messages import JsonValue, ToolCall
-from acp_agent.errors import ToolError
+from acp_agent.errors import InvalidParamsError, ToolError
 from acp_agent.frozen import frozen
 from acp_agent.tools.text import one_line
 
 FieldKind: TypeAlias = Literal["text", "number", "integer", "boolean", "choice", "choices"]
 Asks: TypeAlias = Literal["forms", "choices", "nothing"]
 """What questions the user can be asked: whole forms, one choice at a time, or none."""
-_TYPES: Mapping[FieldKind, Any] = {"text": str, "number": FiniteFloat, "integer": int, "boolean": bool}
+_TYPES: Mapping[FieldKind, Any] = {"text": str, "number": float, "integer": int, "boolean": bool}
 _LIMITS = {
     "minimum": "ge",
     "maximum": "le",
@@ -156,8 +154,8 @@ def filled(form: Form, content: Mapping[str, JsonValue]) -> Mapping[str, JsonVal
             continue
         try:
             values[each.name] = field_value(each, given)
-        except ValidationError as error:
-            message = error.errors()[0]["msg"]
+        except InvalidParamsError as error:
+            message = str(error)
             faults.append(f"`{name}` {message[max(0, message.find('should')) :]}")
     if faults:
         raise ToolError(f"What the user entered does not fit the form: {'; '.join(faults)}.")
@@ -167,8 +165,10 @@ def filled(form: Form, content: Mapping[str, JsonValue]) -> Mapping[str, JsonVal
 def field_value(asked: FormField, given: JsonValue) -> JsonValue:
     """Return an answer to a field.
 
-    :raises ValidationError: it does not fit.
+    :raises InvalidParamsError: it does not fit.
     """
+    from pydantic import Field, TypeAdapter, ValidationError  # when a question is answered: it delays a new session
+
     if asked.kind == "integer" and isinstance(given, float) and given.is_integer():
         given = int(given)  # as clients write it that have numbers of one kind
     kind: Any = _TYPES.get(asked.kind)
@@ -176,4 +176,9 @@ def field_value(asked: FormField, given: JsonValue) -> JsonValue:
         kind = Literal[tuple(choice.value for choice in asked.choices)]
         kind = list[kind] if asked.kind == "choices" else kind
     limits: dict[str, Any] = {_LIMITS[key]: value for key, value in asked.limits.items() if key in _LIMITS}
-    return TypeAdapter[Any](cast("Any", Annotated)[kind, Field(**limits)]).validate_python(given, strict=True)
+    if kind is float:
+        limits["allow_inf_nan"] = False
+    try:
+        return TypeAdapter[Any](cast("Any", Annotated)[kind, Field(**limits)]).validate_python(given, strict=True)
+    except ValidationError as error:
+        raise InvalidParamsError(error.errors()[0]["msg"]) from None

@@ -122,14 +122,16 @@ class SessionCompaction:
         :raises ContextOverflowError: nothing more can be done in this turn; the context is as it was.
         """
         requests, counted = self._requests, refusal.limit == "tokens"
-        before = requests.answer_tokens(asked)
+        before, forget = requests.answer_tokens(asked), None
         if counted:
-            requests.learn_refusal(asked, refusal)
+            forget = requests.learn_refusal(asked, refusal)
         active, shorter_fits = await requests.active(), False
         if counted and refusal.maximum is not None and self._shortened_at != self._state.context.head:
             now = requests.answer_tokens(active)
             shorter_fits = now < before and requests.used(active) + now <= active.budget.window
         if why := await self._make_room(active, refusal.limit, shorter_fits=shorter_fits):
+            if forget is not None and refusal.maximum is None:
+                forget()  # the window is guessed from a refusal, and nothing can be made short for it
             why = f"{sentence(refusal)} {why}"
             raise ContextOverflowError(why, limit=refusal.limit, maximum=refusal.maximum, prompt=refusal.prompt)
 

@@ -193,17 +193,30 @@ class Compactor:
 class _Draft:
     """One summary of a context's revision, from its order until it is used or dropped.
 
-    :ivar written: is set when it is written, or will never be.
+    :ivar text: as much as has streamed.
+    :ivar changed: is set, and replaced, when more has streamed; is set when nothing more comes.
+    :ivar over: whether it is written, or will never be.
     :ivar taken: is set when it is used.
     """
 
     revision: int
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    written: anyio.Event = field(default_factory=anyio.Event)
+    text: str = ""
+    changed: anyio.Event = field(default_factory=anyio.Event)
+    over: bool = False
     taken: anyio.Event = field(default_factory=anyio.Event)
     order: Order | None = None
     result: CompactedState | None = None
     failure: AgentError | None = None
+
+    async def add(self, text: str) -> None:
+        self.text += text
+        self.changed.set()
+        self.changed = anyio.Event()
+
+    def end(self) -> None:
+        self.over = True
+        self.changed.set()
 
 
 @dataclass(eq=False, slots=True)
@@ -227,7 +240,7 @@ class BackgroundSummary:
             return "none"
         if draft.result is not None:
             return "ready"
-        return "failed" if draft.written.is_set() else "running"
+        return "failed" if draft.over else "running"
 
     @property
     def order(self) -> Order | None:
@@ -246,13 +259,17 @@ class BackgroundSummary:
         self._tasks.start_soon(self._write, active, self._draft)
 
     async def result(self, show: Show) -> CompactedState | None:
-        """Take the summary, as soon as it is written; None if it failed."""
-        draft = self._draft
+        """Take the summary; None if it failed. While it is being written, wait for it, and show all of it."""
+        draft, shown = self._draft, 0
         if draft is None:
             return None
-        if not draft.written.is_set():
-            await show("")
-            await draft.written.wait()
+        while not draft.over:
+            changed, text = draft.changed, draft.text[shown:]
+            shown += len(text)
+            await show(text)
+            await changed.wait()
+        if shown:
+            await show(draft.text[shown:])
         if self.state != "ready":
             return None
         draft.taken.set()
@@ -262,8 +279,7 @@ class BackgroundSummary:
     def fail(self, error: AgentError) -> None:
         """Note that the summary cannot be used, and why."""
         self.drop()
-        self._draft = _Draft(self._log.context.revision, failure=error)
-        self._draft.written.set()
+        self._draft = _Draft(self._log.context.revision, over=True, failure=error)
 
     def drop(self) -> None:
         """Drop the summary; the log will say what it cost."""
@@ -278,17 +294,17 @@ class BackgroundSummary:
                 order = await self._orders.make("threshold", active)
                 if await self._compactor.dry_run(order.with_steps("mask")) is None:
                     order = order.with_steps(*dict.fromkeys((order.policy.strategy, "summary")))
-                    draft.order, calls = order, ModelCalls(order.model.stream)
+                    draft.order, calls = order, ModelCalls(order.model.stream, draft.add)
                     draft.result = await self._compactor.prepare(order, calls)
                 if draft.result is not None:
-                    draft.written.set()
+                    draft.end()
                     await draft.taken.wait()
         except AgentError as error:
             draft.failure = error
         except Exception as error:
             draft.failure = CompactionError(log_failure(_log, "Preparing a summary failed inside the agent", error))
         finally:
-            draft.written.set()
+            draft.end()
             # Also where the whole session is being ended: an append takes a moment.
             with anyio.CancelScope(shield=True), suppress(AgentError):
                 if calls is not None and calls.usage is not None and not draft.taken.is_set():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from acp_agent.compaction.budget import Limits, TokenBudget
@@ -99,10 +100,11 @@ class Requests:
         if answer.usage is not None and learned.tokens is not None:
             self._models.learn(active.name, learned.after_answer(answer.usage.prompt_tokens, self.estimate(asked)))
 
-    def learn_refusal(self, active: ActiveModel, refusal: ContextOverflowError) -> None:
-        """Learn from a refusal of the last request."""
+    def learn_refusal(self, active: ActiveModel, refusal: ContextOverflowError) -> Callable[[], None]:
+        """Learn from a refusal of the last request; return what forgets it again."""
         learned = self._models.learned(active.name)
         self._models.learn(active.name, learned.after_refusal(refusal, self.used(active), self.estimate()))
+        return partial(self._models.learn, active.name, learned)
 
     def learn_full(self, active: ActiveModel) -> None:
         """Learn from an answer that ended because the window was full."""

@@ -12,15 +12,18 @@ import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
-from acp_agent.compaction.state import Workspace
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import InstructionsLoaded
 from acp_agent.errors import InvalidParamsError
 from acp_agent.regular import open_regular
 from acp_agent.tools.text import digest
+
+if TYPE_CHECKING:
+    from acp_agent.compaction.state import Workspace
 
 FILE_NAMES = ("AGENTS.md", "CLAUDE.md")
 MAX_FILE_BYTES = 65_536
@@ -141,6 +144,8 @@ async def read_workspace(context: Context) -> Workspace:
 
 
 def _read_versions(cwd: str, paths: Iterable[str]) -> Workspace:
+    from acp_agent.compaction.state import Workspace
+
     digests: dict[str, str | None] = {}
     for path in paths:
         try:

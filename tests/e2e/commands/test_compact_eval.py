@@ -102,7 +102,7 @@ async def test_a_model_writes_the_summaries_where_one_is_named(tmp_path: Path) -
         (["cart.json", "--recipe", "wrong.md"], "wrong.md:3: "),
         (["cart.json", "--recipe", "parts.md"], "parts.md:5: compaction.strategy: there is no strategy 'chunked'"),
         (["cart.json", "--recipe", "plain.md"], "The recipe 'plain.md' does not compact"),
-        (["cart.json", "--model", "nobody"], "'nobody' is not a model's name"),
+        (["cart.json", "--model", "nobody"], "'nobody': a model is named provider/model"),
         (["."], "is not a file"),
     ],
 )

@@ -33,6 +33,9 @@ class Deaf:
             return {"terminalId": "t"}
         raise TimeoutError
 
+    async def notify(self, method: str, params: JsonObject) -> None:
+        raise AssertionError(method)
+
 
 async def test_no_question_about_files_or_terminals_waits_for_ever_for_an_editor_that_ignores_it(
     tmp_path: Path,

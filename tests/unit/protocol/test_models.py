@@ -173,7 +173,7 @@ def test_a_session_can_be_opened_without_mcp_servers_and_with_one_that_has_no_ty
     [
         ([{"type": "text"}], "prompt[0].text is missing"),
         ([{"type": "text", "text": 5}], "prompt[0].text must be a string"),
-        ([{"type": "text", "text": "x"}, {"type": "video"}], "prompt.1: Input tag 'video' found using 'type' does not"),
+        ([{"type": "text", "text": "x"}, {"type": "video"}], "prompt[1].type is 'video', which is none of text"),
         ({}, "prompt must be a valid list"),
     ],
 )
