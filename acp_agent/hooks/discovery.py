@@ -82,7 +82,7 @@ def _is_script(path: Path) -> bool:
         return False
     try:
         with path.open("rb") as file:
-            return file.read(2) == b"#!"
+            return file.read(2) == b"#!" or path.suffix == ".sh"
     except OSError:
         return False
 

@@ -101,7 +101,7 @@ async def test_a_file_that_the_provider_counts_larger_is_made_to_fit_by_its_own_
 @pytest.mark.parametrize(
     ("factor", "says"),
     [
-        (1.8, "prompt is too long"),
+        (2.05, "prompt is too long"),
         (2.2, "prompt is too long"),
         (2, "maximum context length is 10000 tokens"),
         (2.5, "prompt is too long: {} tokens"),
