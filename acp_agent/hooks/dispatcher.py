@@ -45,10 +45,6 @@ class Dispatcher:
         self._notify = notify
         self._told: set[tuple[HookKey, str]] = set()
 
-    def listens(self, name: EventName) -> bool:
-        """Return whether any hook is bound to such events: where none is, there is no event to make."""
-        return any(name in hook.events for hook in self.hooks)
-
     async def dispatch(
         self,
         event: HookEvent,

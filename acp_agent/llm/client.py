@@ -7,8 +7,11 @@ user.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable
-from contextlib import aclosing
+import logging
+import random
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import aclosing, suppress
 from dataclasses import replace
 
 import anyio
@@ -16,17 +19,19 @@ import anyio
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.conversation.strict_json import get_int, get_objects, get_text
 from acp_agent.errors import ConfigError, ContextOverflowError, ModelAuthError, ModelRequestError
+from acp_agent.frozen import frozen
 from acp_agent.llm.adapters.adapter import Adapter, Call, Omissions
 from acp_agent.llm.adapters.anthropic import AnthropicAdapter
 from acp_agent.llm.adapters.chat import ChatAdapter
 from acp_agent.llm.adapters.connection import Connection
 from acp_agent.llm.adapters.responses import ResponsesAdapter
-from acp_agent.llm.errors import CallFailed, error_of, verdict
+from acp_agent.llm.errors import CallFailed, error_of, logged, reason, verdict
 from acp_agent.llm.parts import estimated_usage
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import Answered, Compacted, ModelEvent, ModelRequest, Retrying
-from acp_agent.llm.retry import DEFAULT_POLICY, Retries, RetryPolicy
+
+_log = logging.getLogger(__name__)
 
 _QUESTION_SECONDS = 10.0
 _LOCAL_SECONDS = 0.3
@@ -34,6 +39,83 @@ _LOADED: dict[str, str] = {"ollama": "context_length", "lmstudio": "loaded_conte
 """The local servers, which load a model with the window that they find best, and what they call it."""
 _WINDOWS = ("max_input_tokens", "max_model_len", "context_length", "context_window", "max_context_length")
 """Anthropic's name of a window, vLLM's, OpenRouter's and Together's, Groq's, and Mistral's."""
+
+
+_LONGEST_WAIT = 20.0
+"""Seconds, of our own choice."""
+_LONGEST_ASKED = 90.0
+"""Seconds that a provider may ask to wait; a longer wait ends the call."""
+
+
+@frozen
+class RetryPolicy:
+    """How often and how soon.
+
+    :ivar attempts: tries of one call in all.
+    :ivar connect_attempts: tries while no connection is made at all.
+    :ivar base: seconds of the first wait; each one after it is twice as long.
+    """
+
+    attempts: int = 7
+    connect_attempts: int = 3
+    base: float = 0.5
+
+    def delay(self, failed: int) -> float:
+        """Return the seconds to wait after so many failures; up to a quarter shorter by chance, so that clients spread
+        out."""
+        return min(_LONGEST_WAIT, self.base * 2 ** (failed - 1)) * random.uniform(0.75, 1.0)
+
+
+DEFAULT_POLICY = RetryPolicy()
+
+
+class _Retries:
+    """Counts the tries of one call, which is repeated until part of its answer was yielded: a second answer would not
+    continue the first. The SDKs' own retries are off, since they cannot know what was shown."""
+
+    def __init__(self, endpoint: Endpoint, policy: RetryPolicy) -> None:
+        self._endpoint = endpoint
+        self._policy = policy
+        self._failed = 0
+        self._tried = time.monotonic()
+
+    def answered(self) -> None:
+        """Note that a try brought the whole answer."""
+        if self._failed:
+            _log.info("%s (%s) answered attempt %d", self._endpoint.name, self._endpoint.host, self._failed + 1)
+
+    def after(self, failure: CallFailed, *, shown: bool) -> Retrying:
+        """Return when to try again after a failure.
+
+        :param shown: whether part of the answer was yielded.
+        :raises ModelError: nothing is tried any more.
+        """
+        self._failed += 1
+        name, policy = self._endpoint.name, self._policy
+        said = logged(failure, self._endpoint.secrets)
+        who = (name, self._endpoint.host, self._failed, time.monotonic() - self._tried, said)
+        asked = wait_asked_for(failure.headers)
+        waited = asked if asked is not None and asked > _LONGEST_ASKED else None
+        most = {"again": policy.attempts, "unreachable": policy.connect_attempts}.get(verdict(failure), 0)
+        if shown or self._failed >= most or waited is not None:
+            error = error_of(failure, self._endpoint, shown=shown, waited=waited)
+            how = "in mid-answer" if shown else "given up"
+            _log.warning("%s (%s): attempt %d failed after %.1f s: %s; %s: %s", *who, how, type(error).__name__)
+            raise error from failure
+        delay = policy.delay(self._failed)
+        delay = delay if asked is None else asked + delay * 0.1
+        _log.info("%s (%s): attempt %d failed after %.1f s: %s; trying again in %.1f s", *who, delay)
+        self._tried = time.monotonic() + delay
+        return Retrying(f"{name}: {reason(failure)}", delay, self._failed, failure.status is not None)
+
+
+def wait_asked_for(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that the provider asks us to wait, from `retry-after-ms` or `retry-after`, as a number."""
+    for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):
+        with suppress(ValueError):
+            if 0 <= (seconds := float(headers.get(name, "")) / unit) < float("inf"):
+                return seconds
+    return None
 
 
 class ModelClient:
@@ -77,7 +159,7 @@ class ModelClient:
         :param prompt: see `Adapter.call`.
         """
         profile, without = self._profile_of(request.model), self._left_out(request)
-        retries = Retries(self._endpoint, self._policy)
+        retries = _Retries(self._endpoint, self._policy)
         while True:
             call, fold = self._adapter.call(request, profile, without, prompt), self._adapter.fold()
             shown = False
@@ -132,16 +214,6 @@ class ModelClient:
             if failure.kind != "status" or verdict(failure) != "refused":
                 return
         self._windows[model] = found or self._windows.get(model)
-
-    async def count_tokens(self, request: ModelRequest) -> int | None:
-        """See `Provider.count_tokens`."""
-        call = self._adapter.counting(request, self._profile_of(request.model), self._left_out(request))
-        if call is None:
-            return None
-        try:
-            return get_int(await self._connection.ask(call, _QUESTION_SECONDS), "input_tokens") or None
-        except (CallFailed, ConfigError, ModelAuthError):
-            return None
 
     async def takes_key(self) -> bool:
         """Ask for something that needs a key and costs nothing.

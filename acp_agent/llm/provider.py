@@ -139,13 +139,6 @@ class Provider(Protocol):
         again. Takes ten seconds at most, and never raises a `ModelError`."""
         ...
 
-    async def count_tokens(self, request: ModelRequest) -> int | None:
-        """Return the provider's count of a request's input tokens; None if it has no count within ten seconds.
-
-        Never raises a `ModelError`.
-        """
-        ...
-
     async def aclose(self) -> None:
         """Close connections."""
         ...

@@ -156,10 +156,6 @@ class ScriptedProvider:
     async def learn_window(self, model: str) -> None:
         """See `Provider.learn_window`; the script says it."""
 
-    async def count_tokens(self, request: ModelRequest) -> int | None:
-        """See `Provider.count_tokens`; there is no count."""
-        return None
-
     async def aclose(self) -> None:
         """Nothing is open."""
 

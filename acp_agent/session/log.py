@@ -146,10 +146,6 @@ class SessionLog:
         found = await self.store.search(self.session_id, query, limit=limit + len(visible))
         return [hit for hit in found if hit.seq not in visible][:limit]
 
-    async def neighbours(self, seq: int) -> tuple[int | None, int | None]:
-        """Return the numbers of the last message before and the first one behind a number."""
-        return await self.store.neighbours(self.session_id, seq)
-
     async def read_blob(self, sha256: str) -> bytes | None:
         """Return the stored bytes with this digest; None if they are gone."""
         return (await self.store.blobs(self.session_id, (sha256,))).get(sha256)

@@ -26,7 +26,7 @@ from acp_agent.errors import StorageError
 from acp_agent.storage.database import BUSY_SECONDS, is_busy, open_database, storage_errors, transaction
 from acp_agent.storage.records import ArchiveFilter, SessionPage, SessionRecord, read_page, read_record
 from acp_agent.storage.rows import find, fold_from, read_events, read_some, storable
-from acp_agent.storage.search import MESSAGE_KINDS, Found, search
+from acp_agent.storage.search import Found, search
 from acp_agent.storage.writes import append, archive, create, delete, fork
 
 P = ParamSpec("P")
@@ -41,10 +41,6 @@ _BATCH_EVENTS = 500
 _BATCH_CHARACTERS = 4 << 20
 
 _READ_BLOB = "SELECT sha256, data FROM blob_uses JOIN blobs USING (sha256) WHERE session = ? AND sha256 = ?"
-_NEIGHBOUR = f"""
-    SELECT {{which}}(seq) FROM events
-    WHERE session = ? AND seq {{side}} ? AND kind IN ({", ".join(f"'{kind}'" for kind in MESSAGE_KINDS)})
-"""
 
 
 class SessionStore:
@@ -185,20 +181,6 @@ class SessionStore:
             return dict(row for row in rows if row is not None)
 
         return await self._read(session_id, found)
-
-    async def neighbours(self, session_id: str, seq: int) -> tuple[int | None, int | None]:
-        """Return the places of the last message before and the first one behind a place, without summaries.
-
-        :raises SessionNotFoundError: no such session.
-        """
-
-        def beside(db: sqlite3.Connection, session: int, head: int, _: int) -> tuple[int | None, int | None]:
-            place = (session, max(0, min(seq, head + 1)))
-            queries = (_NEIGHBOUR.format(which=which, side=side) for which, side in (("max", "<"), ("min", ">")))
-            before, after = (db.execute(query, place).fetchone()[0] for query in queries)
-            return before, after
-
-        return await self._read(session_id, beside)
 
     async def events(self, session_id: str, after: int = 0) -> AsyncIterator[LoggedEvent]:
         """Yield the whole log in order, from behind `after` on, in batches, so that memory stays small.

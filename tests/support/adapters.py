@@ -18,7 +18,7 @@ from acp_agent.llm.adapters.adapter import Adapter, Fold
 from acp_agent.llm.adapters.anthropic import AnthropicAdapter
 from acp_agent.llm.adapters.chat import ChatAdapter
 from acp_agent.llm.adapters.responses import ResponsesAdapter
-from acp_agent.llm.client import ModelClient, make_client
+from acp_agent.llm.client import ModelClient, RetryPolicy, make_client
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.profiles import ModelProfile, Prices
 from acp_agent.llm.provider import (
@@ -26,7 +26,6 @@ from acp_agent.llm.provider import (
     ModelRequest,
     TextDelta,
 )
-from acp_agent.llm.retry import RetryPolicy
 from support.models import ModelServer, Reply, model_server
 
 KEY = "test-key"

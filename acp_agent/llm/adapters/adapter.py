@@ -112,10 +112,6 @@ class Adapter:
         """Return what folds an answer."""
         raise NotImplementedError
 
-    def counting(self, request: ModelRequest, profile: ModelProfile, without: Omissions) -> Call | None:
-        """Return the call whose answer has the `input_tokens` of a request; None where the API does not count."""
-        return None
-
     def window_path(self, model: str) -> str | None:
         """Return where the API says how large a model's window is; None where it does not."""
         return None

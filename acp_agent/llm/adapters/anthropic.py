@@ -64,24 +64,16 @@ class AnthropicAdapter(Adapter):
         if prompt is not None:
             instructions: JsonObject = {"instructions": prompt} if prompt.strip() else {}
             body["compaction"] = {"type": "summarize"} | instructions
-        return self._call("/v1/messages", body, request, without)
+        elif self.compacted(request, without) is None:
+            return Call("/v1/messages", body)
+        # The configured betas are repeated, since the header replaces theirs.
+        return Call("/v1/messages?beta=true", body, {_BETAS: ",".join([*self._betas, _COMPACTION_BETA])})
 
     def fold(self) -> Fold:
         return _MessagesFold(self.name)
 
-    def counting(self, request: ModelRequest, profile: ModelProfile, without: Omissions) -> Call:
-        body = self._body(request, profile, without)
-        del body["max_tokens"]
-        return self._call("/v1/messages/count_tokens", body, request, without)
-
     def window_path(self, model: str) -> str | None:
         return f"/v1/models/{model}"
-
-    def _call(self, path: str, body: JsonObject, request: ModelRequest, without: Omissions) -> Call:
-        if "compaction" not in body and self.compacted(request, without) is None:
-            return Call(path, body)
-        # The configured betas are repeated, since the header replaces theirs.
-        return Call(f"{path}?beta=true", body, {_BETAS: ",".join([*self._betas, _COMPACTION_BETA])})
 
     def _body(self, request: ModelRequest, profile: ModelProfile, without: Omissions) -> JsonObject:
         """Return the body of `POST /v1/messages`, without `stream`.

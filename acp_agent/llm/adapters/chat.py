@@ -52,7 +52,7 @@ _LOCAL_PATHS = {"ollama": "/api/ps", "lmstudio": "/api/v0/models"}
 
 
 class ChatAdapter(Adapter):
-    """Chat Completions. There is no common way to have tokens counted."""
+    """Chat Completions."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         super().__init__(endpoint)

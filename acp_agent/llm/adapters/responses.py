@@ -31,7 +31,6 @@ from acp_agent.llm.provider import Answered, ModelRequest, TextDelta, ThinkingDe
 
 _MAX_CACHE_KEY = 64
 _ITEMS = "items"
-_NATIVE_REFUSED = ("compaction", "cmp_", "encrypted content", "encrypted_content", "reasoning' item", "reasoning item")
 
 
 class ResponsesAdapter(Adapter):
@@ -53,13 +52,11 @@ class ResponsesAdapter(Adapter):
         body = self._body(request, profile, without)
         if prompt is None:
             return Call("/responses", body | {"stream": True})
-        return _reduced("/responses/compact", body, "prompt_cache_key")
+        kept = ("model", "input", "instructions", "prompt_cache_key")
+        return Call("/responses/compact", {key: body[key] for key in kept if key in body}, streams=False)
 
     def fold(self) -> Fold:
         return _ResponsesFold(self.name)
-
-    def counting(self, request: ModelRequest, profile: ModelProfile, without: Omissions) -> Call:
-        return _reduced("/responses/input_tokens", self._body(request, profile, without), "tools", "reasoning")
 
     def _body(self, request: ModelRequest, profile: ModelProfile, without: Omissions) -> JsonObject:
         """Return the body of `POST /v1/responses`, without `stream`."""
@@ -95,12 +92,6 @@ class ResponsesAdapter(Adapter):
             if reasoning:
                 body["reasoning"] = reasoning
         return body
-
-
-def _reduced(path: str, body: JsonObject, *more: str) -> Call:
-    """Return a call that takes a part of a request alone, and answers with one JSON object."""
-    keys = ("model", "input", "instructions", *more)  # `instructions` is the system prompt
-    return Call(path, {key: body[key] for key in keys if key in body}, streams=False)
 
 
 def _wire_messages(

@@ -11,10 +11,9 @@ import pytest
 from acp_agent.compaction.calls import MAX_REQUESTS, ModelCalls
 from acp_agent.conversation.messages import AssistantMessage, Text, Thinking, UserMessage
 from acp_agent.errors import CompactionError
-from acp_agent.llm.client import NativeClient
+from acp_agent.llm.client import NativeClient, RetryPolicy
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import ModelRequest
-from acp_agent.llm.retry import RetryPolicy
 from support.adapters import adapter
 from support.models import ModelServer, model_server
 from support.replies import Reply

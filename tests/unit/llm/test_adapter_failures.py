@@ -13,8 +13,8 @@ from acp_agent.errors import (
     ModelRequestError,
     ModelUnavailableError,
 )
+from acp_agent.llm.client import RetryPolicy
 from acp_agent.llm.provider import Answered, Retrying
-from acp_agent.llm.retry import RetryPolicy
 from support.adapters import DIALECTS, adapter, collect, outcome, playing, request, texts
 from support.models import BEFORE_HEADERS, Reply, ToolCall, model_server
 

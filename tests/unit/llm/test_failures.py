@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from acp_agent.errors import ModelRequestError
+from acp_agent.llm.client import RetryPolicy, wait_asked_for
 from acp_agent.llm.errors import (
     CallFailed,
     error_of,
     verdict,
 )
 from acp_agent.llm.places import Endpoint
-from acp_agent.llm.retry import RetryPolicy, wait_asked_for
 
 ENDPOINT = Endpoint(
     "openai", "openai-responses", "https://api.openai.com/v1", key="s3cret-value", key_hint="OPENAI_API_KEY"

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
-
 import pytest
 from inline_snapshot import snapshot
 
 from acp_agent.conversation import messages as m
 from acp_agent.errors import ContextOverflowError, ModelRequestError
 from acp_agent.llm.provider import NativeCompaction
-from support.models import ModelServer, Reply, Usage
-from support.native import ASK, BETA, NATIVE, chat, compacted, going_on, native, playing
+from support.models import Reply, Usage
+from support.native import BETA, chat, compacted, native, playing
 
 
 def test_only_these_two_compact_themselves() -> None:
@@ -96,29 +93,3 @@ async def test_an_answer_of_openai_without_a_compaction_is_an_error() -> None:
     async with playing("openai", Reply("", usage=Usage(100, 7))) as (provider, _):
         with pytest.raises(ModelRequestError, match="made no summary"):
             await compacted(provider)
-
-
-@pytest.mark.parametrize("dialect", NATIVE)
-async def test_tokens_are_counted_by_the_provider(dialect: str) -> None:
-    async with playing(dialect, Reply("A shop.")) as (provider, server):
-        block = (await compacted(provider)).block
-        assert await provider.count_tokens(ASK) == counted(server)
-        assert await provider.count_tokens(going_on(replace(block, text="x"))) == counted(server)
-        if dialect == "anthropic":
-            assert BETA in server.requests[-1].headers["anthropic-beta"].split(",")
-            assert "max_tokens" not in server.requests[-1].body
-    assert len(server.calls) == 1
-
-
-def counted(server: ModelServer) -> int:
-    """What the server counts for the last request."""
-    return len(json.dumps(server.requests[-1].body)) // 4
-
-
-@pytest.mark.parametrize("dialect", NATIVE)
-async def test_where_the_provider_does_not_count_there_is_no_count(dialect: str) -> None:
-    async with playing(dialect) as (provider, server):
-        server.key = "another"
-        assert await provider.count_tokens(ASK) is None
-    assert await native(dialect, "http://127.0.0.1:9").count_tokens(ASK) is None
-    assert await chat("http://127.0.0.1:9").count_tokens(ASK) is None

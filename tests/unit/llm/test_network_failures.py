@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from acp_agent.errors import ModelError, ModelUnavailableError
+from acp_agent.llm.client import RetryPolicy
 from acp_agent.llm.provider import Answered, ModelEvent
-from acp_agent.llm.retry import RetryPolicy
 from support.adapters import BEGINNING, DIALECTS, ENDING, adapter, encoded, outcome, request
 
 POLICY = RetryPolicy(attempts=2, base=0.005, connect_attempts=2)

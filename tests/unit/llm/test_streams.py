@@ -21,8 +21,8 @@ from acp_agent.errors import (
     ModelUnavailableError,
 )
 from acp_agent.llm.adapters.stream import Decoder
+from acp_agent.llm.client import RetryPolicy
 from acp_agent.llm.provider import Answered, ModelEvent, Retrying, TextDelta
-from acp_agent.llm.retry import RetryPolicy
 from support.adapters import BEGINNING, DIALECTS, ENDING, adapter, encoded, outcome, request
 from support.http_server import Exchange, http_server
 

@@ -69,23 +69,6 @@ async def test_entries_are_read_by_their_places_in_order_and_without_those_that_
         assert await store.read("s1", []) == ()
 
 
-async def test_the_messages_beside_a_place_are_found_past_what_is_no_message(open_store: Open) -> None:
-    log = LogBuilder()
-    first = log.prompt("first")
-    log.add(*notes("a", "b"))
-    second = log.step("done", partials=3)
-    log.swap()
-    log.add(*notes("c"))
-    async with opened(open_store) as store:
-        await store.create("s1", "/shop", [], log.events)
-        await store.create("s2", "/shop", [], log.events)
-        assert await store.neighbours("s1", first) == (None, second)
-        assert await store.neighbours("s1", first + 1) == (first, second)
-        assert await store.neighbours("s1", second) == (first, None)
-        assert await store.neighbours("s1", 10**30) == (second, None)
-        assert await store.neighbours("s1", -(10**30)) == (None, first)
-
-
 async def test_a_whole_log_with_a_compaction_may_be_made_at_once(open_store: Open) -> None:
     log = LogBuilder()
     log.prompt("first")

@@ -138,7 +138,6 @@ async def _is_nowhere(store: SessionStore, session_id: str) -> None:
         lambda: store.search(session_id, "a", limit=1),
         lambda: store.search(session_id, "", limit=1),
         lambda: store.read(session_id, [1]),
-        lambda: store.neighbours(session_id, 1),
         lambda: read(store, session_id),
     ):
         with pytest.raises(SessionNotFoundError, match=session_id):
