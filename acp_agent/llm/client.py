@@ -20,7 +20,7 @@ from acp_agent.conversation.messages import JsonObject
 from acp_agent.conversation.strict_json import get_int, get_objects, get_text
 from acp_agent.errors import ConfigError, ContextOverflowError, ModelAuthError, ModelRequestError
 from acp_agent.frozen import frozen
-from acp_agent.llm.adapters.adapter import Adapter, Call, Omissions
+from acp_agent.llm.adapters.adapter import Adapter, Omissions
 from acp_agent.llm.adapters.anthropic import AnthropicAdapter
 from acp_agent.llm.adapters.chat import ChatAdapter
 from acp_agent.llm.adapters.connection import Connection
@@ -206,7 +206,7 @@ class ModelClient:
             return
         found = None
         try:
-            answer = await self._connection.ask(Call(path), _QUESTION_SECONDS)
+            answer = await self._connection.ask(path, _QUESTION_SECONDS)
             found = _window_in(answer, model, (_LOADED[self.name],) if self.name in _LOADED else _WINDOWS)
         except (ConfigError, ModelAuthError):
             return  # the next request to the model says why
@@ -224,7 +224,7 @@ class ModelClient:
         :raises ConfigError: a variable of the network is wrong.
         """
         try:
-            await self._connection.ask(Call(self._adapter.models_path), _QUESTION_SECONDS)
+            await self._connection.ask(self._adapter.models_path, _QUESTION_SECONDS)
         except CallFailed as failure:
             if failure.status in (404, 405):
                 return False

@@ -66,14 +66,13 @@ class Fold:
 
 @frozen
 class Call:
-    """One HTTP request.
+    """One request to the model, a POST.
 
-    :ivar body: None for a GET.
     :ivar streams: whether the answer is a stream of events; else it is one JSON object.
     """
 
     path: str
-    body: JsonObject | None = None
+    body: JsonObject
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     streams: bool = True
 

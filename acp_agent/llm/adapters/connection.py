@@ -117,7 +117,7 @@ class Connection:
                 failure.headers = failure.headers or headers
                 raise failure from error
 
-    async def ask(self, call: Call, limit: float) -> JsonObject:
+    async def ask(self, path: str, limit: float) -> JsonObject:
         """Put a small question to the provider, such as for its models, and return the answer.
 
         :param limit: seconds.
@@ -129,13 +129,10 @@ class Connection:
         import httpx2
 
         failure = CallFailed("silent", f"no answer within {limit:g} seconds")
-        options: Any = {"timeout": limit, "follow_redirects": False, "headers": dict(call.headers)}
+        options: Any = {"timeout": limit, "follow_redirects": False}
         with anyio.move_on_after(limit):
             try:
-                if call.body is None:
-                    answer = await client.get(call.path, cast_to=httpx2.Response, options=options)
-                else:
-                    answer = await client.post(call.path, cast_to=httpx2.Response, options=options, body=call.body)
+                answer = await client.get(path, cast_to=httpx2.Response, options=options)
                 if (found := parse_object(answer.content)) is not None:
                     return found
                 failure = CallFailed("no-stream", answer.text)

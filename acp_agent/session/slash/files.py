@@ -26,7 +26,7 @@ from acp_agent.hooks.outcomes import NOTHING
 from acp_agent.session.log import SessionLog
 from acp_agent.session.permissions import Permissions
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.files.changes import Change, text_to_change
+from acp_agent.tools.files.changes import prepared_change, text_to_change
 from acp_agent.tools.paths import absolute, because, outside, shown
 from acp_agent.tools.text import counted, digest, one_line
 from acp_agent.tools.tool import PreparedCall, Progress
@@ -102,7 +102,7 @@ class FileCommands:
         events = [logged async for logged in self._log.events() if logged.seq < asked]
         text = mark + log_markdown(events, title=context.title or "Conversation")
         done = f"The conversation was written to `{label}` ({len(text):,} characters)."
-        await self._write(Change(path, before, text, one_line(f"Write {label}"), done).prepared(environment), path)
+        await self._write(prepared_change(environment, path, before, text, one_line(f"Write {label}"), done), path)
         return done
 
     async def _write(self, prepared: PreparedCall, path: Path) -> None:

@@ -13,7 +13,6 @@ import anyio.to_thread
 from acp_agent.conversation.events import CallView, Diff, FileVersion, Location
 from acp_agent.conversation.messages import Text
 from acp_agent.errors import ToolError
-from acp_agent.frozen import frozen
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.paths import Target, outside, refuse_keys, refuse_special, shown
 from acp_agent.tools.text import counted, digest, whole_lines
@@ -38,43 +37,34 @@ class DiskText(str):
     reason: str
 
 
-@frozen
-class Change:
-    """New text for one file.
+def prepared_change(
+    environment: Environment, path: Path, before: str | None, after: str, title: str, done: str
+) -> PreparedCall:
+    """Return the call that writes a file's new text, unless the file has changed until then.
 
-    :ivar before: None where the file does not exist yet.
-    :ivar done: the result for the model once it is written.
+    :param before: None where the file does not exist yet.
+    :param done: the result for the model once it is written.
     """
+    target = Target.of(path, environment, edited=True)
+    diff = diff_of(str(path), None if before is None else str(before), after)
+    location = Location(str(path), first_changed_line(before or "", after))
+    view = CallView(title + target.links, "edit", locations=(location,), diffs=(diff,))
 
-    path: Path
-    before: str | None
-    after: str
-    title: str
-    done: str
+    async def run() -> Outcome:
+        if await text_to_change(environment, path) != before:
+            raise ToolError(
+                f"{target.label} changed while the change waited for permission, so it was not written. "
+                "Read it again first, then repeat the change."
+            )
+        if after != before:
+            target.check()  # once more, since reading may have taken the editor a while
+            away = bool(outside(path, environment.roots))
+            await environment.files.write_text(path, after, outside=away)
+        version = FileVersion(str(path), digest(after))
+        former = FileVersion(str(path), None if before is None else digest(before))
+        return Outcome((Text(done),), view, files=(version,), before=(former,))
 
-    def prepared(self, environment: Environment) -> PreparedCall:
-        """Return the call that writes it, unless the file has changed until then."""
-        target = Target.of(self.path, environment, edited=True)
-        line = first_changed_line(self.before or "", self.after)
-        diff = diff_of(str(self.path), None if self.before is None else str(self.before), self.after)
-        view = CallView(self.title + target.links, "edit", locations=(Location(str(self.path), line),), diffs=(diff,))
-
-        async def run() -> Outcome:
-            now = await text_to_change(environment, self.path)
-            if now != self.before:
-                raise ToolError(
-                    f"{target.label} changed while the change waited for permission, so it was not written. "
-                    "Read it again first, then repeat the change."
-                )
-            if self.after != self.before:
-                target.check()  # once more, since reading may have taken the editor a while
-                away = bool(outside(self.path, environment.roots))
-                await environment.files.write_text(self.path, self.after, outside=away)
-            version = FileVersion(str(self.path), digest(self.after))
-            former = FileVersion(str(self.path), None if self.before is None else digest(self.before))
-            return Outcome((Text(self.done),), view, files=(version,), before=(former,))
-
-        return target.call("edit", view, run)
+    return target.call("edit", view, run)
 
 
 async def current_text(environment: Environment, path: Path) -> str | None:

@@ -8,7 +8,7 @@ from pydantic import Field
 from acp_agent.errors import ToolError
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.files.changes import Change, first_changed_line, require_seen, text_to_change
+from acp_agent.tools.files.changes import first_changed_line, prepared_change, require_seen, text_to_change
 from acp_agent.tools.files.replacement import Replacement, apply
 from acp_agent.tools.paths import absolute, shown
 from acp_agent.tools.text import counted, one_line
@@ -32,7 +32,7 @@ async def _prepare(asked: _Edit, environment: Environment) -> PreparedCall:
     after = await anyio.to_thread.run_sync(apply, before, asked.edits)
     line = first_changed_line(before, after)
     done = f"Edited {label}: {counted(len(asked.edits), 'edit')} applied, the first change is at line {line}."
-    return Change(path, before, after, one_line(f"Edit {label}"), done).prepared(environment)
+    return prepared_change(environment, path, before, after, one_line(f"Edit {label}"), done)
 
 
 EDIT = BuiltIn(

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.files.changes import Change, require_seen, text_to_change
+from acp_agent.tools.files.changes import prepared_change, require_seen, text_to_change
 from acp_agent.tools.paths import absolute, shown
 from acp_agent.tools.text import counted, one_line
 from acp_agent.tools.tool import PreparedCall
@@ -31,7 +31,7 @@ async def _prepare(asked: _Write, environment: Environment) -> PreparedCall:
     done = f"Made {label} ({lines})." if before is None else f"Wrote {label} ({lines})."
     if before == after:
         done = f"{label} already has exactly this text; nothing was written."
-    return Change(path, before, after, one_line(f"Write {label}"), done).prepared(environment)
+    return prepared_change(environment, path, before, after, one_line(f"Write {label}"), done)
 
 
 def _in_the_form_of(before: str, after: str) -> str:

@@ -10,8 +10,7 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
-
-from acp_agent.frozen import frozen
+from typing import TypeAlias
 
 _PIECE = re.compile(
     r"(?P<blank>[ \t]+)|(?P<end>&&|\|\||[;|])"
@@ -30,25 +29,15 @@ _WRAPPERS = frozenset(_WRAPPER_NAMES.split())
 _OPTION = re.compile("-[a-zA-Z0-9]|--[a-z][a-z0-9-]*")
 
 
-@frozen
-class Command:
-    """A simple command.
-
-    :ivar words: the program and its arguments.
-    :ivar grows: whether the shell may put an option into it, where a file is called so: an unquoted `*` begins a word
-        before `--`, or is part of an option.
-    """
-
-    words: tuple[str, ...]
-    grows: bool = False
+Words: TypeAlias = tuple[str, ...]
+"""A simple command: the program and its arguments."""
 
 
-def commands_of(line: str) -> list[Command] | None:
+def commands_of(line: str) -> list[Words] | None:
     """Return the simple commands of a line; None where it is not understood."""
-    commands: list[Command] = []
-    words: list[tuple[str, bool]] = []
+    commands: list[Words] = []
+    words: list[str] = []
     word: str | None = None
-    unquoted = ""
     at, line = 0, f"{line.strip()} ;"
     while at < len(line):
         piece = _PIECE.match(line, at)
@@ -57,20 +46,17 @@ def commands_of(line: str) -> list[Command] | None:
         at = piece.end()
         if piece["blank"] or piece["end"]:
             if word is not None:
-                words.append((word, _grows(word, unquoted)))
-            word, unquoted = None, ""
+                words.append(word)
+            word = None
         else:
             plain = piece["plain"] or ""
             if word is None and plain.startswith("#"):
                 return None  # a comment
-            text = plain or piece["escaped"] or piece["single"] or piece["double"] or ""
-            word, unquoted = (word or "") + text, unquoted + (plain or "_" * len(text))
+            word = (word or "") + (plain or piece["escaped"] or piece["single"] or piece["double"] or "")
         if piece["end"]:
-            if not words or not _PROGRAM.fullmatch(words[0][0]) or words[0][0].rpartition("/")[2] in _WRAPPERS:
+            if not words or not _PROGRAM.fullmatch(words[0]) or words[0].rpartition("/")[2] in _WRAPPERS:
                 return None
-            texts = [text for text, _ in words]
-            options = words[: texts.index("--")] if "--" in texts else words
-            commands.append(Command(tuple(texts), any(grows for _, grows in options)))
+            commands.append(tuple(words))
             words = []
     return commands
 
@@ -80,36 +66,35 @@ def refusal(line: str, patterns: Sequence[str]) -> str:
 
     Each simple command of the line has to match a pattern.
     """
-    return _refusal(line.strip(), commands_of(line) or (), patterns)
+    has_wildcard = any(set("*?[").intersection(piece["plain"] or "") for piece in _PIECE.finditer(line))
+    return _refusal(line.strip(), commands_of(line) or (), patterns, has_wildcard)
 
 
 def refusal_of_words(words: Sequence[str], patterns: Sequence[str]) -> str:
     """Return the same of a program and its arguments, which no shell reads."""
-    return _refusal(shlex.join(words), [Command(tuple(words))], patterns)
+    return _refusal(shlex.join(words), [tuple(words)], patterns, False)
 
 
-def _refusal(line: str, commands: Sequence[Command], patterns: Iterable[str]) -> str:
-    """Return why the patterns do not allow these commands; a line that is not understood has none."""
+def _refusal(line: str, commands: Sequence[Words], patterns: Iterable[str], has_wildcard: bool) -> str:
+    """Return why the patterns do not allow these commands; a line that is not understood has none.
+
+    :param has_wildcard: whether the shell may put the name of a file into the line, which may be an option.
+    """
     patterns = [pattern.strip() for pattern in patterns]
     globs = [pattern for pattern in patterns if not pattern.startswith("!")]
-    understood = bool(commands) and all(any(_matches(glob, each.words) for glob in globs) for each in commands)
+    understood = bool(commands) and all(any(_matches(glob, each) for glob in globs) for each in commands)
     if not (understood or line in globs or "*" in globs):
         return f"it is none of the recipe's `allowed_commands`, which are: {', '.join(patterns) or 'none'}"
     for pattern in (pattern for pattern in patterns if pattern.startswith("!")):
         if not commands:
             return f"it is no plain command, so that it is unknown whether `{pattern}` forbids it"
         program, *rest = _words(pattern[1:])
-        for command in (each for each in commands if fnmatchcase(each.words[0].rpartition("/")[2], program)):
-            if command.grows:
-                return "a `*` in it could become an option where a file is called so; quote it, or put it behind `--`"
-            if _holds(rest, command.words[1:]):
+        for command in (each for each in commands if fnmatchcase(each[0].rpartition("/")[2], program)):
+            if has_wildcard:
+                return f"a wildcard in it could become what `{pattern}` forbids, where a file is called so; quote it"
+            if _holds(rest, command[1:]):
                 return f"`{pattern}` among the recipe's `allowed_commands` forbids it"
     return ""
-
-
-def _grows(word: str, unquoted: str) -> bool:
-    """Return whether the shell may make an option of a word; in `unquoted`, what is quoted is `_`."""
-    return any(sign in unquoted[: None if word.startswith("-") else 1] for sign in "*?[")
 
 
 def _matches(glob: str, words: Sequence[str]) -> bool:
