@@ -66,7 +66,7 @@ class RetryPolicy:
         return min(_LONGEST_WAIT, self.base * 2 ** (failed - 1)) * random.uniform(0.75, 1.0)
 
 
-DEFAULT_POLICY = RetryPolicy()
+_DEFAULT_POLICY = RetryPolicy()
 
 
 class _Retries:
@@ -131,7 +131,7 @@ class ModelClient:
         endpoint: Endpoint,
         adapter: Adapter,
         profile_of: Callable[[str], ModelProfile],
-        policy: RetryPolicy = DEFAULT_POLICY,
+        policy: RetryPolicy = _DEFAULT_POLICY,
     ) -> None:
         self.name = endpoint.name
         self._endpoint = endpoint
@@ -271,7 +271,7 @@ class NativeClient(ModelClient):
 
 
 def make_client(
-    endpoint: Endpoint, profile_of: Callable[[str], ModelProfile], policy: RetryPolicy = DEFAULT_POLICY
+    endpoint: Endpoint, profile_of: Callable[[str], ModelProfile], policy: RetryPolicy = _DEFAULT_POLICY
 ) -> ModelClient:
     """Return the client of a provider that is asked over the network.
 

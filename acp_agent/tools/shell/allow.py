@@ -29,13 +29,13 @@ _WRAPPERS = frozenset(_WRAPPER_NAMES.split())
 _OPTION = re.compile("-[a-zA-Z0-9]|--[a-z][a-z0-9-]*")
 
 
-Words: TypeAlias = tuple[str, ...]
+_Words: TypeAlias = tuple[str, ...]
 """A simple command: the program and its arguments."""
 
 
-def commands_of(line: str) -> list[Words] | None:
+def commands_of(line: str) -> list[_Words] | None:
     """Return the simple commands of a line; None where it is not understood."""
-    commands: list[Words] = []
+    commands: list[_Words] = []
     words: list[str] = []
     word: str | None = None
     at, line = 0, f"{line.strip()} ;"
@@ -75,7 +75,7 @@ def refusal_of_words(words: Sequence[str], patterns: Sequence[str]) -> str:
     return _refusal(shlex.join(words), [tuple(words)], patterns, False)
 
 
-def _refusal(line: str, commands: Sequence[Words], patterns: Iterable[str], has_wildcard: bool) -> str:
+def _refusal(line: str, commands: Sequence[_Words], patterns: Iterable[str], has_wildcard: bool) -> str:
     """Return why the patterns do not allow these commands; a line that is not understood has none.
 
     :param has_wildcard: whether the shell may put the name of a file into the line, which may be an option.
