@@ -33,8 +33,6 @@ LONG = "The cart adds prices. " * 900
 PREPARE, THRESHOLD, OUT_OF_ROOM = 11_000, 12_500, 14_400
 SUMMARY = "# Goal\nA cart."
 OTHER = "# Goal\nSomebody else's."
-STATES = ["ready", "running"]
-"""Of a summary that is prepared."""
 
 
 @dataclass(slots=True)

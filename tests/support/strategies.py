@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from support import plugins
 from support.memory import stage
 from support.models import MODELS, Reply, ToolCall
 from support.stage import Stage
@@ -29,65 +28,11 @@ compaction:
 ---
 Write the summary, said the user's own recipe.
 """
-PLUGIN = """\
-from acp_agent.compaction import Draft, Task
-
-class Headlines:
-    name = "headlines"
-
-    async def draft(self, task: Task) -> Draft | None:
-        cut = task.cut(0)
-        if cut is None:
-            return None
-        return Draft(cut, f"Headlines of {len(cut.summarised)} messages.")
-
-class Asking:
-    name = "asking"
-
-    async def draft(self, task: Task) -> Draft | None:
-        cut = task.cut(0)
-        if cut is None:
-            return None
-        answer = await task.calls.ask(task.state.request)
-        return Draft(cut, f"The model says: {answer.parts[0].text[:4]}")
-
-class Thief:
-    name = "summary"
-
-    async def draft(self, task: Task) -> Draft | None:
-        return None
-
-def broken():
-    raise RuntimeError("no headlines today")
-"""
-POINTS = (
-    "headlines = {}:Headlines",
-    "asking = {}:Asking",
-    "thief = {}:Thief",
-    "broken = {}:broken",
-    "missing = {}_gone:S",
-)
 
 
 def config(**compaction: Any) -> dict[str, Any]:
     """The user's file; nothing is prepared in the background."""
     return {"compaction": {"prepare": False, **compaction}}
-
-
-def install(folder: Path, module: str = "headline_strategy", text: str = PLUGIN) -> dict[str, str]:
-    """Install a package with these strategies, one of which is broken and one is missing."""
-    points = (point.format(module) for point in POINTS)
-    return plugins.install(folder, module, text, "acp_agent.compaction_strategies", *points)
-
-
-def in_the_file(strategy: str) -> dict[str, Any]:
-    """The user's file with this strategy for every model."""
-    return config(strategy=strategy)
-
-
-def in_the_model(strategy: str) -> dict[str, Any]:
-    """The same with this strategy for the model that is asked."""
-    return config(strategy="summary") | {"models": {MODEL: {"compaction": {"strategy": strategy}}}}
 
 
 def put(tmp_path: Path, recipe: str) -> Path:

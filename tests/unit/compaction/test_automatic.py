@@ -7,12 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from acp_agent.compaction.strategies.excerpts import SUMMARY as EXCERPTS
 from support.compactions import asked_last, is_summary_request, messages, said, shown_compactions
-from support.dialogues import pieces, system_of
 from support.editors import ZED_BETA
 from support.memory import agent_in_memory
 from support.models import ModelServer, Reply, ToolCall, Usage, model_server
@@ -98,48 +96,3 @@ async def test_it_compacts_at_most_twice_without_new_input(tmp_path: Path) -> No
         assert len(shown_compactions(agent)) == 2
         assert await agent.prompt(session, "Again?") == {"stopReason": "end_turn"}
         assert len(shown_compactions(agent)) == 3
-
-
-async def test_as_often_as_new_results_fill_the_context_it_is_compacted_again_in_the_same_turn(tmp_path: Path) -> None:
-    """Each file fills half the window: what was read before has to give way each time, not twice and no more."""
-    paths = [tmp_path / f"{number}.txt" for number in range(5)]
-    for path in paths:
-        path.write_text("".join(f"line {line} of {path.stem} is here\n" for line in range(1_400)))
-    reads = iter(paths)
-    counts: list[int] = []
-
-    def answer(body: Mapping[str, Any]) -> Reply:
-        counts.append((sum(len(piece.text) for piece in pieces(body)) + len(system_of(body))) // 4)
-        path = next(reads, None)
-        calls = [ToolCall("read", {"path": str(path)})] if path is not None else []
-        return Reply("Next." if path is not None else "Read.", tool_calls=calls, usage=Usage(counts[-1], 20))
-
-    async with (
-        model_server(answer, "openai") as server,
-        agent_in_memory(home=tmp_path, env=server.env() | WINDOW, capabilities=ZED_BETA) as agent,
-    ):
-        session = await agent.new_session(tmp_path)
-        assert await agent.prompt(session, "Read them all.") == {"stopReason": "end_turn"}
-
-        assert [compaction.statuses[-1] for compaction in shown_compactions(agent)] == ["completed"] * 4
-        assert max(counts) < 20_000
-
-
-async def test_a_turn_can_be_cancelled_while_it_waits_for_a_summary(tmp_path: Path) -> None:
-    (tmp_path / "state" / "config.yaml").write_text("compaction: {prepare: off, wait: true}\n")
-    held = Reply(["# Goal", "\nA cart."], hold=anyio.Event(), hold_after=1)
-    script = [Reply(LONG, usage=Usage(14_000, 400)), held, SUMMARY, Reply("Three.")]
-    async with (
-        model_server(script, "openai") as server,
-        agent_in_memory(home=tmp_path, env=server.env() | WINDOW, capabilities=ZED_BETA) as agent,
-    ):
-        session = await agent.new_session(tmp_path)
-        await agent.prompt(session, "One?")
-        turn = await agent.start_prompt(session, "Two?")
-        await server.wait_held()
-        await agent.cancel(session)
-        assert await turn.result() == {"stopReason": "cancelled"}
-        [cancelled] = shown_compactions(agent)
-        assert cancelled.statuses == ["in_progress", "cancelled"]
-        assert await agent.prompt(session, "Three?") == {"stopReason": "end_turn"}
-        assert server.calls[2].mentions("Two?")

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_agent.compaction.cuts import Cut, legal_cuts, plan_cut
+from acp_agent.compaction.cuts import legal_cuts, plan_cut
 from acp_agent.compaction.estimate import estimate_message
 from acp_agent.conversation.context import Context, Entry
 from acp_agent.conversation.messages import AssistantMessage
 from support.histories import History, histories
-from support.logs import LogBuilder, is_legal, legal_logs
+from support.logs import is_legal, legal_logs
 
 TAILS = st.sampled_from([0, 20, 400, 5_000, 10**6])
-
-
-def of(log: LogBuilder, tail_tokens: int, *, leave_tail: bool = False) -> Cut | None:
-    return plan_cut(log.context.entries, log.context.turn_from, tail_tokens, leave_tail=leave_tail)
 
 
 @st.composite
@@ -87,43 +82,3 @@ def test_the_tail_is_as_long_as_its_size_allows(history: History, tail: int, lea
 
 def tokens(entries: tuple[Entry, ...]) -> int:
     return sum(estimate_message(entry.message) for entry in entries)
-
-
-def test_a_history_that_fits_into_the_tail_is_summarised_as_a_whole() -> None:
-    log = LogBuilder()
-    log.prompt("One?")
-    log.step("One.")
-    log.end()
-    cut = of(log, 10_000)
-    assert cut == Cut(log.context.entries, (), ())
-
-
-@pytest.mark.parametrize("tail", [0, 40, 10_000])
-def test_the_prompt_of_the_running_turn_is_pinned_and_its_last_step_kept(tail: int) -> None:
-    log = LogBuilder()
-    prompt = log.prompt("Fix it.")
-    first = log.step("I look.", calls=1)
-    log.step("I look again.", calls=2)
-    cut = of(log, tail)
-    assert cut is not None
-    assert [pin.seq for pin in cut.pinned] == [prompt]
-    assert [entry.seq for entry in cut.kept] == [first + 1, first + 2, first + 3]
-
-
-def test_a_running_turn_without_a_finished_step_leaves_nothing_to_summarise() -> None:
-    log = LogBuilder()
-    assert of(log, 100) is None
-    log.prompt("Fix it.")
-    assert of(log, 0) is None
-    log.step("I look.", calls=2)
-    assert of(log, 0) is None
-
-
-def test_a_summary_alone_is_not_summarised_again() -> None:
-    log = LogBuilder()
-    log.prompt("One?")
-    log.step("One.")
-    log.end()
-    log.swap()
-    log.prompt("/compact", sent="")
-    assert of(log, 0) is None

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pytest
 from hypothesis import given
 
 from acp_agent.compaction.cuts import (
     legal_cuts,
-    unanswered_from,
 )
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import AssistantMessage, Text, Thinking, ToolCall, ToolResult, UserMessage
@@ -123,19 +121,3 @@ def test_thinking_of_a_paused_answer_stays_with_the_call_of_its_continuation() -
     # Another step's thinking is another message for every provider.
     steps = entries_of(user(), answer(SIGNED, ToolCall("1", "read")), result("1"), answer(ToolCall("2", "read")))
     assert legal_cuts(steps, None) == [0, 1, 3]
-
-
-@pytest.mark.parametrize(
-    ("messages", "first"),
-    [
-        ((user(), answer(Text("So.")), user("Now this.")), 2),
-        ((user(), answer(Text("So.")), user("Now this."), answer(ToolCall("1", "read")), result("1")), 3),
-        ((user(), answer(Text("So.")), user("Now this."), answer(Text("It is")), user("Go on.")), 3),
-    ],
-)
-def test_a_running_turn_may_be_cut_up_to_its_newest_answer(
-    messages: tuple[UserMessage | AssistantMessage | ToolResult, ...], first: int
-) -> None:
-    entries = entries_of(*messages)
-    assert unanswered_from(entries, 3) == first
-    assert max(legal_cuts(entries, 3)) <= first

@@ -1,4 +1,4 @@
-"""A provider that takes less than is known of its model: its refusal teaches the window, on every kind of API."""
+"""A provider that takes less than is known of its model: its refusal teaches the window, with its number or without."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pytest
 
 from support.client import AgentProcess
 from support.compactions import shown_compactions
-from support.dialects import CALLS, GOOGLE_PATH
+from support.dialects import CALLS
 from support.dialogues import asks_for_summary, check_legal, texts
 from support.editors import ZED_BETA
 from support.memory import agent_in_memory
-from support.models import ModelServer, Reply, model_server
+from support.models import DialectName, ModelServer, Reply, model_server
 
 TAKES = 9_000
 """Tokens that the provider takes."""
@@ -30,44 +30,19 @@ SUMMARY = "# Goal and requirements\nA cart that adds prices."
 class Kind:
     """A provider.
 
-    :ivar known: tokens of the window before the first refusal: stated, from the table, or guessed.
-    :ivar says: the refusal, where it is not the dialect's own.
+    :ivar known: tokens of the window before the first refusal: stated, or from the table.
     :ivar states: whether the refusal has the number.
     """
 
-    dialect: Any
+    dialect: DialectName
     model: str
     known: int
-    says: str = ""
     states: bool = True
 
 
 KINDS = {
     "anthropic": Kind("anthropic", "anthropic/claude-sonnet-4-5", 200_000),
     "openai": Kind("openai", "openai/gpt-5", 400_000, states=False),
-    "google": Kind("google", "google/gemini-3-flash", 1_048_576),
-    "chat": Kind("chat", "local/some-model", 128_000),
-    "vllm": Kind(
-        "chat",
-        "local/some-model",
-        128_000,
-        "This model's maximum context length is {most} tokens. However, you requested 2000 output tokens and your"
-        " prompt contains at least {asked} input tokens, for a total of at least {asked} tokens.",
-    ),
-    "llama.cpp": Kind(
-        "chat",
-        "local/some-model",
-        128_000,
-        "request ({asked} tokens) exceeds the available context size ({most} tokens), try increasing it",
-    ),
-    "lm studio": Kind(
-        "chat",
-        "local/some-model",
-        128_000,
-        "Trying to keep the first {asked} tokens when context the overflows. However, the model is loaded with context"
-        " length of only {most} tokens, which is not enough.",
-    ),
-    "silent": Kind("chat", "local/some-model", 128_000, "Context size has been exceeded.", states=False),
 }
 
 
@@ -84,11 +59,6 @@ class Talk:
     server: ModelServer
     session: str
     strict: bool = False
-
-    @property
-    def refused(self) -> list[Mapping[str, Any]]:
-        """The requests that were too long."""
-        return [call.body for call in self.server.calls if size(call.body) > TAKES]
 
     def windows(self, since: int = 0) -> list[int]:
         """The meter's window, update by update."""
@@ -123,11 +93,8 @@ async def talking(tmp_path: Path, kind: Kind) -> AsyncGenerator[Talk, None]:
 
 def refusal(kind: Kind, asked: int) -> Reply:
     """What the provider says to a request that is too long."""
-    if kind.says:
-        said = {"message": kind.says.format(asked=asked, most=TAKES), "type": "invalid_request_error", "code": 400}
-        return Reply(http_status=400, body={"error": said})
-    path = {"anthropic": "/v1/messages", "openai": "/v1/responses", "google": f"{GOOGLE_PATH}/chat/completions"}
-    status, body = CALLS[path.get(kind.dialect, "/v1/chat/completions")].overflow(asked, TAKES)
+    path = {"anthropic": "/v1/messages", "openai": "/v1/responses"}[kind.dialect]
+    status, body = CALLS[path].overflow(asked, TAKES)
     return Reply(http_status=status, body=body)
 
 

@@ -124,20 +124,6 @@ async def test_a_cancelled_compaction_ends_the_model_call() -> None:
     assert closed.is_set()
 
 
-async def no_model(request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-    raise AssertionError("a model was asked")
-    yield
-
-
-async def test_what_has_to_fit_fits_without_a_model() -> None:
-    of = state(window=9_000)
-    assert of.budget.used > of.budget.limit
-    policy = CompactionPolicy("", strategy="excerpts", by_hand=False, must_fit=True)
-    result = await CompactionService()(of, policy, no_model)
-    assert result is not None
-    assert result.tokens_after <= of.budget.limit
-
-
 async def test_a_program_without_logging_is_printed_nothing() -> None:
     code = """if True:
         import asyncio

@@ -193,22 +193,6 @@ def test_more_of_the_beginning_stays_than_of_the_end_and_a_line_between_them_say
     assert 1.5 < len(head) / len(tail) < 2.5
 
 
-# Who is shortened first ----------------------------------------------------------------------------------------------
-
-
 def changed(*messages: Message, budget: int, turn_from: int | None = None) -> list[int]:
     entries = tuple(Entry(number, message) for number, message in enumerate(messages, 1))
     return [rewrite.seq for rewrite in fit(entries, budget, turn_from)]
-
-
-def test_the_largest_is_shortened_first_and_of_equals_the_oldest() -> None:
-    half = PASTED[: len(PASTED) // 2]
-    assert changed(result(half), result(PASTED), result(half), budget=70_000) == [2]
-    assert changed(result(half), result(half), result(half), budget=55_000) == [1]
-
-
-def test_the_prompt_of_the_running_turn_is_shortened_last() -> None:
-    small = PASTED[: len(PASTED) // 10]
-    messages = (user(Text(small)), user(Text(PASTED)), result(small))
-    assert changed(*messages, budget=42_000, turn_from=2) == [1, 3]
-    assert changed(*messages, budget=10_000, turn_from=2) == [1, 2, 3]

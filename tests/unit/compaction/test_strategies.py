@@ -2,59 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from acp_agent.compaction.strategies.excerpts import SUMMARY as EXCERPTS
-from support.client import AgentError, connected_agent
-from support.compactions import messages, said, shown_compactions
+from support.compactions import shown_compactions
 from support.editors import ZED_BETA
-from support.layers import layers
 from support.memory import stage
 from support.models import MODELS, Reply, Usage
-from support.strategies import MODEL, RECIPE, WINDOW, compacted, config, in_the_file, in_the_model, install, put
+from support.strategies import MODEL, RECIPE, WINDOW, compacted, config, put
 
 OTHER_WRITER = RECIPE.format("summary\n  model: mine/small")
-
-
-@pytest.mark.parametrize("place", [in_the_file, in_the_model])
-async def test_mask_leaves_old_results_out_and_every_word_that_was_said_in(
-    tmp_path: Path, place: Callable[[str], dict[str, Any]]
-) -> None:
-    async with compacted(tmp_path, place("mask"), Reply("Done.")) as it:
-        await it.prompt("Go on")
-    [compaction] = shown_compactions(it.agent)
-    assert compaction.statuses[-1] == "completed"
-    assert re.search(r" · (\d+\.\d|under 0\.1) s$", compaction.receipt.splitlines()[0])
-    last = it.server.calls[-1]
-    assert len(it.server.calls) == 5
-    assert not last.mentions("An old line")
-    assert last.mentions("A new line")
-    texts = [said(message) for message in messages(last.body)]
-    assert [text for text in texts if text] == [
-        *("Read the old file", "Read the old one.", "Read the new file", "Read the new one.", "Go on")
-    ]
-
-
-@pytest.mark.parametrize("place", [in_the_file, in_the_model])
-async def test_excerpts_ask_no_model_and_leave_lines_and_the_users_words(
-    tmp_path: Path, place: Callable[[str], dict[str, Any]]
-) -> None:
-    async with compacted(tmp_path, place("excerpts"), Reply("Done.")) as it:
-        await it.prompt("Go on")
-    last = it.server.calls[-1]
-    assert len(it.server.calls) == 5
-    [compaction] = shown_compactions(it.agent)
-    assert compaction.text == EXCERPTS
-    there = layers(last.body)
-    assert list(there) == ["carried_over", "recorded_excerpts"]
-    assert "Read the old file" in there["carried_over"]
-    assert "old.txt" in there["recorded_excerpts"]
-    assert 0 < str(last.body).count("An old line") < 200, "a quarter of the conversation at most"
 
 
 async def test_a_recipe_chooses_and_the_configuration_holds_over_it(tmp_path: Path) -> None:
@@ -65,21 +25,6 @@ async def test_a_recipe_chooses_and_the_configuration_holds_over_it(tmp_path: Pa
     async with compacted(tmp_path / "2", config(strategy="summary"), Reply("# Goal\nA shop."), recipe=recipe) as it:
         assert it.server.calls[4].mentions("said the user's own recipe")
         assert shown_compactions(it.agent)[0].text == "# Goal\nA shop."
-
-
-@pytest.mark.parametrize("name", ["headline"])
-async def test_an_unknown_name_in_the_configuration_is_an_error_with_file_and_line(tmp_path: Path, name: str) -> None:
-    async with stage(tmp_path, env=install(tmp_path / "packages"), connect=connected_agent) as it:
-        file = it.folder / ".acp-agent" / "config.yaml"
-        file.parent.mkdir()
-        file.write_text(f"compaction:\n  auto: true\n  strategy: {name}\n")
-        with pytest.raises(AgentError) as caught:
-            await it.agent.new_session(it.folder)
-    said = f"{caught.value} {caught.value.data}"
-    assert f"{file}" in said
-    assert "line 3" in said or f"{file}:3" in said
-    assert f"there is no strategy '{name}'" in said
-    assert "headlines" in said
 
 
 @pytest.mark.parametrize("place", ["config", "model", "recipe"])

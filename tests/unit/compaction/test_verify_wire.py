@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from support.compactions import RECIPE_FILE, asked_last, bare, both_editors, shown_compactions
+from support.compactions import RECIPE_FILE, both_editors, shown_compactions
 from support.editors import ZED_BETA, Editor
 from support.layers import layers
 from support.memory import stage
@@ -85,21 +85,3 @@ async def test_what_is_invented_is_marked_in_the_context_and_named_in_the_receip
         told = compaction.receipt.splitlines()[1]
         assert told == f"Not found in the conversation: {', '.join(f'`{piece}`' for piece in INVENTED)}"
         assert len(it.server.calls) == 4
-
-
-@both_editors
-async def test_the_model_is_asked_once_to_mend_and_its_second_text_is_used(tmp_path: Path, editor: Editor) -> None:
-    bad, good = summary(f"{HONEST} {FABRICATED}", without=["Decisions", "Files"]), summary(HONEST)
-    async with compacting(tmp_path, "mend", bad, good, editor=editor) as it:
-        await it.prompt("/compact")
-        asked, again = (bare(call.body) for call in it.server.calls[2:])
-        assert again["messages"][: len(asked["messages"])] == asked["messages"], "the same prefix, so it is cached"
-        request = asked_last(it.server.calls[3].body)
-        for piece in (*INVENTED, "- Decisions", "- Files"):
-            assert piece in request
-        assert "a.txt" not in request
-        [compaction] = shown_compactions(it.agent)
-        assert editor is not ZED_BETA or compaction.chunks == bad, "the second text is shown at the end alone"
-        assert compaction.text == await read_after(it) == good
-        assert "Not found" not in compaction.receipt
-        assert "lacks" not in compaction.receipt

@@ -69,24 +69,6 @@ def test_the_agents_own_words_to_the_model_are_notes_and_nothing_else_is() -> No
     assert [entry.note for entry in log.context.entries] == [False, False, True, True, False, True]
 
 
-def test_a_refusal_goes_back_to_the_count_before_the_refused_turn() -> None:
-    log = LogBuilder()
-    log.prompt("bad")
-    log.step("looking", calls=1, usage=Usage(100))
-    log.refuse()
-    assert log.context.usage is None
-    assert (log.context.baseline, log.context.baseline_seq) == (0, 0)
-    log.prompt("good")
-    counted = log.step("done", usage=Usage(40, 2))
-    log.end()
-    log.prompt("bad")
-    log.step("looking", calls=1, usage=Usage(100))
-    log.swap()
-    log.refuse()
-    assert log.context.usage == Usage(40, 2)
-    assert (log.context.baseline, log.context.baseline_seq) == (42, counted)
-
-
 def test_a_fold_that_begins_behind_a_refused_prompt_takes_out_what_it_has_seen_of_the_turn() -> None:
     log = LogBuilder()
     log.prompt("bad")

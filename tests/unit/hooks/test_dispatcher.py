@@ -90,10 +90,6 @@ def dispatcher(*hooks: Asked, told: list[str] | None = None) -> Dispatcher:
     return Dispatcher([each.hook for each in hooks], cast("Services", None), tell)
 
 
-def order(*hooks: Asked) -> list[str]:
-    return [hook.name for hook in hooks if hook.heard]
-
-
 async def test_hooks_are_asked_in_the_order_config_user_project_recipe_whatever_order_they_were_found_in() -> None:
     heard: list[str] = []
 
@@ -144,23 +140,6 @@ async def test_a_failure_that_is_told_at_great_length_is_cut(kind: type[Exceptio
     )
     assert all("left out]" in text and len(text) < LIMIT + 500 for text in (*told, outcome.reason))
     assert len(told) == 1
-
-
-async def test_a_hook_that_takes_too_long_is_ended_and_counts_as_failed() -> None:
-    ended: list[str] = []
-
-    async def sleep(event: HookEvent) -> Outcome:
-        try:
-            await anyio.sleep_forever()
-        finally:
-            ended.append("ended")
-        return NOTHING
-
-    told: list[str] = []
-    slow = Asked("slow", sleep, time_limit=0.01, on_error="block")
-    outcome = await dispatcher(slow, told=told).dispatch(CALL)
-    assert (ended, outcome.blocks) == (["ended"], True)
-    assert "within 0.01 seconds" in told[0]
 
 
 async def test_any_exception_of_a_hook_is_its_failure_and_a_cancel_is_not() -> None:

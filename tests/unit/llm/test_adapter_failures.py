@@ -8,7 +8,6 @@ import pytest
 
 from acp_agent.conversation import messages as m
 from acp_agent.errors import (
-    ContextOverflowError,
     ModelAuthError,
     ModelRequestError,
     ModelUnavailableError,
@@ -70,18 +69,6 @@ async def test_a_key_or_a_header_that_the_server_repeats_is_taken_out_of_the_mes
     assert isinstance(error, ModelAuthError)
     assert "_API_KEY. It said: Incorrect key ***, header ***" in str(error)
     assert (seen, len(server.calls)) == ([], 1)
-
-
-@pytest.mark.parametrize("dialect", [*DIALECTS, "google"])
-async def test_the_model_servers_own_overflow_is_told_apart(dialect: str) -> None:
-    async with model_server([Reply("ok")], max_prompt_tokens=100) as server:
-        provider = adapter(dialect, server.base_url)
-        _, raised = await outcome(provider, request(m.UserMessage("u1", (m.Text("word " * 200),))))
-        assert texts(await collect(provider, request())) == ["ok"]
-        await provider.aclose()
-    assert isinstance(raised, ContextOverflowError)
-    assert raised.limit == "tokens"
-    assert len(server.calls) == 2
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

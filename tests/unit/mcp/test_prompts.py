@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -72,35 +71,3 @@ async def test_a_resource_that_a_prompt_names_is_read_for_the_model(tmp_path: Pa
         with pytest.raises(AgentError, match="'docs' has not given note://four: no such thing"):
             await it.prompt("What is in @docs:note://four?")
         assert len(it.server.calls) == 2
-
-
-async def test_a_prompt_and_a_resource_are_understood_wherever_in_a_prompt_they_stand(tmp_path: Path) -> None:
-    recipe = "---\nname: mine\ndescription: Mine\n---\nMine: {{ instructions }}"
-    server = mcp_program(
-        tmp_path,
-        "s",
-        prompts=[{"name": "go", "arguments": ARGUMENTS}],
-        made={"go": "Look at {file} well."},
-        resources=[{"uri": "note://one", "name": "One"}],
-        contents={"note://one": "The first note."},
-    )
-    link = {"type": "resource_link", "uri": "note://one", "name": "One"}
-    prompts: list[tuple[str | list[dict[str, Any]], str]] = [
-        ([link, {"type": "text", "text": "/mcp:s:go a.py"}], "Look at a.py well."),
-        ([{"type": "text", "text": " "}, {"type": "text", "text": "/mcp:s:go a.py @s:note://one"}], "Look at a.py @s"),
-        ("/mine @s:note://one now", "Mine: @s:note://one now"),
-        ([{"type": "text", "text": "/mine"}, link], "Mine: note://one"),
-        ([link, {"type": "text", "text": "/mine @s:note://one"}], "Mine: @s:note://one"),
-    ]
-    files = {".acp-agent/recipes/mine.md": recipe}
-    replies = [Reply("Read.") for _ in prompts]
-    async with stage(tmp_path, *replies, mcp=[server.entry], files=files, trusted=True) as it:
-        await ready(it, "s")
-        for number, (prompt, told) in enumerate(prompts):
-            assert await it.prompt(prompt) == {"stopReason": "end_turn"}
-            said = conversation(it.server.calls[number].body)[-1][1]
-            assert said.startswith(told)
-            assert said.count("The first note.") == 1
-        with pytest.raises(AgentError, match="'s' has not given note://two: no such thing"):
-            await it.prompt("/mine @s:note://two")
-        assert len(it.server.calls) == len(prompts)

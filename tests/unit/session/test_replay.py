@@ -163,12 +163,3 @@ def test_what_the_agent_tells_the_model_alone_is_not_replayed() -> None:
     silent = (TextPinned, PinRemoved, ContextAdded, ContinuationAsked, SummaryDropped, ContextRestored, EditsUndone)
     shown = (logged for logged in log.logged if not isinstance(logged.event, silent))
     assert replayed(log.logged) == replayed(shown)
-
-
-def test_no_text_of_a_recipe_or_of_a_framing_is_replayed() -> None:
-    log = LogBuilder()
-    log.prompt("/review", sent="Review it thoroughly.")
-    log.step("Fine.")
-    log.end()
-    log.swap(summary="It was fine.")
-    assert texts(replayed(log.logged)) == ["/review", "Fine.", "It was fine."]

@@ -59,20 +59,6 @@ async def test_a_session_that_is_loaded_while_it_is_closed_works(tmp_path: Path)
         assert await it.prompt("And now?") == {"stopReason": "end_turn"}
 
 
-async def test_a_prompt_that_was_cancelled_before_its_turn_is_kept_and_the_model_never_sees_it(tmp_path: Path) -> None:
-    async with stage(tmp_path, Reply("Yes.")) as it:
-        early = await it.agent.start_prompt(it.session, "Forget this")
-        await it.agent.notify("session/cancel", {"sessionId": it.session})
-        assert await early.result() == {"stopReason": "cancelled"}
-        assert await it.prompt("Are you there?") == {"stopReason": "end_turn"}
-        begun = len(it.agent.lines)
-        await it.agent.load(it.session, it.folder)
-        said = list(it.agent.texts("user_message_chunk", since=begun).values())
-        assert said == ["Forget this", "Are you there?"]
-        [call] = it.server.calls
-        assert not call.mentions("Forget this")
-
-
 async def test_what_no_notice_can_say_is_said_in_the_next_turn(tmp_path: Path) -> None:
     files = {".acp-agent/recipes/broken.md": "---\nnonsense: 1\n---\nText\n"}
     async with stage(tmp_path, Reply("Yes."), Reply("Again."), files=files) as it:

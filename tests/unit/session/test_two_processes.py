@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import anyio
@@ -15,32 +13,11 @@ from support.editors import ZED_BETA
 from support.models import Reply, ToolCall, model_server
 from support.stored import wait_logged
 
-LONG = "The cart adds prices. " * 60
-
 
 def titles(agent: AgentProcess, session: str, since: int = 0) -> list[str]:
     """The titles that it was told of."""
     told = agent.updates(session, "session_info_update", since=since)
     return [update["title"] for update in told if "title" in update]
-
-
-async def test_an_idle_agent_goes_on_from_where_another_one_left_the_session(tmp_path: Path) -> None:
-    script = [Reply(f"One. {LONG}"), Reply("# Goal\nCount."), Reply("Two."), Reply("Three.")]
-    async with (
-        model_server(script, "openai") as server,
-        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as first,
-        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as second,
-    ):
-        session = await first.new_session(tmp_path)
-        await first.prompt(session, "One?")
-        await second.resume(session, tmp_path)
-        await second.prompt(session, "/compact")
-        await second.prompt(session, "Two?")
-        assert await first.prompt(session, "Three?") == {"stopReason": "end_turn"}
-        summary, answer, question = messages(server.calls[3].body)
-        assert "# Goal\nCount." in said(summary)
-        assert said(summary).endswith("Two?")
-        assert (said(answer), said(question)) == ("Two.", "Three?")
 
 
 async def test_an_editor_is_told_of_settings_that_another_process_changed_before_its_next_turn_uses_them(
@@ -124,20 +101,3 @@ async def test_a_call_of_an_overtaken_turn_does_not_run_and_does_not_stay_open_i
         [announced] = first.updates(kind="tool_call")
         assert first.tool(announced["toolCallId"])["status"] == "failed"
         assert await first.prompt(session, "Three?") == {"stopReason": "end_turn"}
-
-
-async def test_the_end_does_not_wait_long_for_a_process_that_has_locked_the_store_and_says_so_in_the_log(
-    tmp_path: Path,
-) -> None:
-    async with (
-        model_server([Reply(["It is ", "lost."], hold=anyio.Event(), hold_after=1)], "openai") as server,
-        connected_agent(home=tmp_path, env=server.env(), capabilities=ZED_BETA) as agent,
-    ):
-        session = await agent.new_session(tmp_path)
-        await agent.start_prompt(session, "One?")
-        await wait_logged(tmp_path, "partial_answer")
-        with closing(sqlite3.connect(tmp_path / "state" / "sessions.db", isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")
-            await agent.close_stdin()
-            assert await agent.wait_exit(4) == 0
-        assert "is locked by another process" in (tmp_path / "state" / "logs" / "acp-agent.log").read_text()

@@ -50,7 +50,6 @@ from support.stores import START, Open, opened, read
 PICTURE = bytes(range(256)) * 40
 ENCODED = base64.b64encode(PICTURE).decode()
 DIGEST = hashlib.sha256(PICTURE).hexdigest()
-KEPT = Stored(DIGEST, len(PICTURE))
 IMAGE = Image(ENCODED, "image/png", "file:///shop/a.png")
 WORDS = "Behind the door stood a lantern, and nobody knew why. " * 100
 FILE = Resource("file:///shop/a.txt", text=WORDS, mime_type="text/plain")
@@ -196,32 +195,6 @@ async def test_many_long_texts_are_read_a_few_at_a_time(tmp_path: Path) -> None:
     connection = open_database(tmp_path / "sessions.db")
     with closing(connection):
         assert [entry.seq for entry in read_events(connection, 1, 1, 5, 4_000_000)] == [1, 2, 3]
-
-
-async def test_a_picture_is_kept_once_for_all_sessions_until_the_last_of_them_goes(
-    open_store: Open, tmp_path: Path
-) -> None:
-    path = tmp_path / "sessions.db"
-    async with opened(open_store) as store:
-        await store.create("s1", "/shop", [], [START])
-        logged = await store.append("s1", 1, [prompt(IMAGE), prompt(Text("again"), IMAGE)])
-        assert logged[0].event == prompt(replace(IMAGE, data=KEPT))
-        await store.create("s2", "/shop", [], [START, prompt(IMAGE)])
-        await store.create("s3", "/shop", [], [START])
-        await store.fork("s1", "s4", 2, "/shop", [], [])
-        assert (await read(store, "s1"))[1:] == list(logged)
-        assert (await store.context("s4")).messages == (UserMessage("msg_1", (replace(IMAGE, data=KEPT),)),)
-        for session in ("s1", "s2", "s4"):
-            assert await store.blobs(session, [DIGEST, "0" * 64, "\ud800"]) == {DIGEST: PICTURE}
-        assert await store.blobs("s3", [DIGEST]) == {}
-        for session in ("s1", "s2"):
-            await store.delete(session)
-            assert blobs_in(path) == [DIGEST]
-    async with opened(open_store) as store:
-        assert await store.blobs("s4", [DIGEST]) == {DIGEST: PICTURE}
-        await store.delete("s4")
-        assert blobs_in(path) == []
-        assert not any(PICTURE[:600] in file.read_bytes() for file in tmp_path.iterdir())
 
 
 async def test_bytes_are_never_changed_nor_removed_while_a_log_refers_to_them(open_store: Open, tmp_path: Path) -> None:

@@ -28,30 +28,6 @@ async def a_millisecond_later() -> None:
         await anyio.lowlevel.checkpoint()
 
 
-async def test_pages_show_every_session_once_newest_first(open_store: Open) -> None:
-    async with opened(open_store) as store:
-        for number in range(25):
-            await store.create(f"s{number:02}", "/a" if number % 3 else "/b", [], [START])
-        for number in (3, 17):
-            await a_millisecond_later()
-            await store.append(f"s{number:02}", 1, notes("x"))
-        for cwd, expected in ((None, 25), ("/a", 16), ("/b", 9), ("/", 0), ("/a/", 0)):
-            shown: list[SessionRecord] = []
-            cursor, pages = None, 0
-            while True:
-                page = await store.list(cwd, cursor, limit=4)
-                shown += page.sessions
-                cursor, pages = page.next_cursor, pages + 1
-                if cursor is None:
-                    break
-                assert len(page.sessions) == 4
-            assert len(shown) == len({record.session_id for record in shown}) == expected
-            assert pages == max(1, -(-expected // 4))
-            assert shown == sorted(shown, key=lambda record: (-record.updated_at, record.session_id))
-        newest = (await store.list(limit=2)).sessions
-        assert [record.session_id for record in newest] == ["s17", "s03"]
-
-
 async def test_a_session_that_is_made_or_deleted_between_two_pages_disturbs_no_other(open_store: Open) -> None:
     async with opened(open_store) as store:
         for number in range(6):

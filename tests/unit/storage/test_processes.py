@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -20,7 +17,7 @@ import pytest
 
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import NoteAdded, SessionStarted
-from acp_agent.storage.database import BUSY_SECONDS, open_database
+from acp_agent.storage.database import BUSY_SECONDS
 from acp_agent.storage.store import LAST_SECONDS, SessionStore
 from support.checkout import REPOSITORY
 
@@ -182,28 +179,3 @@ async def test_a_deletion_beside_a_reader_ends_as_soon_as_the_process_does(path:
         reader.execute("COMMIT")
     await store.aclose()
     assert not path.with_name(f"{path.name}-wal").exists()
-
-
-def test_threads_that_make_one_database_at_the_same_time_all_get_it(tmp_path: Path) -> None:
-    count = 6
-    for number in range(12):
-        together = threading.Barrier(count)
-
-        def make(path: Path = tmp_path / f"{number}.db", together: threading.Barrier = together) -> None:
-            together.wait(10)
-            open_database(path).close()
-
-        with ThreadPoolExecutor(count) as pool:
-            for made in [pool.submit(make) for _ in range(count)]:
-                made.result(20)
-
-
-async def test_a_database_that_another_process_is_making_is_waited_for(path: Path) -> None:
-    path.touch()
-    with anyio.fail_after(20), closing(sqlite3.connect(path, isolation_level=None)) as holder:
-        holder.execute("BEGIN IMMEDIATE")
-        opening = asyncio.create_task(SessionStore.open(path))
-        for _ in range(2000):
-            await anyio.lowlevel.checkpoint()
-        holder.execute("COMMIT")
-        await (await opening).aclose()

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from acp_agent.compaction.evaluation.facts import FactClass, commands, errors, files, numbers, plain
 from acp_agent.compaction.evaluation.needs import Need, Remains, Script
 from acp_agent.compaction.evaluation.recordings import Recording, read_recording
-from acp_agent.conversation.messages import JsonValue, Text, UserMessage
+from acp_agent.conversation.messages import Text, UserMessage
 from support.recordings import (
     RULE,
     Step,
-    as_chat,
-    as_claude_code,
-    as_codex,
     as_transcript,
     cart_session,
     write,
@@ -125,27 +119,6 @@ def test_files_are_paths_with_an_extension(text: str, found: list[str]) -> None:
 )
 def test_commands_that_only_look_are_none(line: str, found: list[tuple[str, str]]) -> None:
     assert [*commands(line)] == found
-
-
-@pytest.mark.parametrize("form", [as_transcript, as_chat, as_claude_code, as_codex])
-@pytest.mark.parametrize(
-    "wrap",
-    [
-        lambda line: ["bash", "-lc", line],
-        lambda line: ["/bin/zsh", "-c", line],
-        lambda line: ["timeout", "60", "bash", "-lc", line],
-        lambda line: f"sh -c {shlex.quote(line)}",
-    ],
-)
-def test_what_a_shell_is_handed_is_needed_as_without_the_shell(
-    form: Callable[[list[Step]], Any], wrap: Callable[[str], JsonValue], tmp_path: Path
-) -> None:
-    wrapped = [
-        (kind, (value[0], "shell", {"command": wrap(value[2]["command"])}) if kind == "call" else value)
-        for kind, value in cart_session()
-    ]
-    found = Script(read_recording(write(tmp_path / "session", form(wrapped)))).needs(HALF)
-    assert [need.key for need in found if need.kind == "commands"] == ["pytest tests/test_cart.py -q"]
 
 
 def test_errors_are_what_was_raised_and_not_what_the_code_mentions() -> None:

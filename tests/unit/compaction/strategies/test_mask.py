@@ -178,14 +178,3 @@ def test_a_line_names_the_call_what_it_held_and_where_to_read_it(name: str, argu
     assert line(rewrite).startswith(f"{MASKED} {named}")
     assert line(rewrite).endswith(f"; `recall` reads entry #{seq} in full")
     assert "\n" not in line(rewrite)
-
-
-# Which go, and in which order ----------------------------------------------------------------------------------------
-
-
-def test_results_that_the_model_has_not_answered_stay_until_it_has() -> None:
-    log = Log()
-    first, second = log.call("read", {"path": "a.py"}), log.call("read", {"path": "b.py"})
-    assert seqs(plan(log.entries, turn_from=1)) == [first]
-    log.end()
-    assert seqs(plan(log.entries, turn_from=1)) == [first, second]

@@ -15,10 +15,7 @@ from acp_agent.session.project.commands import REQUIRED_HOOKS
 from acp_agent.session.project.recipe_run import RecipeRun, surroundings
 from acp_agent.tools.registry import built_in_tools
 from acp_agent.tools.shell.allow import refusal
-from support.memory import stage
-from support.models import Reply, ToolCall
 from support.repo import Repo, make_repo
-from support.stage import results
 
 NAMES = ["commit", "compact", "compact-brief", "explain", "handoff", "init", "plan", "pr", "review", "test-fix"]
 NEED_GIT = ("commit", "pr", "review")
@@ -102,20 +99,6 @@ def test_each_allows_no_tool_that_it_is_not_for(name: str, tools: set[str]) -> N
     assert allowed is not None
     assert set(allowed) <= {"read", "list", "glob", "grep", *tools}
     assert tools - {"recall", "plan", "ask_user"} <= set(allowed)
-
-
-async def test_what_a_recipe_is_not_for_is_refused_even_where_everything_is_allowed(tmp_path: Path) -> None:
-    repo = changed(tmp_path)
-    before = repo.program.read_text()
-    lines = ("rm shop/cart.py", "git add . && rm shop/cart.py", "git push", "git difftool -x rm", "git stash")
-    calls = [ToolCall("shell", {"command": line}) for line in lines]
-    calls.append(ToolCall("write", {"path": "shop/cart.py", "content": "gone"}))
-    replies = [Reply("Let me.", tool_calls=calls), Reply("I may not.")]
-    async with stage(tmp_path, *replies, files={}, mode="full-access", dialect="anthropic") as it:
-        assert await it.prompt("/commit") == {"stopReason": "end_turn"}
-        found = results(it.server.calls[1].body)
-    assert all(result.is_error and "may not run in this recipe" in result.text for result in found)
-    assert repo.program.read_text() == before
 
 
 TO_LOOK = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,9 +11,8 @@ from support.client import AgentError
 from support.editors import ACPX
 from support.mcp import mcp_program, ready
 from support.memory import stage
-from support.questions import accepted, answers, question
+from support.questions import accepted, answers
 from support.replies import Reply
-from support.serving import never_answer
 from support.stage import Stage, conversation
 
 EXPLAIN = """\
@@ -27,7 +25,6 @@ arguments:
 Explain {{ branch }}, {{ depth }}, {{ style }}.
 """
 FILES = {".acp-agent/recipes/explain.md": EXPLAIN}
-HOOK = {".acp-agent/hooks/rule.yaml": "on: user_message_send\nthen: {context: The rule holds.}\n"}
 
 
 def asked_of_model(it: Stage) -> list[str]:
@@ -60,16 +57,6 @@ async def test_arguments_that_are_missing_are_asked_for_and_the_recipe_runs_with
         assert asked_of_model(it) == ["Explain topic, deep, long."]
 
 
-async def test_a_form_for_arguments_ends_with_the_turn(tmp_path: Path) -> None:
-    async with stage(tmp_path, files=FILES, trusted=True) as it:
-        it.agent.handlers["elicitation/create"] = never_answer
-        turn = await it.agent.start_prompt(it.session, "/explain")
-        await question(it)
-        await it.agent.cancel(it.session)
-        assert await turn.result() == {"stopReason": "cancelled"}
-        await it.line("$/cancel_request")
-
-
 async def test_an_editor_without_forms_is_told_what_is_missing(tmp_path: Path) -> None:
     async with stage(tmp_path, files=FILES, trusted=True, editor=ACPX) as it:
         assert await it.prompt("/explain") == {"stopReason": "end_turn"}
@@ -90,28 +77,3 @@ async def test_arguments_of_a_server_s_prompt_are_asked_for(tmp_path: Path) -> N
         assert asked_of_model(it) == ["Look at a.txt."]
         with pytest.raises(AgentError, match="`/mcp:review:look` was not run: it needs `file`"):
             await it.prompt("/mcp:review:look")
-
-
-async def test_whether_a_project_is_trusted_is_asked_and_holds_as_it_was_answered(tmp_path: Path) -> None:
-    asked: list[Any] = []
-
-    async def allow(params: Any) -> Any:
-        asked.append(params)
-        return {"outcome": {"outcome": "selected", "optionId": "allow_once"}}
-
-    async def refuse(params: Any) -> Any:
-        return {"outcome": {"outcome": "selected", "optionId": "reject_once"}}
-
-    async with stage(tmp_path, *[Reply("Yes.")] * 2, files=HOOK) as it:
-        it.agent.handlers["session/request_permission"] = allow
-        await it.prompt("Go")
-        [dialog] = asked
-        assert "hooks/rule.yaml" in str(dialog["toolCall"]["content"])
-        assert dialog["toolCall"]["rawInput"] == {"folders": [str(it.folder)]}
-        [call] = it.calls()
-        assert (dialog["toolCall"]["toolCallId"], call["status"]) == (call["toolCallId"], "completed")
-        assert [option["kind"] for option in dialog["options"]] == ["allow_always", "allow_once", "reject_once"]
-        session = await it.agent.new_session(it.folder)
-        it.agent.handlers["session/request_permission"] = refuse
-        assert await it.agent.prompt(session, "Go") == {"stopReason": "end_turn"}
-        assert ["The rule holds." in str(call.body) for call in it.server.calls] == [True, False]
