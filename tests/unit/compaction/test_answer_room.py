@@ -14,7 +14,7 @@ from support.compactions import shown_compactions
 from support.dialogues import texts
 from support.editors import ZED_BETA
 from support.memory import agent_in_memory
-from support.models import ModelServer, Reply, Usage, model_server
+from support.models import MODELS, ModelServer, Reply, Usage, model_server
 
 LONG = "The cart adds prices. " * 900
 """About 5,000 tokens."""
@@ -102,3 +102,20 @@ async def test_an_answer_that_breaks_off_for_want_of_room_makes_no_window_smalle
         for question in ("And now?", "And then?"):
             assert await agent.prompt(its, question) == {"stopReason": "end_turn"}
         assert windows(agent)[-1] > 100_000
+
+
+async def test_a_limit_that_is_learned_of_one_model_holds_for_no_other(tmp_path: Path) -> None:
+    most, (dialect, words) = 8_192, SAYS["anthropic"]
+
+    def answer(body: Mapping[str, Any]) -> Reply:
+        if body["model"] == MODELS["anthropic"] and size(body) + room(body) > most:
+            return refusal(words, size(body), room(body), most)
+        return Reply("Hello.", usage=Usage(size(body), 5))
+
+    async with session(tmp_path, dialect, answer) as (_, agent, its):
+        shown: list[int] = []
+        for model in (MODELS["anthropic"], "claude-haiku-4-5", MODELS["anthropic"]):
+            await agent.set_config_option(its, "model", f"anthropic/{model}")
+            await agent.prompt(its, "Hello?")
+            shown.append(windows(agent)[-1])
+        assert shown[0] == shown[2] == most < shown[1]

@@ -319,15 +319,3 @@ async def test_a_line_that_was_begun_is_finished_when_run_is_cancelled_and_calls
     assert line is not None
     assert len(json.loads(line)["params"]["text"]) == 100_000
     await reader.aclose()
-
-
-async def test_the_end_does_not_wait_for_a_client_that_does_not_read() -> None:
-    async def flood(call: Call, params: JsonObject) -> JsonValue:
-        while True:
-            await client.peer.notify("update", {"text": "x" * 1000})
-
-    async with serving({"flood": flood}) as client:
-        await client.send(request(1, "flood"))
-        await anyio.wait_all_tasks_blocked()
-        await client.end_input()
-        await client.finished.wait()

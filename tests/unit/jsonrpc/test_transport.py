@@ -175,16 +175,6 @@ async def test_closing_lets_a_reader_go_and_refuses_writes() -> None:
     await far.aclose()
 
 
-async def test_bytes_that_were_read_before_come_first_and_may_end_in_mid_line() -> None:
-    read_fd, write_fd = os.pipe()
-    transport = StdioTransport(read_fd, os.open(os.devnull, os.O_WRONLY), initial=b"one\ntw")
-    os.write(write_fd, b"o\nthree\n")
-    os.close(write_fd)
-    with anyio.fail_after(5):
-        assert [await transport.read_line() for _ in range(4)] == [b"one", b"two", b"three", None]
-    await transport.aclose()
-
-
 async def test_a_terminal_can_be_the_wire() -> None:
     master, slave = pty.openpty()
     tty.setraw(slave)

@@ -38,39 +38,6 @@ async def test_anthropic_returns_a_readable_block_and_the_usage_of_the_compactio
     assert call.body["system"][0]["text"] == "Be brief."
 
 
-async def test_openai_returns_the_users_messages_and_an_encrypted_item_without_text() -> None:
-    reply = Reply("A shop for bread.", usage=Usage(input=900, output=50, cache_read=800))
-    async with playing("openai", reply) as (provider, server):
-        made = await compacted(provider)
-    assert (made.block.provider, made.block.text) == ("openai", "")
-    assert made.block.data == snapshot(
-        {
-            "items": [
-                {
-                    "type": "message",
-                    "id": "msg_1_0",
-                    "status": "completed",
-                    "role": "user",
-                    "content": [{"type": "input_text", "text": "Build a shop."}],
-                },
-                {
-                    "type": "message",
-                    "id": "msg_1_2",
-                    "status": "completed",
-                    "role": "user",
-                    "content": [{"type": "input_text", "text": "For bread."}],
-                },
-                {"id": "cmp_1", "type": "compaction", "encrypted_content": "sealed-QSBzaG9wIGZvciBicmVhZC4="},
-            ]
-        }
-    )
-    assert made.usage == m.Usage(900, 50, 800, 0, cost=pytest.approx(0.0148))  # pyright: ignore[reportArgumentType]
-    (call,) = server.calls
-    assert call.path == "/v1/responses/compact"
-    assert set(call.body) == {"model", "input", "instructions", "prompt_cache_key"}
-    assert call.body["instructions"] == "Be brief."
-
-
 @pytest.mark.parametrize(
     ("stop", "error"),
     [

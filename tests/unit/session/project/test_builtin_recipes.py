@@ -81,26 +81,6 @@ def test_what_git_says_stands_in_the_text(tmp_path: Path) -> None:
     assert "git symbolic-ref --short refs/remotes/origin/HEAD" in rendered("pr", repo.path)
 
 
-@pytest.mark.parametrize(
-    ("name", "tools"),
-    [
-        ("commit", {"shell"}),
-        ("compact", set[str]()),
-        ("explain", {"recall"}),
-        ("handoff", {"recall", "shell", "write", "edit"}),
-        ("init", {"write", "edit"}),
-        ("plan", {"recall", "plan", "ask_user"}),
-        ("pr", {"recall", "shell"}),
-        ("review", {"recall", "shell"}),
-    ],
-)
-def test_each_allows_no_tool_that_it_is_not_for(name: str, tools: set[str]) -> None:
-    allowed = LIBRARY.recipes[name].allowed_tools
-    assert allowed is not None
-    assert set(allowed) <= {"read", "list", "glob", "grep", *tools}
-    assert tools - {"recall", "plan", "ask_user"} <= set(allowed)
-
-
 TO_LOOK = [
     "git diff --output=README.md",
     "git log --output=README.md -1",
