@@ -48,19 +48,6 @@ def prompted(*shown: UserPart, sent: tuple[UserPart, ...] | None) -> tuple[Entry
     return Context.from_log([LoggedEvent(1, 0, event)]).entries
 
 
-def test_of_a_recipe_the_line_that_runs_it_is_what_the_user_typed() -> None:
-    [entry] = prompted(Text("/review src"), sent=(Text("Never touch tests. Review src."),))
-    assert entry.message.parts == (Text("Never touch tests. Review src."),)
-    assert entry.typed == (Text("/review src"),)
-
-
-def test_of_any_other_prompt_it_is_the_message() -> None:
-    [entry] = prompted(Text("Review src"), sent=None)
-    assert entry.typed == entry.message.parts == (Text("Review src"),)
-    assert type(entry.message) is UserMessage
-    assert prompted(Text("/compact"), sent=()) == ()
-
-
 def test_what_is_attached_to_a_recipe_is_not_kept_twice() -> None:
     shown = (
         Text("/review "),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 from support.compactions import asked_last, is_summary_request, shown_compactions
@@ -12,7 +11,7 @@ from support.models import Reply, ToolCall
 
 AMID = """\
 - on: after_tool_call
-  when: {command: "git commit*"}
+  when: {command: "touch*"}
   then: compact
 - on: after_tool_call
   when: {command: "true*"}
@@ -21,27 +20,17 @@ AMID = """\
 
 BY_HAND = {"compaction": {"auto": False}}
 LONG = "The cart adds prices. " * 300
-COMMIT = ToolCall("shell", {"command": "touch b.txt && git commit --allow-empty -qm first"})
-
-
-def with_rules(tmp_path: Path, text: str) -> None:
-    """Write the user's rules, and make a repository of the folder that the stage will work in."""
-    folder = tmp_path / "home" / "state" / "hooks"
-    folder.mkdir(parents=True, mode=0o700)
-    (folder / "rules.yaml").write_text(text)
-    project = tmp_path / "project"
-    project.mkdir()
-    for words in (["init", "-q"], ["config", "user.name", "A"], ["config", "user.email", "a@example.org"]):
-        subprocess.run(["git", *words], check=True, cwd=project)
 
 
 async def test_a_compaction_that_is_wanted_amid_a_turn_is_done_before_the_next_request_or_at_its_end(
     tmp_path: Path,
 ) -> None:
-    with_rules(tmp_path, AMID)
+    folder = tmp_path / "home" / "state" / "hooks"
+    folder.mkdir(parents=True, mode=0o700)
+    (folder / "rules.yaml").write_text(AMID)
     script = [
         Reply(LONG),
-        Reply("Let me commit.", tool_calls=[COMMIT]),
+        Reply("Let me make it.", tool_calls=[ToolCall("shell", {"command": "touch b.txt"})]),
         Reply("# Goal\nA cart."),
         Reply(LONG),
         Reply("Now this.", tool_calls=[ToolCall("shell", {"command": "true"})]),
@@ -50,7 +39,7 @@ async def test_a_compaction_that_is_wanted_amid_a_turn_is_done_before_the_next_r
     ]
     async with stage(tmp_path, *script, editor=ZED_BETA, mode="full-access", config=BY_HAND) as it:
         await it.prompt("One?")
-        await it.prompt("Commit")
+        await it.prompt("Make it")
         calls = it.server.calls
         assert [is_summary_request(call.body) for call in calls] == [False, False, True, False]
         assert not calls[3].mentions(LONG)

@@ -30,15 +30,6 @@ async def test_a_passing_failure_is_announced_and_tried_again(dialect: str, stat
     assert len(server.calls) == 2
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-async def test_tries_come_to_an_end(dialect: str) -> None:
-    async with playing(dialect, *[Reply(http_status=529)] * 4) as (provider, server):
-        seen, error = await outcome(provider, request())
-    assert isinstance(error, ModelUnavailableError)
-    assert len(server.calls) == 4
-    assert [event.attempt for event in seen if isinstance(event, Retrying)] == [1, 2, 3]
-
-
 PASSING = {
     "overloaded within the stream": Reply("x", sse_error="overloaded_error"),
     "lost before the headers": Reply(["a", "b"], drop_after=BEFORE_HEADERS),
