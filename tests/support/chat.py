@@ -66,9 +66,6 @@ class Person:
     async def sees(self, text: str) -> None:
         await self.sees_that(lambda: text in self.text)
 
-    async def sees_no(self, text: str) -> None:
-        await self.sees_that(lambda: text not in self.text)
-
     async def sees_that(self, holds: Callable[[], bool]) -> None:
         with anyio.move_on_after(SECONDS):
             while not holds():

@@ -35,11 +35,6 @@ def damage_sessions(home: Path) -> None:
     _damage(home, "UPDATE sessions SET additional_directories = 'damaged'")
 
 
-def damage_times(home: Path) -> None:
-    """Put every event of the logs at a time that no calendar has."""
-    _damage(home, "DROP TRIGGER events_are_final; UPDATE events SET at = 1 << 62")
-
-
 def damage_texts(home: Path, old: str, new: str) -> None:
     """Put another text in the place of one in every event of the logs."""
     _damage(home, f"DROP TRIGGER IF EXISTS events_are_final; UPDATE events SET data = replace(data, '{old}', '{new}')")

@@ -7,17 +7,16 @@ import hashlib
 import random
 import sqlite3
 from contextlib import closing
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.client import AgentError
-from support.editors import TOAD, ZED_BETA
+from support.editors import TOAD
 from support.memory import stage
 from support.models import DialectName
-from support.pictures import BROKEN, encoded, png
+from support.pictures import encoded, png
 from support.replies import Reply
 from support.stage import Stage, conversation
 
@@ -113,75 +112,3 @@ async def test_a_sound_that_the_model_cannot_take_is_refused_and_kept_for_the_us
         assert [role for role, _ in conversation(it.server.calls[0].body) if role == "user"] == ["user"]
         assert "Listen" not in str(it.server.calls[0].body["input"])
         assert (await shown(it))[:2] == [text("Listen: "), AUDIO]
-
-
-@pytest.mark.parametrize("dialect", ["anthropic", "openai"])
-async def test_an_image_is_scaled_to_what_the_model_takes_and_shown_again_as_it_was(
-    tmp_path: Path, dialect: DialectName
-) -> None:
-    pillow = pytest.importorskip("PIL.Image")
-    out = BytesIO()
-    pillow.new("RGB", (5000, 1000), "teal").save(out, "TIFF", compression="tiff_deflate")
-    image = {"type": "image", "data": base64.b64encode(out.getvalue()).decode(), "mimeType": "image/tiff"}
-    async with stage(tmp_path, Reply("Teal."), Reply("Still."), editor=ZED_BETA, dialect=dialect) as it:
-        await it.prompt([text("Which colour?"), image])
-        await it.prompt("Sure?")
-        body = it.server.calls[0].body
-        content = body["messages" if dialect == "anthropic" else "input"][-1]["content"]
-        if dialect == "anthropic":
-            assert content[1]["source"]["media_type"] == "image/png"
-            data = content[1]["source"]["data"]
-        else:
-            kind, _, data = content[1]["image_url"].partition(";base64,")
-            assert kind == "data:image/png"
-        with pillow.open(BytesIO(base64.b64decode(data))) as sent:
-            assert sent.size == ((1568, 314) if dialect == "anthropic" else (2048, 410))
-        assert data in str(it.server.calls[1].body)
-        assert (await shown(it))[1] == image
-        broken = {**image, "data": base64.b64encode(b"II*\0" + bytes(500)).decode()}
-        with pytest.raises(AgentError, match="it is damaged"):
-            await it.prompt([broken])
-
-
-@pytest.mark.parametrize("kind", BROKEN)
-async def test_a_broken_image_is_refused_before_anything_is_sent(tmp_path: Path, kind: str) -> None:
-    data, mime_type = BROKEN[kind]
-    image = {"type": "image", "data": data, "mimeType": mime_type, "uri": "file:///shop/a.png"}
-    file = {"type": "resource", "resource": {"uri": "file:///shop/a.png", "blob": data, "mimeType": mime_type}}
-    async with stage(tmp_path, Reply("Hello.")) as it:
-        for block in (image, file):
-            with pytest.raises(AgentError, match=r"file:///shop/a\.png cannot be sent to .* Nothing was sent") as error:
-                await it.prompt([text("Look: "), block])
-            assert error.value.code == -32602
-        assert it.server.calls == []
-        assert await it.prompt("Hello") == {"stopReason": "end_turn"}
-        assert "Look" not in str(it.server.calls[0].body["input"])
-
-
-@pytest.mark.parametrize(
-    ("status", "said"),
-    [
-        (400, "Invalid content type. image_url is only supported by certain models."),
-        (422, "messages[1]: unknown variant `image_url`, expected `text`"),
-        (400, "the model does not take the type 'input_image'"),
-        (404, "No endpoints found that support image input"),
-    ],
-)
-async def test_images_from_before_are_left_out_for_a_model_that_takes_none_in_whatever_words_its_provider_says_so(
-    tmp_path: Path, status: int, said: str
-) -> None:
-    small = encoded(png(9, 9, seed=1))
-
-    def answer(request: dict[str, Any]) -> Reply:
-        if request["model"] == "text-test" and small in str(request):
-            return Reply(http_status=status, body={"error": {"message": said, "type": "invalid_request_error"}})
-        return Reply("Gone on.")
-
-    async with stage(tmp_path, script=answer) as it:
-        await it.prompt([text("Look: "), {**IMAGE, "data": small}])
-        await it.agent.set_config_option(it.session, "model", "openai/text-test")
-        for words in ("And now?", "And then?"):
-            assert await it.prompt(words) == {"stopReason": "end_turn"}
-        await it.agent.set_config_option(it.session, "model", it.server.model)
-        assert await it.prompt("Look again") == {"stopReason": "end_turn"}
-        assert [small in str(call.body) for call in it.server.calls] == [True, True, False, False, True]

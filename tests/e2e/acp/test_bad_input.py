@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.client import AgentProcess, start_agent
+from support.client import AgentProcess
 from support.memory import stage
 
 PARSE_ERROR, INVALID_REQUEST, NOT_FOUND, INVALID_PARAMS, NO_SESSION = -32700, -32600, -32601, -32602, -32002
@@ -12,17 +12,6 @@ PARSE_ERROR, INVALID_REQUEST, NOT_FOUND, INVALID_PARAMS, NO_SESSION = -32700, -3
 
 async def still_works(agent: AgentProcess) -> None:
     assert "sessions" in await agent.request("session/list", {})
-
-
-async def test_the_very_first_line_may_be_rubbish_too(tmp_path: Path) -> None:
-    async with start_agent(home=tmp_path, laws=False) as agent:
-        await agent.send_line(b"\xff not json")
-        assert (await agent.read_error_with_null_id()).code == PARSE_ERROR
-        await agent.send_line(b"[]")
-        assert (await agent.read_error_with_null_id()).code == INVALID_REQUEST
-        await agent.initialize()
-        await still_works(agent)
-        assert agent.stderr == ""
 
 
 async def test_odd_texts_in_every_place_are_errors_or_answers_and_never_failures_inside(tmp_path: Path) -> None:

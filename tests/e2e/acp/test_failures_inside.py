@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from support.client import AgentError
-from support.memory import agent_in_memory, stage
-from support.models import Reply, ToolCall
-from support.stage import results
-from support.stored import damage_sessions, damage_times
+from support.memory import agent_in_memory
+from support.stored import damage_sessions
 
 
 def details(home: Path) -> str:
@@ -37,18 +35,3 @@ async def test_a_request_that_fails_inside_names_the_log_where_its_traceback_is(
         assert error.value.data["details"] == error.value.message
         assert agent.stderr == ""
     assert "JSONDecodeError" in tracebacks(tmp_path)
-
-
-async def test_a_tool_that_fails_inside_names_the_log_where_its_traceback_is(tmp_path: Path) -> None:
-    recall = Reply(tool_calls=[ToolCall("recall", {"entry": 3})])
-    async with stage(tmp_path, Reply("Yes."), recall, Reply("It failed.")) as it:
-        await it.prompt("Hello")
-        damage_times(it.home)
-        await it.prompt("What did I say first?")
-        [result] = results(it.server.calls[-1].body)
-        [call] = it.calls()
-        assert it.agent.stderr == ""
-    assert result.text.startswith("recall failed inside the agent (")
-    assert result.text.endswith(f"). {details(it.home)}")
-    assert call["status"] == "failed"
-    assert "recall failed inside" in tracebacks(it.home)

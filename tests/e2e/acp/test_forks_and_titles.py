@@ -23,12 +23,6 @@ async def fork(agent: AgentProcess, session: str, folder: Path, **meta: Any) -> 
     return (await agent.request("session/fork", params))["sessionId"]
 
 
-async def titles(agent: AgentProcess, **params: Any) -> dict[str, str | None]:
-    """Title by id, as one page of the list has them; what is archived has a star before it."""
-    rows = (await agent.request("session/list", params))["sessions"]
-    return {row["sessionId"]: ("*" if row["archived"] else "") + str(row.get("title")) for row in rows}
-
-
 async def test_a_fork_ends_at_an_entry_or_a_message_while_the_other_session_works(tmp_path: Path) -> None:
     replies = [Reply(tool_calls=[ToolCall("read", {"path": "a.txt"})]), Reply("I have read it."), Reply("Second.")]
     replies += [Reply(["Thi", "rd."], hold=anyio.Event(), hold_after=1), Reply("Forked.")]

@@ -45,6 +45,18 @@ async def test_always_holds_in_every_session_of_the_project_and_in_no_other_unti
         assert (await permissions(it)).out == "Nothing is allowed without asking.\n"
 
 
+async def test_where_always_is_remembered_so_it_holds_for_its_session_alone(tmp_path: Path) -> None:
+    async with stage(tmp_path, *ECHO * 3, config={"remember_permissions": "session"}) as it:
+        it.agent.permission_answer = "allow_always"
+        await it.prompt()
+        async with it.restarted() as later:
+            await later.agent.resume(it.session, it.folder)
+            await later.prompt("After a restart")
+            assert asked(later) == 0
+        await it.agent.prompt(await it.agent.new_session(it.folder), "In another session")
+        assert asked(it) == 2
+
+
 async def test_always_allows_the_very_command_line_and_no_other(tmp_path: Path) -> None:
     lines = {"git log -1": True, "git log": True, "git log -1 ": False, "git  log -1": True, "git log -1; ls": True}
     calls = [Reply(tool_calls=[ToolCall("shell", {"command": line})]) for line in lines]

@@ -31,18 +31,6 @@ async def test_a_home_that_cannot_be_is_said_in_a_sentence_and_on_no_other_way(t
         assert agent.stderr == ""
 
 
-async def test_a_database_that_is_none_is_an_error_that_names_it(tmp_path: Path) -> None:
-    state = tmp_path / "home" / "state"
-    state.mkdir(parents=True)
-    (state / "sessions.db").write_text("this is not a database, and was not made by us" * 100)
-    async with agent_in_memory(home=tmp_path / "home") as agent:
-        with pytest.raises(AgentError, match=r"sessions\.db") as error:
-            await agent.new_session(tmp_path)
-        assert error.value.code == -32603
-        assert agent.stderr == ""
-    assert (state / "sessions.db").read_text().startswith("this is not a database")
-
-
 async def test_all_state_is_the_user_s_alone(tmp_path: Path) -> None:
     async with stage(tmp_path, Reply("Yes.")) as it:
         await it.prompt()

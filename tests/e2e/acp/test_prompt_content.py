@@ -94,14 +94,3 @@ async def test_a_slash_command_is_understood_with_other_blocks_in_front_of_it(
         statuses = [update["status"] for update in it.agent.updates(kind="compaction_update")]
         assert statuses == ["in_progress", "completed"]
         assert it.server.calls[2].mentions("keep names")
-
-
-async def test_lone_surrogates_and_control_characters_are_answered_kept_and_replayed(tmp_path: Path) -> None:
-    async with stage(tmp_path, Reply("Odd \ud83d\ude00."), Reply("Yes.")) as it:
-        params = f'{{"sessionId":"{it.session}","prompt":[{{"type":"text","text":"a\\ud800b\\u0000c\\u001b[31m"}}]}}'
-        await it.agent.send_line(f'{{"jsonrpc":"2.0","id":"odd","method":"session/prompt","params":{params}}}'.encode())
-        assert await it.agent.pending("odd").result() == {"stopReason": "end_turn"}
-        await it.prompt("Again")
-        await it.agent.load(it.session, it.folder)
-        assert it.agent.text("user_message_chunk").startswith("a")
-        assert it.agent.stderr == ""

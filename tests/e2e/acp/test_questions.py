@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,10 @@ import pytest
 
 from support.editors import ACPX
 from support.memory import stage
-from support.questions import accepted, answers, question
+from support.questions import accepted, answers
 from support.replies import Reply, ToolCall
-from support.serving import never_answer
 from support.stage import Stage, results
 
-Params = Mapping[str, Any]
 WAYS = [{"label": "Rewrite", "description": "All of it"}, {"label": "Mend"}, {"label": "Leave"}]
 ASK = ToolCall("ask_user", {"questions": [{"question": "Which way?", "options": WAYS}]})
 
@@ -88,27 +85,6 @@ async def test_whatever_comes_in_place_of_an_answer_the_turn_goes_on(tmp_path: P
         [result] = results(it.server.calls[1].body)
         assert said in result.text
 
-
-async def test_a_question_ends_with_its_turn(tmp_path: Path) -> None:
-    async with stage(tmp_path, *[Reply(tool_calls=[ASK])] * 3) as it:
-        it.agent.handlers["elicitation/create"] = never_answer
-        for end in ("session/cancel", "session/close"):
-            begun = len(it.agent.lines)
-            turn = await it.agent.start_prompt(it.session, "Ask")
-            asked = await question(it, begun)
-            if end == "session/cancel":
-                await it.agent.cancel(it.session)
-            else:
-                await it.agent.request(end, {"sessionId": it.session})
-            assert await turn.result() == {"stopReason": "cancelled"}
-            taken_back = [
-                line.params["requestId"] for line in it.agent.lines[begun:] if "cancel_request" in line.method
-            ]
-            assert taken_back == [asked.message["id"]]
-        await it.agent.resume(it.session, it.folder)
-        begun = len(it.agent.lines)
-        await it.agent.start_prompt(it.session, "Ask")
-        await question(it, begun)
         # The end of the wire ends it as well: `stage` fails where the agent does not go by itself.
 
 

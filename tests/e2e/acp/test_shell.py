@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from support.client import AgentProcess, connected_agent
+from support.client import AgentProcess
 from support.editors import TOAD, ZED, Editor
 from support.memory import stage
 from support.processes import outlive
@@ -20,8 +20,6 @@ from support.stage import PATIENCE, results
 
 NO_TERMINAL = replace(ZED, terminal=False)
 BOTH = "printf out; printf err >&2; exit 3"
-# A child and a grandchild in the background, and one that ignores the polite signal.
-FAMILY = "trap '' TERM; (sleep 600; :) & sh -c 'sleep 600; :' & echo begun; sleep 600; :"
 
 
 def shell(command: str, **more: object) -> ToolCall:
@@ -72,33 +70,6 @@ async def test_without_a_terminal_the_streams_and_the_exit_code_are_kept_apart(t
             assert words in result.text
 
 
-MALFORMED: list[tuple[str, Any, str]] = [
-    ("terminal/create", None, "terminalId is missing"),
-    ("terminal/wait_for_exit", [], "the result must be an object"),
-    ("terminal/output", {"truncated": False}, "output is missing"),
-]
-
-
-@pytest.mark.parametrize(("method", "answer", "wrong"), MALFORMED)
-async def test_an_answer_about_a_terminal_that_cannot_be_used_is_told_to_the_model_as_the_editor_s(
-    tmp_path: Path, method: str, answer: Any, wrong: str
-) -> None:
-    async with stage(
-        tmp_path, Reply(tool_calls=[shell("echo 1")]), Reply("Done."), mode="full-access", dialect="anthropic"
-    ) as it:
-
-        async def malformed(params: Mapping[str, Any]) -> Any:
-            return answer
-
-        it.agent.handlers[method] = malformed
-        assert await it.prompt() == {"stopReason": "end_turn"}
-        [result] = results(it.server.calls[1].body)
-        assert result.is_error
-        assert result.text.startswith(f"The editor's answer to {method} cannot be used: {wrong}")
-        [call] = it.calls()
-        assert call["status"] == "failed"
-
-
 @pytest.mark.parametrize("editor", [NO_TERMINAL, TOAD], ids=["local", "terminal that cannot be killed"])
 async def test_a_command_that_takes_too_long_is_stopped_and_the_model_reads_what_it_printed(
     tmp_path: Path, editor: Editor
@@ -136,33 +107,6 @@ async def test_a_terminal_that_is_being_made_when_the_turn_is_cancelled_is_relea
         assert terminal.released
         assert [call["status"] for call in it.calls()] == ["failed"]
         assert await it.prompt("Next") == {"stopReason": "end_turn"}
-
-
-async def cancel(agent: AgentProcess, session: str) -> None:
-    await agent.cancel(session)
-
-
-async def terminate(agent: AgentProcess, session: str) -> None:
-    agent.terminate()
-
-
-@pytest.mark.parametrize("end", [cancel, terminate])
-async def test_the_whole_process_group_of_a_command_ends_with_the_turn(
-    tmp_path: Path, end: Callable[[AgentProcess, str], Awaitable[None]]
-) -> None:
-    replies = [Reply(tool_calls=[shell(FAMILY)])]
-    async with stage(tmp_path, *replies, mode="full-access", editor=NO_TERMINAL, connect=connected_agent) as it:
-        handle = await it.agent.start_prompt(it.session, "Work")
-        await begun(it.agent)
-        family = it.agent.children()
-        assert len(family) >= 3
-        await end(it.agent, it.session)
-        if end is cancel:
-            assert await handle.result() == {"stopReason": "cancelled"}
-            assert it.agent.children() == set()
-        else:
-            assert await it.agent.wait_exit() == 0
-        assert await outlive(family, seconds=2) == set()
 
 
 async def test_a_terminal_without_answers_holds_up_neither_the_cancel_nor_the_end(tmp_path: Path) -> None:

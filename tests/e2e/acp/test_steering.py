@@ -103,24 +103,3 @@ async def test_a_hook_keeps_what_joins_from_the_model_and_the_turn_goes_on(tmp_p
         assert [await handle.result() for handle in handles] == [{"stopReason": "end_turn"}] * 2
         assert "secret" not in str(it.server.calls[1].body["input"])
         assert "It is secret." in "".join(it.agent.texts().values())
-
-
-async def test_a_prompt_that_cannot_be_sent_is_answered_as_in_a_turn_of_its_own_and_the_turn_goes_on(
-    tmp_path: Path,
-) -> None:
-    sound = {"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"}
-    async with stage(tmp_path, CALL, Reply("One."), Reply("After."), config=STEER) as it:
-        with pytest.raises(AgentError, match="does not take sounds") as queued:
-            await it.prompt([sound])
-        async with working(it) as handles:
-            handles.append(await it.agent.start_prompt(it.session, [{"type": "text", "text": "Hear"}, sound]))
-        with pytest.raises(AgentError) as error:
-            await handles[1].result()
-        assert (error.value.code, error.value.message) == (-32602, queued.value.message)
-        assert queued.value.code == -32602
-        assert await handles[0].result() == {"stopReason": "end_turn"}
-        assert "Hear" not in str(it.server.calls[1].body)
-        assert it.agent.text().count("takes sounds") == 0
-        assert await it.prompt("third") == {"stopReason": "end_turn"}
-        await it.agent.load(it.session, it.folder)
-        assert "Hear" in it.agent.text("user_message_chunk")

@@ -8,14 +8,12 @@ from typing import Any
 
 import pytest
 
-from support.client import AgentError
 from support.memory import stage
 from support.replies import Reply
 from support.stage import PATIENCE, Stage
 from support.wire import Pending
 
 OPENINGS = ["session/load", "session/resume"]
-CLOSED = r"is closed\. Open it with session/resume"
 
 
 async def at_once(it: Stage, *requests: tuple[str, dict[str, Any]]) -> list[Pending]:
@@ -38,24 +36,6 @@ def opening(it: Stage, method: str) -> tuple[str, dict[str, Any]]:
 
 def prompt(text: str) -> tuple[str, dict[str, Any]]:
     return "session/prompt", {"prompt": [{"type": "text", "text": text}]}
-
-
-@pytest.mark.parametrize("was_open", [True, False], ids=["open", "closed"])
-@pytest.mark.parametrize("how", OPENINGS)
-async def test_a_close_right_behind_an_opening_closes_what_was_opened(
-    tmp_path: Path, how: str, *, was_open: bool
-) -> None:
-    async with stage(tmp_path, Reply("Hello.")) as it:
-        await it.prompt("Hi")
-        if not was_open:
-            await it.agent.request("session/close", {"sessionId": it.session})
-        opened, closed = await at_once(it, opening(it, how), ("session/close", {}))
-        assert "modes" in await opened.result()
-        assert await closed.result() == {}
-        with pytest.raises(AgentError, match=CLOSED) as error:
-            await it.prompt("Are you there?")
-        assert error.value.code == -32002
-        assert error.value.message == error.value.data["details"]
 
 
 @pytest.mark.parametrize("how", OPENINGS)

@@ -111,6 +111,43 @@ async def test_the_end_of_a_turn_ends_its_command_its_call_and_what_is_asked(tmp
         assert it.states(session, since=since) == ["running", "requires_action", "running", "idle"]
 
 
+async def test_only_an_option_that_allows_and_was_offered_is_consent(tmp_path: Path) -> None:
+    outcomes = {"allow_once": "completed", "reject_once": "failed", "allow_everything": "failed"}
+    touches = [ToolCall("shell", {"command": f"touch {option}"}) for option in outcomes]
+    replies = [Reply(tool_calls=touches), Reply("Done.")]
+    async with model_server(replies) as server, second_agent(home=tmp_path, env=server.env("openai")) as it:
+        chosen = iter(outcomes)
+
+        async def choose(params: Any) -> Any:
+            return {"outcome": {"outcome": "selected", "optionId": next(chosen)}}
+
+        session = await it.open(tmp_path)
+        it.agent.handlers["session/request_permission"] = choose
+        await it.answer(session, "Make them")
+        assert [call["status"] for call in it.calls().values()] == list(outcomes.values())
+        assert [option for option in outcomes if (tmp_path / option).exists()] == ["allow_once"]
+
+
+async def test_a_question_of_the_model_is_a_form_for_which_the_session_waits(tmp_path: Path) -> None:
+    options = [{"label": "Rewrite"}, {"label": "Mend"}]
+    ask = ToolCall("ask_user", {"questions": [{"question": "Which way?", "options": options}]})
+    has = {"elicitation": {"form": {}}}
+    async with (
+        model_server([Reply(tool_calls=[ask]), Reply("Done.")]) as server,
+        second_agent(home=tmp_path, env=server.env("openai"), capabilities=has) as it,
+    ):
+        session = await it.open(tmp_path)
+
+        async def fill(params: Any) -> Any:
+            assert params["message"] == "Which way?"
+            return {"action": "accept", "content": {"answer_1": "Mend"}}
+
+        it.agent.handlers["elicitation/create"] = fill
+        await it.answer(session, "Ask")
+        assert it.states(session) == ["running", "requires_action", "running", "idle"]
+        assert "Mend" in str(server.calls[1].body["messages" if "messages" in server.calls[1].body else "input"][-1])
+
+
 async def _never(params: Any) -> Any:
 
     await anyio.sleep_forever()

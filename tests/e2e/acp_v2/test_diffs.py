@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acp_agent.conversation.events import CallView, Diff, FileChange, Location
-from acp_agent.server.v2.diffs import change_items, diff_items, patch
+from acp_agent.conversation.events import CallView, Diff, Location
+from acp_agent.server.v2.diffs import diff_items, patch
 from acp_agent.tools.files.changes import DIFF_LIMIT, diff_of, first_changed_line
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "", " ", "\r", "\x0c", "é", "-x", "+y", "@@ -1 +1 @@"]), max_size=12)
@@ -67,15 +67,3 @@ def test_a_change_that_is_not_all_there_has_no_patch(old: str | None) -> None:
     [item] = diff_items(CallView("Write", "edit", (Location("/large.txt", 1),), (shown,)))
     assert "patch" not in item
     assert cast("Any", item)["changes"][0]["operation"] == ("add" if old is None else "modify")
-
-
-def test_what_was_deleted_moved_and_copied_is_told_without_a_patch() -> None:
-    gone, moved = FileChange("delete", "/a.py", kind="text"), FileChange("move", "/new", "/old", "directory")
-    [item] = change_items(CallView("rm", "execute", changes=(gone, moved)))
-    assert item == {
-        "type": "diff",
-        "changes": [
-            {"operation": "delete", "path": "/a.py", "fileType": "text"},
-            {"operation": "move", "oldPath": "/old", "path": "/new", "fileType": "directory"},
-        ],
-    }

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, cast
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -45,7 +44,7 @@ from acp_agent.protocol.updates import session_update
 from acp_agent.server.content import MAX_TEXT, size
 from acp_agent.server.handshake import Capabilities
 from acp_agent.server.v1.presenter import Presenter as FirstPresenter
-from acp_agent.server.v2.presenter import Presenter, config_options
+from acp_agent.server.v2.presenter import Presenter
 from support.schema import official_schema, validate_params
 
 TEXT = st.text(max_size=6)
@@ -176,27 +175,6 @@ def test_every_update_is_one_of_the_schema_of_version_1_whatever_the_editor_has(
         assert wire["sessionUpdate"] in kinds(1)
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.builds(AgentSaid, ID, NAME) | st.builds(AgentThought, ID, NAME) | st.builds(TurnBegan), max_size=10))
-def test_messages_say_the_same_live_and_replayed_once_and_twice(said: list[Update]) -> None:
-    def shown(wires: Iterator[Any]) -> dict[tuple[str, str], str]:
-        messages: dict[tuple[str, str], str] = {}
-        for wire in wires:
-            if "messageId" not in wire:
-                continue
-            key = (wire["sessionUpdate"].removesuffix("_chunk"), wire["messageId"])
-            blocks = [wire["content"]] if wire["sessionUpdate"].endswith("_chunk") else wire["content"]
-            before = messages.get(key, "") if wire["sessionUpdate"].endswith("_chunk") else ""
-            messages[key] = before + "".join(block["text"] for block in blocks)
-        return messages
-
-    live = shown(presented(Presenter(SECOND), said, 0))
-    assert shown(presented(Presenter(SECOND), said, len(said))) == live
-    twice = Presenter(SECOND)
-    again = [*presented(twice, said, len(said)), *presented(twice, said, len(said))]
-    assert shown(iter(again)) == live
-
-
 def test_a_command_in_a_terminal_keeps_it_beside_what_it_did_to_files() -> None:
     presenter = Presenter(SECOND)
     view = CallView("mv a b", "execute", changes=(FileChange("move", "/b", "/a", "text"),))
@@ -210,24 +188,6 @@ def test_a_command_in_a_terminal_keeps_it_beside_what_it_did_to_files() -> None:
     # Replayed, it has no terminal; what it printed stands beside that.
     [again] = cast("Any", [*Presenter(SECOND).present(replace(finished, replayed=True))])
     assert [item["type"] for item in again["content"]] == ["content", "diff"]
-
-
-@pytest.mark.parametrize(
-    ("groups", "shown"),
-    [
-        (("x", "y", "x"), [("x", ["0", "2"]), ("y", ["1"])]),
-        (("x", "x", "x"), ["0", "1", "2"]),
-        (("x", "y", None), ["0", "1", "2"]),
-    ],
-)
-def test_a_menu_has_groups_where_each_value_is_of_one_and_there_are_several(groups: Any, shown: Any) -> None:
-    choices = tuple(Choice(str(index), "a name", group=group) for index, group in enumerate(groups))
-    [option] = config_options([Option("model", "Model", "model", "0", choices)])
-    found = [
-        (each["groupId"], [value["value"] for value in each["options"]]) if "groupId" in each else each["value"]
-        for each in cast("Any", option)["options"]
-    ]
-    assert found == shown
 
 
 def test_what_a_call_was_given_is_left_out_where_it_is_too_large_for_a_line() -> None:

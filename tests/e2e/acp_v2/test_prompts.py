@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from support.client import AgentError
 from support.memory import second_agent
 from support.models import Reply, model_server
 from support.pictures import encoded, png
-from support.waiting import read_pipe
 
 
 async def test_a_prompt_is_answered_when_it_is_taken_and_the_turn_is_told_in_updates(tmp_path: Path) -> None:
@@ -123,33 +121,6 @@ async def test_the_settings_are_options_and_the_mode_is_one_of_them(tmp_path: Pa
             with pytest.raises(AgentError) as error:
                 await it.agent.request("session/set_config_option", {**params, **over})
             assert error.value.code == -32602
-
-
-@pytest.mark.parametrize("by", ["session/cancel", "$/cancel_request"])
-async def test_a_prompt_that_is_cancelled_before_it_is_taken_has_no_place_and_is_never_read(
-    tmp_path: Path, by: str
-) -> None:
-    (tmp_path / "state").mkdir()
-    hook = "hooks:\n  user_message_send:\n    - command: echo > asked; sleep 60\n"
-    (tmp_path / "state" / "config.yaml").write_text(hook)
-    os.mkfifo(tmp_path / "asked")
-    async with model_server([]) as server, second_agent(home=tmp_path, env=server.env("openai")) as it:
-        session = await it.open(tmp_path)
-        prompt = await it.agent.start_prompt(session, "Hello")
-        await it.agent.wait_update("state_update", session, state="running")
-        await read_pipe(tmp_path / "asked")
-        assert not prompt.done
-        if by == "session/cancel":
-            await it.agent.notify(by, {"sessionId": session})
-        else:
-            await prompt.cancel()
-        with pytest.raises(AgentError) as error:
-            await prompt.result()
-        assert error.value.code == -32800
-        assert (await it.idle(session))["stopReason"] == "cancelled"
-        await it.resume(session, tmp_path, replay=True)
-        assert it.messages() == {}
-        assert server.calls == []
 
 
 def test_a_message_that_does_not_fit_into_a_line_comes_in_several() -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import anyio
 
 from support.called import call_command
 from support.compactions import asked_last, is_summary_request, messages, said
 from support.models import Reply, ToolCall, Usage, model_server
-from support.screens import BACK_TAB, CTRL_C, CTRL_D, CTRL_Z, ENTER, Watcher, leaves, sends, watching
+from support.screens import BACK_TAB, CTRL_C, CTRL_D, CTRL_Z, ENTER, leaves, sends, watching
 
 LONG = "The cart adds prices. " * 600
 EDIT = ToolCall("edit", {"path": "cart.py", "edits": [{"old_text": "total = 1", "new_text": "total = 2"}]})
@@ -126,59 +125,3 @@ async def test_ctrl_c_cancels_the_turn_then_empties_the_line_then_leaves(tmp_pat
         assert not (tmp_path / "ran").exists()
         begun = (await call_command(tmp_path, "sessions")).out.split()[0]
         assert begun in person.text
-
-
-async def test_a_full_context_is_compacted_by_itself_and_what_is_sent_meanwhile_joins_the_turn(tmp_path: Path) -> None:
-    hold = anyio.Event()
-    script = [
-        Reply(LONG, usage=Usage(118_000, 20)),
-        Reply("Short again.", tool_calls=[ToolCall("list", {"path": "."})], hold=hold),
-        Reply("Minded."),
-    ]
-
-    def answer(body: dict[str, Any]) -> Reply:
-        return Reply("# Goal\nTotals.", usage=Usage(119_000, 20)) if is_summary_request(body) else script.pop(0)
-
-    async with model_server(answer, "openai") as server:
-        server.write_config(tmp_path, {"prompts_while_working": "steer"})
-        with anyio.fail_after(50):
-            async with watching(tmp_path, "chat", env=server.env()) as person:
-                await person.until(READY)
-                await sends(person, "One.")
-                await person.until("118k of 128k tokens (92%), compacts at 95.8k")
-                await sends(person, "Two.")
-                await person.until("Compacting …")
-                await person.until("118,0")
-                await server.wait_held()
-                await sends(person, "Mind the totals.")
-                await person.until("(joins the turn)")
-                hold.set()
-                await person.until("Minded.")
-                assert asked_last(server.calls[-1].body) == "Mind the totals."
-                await leaves(person)
-
-
-KEY = "Zq9aB3dE5fG7haB3dE5fG7haB3dE5fG7haB3dE5fG7h"
-PHRASE = "correct horse battery staple ninety nine bottles"
-ENV = {"MY_API_KEY": KEY, "DB_PASSPHRASE": PHRASE}
-NONE_OF_IT = [KEY[:5], KEY[-5:], *PHRASE.split()]
-
-
-def shown(person: Watcher) -> list[str]:
-    """The parts of secrets that are on the screen."""
-    return [part for part in NONE_OF_IT if part in person.text]
-
-
-async def test_a_value_is_at_no_moment_on_the_screen_while_an_answer_is_written(tmp_path: Path) -> None:
-    pieces = ["It ", "is ", *KEY, " and ", *(f"{word} " for word in PHRASE.split()), "so.\n", "The", " end."]
-    async with model_server([Reply(pieces, thinking=f"It is {PHRASE}?", delay=0.01)], "openai") as server:
-        with anyio.fail_after(50):
-            async with watching(tmp_path, "chat", env={**server.env(), **ENV}, columns=40) as person:
-                await person.until("context empty")
-                await sends(person, "Tell me.")
-                await person.until_so(lambda: bool(shown(person)) or "The end." in person.text)
-                assert shown(person) == []
-                assert "It is ***?" in person.rows
-                assert "It is *** and *** so." in person.rows
-                person.type(CTRL_D)
-                assert await person.ended() == 0

@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from prompt_toolkit.completion import CompleteEvent
-from prompt_toolkit.document import Document
 from prompt_toolkit.utils import get_cwidth
 
-from acp_agent.cli.chat.completion import MAX_IMAGE_BYTES, PromptCompleter, prompt_parts
+from acp_agent.cli.chat.completion import MAX_IMAGE_BYTES, prompt_parts
 from acp_agent.cli.chat.view import MAX_PATCH_LINES, ChatView, _patch_lines, _StreamWrapper
 from acp_agent.cli.terminal.prompts import TerminalQuestions
 from acp_agent.cli.terminal.safe import SafeStream, safe_for
@@ -63,28 +61,6 @@ def project(tmp_path: Path) -> Path:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     return tmp_path
-
-
-@pytest.mark.parametrize(
-    ("typed", "offered"),
-    [
-        ("see @sr", ["see @src/"]),
-        ("@src/car", ["@src/cart.py"]),
-        ("@src/my", []),
-        ('@"src/my n', ['@"src/my notes.txt"']),
-        ('@src/cart.py and @"src/my', ['@src/cart.py and @"src/my notes.txt"']),
-        ("@src/bad", []),
-        ("@src my", []),
-        ("@missing/", []),
-        ("me@src/ca", []),
-        ("open src/car", []),
-    ],
-)
-def test_a_mention_is_completed(project: Path, typed: str, offered: list[str]) -> None:
-    completer = PromptCompleter()
-    completer.cwd = project
-    found = completer.get_completions(Document(typed), CompleteEvent(text_inserted=True))
-    assert [typed[: len(typed) + each.start_position] + each.text for each in found] == offered
 
 
 def test_a_mention_of_a_file_is_the_link_that_an_editor_sends(project: Path) -> None:

@@ -7,10 +7,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from acp_agent.cli.chat.screen import Key
 from acp_agent.conversation.updates import Command
 from support.chat import Person, typing
-from support.screens import BACK_TAB, CTRL_C, CTRL_D, CTRL_R, ENTER, ESCAPE, TAB, UP
+from support.screens import CTRL_C, CTRL_D, CTRL_R, ENTER, ESCAPE, TAB, UP
 
 
 @pytest.fixture
@@ -57,27 +56,6 @@ async def test_lines_that_were_typed_or_pasted_stay_one_prompt_and_are_there_aga
         await person.sees("> First")
         person.type(ENTER * 2)
         assert await person.input() == "First\nline"
-
-
-async def test_ctrl_c_empties_the_line_or_interrupts_ctrl_d_leaves_and_shift_tab_changes_the_mode(
-    tmp_path: Path,
-) -> None:
-    async with typing(tmp_path) as person:
-        person.type("half a thought")
-        await person.sees("> half a thought")
-        person.type(CTRL_C)
-        await person.sees_no("half")
-        person.type(BACK_TAB + CTRL_C)
-        assert [await person.input(), await person.input()] == [Key.NEXT_MODE, Key.INTERRUPT]
-        person.screen.busy("Waiting")
-        person.type(f"half{CTRL_C}")
-        assert await person.input() == Key.INTERRUPT
-        await person.sees("> half")
-        person.screen.busy("")
-        person.type(f"{CTRL_C}{CTRL_D}")
-        with pytest.raises(anyio.EndOfStream):
-            await person.input()
-        assert not person.screen.gone
 
 
 async def answered(person: Person, question: str, keys: str) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 from pathlib import Path
@@ -12,9 +11,7 @@ import anyio
 from support.called import call_command
 from support.compactions import messages
 from support.models import Reply, ToolCall, model_server
-from support.processes import outlive, processes
-from support.screens import CTRL_C, CTRL_D, leaves, sends, watching
-from support.waiting import read_pipe
+from support.screens import CTRL_D, leaves, sends, watching
 
 READY = "context empty"
 
@@ -66,32 +63,6 @@ async def test_a_closed_terminal_saves_what_was_said(tmp_path: Path) -> None:
             with anyio.fail_after(50):
                 await person.until("Some words")
                 assert "> Say it." in person.rows
-
-
-CLOSING = "echo $$ > closing; sleep 60"
-
-
-async def test_ctrl_c_while_a_slow_hook_keeps_it_from_closing_ends_it_and_the_hook(tmp_path: Path) -> None:
-    closing = tmp_path / "closing"
-    os.mkfifo(closing)
-    async with model_server([Reply("Yes.")], "openai") as server:
-        server.write_config(tmp_path, {"hooks": {"session_end": [{"command": CLOSING, "timeout": 60}]}})
-        with anyio.fail_after(50):
-            async with watching(tmp_path, "chat", env=server.env()) as person:
-                await person.until(READY)
-                await sends(person, "Are you there?")
-                await person.until("Yes.")
-                person.type(CTRL_D)
-                hook = int(await read_pipe(closing))
-                running = {process for process in processes() if process.pid == hook}
-                person.type(CTRL_C)
-                assert await person.ended() == 128 + signal.SIGINT
-                [goes_on, interrupted] = [row for row in person.rows if row][-2:]
-                assert "goes on with this conversation" in goes_on
-                assert interrupted == "acp-agent: interrupted."
-                assert "Traceback" not in person.text
-            assert running
-            assert not await outlive(running, 10)
 
 
 async def test_without_a_terminal_that_moves_its_cursor_the_way_to_ask_is_said(tmp_path: Path) -> None:

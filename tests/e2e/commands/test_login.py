@@ -10,7 +10,6 @@ import pytest
 from acp_agent.server.recording import recordings
 from support.called import call_command
 from support.client import AgentError, connected_agent
-from support.http_server import Exchange, http_server
 from support.models import KEY, PROVIDERS, Reply, base_urls, model_server
 from support.stage import PATIENCE
 from support.terminal import at_a_terminal
@@ -83,30 +82,6 @@ async def test_the_environments_key_is_told_to_go_before_a_stored_one(tmp_path: 
         stored = await call_command(tmp_path, "login", "anthropic", "--no-check", env=server.env(), stdin=SECRET)
         assert (stored.code, server.requests) == (0, [])
         assert stored.err == "ANTHROPIC_API_KEY is set in this environment, and goes before it wherever it is set.\n"
-
-
-@pytest.mark.parametrize(
-    ("status", "stored", "said"),
-    [(302, False, "refused the request (status 302)"), (429, True, "is stored"), (404, True, "no list of models")],
-)
-async def test_what_a_provider_answers_decides_whether_a_key_is_stored(
-    tmp_path: Path, status: int, stored: bool, said: str
-) -> None:
-    asked: list[str] = []
-
-    async def serve(exchange: Exchange) -> None:
-        asked.append(exchange.request.path)
-        await exchange.respond(status, {"error": {"message": "no"}}, {"location": "http://127.0.0.1:9/elsewhere"})
-
-    async with http_server(serve) as url:
-        (tmp_path / "state").mkdir()
-        (tmp_path / "state" / "config.yaml").write_text(f"providers:\n  openrouter: {{base_url: '{url}/v1'}}\n")
-        ran = await call_command(tmp_path, "login", "openrouter", stdin=SECRET)
-    # Its models are listed for anybody.
-    assert asked == ["/v1/key"]
-    assert ran.code == (0 if stored else 1)
-    assert said in ran.out + ran.err
-    assert (tmp_path / "state" / "keys.json").exists() is stored
 
 
 async def test_a_key_that_is_refused_or_cannot_be_tried_is_not_stored_and_not_shown(tmp_path: Path) -> None:

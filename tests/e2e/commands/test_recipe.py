@@ -132,22 +132,6 @@ async def test_a_new_recipe_loads_and_nothing_is_written_over(run: Run, tmp_path
         assert (refused.code, wrong in refused.err) == (1, True)
 
 
-async def test_a_new_recipe_of_a_built_in_one_s_name_begins_as_that_in_the_project(run: Run, tmp_path: Path) -> None:
-    shop = tmp_path / "shop"
-    for name in (".git", "docs"):
-        (shop / name).mkdir(parents=True)
-    made = await run("new", "compact", "--project", cwd=shop / "docs")
-    path = shop / ".acp-agent" / "recipes" / "compact.md"
-    assert (made.code, made.out) == (0, f"{path}\n")
-    assert path.read_text() == (REPOSITORY / "recipes" / "compact.md").read_text()
-    # A link out of the project is not written through.
-    (tmp_path / "precious").mkdir()
-    (path.parent / "out").symlink_to(tmp_path / "precious")
-    refused = await run("new", "out/mine", "--project", cwd=shop)
-    assert (refused.code, "leads out of" in refused.err) == (1, True)
-    assert list((tmp_path / "precious").iterdir()) == []
-
-
 async def test_what_is_wrong_is_told_by_file_and_line_of_all_or_of_those_named(run: Run, tmp_path: Path) -> None:
     good = await run("check")
     assert (good.code, good.out) == (0, "0 wrong.\n")

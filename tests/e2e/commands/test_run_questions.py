@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
 import anyio
@@ -12,28 +11,12 @@ from support.compactions import messages
 from support.models import ModelServer, Reply, ToolCall, model_server
 from support.terminal import at_a_terminal
 
-HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
 TOUCH = ToolCall("shell", {"command": "touch ran"})
 
 
 def told(server: ModelServer, request: int) -> str:
     """The text of the last result in a request."""
     return messages(server.calls[request].body)[-1]["content"][0]["content"][0]["text"]
-
-
-async def test_an_open_question_does_not_hold_up_the_end(tmp_path: Path) -> None:
-    async with (
-        model_server([Reply("I run.", tool_calls=[TOUCH])], "openai") as server,
-        at_a_terminal(tmp_path, "run", "Run it.", env=server.env()) as person,
-    ):
-        with anyio.fail_after(40):
-            await person.until("Allow?")
-            person.send_signal(signal.SIGTERM)
-            assert await person.ended() == 128 + signal.SIGTERM
-            assert "(cancelled)" in person.shown
-            assert person.shown.endswith("acp-agent: interrupted.\r\n")
-        assert not (tmp_path / "ran").exists()
-    assert "sess_" in (await call_command(tmp_path, "sessions")).out
 
 
 async def test_a_terminal_gets_no_sequence_and_no_secret_of_an_answer_and_another_program_all_of_it(
@@ -89,19 +72,3 @@ async def test_a_question_is_not_offered_to_the_model_where_nobody_can_answer(tm
     async with model_server([Reply("Alone.")], "openai") as server:
         assert (await call_command(tmp_path, "run", "Alone.", env=server.env())).code == 0
         assert "ask_user" not in [tool["name"] for tool in server.calls[0].body["tools"]]
-
-
-async def test_a_person_sees_what_is_waited_for_and_it_is_gone_before_anything_else_is_printed(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("The cart.\n")
-    script = [Reply(tool_calls=[ToolCall("read", {"path": "a.txt"})]), Reply("A cart.")]
-    async with (
-        model_server(script, "openai") as server,
-        at_a_terminal(tmp_path, "run", "What is here?", env={**server.env(), "TERM": "xterm"}) as person,
-    ):
-        with anyio.fail_after(40):
-            assert await person.ended() == 0
-    before, named, _ = person.shown.partition("→ Read a.txt")
-    assert named
-    assert "Waiting for the model" in before
-    assert before.count(HIDE) == before.count(SHOW) > 0
-    assert person.shown.count(HIDE) == person.shown.count(SHOW)

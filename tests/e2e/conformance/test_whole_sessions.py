@@ -9,7 +9,7 @@ import pytest
 
 from support.client import AgentError
 from support.memory import agent_in_memory, stage
-from support.models import KEY, model_server
+from support.models import model_server
 from support.replies import Reply
 
 
@@ -44,20 +44,3 @@ async def test_an_open_session_goes_on_once_its_user_has_set_a_model_up(tmp_path
         [options] = agent.updates(kind="config_option_update", since=begun)
         [model] = [option["currentValue"] for option in options["configOptions"] if option["id"] == "model"]
         assert model == server.model
-
-
-async def test_a_key_that_was_refused_can_be_replaced_while_the_session_is_open(tmp_path: Path) -> None:
-    def config(variable: str) -> str:
-        return json.dumps({"providers": {"anthropic": {"api_key_env": variable}}})
-
-    keys = {"WRONG_KEY": "wrong", "RIGHT_KEY": KEY}
-    async with stage(tmp_path, Reply("Yes."), env=keys, config={}, dialect="anthropic") as it:
-        file = it.home / "state" / "config.yaml"
-        file.write_text(config("WRONG_KEY"))
-        session = await it.agent.new_session(it.folder)
-        for _ in range(2):
-            with pytest.raises(AgentError) as error:
-                await it.agent.prompt(session, "Hello", timeout=30)
-            assert error.value.code == -32000
-        file.write_text(config("RIGHT_KEY"))
-        assert await it.agent.prompt(session, "Hello", timeout=30) == {"stopReason": "end_turn"}

@@ -111,28 +111,6 @@ async def test_a_page_from_a_file_shows_the_session_and_asks_the_network_for_not
         assert (page.errors, page.requests) == ([], [address])
 
 
-async def test_a_session_of_ten_thousand_entries_stays_usable(tmp_path: Path) -> None:
-    log = LogBuilder()
-    log.prompt("All in one turn")
-    while log.head < 10_000:
-        log.step("A step.", calls=2)
-        if log.head % 1_000 < 3:
-            log.swap(keep_from=log.cuts()[-3])
-    log.step("The very last words.")
-    address = await written(tmp_path, log)
-    async with browser() as page:
-        await page.open(address)
-        assert int(await page.until(READY)) == log.head
-        # A part of it is made at once, and more only when somebody looks there.
-        assert await page.value("document.querySelectorAll('*').length") < 10_000
-        await page.press("/")
-        await page.write("very last words")
-        assert await page.until("document.querySelector('#found').textContent") == "1 entry"
-        await page.value("document.querySelector('#results a').click()")
-        assert "The very last words." in await page.value("document.querySelector('.here').innerText")
-        assert page.errors == []
-
-
 async def test_a_page_that_is_served_shows_what_is_added_and_leaves_open_what_is_open(tmp_path: Path) -> None:
     log = a_log()
     store = await stored(tmp_path, log)

@@ -10,12 +10,11 @@ from pathlib import Path
 import anyio
 import httpx2
 
-from acp_agent.cli.inspect.page import MARK
 from acp_agent.conversation.events import SessionStarted
 from acp_agent.storage.store import SessionStore
 from support.called import call_command
 from support.logs import LogBuilder
-from support.terminal import AGENT, at_a_terminal, in_a_shell
+from support.terminal import at_a_terminal
 
 
 @asynccontextmanager
@@ -61,13 +60,6 @@ async def test_what_cannot_be_shown_is_said_and_no_file_of_somebody_else_is_repl
     assert "no session" in (await call_command(tmp_path, "inspect", "sess_9")).err
     assert "2 sessions' ids" in (await call_command(tmp_path, "inspect", "sess_")).err
     assert "cannot be written" in (await call_command(tmp_path, "inspect", "-o", "no/such/folder.html")).err
-
-
-async def test_a_page_goes_to_stdout_for_another_program(tmp_path: Path) -> None:
-    async with store_of(tmp_path, "sess_1"):
-        pass
-    ran = await in_a_shell(tmp_path, f"{AGENT} inspect -o - | cat", {})
-    assert (ran.out[: len(MARK)], ran.out[-8:], ran.err) == (MARK, "</html>\n", "")
 
 
 async def test_the_page_is_served_to_who_has_its_address_and_no_web_site_gets_it(tmp_path: Path) -> None:

@@ -119,19 +119,6 @@ def test_secrets_are_masked_wherever_they_stand() -> None:
     assert "it is ***, and ***" in page
 
 
-def test_a_text_stands_in_the_page_once_however_often_the_model_saw_it() -> None:
-    log = LogBuilder()
-    for number in range(12):
-        log.prompt(f"Number {number}")
-        log.step("A long answer. " * 50)
-        log.end()
-        log.swap(keep_from=log.cuts()[1])
-    page, data = page_of(log.logged)
-    assert len(data["compactions"]) == 12
-    assert len(set(data["texts"])) == len(data["texts"])
-    assert page.count("A long answer. " * 50) == 1 + 12  # among the blocks, and in each turn
-
-
 @given(legal_logs())
 def test_the_picture_of_every_session_is_within_its_frame(log: tuple[LoggedEvent, ...]) -> None:
     seen = inspected(log)

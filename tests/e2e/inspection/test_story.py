@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 import pytest
@@ -15,42 +14,22 @@ from acp_agent.cli.inspect.page import totals
 from acp_agent.cli.inspect.story import Story
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
-    AssistantAnswered,
-    CallView,
     CompactionFailed,
     ContextSwapped,
     LoggedEvent,
     PartialAnswer,
-    SessionForked,
     SummaryDropped,
-    TextPinned,
-    ToolReturned,
     UserPrompted,
 )
 from acp_agent.conversation.messages import (
-    AssistantMessage,
     CompactedBlock,
-    Image,
     Text,
-    ToolCall,
-    ToolResult,
     Usage,
 )
 from support.inspection import inspected
 from support.logs import LogBuilder, legal_logs
 
 Log = tuple[LoggedEvent, ...]
-
-
-def texts_of(value: object) -> list[str]:
-    """Every string in a value of dataclasses and tuples."""
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, list | tuple):
-        return [text for item in value for text in texts_of(item)]
-    if is_dataclass(value):
-        return [text for field in fields(value) for text in texts_of(getattr(value, field.name))]
-    return []
 
 
 @given(legal_logs(), st.data())
@@ -74,21 +53,6 @@ def test_turns_follow_each_other_and_hold_every_item_once_in_the_order_of_the_lo
     assert len(seen.turns) - 1 == sum(isinstance(logged.event, UserPrompted) for logged in log)
     for turn, later in itertools.pairwise(seen.turns):
         assert all(turn.seq <= item.seq < later.seq for item in turn.items)
-
-
-@given(legal_logs())
-def test_what_was_said_and_what_tools_answered_can_be_found_in_the_story(log: Log) -> None:
-    said = set(texts_of(inspected(log).turns))
-    for logged in log:
-        match logged.event:
-            case UserPrompted(shown=(Text(text), *_)):
-                assert text in said
-            case AssistantAnswered(message=message):
-                assert {part.text for part in message.parts if isinstance(part, Text)} <= said
-            case ToolReturned(result=result):
-                assert result.text in said
-            case _:
-                pass
 
 
 @given(legal_logs())
@@ -197,45 +161,3 @@ def test_the_layers_of_a_compacted_past_are_told_apart() -> None:
     assert [block.seq for block in two.before][:5] == [head + 1] * 5
     assert [block.layer for block in two.after] == ["summary"]
     assert two.seq == second
-
-
-def test_what_a_compaction_carries_over_word_for_word_does_not_leave() -> None:
-    log = LogBuilder()
-    begins = log.prompt("Mend the cart.")
-    log.step("1")
-    log.end()
-    pinned = log.add(TextPinned("msg_p", 1, "Never touch prices.py.", "The user has pinned: Never touch prices.py."))
-    other = log.add(TextPinned("msg_q", 2, "Forgotten.", "The user has pinned: Forgotten."))
-    sent = (Text("<carried_over>\nNever touch prices.py.\nMend the cart.\n</carried_over>"), Text("Summary."))
-    log.add(
-        ContextSwapped("cmp_1", "msg_s", "manual", "Summary.", sent, log.head + 1, log.context.carried(), 1000, 100)
-    )
-    [each] = inspected(log.logged).compactions
-    layers = {block.seq: block.layer for block in each.before}
-    assert (layers.pop(begins), layers.pop(pinned), layers.pop(other)) == ("pinned", "pinned", "replaced")
-    assert {*layers.values()} == {"replaced"}
-
-
-def test_what_a_fork_has_from_another_session_costs_nothing_here() -> None:
-    log = LogBuilder()
-    log.prompt("There")
-    log.step("Done.", usage=Usage(50, 5, 550, 0, 0.25))
-    log.swap()
-    log.add(SessionForked("sess_0", log.head, "/shop"))
-    log.prompt("Here")
-    log.step("Done.", usage=Usage(100, 7, 300, 0, 0.125))
-    sums = totals(inspected(log.logged))
-    assert [sums[name] for name in ("steps", "sent", "output", "cached")] == [1, 400, 7, 0.75]
-    assert (sums["cost"], sums["compaction_cost"]) == (0.125, 0.0)
-
-
-def test_data_of_an_image_is_named_and_not_shown_and_arguments_that_are_no_json_stand_as_they_came() -> None:
-    log = LogBuilder()
-    log.prompt("Look")
-    call = ToolCall("call_1", "read", invalid='{"path": ')
-    log.add(AssistantAnswered(AssistantMessage("msg_1", (call,), "scripted/one", "tool_use")))
-    image = Image("QUJD" * 10_000, "image/png", "file:///a.png")
-    log.add(ToolReturned(ToolResult("call_1", (image,), is_error=True), CallView("Read a.png")))
-    [_, item] = inspected(log.logged).turns[1].items
-    assert (item.title, item.status) == ("read: Read a.png", "failed")
-    assert [part.text for part in item.parts] == ['{"path": ', "[image image/png, 30,000 bytes]"]

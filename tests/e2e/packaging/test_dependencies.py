@@ -110,17 +110,3 @@ def test_every_extra_of_the_package_is_one_that_can_be_named() -> None:
 def test_a_page_says_how_an_extra_is_installed_as_the_agent_does(extra: Extra) -> None:
     for page in PAGES[extra]:
         assert install_command(extra) in " ".join((REPOSITORY / page).read_text().split()), page
-
-
-def test_nothing_tells_a_person_to_install_a_package_of_this_name_from_the_index() -> None:
-    files = [
-        file
-        for folder in ("acp_agent", "docs", "editors")
-        for file in (REPOSITORY / folder).rglob("*")
-        if file.is_file()
-    ]
-    texts = [
-        file for file in (*files, *REPOSITORY.glob("*.md")) if file.suffix in (".py", ".md", ".sh", ".yaml", ".json")
-    ]
-    assert len(texts) > 100
-    assert [file for file in texts if "acp-agent[" in file.read_text() or "install acp-agent" in file.read_text()] == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 from pathlib import Path
 
@@ -14,34 +13,14 @@ from support.checkout import REPOSITORY
 from support.npm import NPM_FOLDER, node, npm_package
 
 FOLDER = REPOSITORY / "editors"
-FOLDERS = sorted(path for path in FOLDER.iterdir() if path.is_dir())
 FILES = sorted(path for path in FOLDER.rglob("*.*") if path.suffix != ".md")
-LINK = re.compile(r"\]\(([^)#:]+)\)")
 PARSE = (
     "import('luaparse').then(({default: l}) => l.parse(require('fs').readFileSync(0, 'utf8'), {luaVersion: 'LuaJIT'}))"
 )
 
 
-def linked(page: Path) -> set[Path]:
-    """The files that a page's links lead to."""
-    return {(page.parent / link).resolve() for link in LINK.findall(page.read_text())}
-
-
 def short(path: Path) -> str:
     return path.relative_to(FOLDER).as_posix()
-
-
-@pytest.mark.parametrize("folder", FOLDERS, ids=short)
-def test_a_folder_says_how_to_use_its_files_and_how_that_was_checked(folder: Path) -> None:
-    page = folder / "README.md"
-    files = {file for file in FILES if file.is_relative_to(folder)}
-
-    assert files
-    assert files <= linked(page) & linked(FOLDER / "README.md")
-    assert page in linked(FOLDER / "README.md")
-    assert folder.name == "registry" or page in linked(REPOSITORY / "docs" / "editors.md")
-    for checked in re.findall(r"^\*\*Checked\*\*: (?:.+\n?)+", page.read_text(), re.MULTILINE) or [""]:
-        assert re.search(r"\d{4}-\d\d-\d\d|in the tests", checked), checked
 
 
 def test_what_setup_puts_in_place_is_what_the_folders_have() -> None:

@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from socket import create_connection
 from typing import Any
 
 import anyio
@@ -18,7 +17,6 @@ from websockets.exceptions import InvalidStatus
 
 from acp_agent.cli import serve
 from acp_agent.errors import AgentError
-from acp_agent.server.web.listener import listening_socket
 from acp_agent.server.web.websocket import AccessPolicy, parse_origin
 from support.editors import BARE
 from support.models import Reply, ToolCall
@@ -26,8 +24,6 @@ from support.remote import serving, site
 from support.stage import PATIENCE, results
 
 TOKEN = "0123456789abcdef-secret"
-V6 = Path("/proc/net/if_inet6")
-HAS_V6 = V6.exists() and f"{1:032x}" in V6.read_text()
 
 
 def refused(access: AccessPolicy, **headers: str) -> int | None:
@@ -168,12 +164,6 @@ REFUSED = {
     "a URL": (["--websocket", "http://127.0.0.1:0"], {}, "'http://127.0.0.1:0' is no address"),
     "not ours": (["--websocket", "192.0.2.1:0"], {"ACP_AGENT_TOKEN": TOKEN}, "Cannot listen on 192.0.2.1, port 0"),
 }
-
-
-@pytest.mark.skipif(not HAS_V6, reason="this machine has no IPv6")
-def test_every_address_of_version_6_stands_for_those_of_version_4_too() -> None:
-    with listening_socket("::", 0) as listening, create_connection(("127.0.0.1", listening.getsockname()[1]), 5):
-        pass
 
 
 @pytest.mark.parametrize("case", REFUSED)

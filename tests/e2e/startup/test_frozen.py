@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import copy
 import inspect
-import pickle
 from collections.abc import Callable, Iterator
-from dataclasses import FrozenInstanceError, InitVar, asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import FrozenInstanceError, InitVar, asdict, dataclass, field, fields, replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter
 
 from acp_agent.frozen import frozen
 
@@ -78,48 +76,6 @@ def test_what_can_be_seen_of_it_is_what_can_be_seen_of_a_dataclass(
     assert theirs(*given_) != value
     with pytest.raises(FrozenInstanceError):
         value.more = 1
-
-
-@frozen
-class Point:
-    """A class with all that the package's classes have."""
-
-    x: int
-    tags: tuple[str, ...] = ()
-    names: dict[str, str] = field(default_factory=dict[str, str], repr=False)
-    inner: Point | None = None
-
-    def __post_init__(self) -> None:
-        if self.x < 0:
-            object.__setattr__(self, "x", 0)
-
-
-@frozen
-class Named(Point):
-    """One that derives from it."""
-
-    name: str = ""
-
-    def __repr__(self) -> str:
-        return self.name
-
-
-@pytest.mark.parametrize("point", [Point(-1), Point(2, ("a",), {"b": "c"}, Point(3))])
-def test_a_value_comes_back_from_a_pickle_and_from_pydantic(point: Point) -> None:
-    assert pickle.loads(pickle.dumps(point)) == point
-    adapter = TypeAdapter(Point)
-    assert adapter.validate_json(adapter.dump_json(point)) == point
-    assert point.x >= 0
-
-
-def test_a_class_that_derives_from_it_has_its_fields_and_keeps_its_own_methods() -> None:
-    named = Named(1, name="one")
-    assert is_dataclass(named)
-    assert [f.name for f in fields(named)] == ["x", "tags", "names", "inner", "name"]
-    assert repr(named) == "one"
-    assert named != Point(1)
-    assert replace(named, x=2) == Named(2, name="one")
-    assert not hasattr(named, "__dict__")
 
 
 def test_what_it_does_not_know_is_refused() -> None:
