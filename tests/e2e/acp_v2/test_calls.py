@@ -145,7 +145,7 @@ async def test_a_question_of_the_model_is_a_form_for_which_the_session_waits(tmp
         it.agent.handlers["elicitation/create"] = fill
         await it.answer(session, "Ask")
         assert it.states(session) == ["running", "requires_action", "running", "idle"]
-        assert "Mend" in str(server.calls[1].body["messages" if "messages" in server.calls[1].body else "input"][-1])
+        assert "Mend" in str(server.calls[1].body["input"][-1])
 
 
 async def _never(params: Any) -> Any:
