@@ -36,13 +36,10 @@ RUNS = re.compile(
     # Scripts that write without spaces would hide an ASCII name between their characters.
     r"|[^\W\x00-\u052f]+"
 )
-_SCHEME = re.compile(r"[a-z]+://")
-_NUMBER = re.compile(r"\d+")
 _VERSION = re.compile(r"v?\d+(?:\.\d+)+(?:[-+.]?[A-Za-z]+[\d.]*)?")
 _HASH = re.compile(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}")
 _FILE = re.compile(r"[\w+-]+(?:\.[\w+-]+)*\.[A-Za-z][A-Za-z0-9]{0,4}")
-_OPTION = re.compile(r"--[A-Za-z][\w-]+")
-_ERROR = re.compile(r"[A-Z]\w*(?:Error|Exception|Warning|Failure)")
+_ERRORS = ("Error", "Exception", "Warning", "Failure")
 _INNER = re.compile(r"\w_\w|_\w+_|^_\w|[a-z0-9][A-Z]|[A-Z]{2}[a-z]|[A-Za-z]\d|\d[A-Za-z]")
 _PIECES = re.compile(r"[A-Za-z0-9_\u00c0-\u052f]+")
 _FEWEST_DIGITS = 3
@@ -82,12 +79,12 @@ def facts_of_run(run: str) -> tuple[tuple[str, int, int, Kind], ...]:
 
 def _kind(key: str) -> Kind | None:
     """Return what a whole run is; None where at most its pieces are facts."""
-    if _SCHEME.match(key):
+    if "://" in key:
         return "url"
     if "/" in key:
         return "path" if _is_path(key) else None
     if key[0].isdigit() or (key[0] == "v" and key[1:2].isdigit()):
-        if _NUMBER.fullmatch(key):
+        if key.isdecimal():
             return "number" if len(key) >= _FEWEST_DIGITS else None
         if _VERSION.fullmatch(key):
             return "version"
@@ -97,9 +94,7 @@ def _kind(key: str) -> Kind | None:
         if len(key) <= _LONGEST_ABBREVIATION:
             return None
         return "path" if _FILE.fullmatch(key) else "name" if key.strip(".") == key else None
-    if _OPTION.fullmatch(key):
-        return "option"
-    return None
+    return "option" if len(key) > 3 and key.startswith("--") and key[2].isalpha() else None
 
 
 def _is_path(key: str) -> bool:
@@ -118,7 +113,7 @@ def _names(key: str, start: int) -> Iterator[tuple[str, int, int, Kind]]:
         kind: Kind | None = None
         if piece.isdecimal():
             kind = "number" if len(piece) >= _FEWEST_DIGITS else None
-        elif _ERROR.fullmatch(piece):
+        elif piece[0].isupper() and piece[1:].endswith(_ERRORS):
             kind = "error"
         elif len(piece) >= _SHORTEST_NAME and _INNER.search(piece):
             kind = "name"

@@ -12,7 +12,8 @@ import re
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, takewhile
+from string import ascii_lowercase
 from urllib.parse import unquote
 
 from anyio import to_thread
@@ -51,6 +52,7 @@ _TOKEN = re.compile(r"[a-z_]+(?=\d+\.\d)|\d+(?:\.\d+)+|[a-z\d_\u00c0-\u052f]+|[^
 _NUMBER = re.compile(r"\d+(?:\.(?P<decimals>\d+))?")
 _MEMBER = re.compile(r"\b_\w+|(?<=[./:$@>-])\w+|(?<=['\"`])\w+(?=['\"`])|\b\w++(?=[(\[/]|\.\w| ?[=:])")
 _OPENING, _CLOSING = frozenset('(["'), ".,;:!?)]}*_|>'…“”«»"
+_EMPHASIS = str.maketrans("", "", "*_`")
 
 
 @frozen
@@ -89,11 +91,11 @@ class Known:
         """Index the texts."""
         folded = "\n".join(texts).casefold()
         if "\\" in folded:  # JSON inside a text
-            folded += "\n" + re.sub(r"\\[nrt]", " ", folded)
+            folded += "\n" + folded.replace("\\n", " ").replace("\\r", " ").replace("\\t", " ")
         words = _TOKEN.findall(folded)
         members = frozenset(_TOKEN.findall(" ".join({*_MEMBER.findall(folded)})))
         found = {number[0] for number in _NUMBER.finditer(folded)}
-        found |= {re.sub(r"\D", "", number) for number in _GROUPED.findall(folded)}
+        found |= {_digits(number) for number in _GROUPED.findall(folded)}
         decimals = tuple(sorted(float(number) for number in found if not number.isdecimal()))
         integers = tuple(sorted(float(number) for number in found if number.isdecimal()))
         runs = frozenset(key_of(run) for run in {*RUNS.findall(folded)})
@@ -105,7 +107,7 @@ class Known:
         said = piece.casefold()
         match kind:
             case "quotation":
-                return all(self._has_words(part) for part in re.split(r"\[?(?:…|\.{3})\]?", said))
+                return all(self._has_words(part) for part in said.replace("...", "…").split("…"))
             case "option":
                 return said in self.runs
             case "hash":
@@ -113,7 +115,7 @@ class Known:
             case "url":
                 return self._has_words(said.partition("#")[0].partition("://")[2])
             case "number":
-                return self._has_number(re.sub(r"\D", "", said))
+                return self._has_number(_digits(said))
             case _:
                 by_parts = self._has_path if kind == "path" else self._has_parts
                 return self._has_member(piece) and (self._has_words(said) or self._has_number(said) or by_parts(said))
@@ -121,8 +123,9 @@ class Known:
     def _has_member(self, name: str) -> bool:
         """Return whether the last part of a dotted name looks like a name or stands as one."""
         _, dot, member = name.rpartition(".")
-        a_word = dot and re.fullmatch(r"_\w+|[a-z]{3,}_*", member)
-        return not a_word or not self.members.isdisjoint({member.casefold(), member.rstrip("_")})
+        plain = member.rstrip("_")
+        a_word = member.startswith("_") or (len(plain) >= _SHORTEST_WORD and plain.isalpha() and plain.islower())
+        return not (dot and a_word) or not self.members.isdisjoint({member.casefold(), plain})
 
     def _has_words(self, said: str) -> bool:
         words = _TOKEN.findall(said)
@@ -144,8 +147,9 @@ class Known:
 
     def _has_token(self, token: str) -> bool:
         variants = {token, token.strip("_"), f"{token}s", token.removesuffix("s")}
-        if number := re.fullmatch(r"l?(\d+(?:\.\d+)*)[a-z]*", token):  # `L118`, `30s`
-            return len(number[1]) < _FEWEST_DIGITS or self._has_number(number[1])
+        number = token.removeprefix("l").rstrip(ascii_lowercase)  # `L118`, `30s`
+        if number.replace(".", "").isdecimal():
+            return len(number) < _FEWEST_DIGITS or self._has_number(number)
         return len(token) < _SHORTEST_WORD or not self.tokens.isdisjoint(variants)
 
     def _has_number(self, said: str) -> bool:
@@ -277,7 +281,7 @@ def pieces(text: str) -> list[Piece]:
     found += [("number", *number.span()) for number in _GROUPED.finditer(bare)]
     for run in RUNS.finditer(_GROUPED.sub(_blank, bare)):
         span = _around(spans, run.end())
-        coded = bool(span and re.fullmatch(r"`+\S+`+", span[0])) or text.startswith("()", run.end())
+        coded = bool(span and span[0][0] == "`" and len(span[0].split()) == 1) or text.startswith("()", run.end())
         found += _facts(run, coded)
     placed = (Piece(kind, text[start:end], start, end, _place(text, end, spans)) for kind, start, end in found)
     return sorted(placed, key=lambda piece: (piece.start, -piece.end))
@@ -309,12 +313,16 @@ def _place(text: str, end: int, spans: Sequence[re.Match[str]]) -> int:
     while True:
         if span := _around(spans, end):
             end = span.end()
-        said = re.split(r"\s", text[end : end + LONGEST], maxsplit=1)[0]
+        said = "".join(takewhile(lambda sign: not sign.isspace(), text[end : end + LONGEST]))
         # A mark within a word, or in front of a bracket or quotation mark, would change what follows.
         said = said.rstrip(_CLOSING) if _OPENING.isdisjoint(said) else said
         if not said or len(said) == LONGEST:
             return end
         end += len(said)
+
+
+def _digits(text: str) -> str:
+    return "".join(filter(str.isdecimal, text))
 
 
 def _blank(match: re.Match[str]) -> str:
@@ -330,17 +338,21 @@ def missing_sections(summary: str, required: Sequence[str]) -> tuple[str, ...]:
     above: list[tuple[int, str]] = []  # headings that the present line stands under
     fenced = False
     for line in summary.split("\n"):
-        heading = re.match(r"[ \t>]*(#{1,6})(?:[ \t]+|$)", line)
-        if line.lstrip(" \t>").startswith(("```", "~~~")):
+        content = line.lstrip(" \t>")
+        title = content.lstrip("#")
+        depth = len(content) - len(title)
+        if content.startswith(("```", "~~~")):
             fenced = not fenced
-        elif heading and not fenced:
-            above = [(level, title) for level, title in above if level < len(heading[1])]
-            above.append((len(heading[1]), _title(line[heading.end() :].rstrip(" \t#\r"))))
+        elif 1 <= depth <= 6 and not fenced and title[:1] in ("", " ", "\t"):
+            above = [(level, name) for level, name in above if level < depth]
+            above.append((depth, _title(title.rstrip(" \t#\r"))))
         elif any(character.isalnum() for character in line):
-            filled.update(title for _, title in above)
+            filled.update(name for _, name in above)
     return tuple(name for name in required if _title(name.lstrip(" #")) not in filled)
 
 
 def _title(heading: str) -> str:
-    plain = " ".join(re.sub(r"[*_`]", "", heading).split())
-    return re.sub(r"^\d+(?:\.\d+)*[.)]?\s+", "", plain).rstrip(" :：").casefold()
+    plain = " ".join(heading.translate(_EMPHASIS).split())
+    number, _, rest = plain.partition(" ")
+    numbered = rest and number.rstrip(")").replace(".", "").isdecimal()
+    return (rest if numbered else plain).rstrip(" :：").casefold()

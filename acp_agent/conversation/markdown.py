@@ -115,9 +115,14 @@ def fenced(text: str, info: str = "") -> str:
 
     :param info: what the text is, such as `json`.
     """
-    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
+    fence = fence_for(text)
     return f"{fence}{info}\n{text}\n{fence}"
+
+
+def fence_for(text: str, mark: str = "`") -> str:
+    """Return the shortest fence of three marks or more that is longer than any run of them in the text."""
+    longest = max((len(run) for run in re.findall(f"{mark}+", text)), default=0)
+    return mark * max(3, longest + 1)
 
 
 def is_closed(text: str) -> bool:
@@ -126,14 +131,14 @@ def is_closed(text: str) -> bool:
     A fence has to end where it began: in the same column, and with nothing further left in between.
     """
     mark, inside = "", ""
-    for line in re.split(r"\r\n|\r|\n", text):
+    for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
         found = _FENCE_LINE.match(line)
         before = found["before"] if found else ""
         if "\t" in before:
             return False
         if not mark:
             if found and not ("`" in found["mark"] and "`" in found["info"]):
-                mark, inside = found["mark"], re.sub(r"[^ >]", " ", before)
+                mark, inside = found["mark"], "".join(">" if sign == ">" else " " for sign in before)
             continue
         left, quotes = line[: len(inside)], inside.count(">")
         if left.strip(" >") or (left.count(">") != quotes and (line.strip() or quotes)):

@@ -45,13 +45,13 @@ published files rely on it."""
 _KEY = re.compile(r"(?P<key>[A-Za-z][A-Za-z_-]*)[ \t]*:(?:[ \t]+(?P<value>.*))?\Z")
 _TOOL = re.compile(r"(?P<name>[A-Za-z][\w-]*)\s*(?P<behind>\((?P<pattern>[^)]*)\)|[^\s\w,\]\"'#])?")
 _COMMAND = re.compile(r"(?<!\S)!`(?P<command>[^`\n]+)`")
-_SHELL_SYNTAX = re.compile(r"[|&;<>$(){}\[\]*?~#!\\]|^\w+=")
+_SHELL_SYNTAX = frozenset("|&;<>$(){}[]*?~#!\\")
 _log = logging.getLogger(__name__)
 
 
 def command_name(name: str) -> str:
     """Return a file's name in lower-case letters, without spaces and dots."""
-    return re.sub(r"[ .]+", "-", name.lower())
+    return "-".join(name.lower().replace(".", " ").split())
 
 
 def parse_command(text: str, *, name: str, source: Path, origin: Origin, known: Known) -> Recipe:
@@ -111,10 +111,13 @@ def render_command(recipe: Recipe, typed: str, shell: Callable[..., str] | None)
 def _command_words(command: str) -> list[str]:
     """Return the words of a command line that needs no shell, and into which nothing is put that was typed; nothing for
     another one."""
+    if not _SHELL_SYNTAX.isdisjoint(command):
+        return []
     try:
-        return [] if _SHELL_SYNTAX.search(command) else shlex.split(command)
+        words = shlex.split(command)
     except ValueError:
         return []
+    return [] if words and "=" in words[0] else words  # it may set a variable
 
 
 def _keys(front_matter: str) -> dict[str, list[str]]:

@@ -50,7 +50,6 @@ _ASSIGNED_VALUE = re.compile(
     r"((?<=\")[^\"\n\\]+|(?<=')[^'\n\\]+|[^\s\"'`,;|<>{}\\&\x80-\U0010ffff]{1,1000})",
     re.ASCII,
 )
-_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*|--.*", re.ASCII)
 _OPAQUE = re.compile(r"[\w+/=-]{16,}", re.ASCII)
 _NAME = re.compile(
     rf"{_START}(-{{0,2}}[A-Za-z_][\w-]{{0,80}}+){_QUOTE}?(?=([ \t]{{0,5}}(?:=?>|[:=]|\Z))|[ \t])", re.ASCII
@@ -147,7 +146,8 @@ def _without_assigned(text: str) -> str:
 
 
 def _is_assigned(name: str, sign: str, value: str) -> bool:
-    if sign == "=" and _VARIABLE.fullmatch(name):
+    is_variable = name.startswith("--") or ("-" not in name and name == name.upper())
+    if sign == "=" and is_variable:
         return not _NO_VALUE.match(value) and not value.isdecimal()
     return (sign == " " or _OPAQUE.fullmatch(value) is not None) and _is_mixed(value) and not _NO_VALUE.match(value)
 

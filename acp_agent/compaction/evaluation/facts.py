@@ -59,7 +59,6 @@ _LOOKS = frozenset(_LOOK_NAMES.split())
 _GIT_LOOKS = {"blame", "branch", "describe", "diff", "grep", "log", "ls-files", "remote", "rev-parse", "show", "status"}
 _DOCUMENT = re.compile(r"(<<-?[ \t]*(['\"]?)([\w.-]+)\2[^\n]*\n)(?:.*?\n)??[ \t]*\3[ \t]*(?:\n|\Z)", re.DOTALL)
 _LONGEST_COMMAND = 200
-_COMMENT = re.compile(r"^[ \t]*#[^\n]*", re.MULTILINE)
 _BEFORE_PROGRAM = re.compile(r"[A-Za-z_]\w*\+?=|-|\d+[smh]?$")
 _SIGNS = ";&|()<>\n"
 
@@ -169,7 +168,8 @@ def commands(line: str) -> Iterator[tuple[str, str]]:
 
     What a shell is handed (`bash -lc "pytest a.py"`) counts as if it stood there.
     """
-    for words in _simple_commands(_COMMENT.sub("", _DOCUMENT.sub(r"\1", line.replace("\\\n", " ")))):
+    lines = _DOCUMENT.sub(r"\1", line.replace("\\\n", " ")).split("\n")
+    for words in _simple_commands("\n".join(each for each in lines if not each.lstrip(" \t").startswith("#"))):
         program, *rest = words
         name = program if program.endswith("/test") else program.rpartition("/")[2]
         if name in _SHELLS and len(rest) > 1 and rest[0].startswith("-") and "c" in rest[0]:

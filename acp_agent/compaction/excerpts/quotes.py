@@ -5,7 +5,6 @@ Copied by code, byte for byte, between fences that nothing inside can end. Of a 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -14,6 +13,7 @@ from acp_agent.compaction.excerpts.rules import same_rule_key, stated_rules
 from acp_agent.compaction.shortening import SHORTEST_PIECE, LeftOut, cut_middle
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.events import PlanEntry
+from acp_agent.conversation.markdown import fence_for
 from acp_agent.conversation.memory import Memory, Pin, Quote
 from acp_agent.conversation.messages import Resource, ResourceLink, Text, UserPart
 from acp_agent.errors import InvalidParamsError
@@ -76,13 +76,8 @@ def render_pins(memory: Memory) -> str:
 
 def fenced(text: str) -> str:
     """Return the text, unchanged, between fences that nothing in it can be taken for."""
-    marks = min("~`", key=lambda mark: _longest_run(text, mark))
-    fence = marks * max(3, _longest_run(text, marks) + 1)
+    fence = min((fence_for(text, mark) for mark in "~`"), key=len)
     return f"{fence}\n{text}\n{fence}"
-
-
-def _longest_run(text: str, mark: str) -> int:
-    return max((len(run) for run in re.findall(f"{mark}+", text)), default=0)
 
 
 def rules_of(entries: Iterable[Entry], carried: Iterable[Quote], room: int) -> tuple[Quote, ...]:
