@@ -137,8 +137,6 @@ class Known:
             extension = said.rpartition(".")[2]
             return extension in self.tokens and extension not in self.extensions and self._has_parts(said)
         parts = said.strip("/~.").split("/")
-        if "." not in parts[-1] and said[0] not in "/~" and self._has_parts(said):
-            return True
         splits = (("/".join(parts[:at]), "/".join(parts[at:])) for at in range(1, len(parts)))
         return any(rest in self.runs and self._has_words(folder) for folder, rest in splits)
 
@@ -153,9 +151,9 @@ class Known:
         return len(token) < _SHORTEST_WORD or not self.tokens.isdisjoint(variants)
 
     def _has_number(self, said: str) -> bool:
-        """Return whether the texts contain a number, a longer version or a number that was rounded to it."""
+        """Return whether the texts contain a number, or one that was rounded to it."""
         said = said.removeprefix("v")
-        if f" {said} " in self.words or f" {said}." in self.words:
+        if said in self.tokens:
             return True
         if (number := _NUMBER.fullmatch(said)) is None:
             return False

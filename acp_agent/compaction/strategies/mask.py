@@ -17,12 +17,7 @@ from acp_agent.compaction.layers import TAIL_SHARE, masked_target
 from acp_agent.compaction.shortening import LeftOut, Rewrite, apply_rewrites, fewer_images
 from acp_agent.compaction.strategy import Draft, Task
 from acp_agent.conversation.context import Entry
-from acp_agent.conversation.messages import (
-    AssistantMessage,
-    Text,
-    ToolCall,
-    ToolResult,
-)
+from acp_agent.conversation.messages import AssistantMessage, Text, ToolCall, ToolResult
 
 MASKED = "[masked result]"
 """How the line in place of a result begins."""
@@ -58,31 +53,21 @@ def plan_mask(
     total = sum(sizes)
     if target_tokens is not None and total <= target_tokens:
         return ()
-    calls = {
-        call.id: call
-        for entry in entries
-        if isinstance(entry.message, AssistantMessage)
-        for call in entry.message.tool_calls
-    }
+    answers = [entry.message for entry in entries if isinstance(entry.message, AssistantMessage)]
+    calls = {call.id: call for answer in answers for call in answer.tool_calls}
     end = min(_tail_from(sizes, keep_tail_tokens), unanswered_from(entries, turn_from))
-    candidates = [
-        index for index in range(end) if sizes[index] >= LEAST_RESULT and isinstance(entries[index].message, ToolResult)
-    ]
-    masked: dict[int, ToolResult] = {}
+    rewrites: list[Rewrite] = []
     gained = 0
-    for index in candidates:
+    for entry, size in zip(entries[:end], sizes, strict=False):
         if target_tokens is not None and total - gained <= target_tokens - clear_at_least:
             break
-        message = entries[index].message
-        assert isinstance(message, ToolResult)
-        left_out = LeftOut(entries[index].seq, recall_hint)
-        line = _placeholder(message, calls.get(message.call_id), sizes[index], left_out)
-        shorter = replace(message, parts=(Text(line),))
-        masked[index] = shorter
-        gained += sizes[index] - estimate_message(shorter)
-    if gained < clear_at_least:
-        return ()
-    return tuple(Rewrite(entries[index].seq, masked[index]) for index in sorted(masked))
+        message = entry.message
+        if isinstance(message, ToolResult) and size >= LEAST_RESULT:
+            line = _placeholder(message, calls.get(message.call_id), size, LeftOut(entry.seq, recall_hint))
+            shorter = replace(message, parts=(Text(line),))
+            rewrites.append(Rewrite(entry.seq, shorter))
+            gained += size - estimate_message(shorter)
+    return tuple(rewrites) if gained >= clear_at_least else ()
 
 
 def _tail_from(sizes: Sequence[int], tokens: int) -> int:
