@@ -4,9 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from support.lines import AgentError
 from support.memory import stage
 from support.replies import Reply, ToolCall
 from support.stage import Stage, conversation, results
+
+NOW = {"retry-after": "0"}
+
+
+async def failure(it: Stage, prompt: str = "Go on") -> AgentError:
+    """The error of a prompt, whose sentence stands in both places that editors look at."""
+    with pytest.raises(AgentError) as error:
+        await it.prompt(prompt)
+    assert error.value.message
+    assert error.value.data["details"] == error.value.message
+    assert "Traceback" not in error.value.message
+    assert it.agent.stderr == ""
+    return error.value
 
 
 async def replayed(it: Stage) -> list[tuple[str, str]]:
