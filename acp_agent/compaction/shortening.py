@@ -199,11 +199,11 @@ def fewer_images(entries: Sequence[Entry], policy: CompactionPolicy, *, recall: 
     rewrites: tuple[Rewrite, ...] = ()
     while most and policy.limits.exceeded([entry.message for entry in apply_rewrites(entries, rewrites)]):
         most = max(most // 2, newest) if most > newest else most // 2
-        rewrites = mask_images(entries, most, recall_hint=recall)
+        rewrites = _mask_images(entries, most, recall_hint=recall)
     return rewrites
 
 
-def mask_images(entries: Sequence[Entry], max_images: int, *, recall_hint: bool) -> tuple[Rewrite, ...]:
+def _mask_images(entries: Sequence[Entry], max_images: int, *, recall_hint: bool) -> tuple[Rewrite, ...]:
     """Replace the oldest images, in users' messages and in results, until at most so many are left."""
     surplus = count_images(entry.message for entry in entries if not entry.summary) - max_images
     rewrites: list[Rewrite] = []

@@ -179,16 +179,16 @@ async def verify(
     """
     text = await write()
     if policy.verify == "off":
-        return _Verified(text, (), missing_sections(text, policy.sections))
+        return _Verified(text, (), _missing_sections(text, policy.sections))
     known = await to_thread.run_sync(known_of, state, abandon_on_cancel=True)
 
     def check(text: str) -> tuple[tuple[Piece, ...], tuple[str, ...]]:
-        return unverified(text, known), missing_sections(text, policy.sections)
+        return unverified(text, known), _missing_sections(text, policy.sections)
 
     flagged, missing = await to_thread.run_sync(check, text, abandon_on_cancel=True)
     if policy.verify == "mend" and (flagged or missing):
         try:
-            mended = await mend(mend_request(flagged, missing))
+            mended = await mend(_mend_request(flagged, missing))
             wrong, lacking = await to_thread.run_sync(check, mended, abandon_on_cancel=True)
             # A text that lacks more sections than the first one is not a correction of it.
             if mended and len(lacking) <= len(missing):
@@ -201,7 +201,7 @@ async def verify(
     return _Verified(await to_thread.run_sync(mark, text, flagged, abandon_on_cancel=True), told, missing)
 
 
-def mend_request(flagged: Sequence[Piece], missing: Sequence[str]) -> str:
+def _mend_request(flagged: Sequence[Piece], missing: Sequence[str]) -> str:
     """Return the message that asks the model for a corrected and complete summary."""
     blocks = ["Your summary was checked against the conversation and has to be corrected."]
     if flagged:
@@ -327,7 +327,7 @@ def _blank(match: re.Match[str]) -> str:
     return " " * len(match[0])
 
 
-def missing_sections(summary: str, required: Sequence[str]) -> tuple[str, ...]:
+def _missing_sections(summary: str, required: Sequence[str]) -> tuple[str, ...]:
     """Return which sections a summary lacks, or has with nothing under them ("None." is something).
 
     Headings of any level count; case, white space, emphasis, numbering and a colon at the end do not.

@@ -34,7 +34,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 @frozen
-class CodeFile:
+class _CodeFile:
     """One file of a project.
 
     :ivar name: relative to the folder, such as `hooks/check`.
@@ -65,7 +65,7 @@ class ProjectCode:
     """
 
     place: Path
-    files: tuple[CodeFile, ...] = ()
+    files: tuple[_CodeFile, ...] = ()
     commands: tuple[HookCommand, ...] = ()
     problem: str = ""
 
@@ -105,7 +105,7 @@ def read_project_code(place: Path, commands: Sequence[HookCommand] = ()) -> Proj
     :param place: `<project>/.acp-agent` or `<project>/.claude`; need not exist.
     :param commands: those that the project's configuration names.
     """
-    files: list[CodeFile] = []
+    files: list[_CodeFile] = []
     problem, left = "", MAX_BYTES
     try:
         for path in _paths(place):
@@ -197,7 +197,7 @@ def _paths(place: Path) -> Iterator[Path]:
             yield from (Path(at, name) for name in sorted(names))
 
 
-def _read(place: Path, path: Path, limit: int) -> tuple[CodeFile, int]:
+def _read(place: Path, path: Path, limit: int) -> tuple[_CodeFile, int]:
     """Return a file, and how many bytes of it were read: one more than the limit where there are more."""
     name = path.relative_to(place).as_posix()
     link = str(path.readlink()) if path.is_symlink() else ""
@@ -206,16 +206,16 @@ def _read(place: Path, path: Path, limit: int) -> tuple[CodeFile, int]:
             content = file.read(limit + 1)
             executable = bool(os.fstat(file.fileno()).st_mode & 0o111)
     except (NotRegularError, FileNotFoundError):
-        return CodeFile(name, "no file", link=link), 0
+        return _CodeFile(name, "no file", link=link), 0
     except OSError as error:
-        return CodeFile(name, f"unreadable: {error.errno}", link=link), 0
+        return _CodeFile(name, f"unreadable: {error.errno}", link=link), 0
     import hashlib  # loads OpenSSL
 
     code = content if name.startswith(f"{_HOOKS}/") else content.removeprefix(_BOM)
-    return CodeFile(name, hashlib.sha256(code).hexdigest(), executable, link), len(content)
+    return _CodeFile(name, hashlib.sha256(code).hexdigest(), executable, link), len(content)
 
 
-def _digest(files: Iterable[CodeFile], commands: Sequence[HookCommand]) -> str:
+def _digest(files: Iterable[_CodeFile], commands: Sequence[HookCommand]) -> str:
     """Return the SHA-256, in hex, of files in whatever order and of commands in theirs."""
     import hashlib  # as above
 

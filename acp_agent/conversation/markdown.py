@@ -125,7 +125,7 @@ def fence_for(text: str, mark: str = "`") -> str:
     return mark * max(3, longest + 1)
 
 
-def is_closed(text: str) -> bool:
+def _is_closed(text: str) -> bool:
     """Return whether text below this Markdown is certainly not parsed as a part of it.
 
     A fence has to end where it began: in the same column, and with nothing further left in between.
@@ -160,7 +160,7 @@ def _open_html(text: str) -> bool:
 def _prose(text: str) -> tuple[str, ...]:
     if not text:
         return ()
-    return (text if is_closed(text) else fenced(text, "markdown"),)
+    return (text if _is_closed(text) else fenced(text, "markdown"),)
 
 
 def _code(name: str) -> str:

@@ -30,7 +30,7 @@ async def discover(settings: Settings, origins: Collection[Origin] = ORIGINS) ->
     """
     project = str(settings.project.parent) if settings.project else ""
     own = _enabled(settings.home / FOLDER) if "user" in origins else []
-    projects = project_files(settings) if "project" in origins else ()
+    projects = _project_files(settings) if "project" in origins else ()
     found: dict[Path, Found] = {path: Found() for path in (*own, *projects)}
 
     async def look(path: Path, origin: Origin) -> None:
@@ -46,7 +46,7 @@ async def discover(settings: Settings, origins: Collection[Origin] = ORIGINS) ->
     return joined(in_order)
 
 
-def project_files(settings: Settings) -> tuple[Path, ...]:
+def _project_files(settings: Settings) -> tuple[Path, ...]:
     """Return the files of the project's folder that may be hooks, by name; none of them is opened."""
     return tuple(_enabled(settings.project / FOLDER)) if settings.project else ()
 

@@ -40,14 +40,14 @@ def command_hook(command: HookCommand, project: str) -> Hook:
         origin=command.origin,
         source=command.source,
         events=frozenset({command.event}),
-        run=program_run(command.command, project, command.origin),
+        run=_program_run(command.command, project, command.origin),
         matcher=command.matcher,
         time_limit=TIME_LIMIT if command.timeout is None else command.timeout,
         on_error=command.on_error,
     )
 
 
-def program_run(command: str | Sequence[str], project: str, origin: Origin) -> Run:
+def _program_run(command: str | Sequence[str], project: str, origin: Origin) -> Run:
     """Return what runs a program for a hook, and reads its answer.
 
     :param command: a command line for the shell, or a program with its arguments.
@@ -83,7 +83,7 @@ async def ask_for_events(path: Path, origin: Origin, project: str) -> Found:
         return Found(
             (), errors[:1] or (HookError(f"{path}: `{path.name} hook` names no event; print one on each line."),)
         )
-    run = program_run((str(path), "run"), project, origin)
+    run = _program_run((str(path), "run"), project, origin)
     meaning = cast("OnError", on_error[1]) if on_error else "ask"
     return Found((Hook(path.name, origin, str(path), events, run, on_error=meaning, file=path),), errors)
 

@@ -66,13 +66,13 @@ def hook(
     def marked(function: F) -> F:
         name = str(getattr(function, "__name__", "hook"))
         made = Hook(name, "user", "", names, partial(_call, function), matcher, time_limit, on_error)
-        setattr(function, _MARK, (*hooks_of(function), made))
+        setattr(function, _MARK, (*_hooks_of(function), made))
         return function
 
     return marked
 
 
-def hooks_of(value: object) -> tuple[Hook, ...]:
+def _hooks_of(value: object) -> tuple[Hook, ...]:
     """Return the hooks that `hook` has made of a function; none of anything else."""
     return cast("tuple[Hook, ...]", getattr(value, _MARK, ()) if inspect.isroutine(value) else ())
 
@@ -166,8 +166,8 @@ def _marked(values: Iterable[object], origin: Origin, source: str, hint: str, fi
 
     :param hint: what is wrong where there are none.
     """
-    functions = {id(value): value for value in values if hooks_of(value)}.values()
-    made = (each for function in functions for each in hooks_of(function))
+    functions = {id(value): value for value in values if _hooks_of(value)}.values()
+    made = (each for function in functions for each in _hooks_of(function))
     hooks = tuple(replace(each, origin=origin, source=source, file=file) for each in made)
     return Found(hooks) if hooks else Found((), (HookError(f"{source}: {hint}"),))
 

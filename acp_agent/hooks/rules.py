@@ -253,7 +253,7 @@ def load(path: Path, origin: Origin) -> Found:
         name = path.stem if len(documents) == 1 else f"{path.stem} {number}"
         try:
             rule = validate(Rule, document)
-            bound = BoundRule(_events(rule, document), rule.when, _outcome(rule.then, document))
+            bound = _BoundRule(_events(rule, document), rule.when, _outcome(rule.then, document))
         except DocumentError as error:
             wrong(error)
         else:
@@ -307,7 +307,7 @@ def _outcome(then: Then, document: Document) -> Outcome:
 
 
 @dataclass(slots=True, eq=False)
-class BoundRule:
+class _BoundRule:
     """A rule in a session, with what it remembers of it.
 
     :ivar clock: seconds that never go back.

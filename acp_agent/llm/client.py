@@ -48,7 +48,7 @@ _LONGEST_ASKED = 90.0
 
 
 @frozen
-class RetryPolicy:
+class _RetryPolicy:
     """How often and how soon.
 
     :ivar attempts: tries of one call in all.
@@ -66,14 +66,14 @@ class RetryPolicy:
         return min(_LONGEST_WAIT, self.base * 2 ** (failed - 1)) * random.uniform(0.75, 1.0)
 
 
-_DEFAULT_POLICY = RetryPolicy()
+_DEFAULT_POLICY = _RetryPolicy()
 
 
 class _Retries:
     """Counts the tries of one call, which is repeated until part of its answer was yielded: a second answer would not
     continue the first. The SDKs' own retries are off, since they cannot know what was shown."""
 
-    def __init__(self, endpoint: Endpoint, policy: RetryPolicy) -> None:
+    def __init__(self, endpoint: Endpoint, policy: _RetryPolicy) -> None:
         self._endpoint = endpoint
         self._policy = policy
         self._failed = 0
@@ -94,7 +94,7 @@ class _Retries:
         name, policy = self._endpoint.name, self._policy
         said = logged(failure, self._endpoint.secrets)
         who = (name, self._endpoint.host, self._failed, time.monotonic() - self._tried, said)
-        asked = wait_asked_for(failure.headers)
+        asked = _wait_asked_for(failure.headers)
         waited = asked if asked is not None and asked > _LONGEST_ASKED else None
         most = {"again": policy.attempts, "unreachable": policy.connect_attempts}.get(verdict(failure), 0)
         if shown or self._failed >= most or waited is not None:
@@ -109,7 +109,7 @@ class _Retries:
         return Retrying(f"{name}: {reason(failure)}", delay, self._failed, failure.status is not None)
 
 
-def wait_asked_for(headers: Mapping[str, str]) -> float | None:
+def _wait_asked_for(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that the provider asks us to wait, from `retry-after-ms` or `retry-after`, as a number."""
     for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):
         with suppress(ValueError):
@@ -131,7 +131,7 @@ class ModelClient:
         endpoint: Endpoint,
         adapter: Adapter,
         profile_of: Callable[[str], ModelProfile],
-        policy: RetryPolicy = _DEFAULT_POLICY,
+        policy: _RetryPolicy = _DEFAULT_POLICY,
     ) -> None:
         self.name = endpoint.name
         self._endpoint = endpoint
@@ -237,7 +237,7 @@ class ModelClient:
         await self._connection.aclose()
 
 
-class NativeClient(ModelClient):
+class _NativeClient(ModelClient):
     """A provider that compacts conversations itself; see `NativeCompaction`."""
 
     @property
@@ -271,7 +271,7 @@ class NativeClient(ModelClient):
 
 
 def make_client(
-    endpoint: Endpoint, profile_of: Callable[[str], ModelProfile], policy: RetryPolicy = _DEFAULT_POLICY
+    endpoint: Endpoint, profile_of: Callable[[str], ModelProfile], policy: _RetryPolicy = _DEFAULT_POLICY
 ) -> ModelClient:
     """Return the client of a provider that is asked over the network.
 
@@ -281,7 +281,7 @@ def make_client(
         raise ConfigError("needs `base_url: URL`", key=f"providers.{endpoint.name}")
     kinds = {"anthropic": AnthropicAdapter, "openai-responses": ResponsesAdapter}
     adapter = kinds.get(endpoint.kind, ChatAdapter)(endpoint)
-    return (NativeClient if adapter.native_key else ModelClient)(endpoint, adapter, profile_of, policy)
+    return (_NativeClient if adapter.native_key else ModelClient)(endpoint, adapter, profile_of, policy)
 
 
 def _window_in(answer: JsonObject, model: str, names: Iterable[str]) -> int | None:

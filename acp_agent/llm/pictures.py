@@ -42,7 +42,7 @@ class Unusable(Exception):  # noqa: N818 - not for users: its text goes into a s
 
 
 @cache
-def can_scale() -> bool:
+def _can_scale() -> bool:
     """Return whether Pillow is installed."""
     return find_spec("PIL") is not None
 
@@ -70,7 +70,7 @@ def received(data: str, mime_type: str) -> tuple[str, str]:
     kind = type_of(content)
     if kind is None:
         raise Unusable(f"it is said to be {mime_type[:80] or 'of no type'}, and is no image that models read")
-    if kind not in IMAGE_TYPES and not can_scale():
+    if kind not in IMAGE_TYPES and not _can_scale():
         raise _other_type(kind)
     return data, kind
 
@@ -86,7 +86,7 @@ def prepared(data: str, mime_type: str, profile: ModelProfile) -> tuple[str, str
     """
     data, kind = received(data, mime_type)
     fits = kind in profile.image_types and len(data) <= profile.image_characters
-    if not can_scale():
+    if not _can_scale():
         if fits:
             return data, kind
         if kind not in profile.image_types:

@@ -161,11 +161,11 @@ class ScriptedProvider:
 
     def _loaded(self) -> Script:
         if self._script is None:
-            self._script = load_script(self._path)
+            self._script = _load_script(self._path)
         return self._script
 
 
-def load_script(path: Path) -> Script:
+def _load_script(path: Path) -> Script:
     """Read a script.
 
     :raises ConfigError: it is missing or wrong; names file, line and key.

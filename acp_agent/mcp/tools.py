@@ -84,7 +84,7 @@ class McpTool:
 
             answer = await self._call(self._tool.name, arguments, progress, environment)
             # Images are decoded to be checked, which takes a while.
-            parts = await to_thread.run_sync(result_parts, answer, abandon_on_cancel=True)
+            parts = await to_thread.run_sync(_result_parts, answer, abandon_on_cancel=True)
             return Outcome(parts, view, is_error=bool(answer.is_error))
 
         effect = "read" if self._reads else "execute"
@@ -151,7 +151,7 @@ def command_part(name: str) -> str:
 # --- results ---
 
 
-def result_parts(answer: CallToolResult) -> tuple[ResultPart, ...]:
+def _result_parts(answer: CallToolResult) -> tuple[ResultPart, ...]:
     """Return a tool's result as the model reads it."""
     parts = [_result_part(block) for block in answer.content]
     structured: JsonValue = answer.structured_content

@@ -40,7 +40,7 @@ _NAME = re.compile(rf"{_WORD}(?:/{_WORD}){{0,{MAX_DEPTH}}}")
 _log = logging.getLogger(__name__)
 
 
-class NotOursError(RecipeError):
+class _NotOursError(RecipeError):
     """A file of Claude Code's cannot be used here, which is no mistake in it."""
 
 
@@ -101,7 +101,7 @@ class RecipeLibrary:
                 trusted_text = trusted(path) if trusted is not None and folder.origin == "project" else ""
                 try:
                     recipe = read_recipe(folder, name, path, known, reserved, trusted_text)
-                except NotOursError as error:
+                except _NotOursError as error:
                     _log.info("left out: %s", error)
                 except RecipeError as error:
                     errors.append(error)
@@ -168,7 +168,7 @@ def read_recipe(
         raise
     except DocumentError as error:
         message = f"{error.key}: {error.message}" if error.key else error.message
-        kind = NotOursError if folder.form == "claude" else RecipeError
+        kind = _NotOursError if folder.form == "claude" else RecipeError
         raise kind(message, source=str(path), line=error.line) from error
     except Exception as error:  # one file must not take the others with it
         _log.exception("the recipe %s could not be read", path)

@@ -77,7 +77,7 @@ class Prompt:
     parts: tuple[UserPart, ...]
 
 
-def plain_new_session(params: JsonObject) -> NewSession | None:
+def _plain_new_session(params: JsonObject) -> NewSession | None:
     """Read the params of `session/new`; None where the model has to."""
     more = params.get("additionalDirectories")
     match params:
@@ -89,7 +89,7 @@ def plain_new_session(params: JsonObject) -> NewSession | None:
             return None
 
 
-def plain_prompt(params: JsonObject) -> Prompt | None:
+def _plain_prompt(params: JsonObject) -> Prompt | None:
     """Read the params of `session/prompt`; None where the model has to."""
     match params:
         case {"sessionId": str(session_id), "prompt": list(blocks)} if params.keys() <= _PROMPT:
@@ -110,8 +110,8 @@ def _part(block: JsonValue) -> UserPart | None:
 
 
 _PLAIN = {
-    methods.SESSION_NEW: plain_new_session,
-    methods.SESSION_PROMPT: plain_prompt,
+    methods.SESSION_NEW: _plain_new_session,
+    methods.SESSION_PROMPT: _plain_prompt,
 }
 
 

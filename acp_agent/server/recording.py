@@ -68,7 +68,7 @@ def record(
         folder = ensure_private_dir(home_dir(env)) / WIRE
     except ConfigError:
         return transport
-    recorded = RecordingTransport(transport, folder, lambda: (*secrets_of(env), *learned()))
+    recorded = _RecordingTransport(transport, folder, lambda: (*secrets_of(env), *learned()))
     for direction, line in zip(_DIRECTIONS, exchange or (), strict=False):
         recorded.note(direction, line)
     return recorded
@@ -82,7 +82,7 @@ def recordings(folder: Path) -> list[Path]:
         return []
 
 
-class RecordingTransport:
+class _RecordingTransport:
     """A transport whose lines are written down, in files that are numbered from 1 on.
 
     Text that streams is written as one message once something else comes, so that a secret which came in pieces is

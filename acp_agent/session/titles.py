@@ -77,7 +77,7 @@ class Titles:
             if answered is None:
                 return
             text, usage = answered
-            made, before = clean_title(text), self._log.context.title
+            made, before = _clean_title(text), self._log.context.title
 
             def build(context: Context) -> tuple[Event, ...]:
                 # A person may have been quicker; the request has its price all the same.
@@ -117,7 +117,7 @@ def given_title(title: str) -> str:
     return line
 
 
-def clean_title(answer: str) -> str:
+def _clean_title(answer: str) -> str:
     """Return the first line of a model's answer, without the quotes and marks that models put around it."""
     line = next((line for line in answer.splitlines() if line.strip(_AROUND)), "").strip(_AROUND)
     if line.lower().startswith("title:"):

@@ -73,7 +73,7 @@ def search(
     with transaction(connection, "DEFERRED"):
         session, head, _ = find(connection, session_id)
         last = head if before is None else min(head, before - 1)
-        words = [re.compile(_pattern(word)) for word in query_words(query)]
+        words = [re.compile(_pattern(word)) for word in _query_words(query)]
         if limit < 1 or last < 1 or not words:
             return ()
         ranks = list(_ranked(connection, session, words, last))
@@ -83,7 +83,7 @@ def search(
         return tuple(_found(each, words) for each in logged)
 
 
-def query_words(query: str) -> tuple[str, ...]:
+def _query_words(query: str) -> tuple[str, ...]:
     """Return the words of a query, without repetition: what stands in double quotes, and else what spaces part.
 
     At most `MOST_WORDS` of the first `LONGEST_QUERY` characters count.

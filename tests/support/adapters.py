@@ -18,7 +18,7 @@ from acp_agent.llm.adapters.adapter import Adapter, Fold
 from acp_agent.llm.adapters.anthropic import AnthropicAdapter
 from acp_agent.llm.adapters.chat import ChatAdapter
 from acp_agent.llm.adapters.responses import ResponsesAdapter
-from acp_agent.llm.client import ModelClient, RetryPolicy, make_client
+from acp_agent.llm.client import ModelClient, _RetryPolicy, make_client
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.profiles import ModelProfile, Prices
 from acp_agent.llm.provider import (
@@ -29,7 +29,7 @@ from acp_agent.llm.provider import (
 from support.models import ModelServer, Reply, model_server
 
 KEY = "test-key"
-QUICK = RetryPolicy(attempts=4, base=0.005, connect_attempts=2)
+QUICK = _RetryPolicy(attempts=4, base=0.005, connect_attempts=2)
 PROFILE = ModelProfile(200_000, 8_192, thinking="none", prices=Prices(10, 1, 20, 100))
 DIALECTS = ["anthropic", "openai", "chat"]
 BEGINNING: dict[str, list[dict[str, Any]]] = {
@@ -65,7 +65,7 @@ def adapter(
     base_url: str,
     *,
     headers: dict[str, str] | None = None,
-    policy: RetryPolicy = QUICK,
+    policy: _RetryPolicy = QUICK,
     profile: ModelProfile = PROFILE,
 ) -> ModelClient:
     return make_client(endpoint(dialect, base_url, headers), lambda _: profile, policy)
@@ -137,7 +137,7 @@ def encoded(events: list[dict[str, Any]]) -> bytes:
 
 @asynccontextmanager
 async def playing(
-    dialect: str, *replies: Reply, profile: ModelProfile = PROFILE, policy: RetryPolicy = QUICK
+    dialect: str, *replies: Reply, profile: ModelProfile = PROFILE, policy: _RetryPolicy = QUICK
 ) -> AsyncIterator[tuple[ModelClient, ModelServer]]:
     async with model_server(replies) as server:
         provider = adapter(dialect, server.base_url, profile=profile, policy=policy)

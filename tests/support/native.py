@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 
 from acp_agent.conversation import messages as m
-from acp_agent.llm.client import ModelClient, NativeClient
+from acp_agent.llm.client import ModelClient, _NativeClient
 from acp_agent.llm.profiles import ModelProfile, Prices
 from acp_agent.llm.provider import Answered, Compacted, ModelRequest, ToolDefinition
 from support.adapters import adapter, collect
@@ -29,9 +29,9 @@ ASK = ModelRequest("the-model", "Be brief.", OLD, TOOLS, conversation_id="sess_1
 NATIVE = ["anthropic", "openai"]
 
 
-def native(dialect: str, base_url: str, headers: dict[str, str] | None = None) -> NativeClient:
+def native(dialect: str, base_url: str, headers: dict[str, str] | None = None) -> _NativeClient:
     made = adapter(dialect, base_url, headers=headers, profile=PROFILE)
-    assert isinstance(made, NativeClient)
+    assert isinstance(made, _NativeClient)
     return made
 
 
@@ -42,7 +42,7 @@ def chat(base_url: str) -> ModelClient:
 @asynccontextmanager
 async def playing(
     dialect: str, *replies: Reply, headers: dict[str, str] | None = None, max_prompt_tokens: int | None = None
-) -> AsyncIterator[tuple[NativeClient, ModelServer]]:
+) -> AsyncIterator[tuple[_NativeClient, ModelServer]]:
     async with model_server(replies, max_prompt_tokens=max_prompt_tokens) as server:
         provider = native(dialect, server.base_url, headers)
         try:
@@ -68,5 +68,5 @@ def going_on(block: m.CompactedBlock, **changed: Any) -> ModelRequest:
     return replace(ASK, messages=(first, *tail), **changed)
 
 
-async def compacted(provider: NativeClient, instructions: str = "Keep all names.") -> Compacted:
+async def compacted(provider: _NativeClient, instructions: str = "Keep all names.") -> Compacted:
     return await provider.compact(ASK, instructions)

@@ -30,7 +30,7 @@ CLEAR_SHARE = 0.1
 """Of the window: masking less is not worth the provider's cache, which it breaks."""
 
 
-def plan_mask(
+def _plan_mask(
     entries: tuple[Entry, ...],
     *,
     turn_from: int | None,
@@ -107,7 +107,7 @@ class MaskStrategy:
 
 def _masked(task: Task) -> Draft | None:
     state, policy = task.state, task.policy
-    rewrites = plan_mask(
+    rewrites = _plan_mask(
         state.entries,
         turn_from=state.turn_from,
         keep_tail_tokens=int(task.size * TAIL_SHARE),

@@ -97,7 +97,7 @@ class SessionHooks:
             alone.
         """
         self._run, self._answers, self._blamed = run, 0, set()
-        self._recipe = ((), ()) if run is None or run.compacts else recipe_hooks(run.recipe)
+        self._recipe = ((), ()) if run is None or run.compacts else _recipe_hooks(run.recipe)
         try:
             yield
         finally:
@@ -202,17 +202,17 @@ class SessionHooks:
 
     async def summary_written(self, run: RecipeRun, summary: str) -> Outcome:
         """Dispatch `turn_end` for a recipe that compacts: a run with one answer, which can only end in the swap."""
-        hooks = recipe_hooks(run.recipe)
+        hooks = _recipe_hooks(run.recipe)
         return await self._ask(lambda at: TurnEnd(at, summary, is_summary=True), recipe=hooks)
 
     async def prompt_additions(self, run: RecipeRun, prompt: str) -> tuple[str, ...]:
         """Return what the handlers of a recipe that compacts add to its prompt."""
-        outcome = await self._ask(lambda at: UserMessageSend(at, prompt), recipe=recipe_hooks(run.recipe), alone=True)
+        outcome = await self._ask(lambda at: UserMessageSend(at, prompt), recipe=_recipe_hooks(run.recipe), alone=True)
         return outcome.context
 
     async def recipe_ended(self, run: RecipeRun, summary: str) -> None:
         """Dispatch `agent_stop` to the handlers of a recipe that compacts."""
-        await self._ask(lambda at: AgentStop(at, summary), recipe=recipe_hooks(run.recipe), alone=True)
+        await self._ask(lambda at: AgentStop(at, summary), recipe=_recipe_hooks(run.recipe), alone=True)
 
     # --- what they want ---
 
@@ -308,7 +308,7 @@ class SessionHooks:
             await self._notices.tell(f"A hook was left out. {error}")
 
 
-def recipe_hooks(recipe: Recipe) -> _RecipeHooks:
+def _recipe_hooks(recipe: Recipe) -> _RecipeHooks:
     """Return the hooks that a recipe names: those that are asked after all others, and those that are asked before."""
     last: list[Hook] = []
     first: list[Hook] = []

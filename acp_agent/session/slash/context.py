@@ -81,7 +81,7 @@ class ContextCommands:
         """Show what fills the window."""
         del rest
         active = await self._requests.active()
-        sizes, used = sizes_of(self._state.context, self._requests.prefix_tokens()), self._requests.used(active)
+        sizes, used = _sizes_of(self._state.context, self._requests.prefix_tokens()), self._requests.used(active)
         estimated, budget = sum(sizes.values()), active.budget
         used = used or estimated
         rows = [(kind, round(size * used / estimated)) for kind, size in sizes.items() if size]
@@ -137,7 +137,7 @@ class ContextCommands:
         return f"The model of this session is `{current}`.{more if others else ''}"
 
 
-def sizes_of(context: Context, prefix: int) -> dict[str, int]:
+def _sizes_of(context: Context, prefix: int) -> dict[str, int]:
     """Return the estimated tokens of each of `KINDS`.
 
     :param prefix: of the system prompt and the tools together.

@@ -46,7 +46,7 @@ def prepared_change(
     :param done: the result for the model once it is written.
     """
     target = Target.of(path, environment, edited=True)
-    diff = diff_of(str(path), None if before is None else str(before), after)
+    diff = _diff_of(str(path), None if before is None else str(before), after)
     location = Location(str(path), first_changed_line(before or "", after))
     view = CallView(title + target.links, "edit", locations=(location,), diffs=(diff,))
 
@@ -120,7 +120,7 @@ def first_changed_line(before: str, after: str) -> int:
     return min(_same(old, new) + 1, len(old), len(new))
 
 
-def diff_of(path: str, before: str | None, after: str) -> Diff:
+def _diff_of(path: str, before: str | None, after: str) -> Diff:
     """Return the change as an editor shows it.
 
     A large file is reduced to the lines from the first change to the last with a few around them, and that again to

@@ -33,7 +33,7 @@ _Words: TypeAlias = tuple[str, ...]
 """A simple command: the program and its arguments."""
 
 
-def commands_of(line: str) -> list[_Words] | None:
+def _commands_of(line: str) -> list[_Words] | None:
     """Return the simple commands of a line; None where it is not understood."""
     commands: list[_Words] = []
     words: list[str] = []
@@ -67,7 +67,7 @@ def refusal(line: str, patterns: Sequence[str]) -> str:
     Each simple command of the line has to match a pattern.
     """
     has_wildcard = any(set("*?[").intersection(piece["plain"] or "") for piece in _PIECE.finditer(line))
-    return _refusal(line.strip(), commands_of(line) or (), patterns, has_wildcard)
+    return _refusal(line.strip(), _commands_of(line) or (), patterns, has_wildcard)
 
 
 def refusal_of_words(words: Sequence[str], patterns: Sequence[str]) -> str:

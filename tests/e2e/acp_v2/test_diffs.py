@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from acp_agent.conversation.events import CallView, Diff, Location
 from acp_agent.server.v2.diffs import diff_items, patch
-from acp_agent.tools.files.changes import DIFF_LIMIT, diff_of, first_changed_line
+from acp_agent.tools.files.changes import DIFF_LIMIT, _diff_of, first_changed_line
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "", " ", "\r", "\x0c", "é", "-x", "+y", "@@ -1 +1 @@"]), max_size=12)
 TEXTS = st.builds(lambda lines, end: "\n".join(lines) + end, LINES, st.sampled_from(["", "\n"]))
@@ -50,7 +50,7 @@ def test_the_middle_of_a_large_file_has_its_place_in_the_patch(tmp_path: Path) -
     changed = [*lines[:2000], "one more", *lines[2000:2010], "another", *lines[2012:]]
     new = "\n".join(changed)
     assert len(old) > DIFF_LIMIT
-    shown = diff_of("large.txt", old, new)
+    shown = _diff_of("large.txt", old, new)
     assert shown.old_text != old
     (tmp_path / "large.txt").write_text(old)
     text = patch(shown, first_changed_line(old, new))
@@ -62,7 +62,7 @@ def test_the_middle_of_a_large_file_has_its_place_in_the_patch(tmp_path: Path) -
 
 @pytest.mark.parametrize("old", [None, "x" * 10 + "\n"])
 def test_a_change_that_is_not_all_there_has_no_patch(old: str | None) -> None:
-    shown = diff_of("/large.txt", old, "line\n" * DIFF_LIMIT)
+    shown = _diff_of("/large.txt", old, "line\n" * DIFF_LIMIT)
     assert patch(shown, 1) is None
     [item] = diff_items(CallView("Write", "edit", (Location("/large.txt", 1),), (shown,)))
     assert "patch" not in item

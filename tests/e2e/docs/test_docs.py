@@ -14,7 +14,7 @@ from acp_agent.app import RESERVED, recipe_known
 from acp_agent.compaction import ENTRY_POINTS, CompactionService
 from acp_agent.config import load_settings
 from acp_agent.hooks.handlers import builtin_handlers, known_handlers
-from acp_agent.llm.scripted import load_script
+from acp_agent.llm.scripted import _load_script
 from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary
 from acp_agent.recipes.model import Known
 from acp_agent.recipes.template import render
@@ -68,7 +68,7 @@ def test_a_recipe_in_the_documentation_loads_and_is_rendered_with_what_is_typed(
 @pytest.mark.parametrize(("page", "text"), examples("yaml script"))
 def test_a_script_in_the_documentation_can_be_played(page: str, text: str, tmp_path: Path) -> None:
     (tmp_path / "story.yaml").write_text(text)
-    assert load_script(tmp_path / "story.yaml"), page
+    assert _load_script(tmp_path / "story.yaml"), page
 
 
 @pytest.mark.parametrize(("page", "text"), examples("python library"))

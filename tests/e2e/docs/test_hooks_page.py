@@ -18,7 +18,7 @@ from acp_agent.conversation.messages import Text
 from acp_agent.hooks import AfterToolCall, BeforeToolCall, Moment, Outcome, Services, python_hooks, rules
 from acp_agent.hooks.answers import Answer
 from acp_agent.hooks.discovery import discover
-from acp_agent.hooks.executables import command_hook, program_run
+from acp_agent.hooks.executables import _program_run, command_hook
 from acp_agent.hooks.outcomes import NOTHING, Decision
 from acp_agent.hooks.payload import KEYS, TOOLS, payload
 from support.pages import DOCS, examples, section
@@ -66,7 +66,7 @@ async def test_the_configuration_and_the_guard_of_claude_code_work(tmp_path: Pat
     assert (guard.event, guard.matcher, guard.timeout, guard.on_error) == ("before_tool_call", "Bash|Edit", 5, "block")
     assert (lint.event, lint.command, lint.name) == ("agent_stop", ("make", "--silent", "lint"), "lint")
     (tmp_path / "guard.py").write_text(example("python hook"))
-    run = program_run((sys.executable, str(tmp_path / "guard.py")), "", "config")
+    run = _program_run((sys.executable, str(tmp_path / "guard.py")), "", "config")
     hook = replace(command_hook(guard, ""), run=run)
     edit = BeforeToolCall(moment(tmp_path), "c", "edit", {"path": "uv.lock", "edits": []})
     assert (await hook.run(edit, SERVICES)).reason == "Lock files are not edited by hand."

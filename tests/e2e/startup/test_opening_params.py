@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.protocol.v1 import NewSessionRequest, PromptRequest
 from acp_agent.server.content import parts_from_blocks
-from acp_agent.server.params import plain_new_session, plain_prompt
+from acp_agent.server.params import _plain_new_session, _plain_prompt
 
 TEXT = st.text(st.characters(codec=None), max_size=4)
 ANYTHING: st.SearchStrategy[JsonValue] = st.recursive(
@@ -54,7 +54,7 @@ LINK: JsonObject = {"type": "resource_link", "uri": "file:///a", "name": "a"}
 @example({"cwd": "/a", "mcpServers": False})
 @example({"cwd": "/a", "mcpServers": 0})
 def test_a_new_session_that_is_read_without_the_model_is_what_the_model_says(params: JsonObject) -> None:
-    plain = plain_new_session(params)
+    plain = _plain_new_session(params)
     if plain is not None:
         model = NewSessionRequest.from_params(params, "session/new")
         assert (plain.cwd, plain.additional_directories) == (model.cwd, model.additional_directories)
@@ -68,7 +68,7 @@ def test_a_new_session_that_is_read_without_the_model_is_what_the_model_says(par
 @example({"sessionId": "s", "prompt": [{**LINK, "mime_type": "text/plain"}]})
 @example({"sessionId": "s", "prompt": [{**LINK, "type": "text", "text": "a"}]})
 def test_a_prompt_that_is_read_without_the_model_is_what_the_model_says(params: JsonObject) -> None:
-    plain = plain_prompt(params)
+    plain = _plain_prompt(params)
     if plain is not None:
         model = PromptRequest.from_params(params, "session/prompt")
         assert (plain.session_id, plain.parts) == (model.session_id, parts_from_blocks(model.prompt))
@@ -76,4 +76,4 @@ def test_a_prompt_that_is_read_without_the_model_is_what_the_model_says(params: 
 
 @pytest.mark.parametrize("more", [{}, {"mcpServers": []}, {"additionalDirectories": ["/b"], "_meta": {"x": 1}}])
 def test_what_editors_send_needs_no_model(more: JsonObject) -> None:
-    assert plain_new_session({"cwd": "/a", **more}) is not None
+    assert _plain_new_session({"cwd": "/a", **more}) is not None

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from acp_agent.server.recording import MAX_FILES, MAX_TEXT, RecordingTransport, recordings
+from acp_agent.server.recording import MAX_FILES, MAX_TEXT, _RecordingTransport, recordings
 
 SECRET = 'pa"ss\nwörd-1'
 KEY = "sk-" + "a1" * 12
@@ -40,7 +40,7 @@ class Wire:
 
 async def test_a_secret_at_the_place_where_a_long_text_is_cut_is_masked_before(tmp_path: Path) -> None:
     half = MAX_TEXT // 2
-    log = RecordingTransport(Wire(), tmp_path)
+    log = _RecordingTransport(Wire(), tmp_path)
     log.note("in", json.dumps({"text": "x" * (half - 6) + " " + KEY + " " + "y" * MAX_TEXT}).encode())
     await log.aclose()
     [text] = [each["message"]["text"] for each in records(tmp_path)]
@@ -49,7 +49,7 @@ async def test_a_secret_at_the_place_where_a_long_text_is_cut_is_masked_before(t
 
 
 async def test_every_line_is_written_with_its_direction_in_files_for_the_user_alone(tmp_path: Path) -> None:
-    log = RecordingTransport(Wire(), tmp_path / "wire", lambda: [SECRET])
+    log = _RecordingTransport(Wire(), tmp_path / "wire", lambda: [SECRET])
     log.note("in", b'{"id": 1, "method": "a"}')
     log.note("out", b'{"id": 1, "result": {"half": "\\ud800"}}\n{"method": "b"}\n')
     log.note("in", b'{"env":[{"name":"DB","value":"hunter2"}], "broken": "' + KEY.encode() + b"\xff")
@@ -66,7 +66,7 @@ async def test_every_line_is_written_with_its_direction_in_files_for_the_user_al
 
 
 async def test_files_and_their_number_are_bounded_and_the_newest_stay(tmp_path: Path) -> None:
-    log = RecordingTransport(Wire(), tmp_path, max_bytes=500)
+    log = _RecordingTransport(Wire(), tmp_path, max_bytes=500)
     for number in range(200):
         log.note("in", b'{"method": "%d"}' % number)
     await log.aclose()
@@ -82,7 +82,7 @@ async def test_a_recording_changes_nothing_of_what_goes_over_the_wire(tmp_path: 
     if not can_write:
         folder.write_text("a file where the folder should be")
     wire = Wire()
-    transport = RecordingTransport(wire, folder)
+    transport = _RecordingTransport(wire, folder)
     assert await transport.read_line() == b'{"method": "a"}'
     await transport.write(b'{"id": 1}\n')
     assert await transport.read_line() is None
@@ -98,7 +98,7 @@ def chunk(text: str, session: str = "A", kind: str = "agent_message_chunk") -> b
 
 
 async def test_text_that_streams_is_one_message_without_the_secret_that_came_in_pieces(tmp_path: Path) -> None:
-    log = RecordingTransport(Wire(), tmp_path, lambda: [SECRET])
+    log = _RecordingTransport(Wire(), tmp_path, lambda: [SECRET])
     for piece in ("The key is ", KEY[:9], KEY[9:], " and ", SECRET[:4], SECRET[4:], "."):
         log.note("out", chunk(piece))
     log.note("out", chunk("Hm", kind="agent_thought_chunk") + chunk("Oh", "B") + chunk("x" * MAX_TEXT, "B"))

@@ -15,9 +15,9 @@ from acp_agent.compaction.state import CompactionPolicy, ConversationState, Work
 from acp_agent.compaction.verify import (
     Known,
     known_of,
+    _mend_request,
+    _missing_sections,
     mark,
-    mend_request,
-    missing_sections,
     unverified,
     verify,
 )
@@ -349,7 +349,7 @@ async def test_a_correction_that_fails_leaves_the_first_summary_with_its_marks()
 
 
 def test_the_request_to_mend_names_each_piece_once_and_each_missing_section() -> None:
-    text = mend_request(unverified("`a_1`, `a_1`, src/b.py", EMPTY), ["Open work", "Files"])
+    text = _mend_request(unverified("`a_1`, `a_1`, src/b.py", EMPTY), ["Open work", "Files"])
     assert text.count("a_1") == 1
     assert {"- name: a_1", "- path: src/b.py", "- Open work", "- Files"} <= {*text.splitlines()}
     assert "whole corrected" in text
@@ -382,12 +382,12 @@ do this
 
 
 def test_sections_that_are_there_with_something_under_them_are_not_missing() -> None:
-    assert missing_sections(SUMMARY, ["Goal and requirements", "Decisions", "Files", "Open work"]) == ()
+    assert _missing_sections(SUMMARY, ["Goal and requirements", "Decisions", "Files", "Open work"]) == ()
 
 
 def test_missing_and_empty_sections_are_named_as_the_recipe_names_them_and_in_its_order() -> None:
     required = ["Tests", "Current state", "Decisions", "Errors & fixes"]
-    assert missing_sections(SUMMARY, required) == ("Tests", "Current state", "Errors & fixes")
+    assert _missing_sections(SUMMARY, required) == ("Tests", "Current state", "Errors & fixes")
 
 
 @pytest.mark.parametrize(
@@ -403,16 +403,16 @@ def test_missing_and_empty_sections_are_named_as_the_recipe_names_them_and_in_it
 )
 @pytest.mark.parametrize("required", ["Open work", "## Open work", "open work:"])
 def test_level_case_white_space_emphasis_and_a_colon_do_not_count(heading: str, required: str) -> None:
-    assert missing_sections(f"text\n\n{heading}\n\n1. Release.\n", [required]) == ()
+    assert _missing_sections(f"text\n\n{heading}\n\n1. Release.\n", [required]) == ()
 
 
 def test_what_stands_under_a_deeper_heading_belongs_to_the_section_and_what_stands_under_the_next_does_not() -> None:
-    assert missing_sections("## Files\n### New\n`a.py`\n", ["Files", "New"]) == ()
-    assert missing_sections("## Files\n### New\n## Errors\nOne.\n", ["Files", "New"]) == ("Files", "New")
+    assert _missing_sections("## Files\n### New\n`a.py`\n", ["Files", "New"]) == ()
+    assert _missing_sections("## Files\n### New\n## Errors\nOne.\n", ["Files", "New"]) == ("Files", "New")
 
 
 @given(st.lists(st.text("abc xyz", min_size=1).filter(str.strip), unique_by=lambda title: " ".join(title.split())))
 def test_all_sections_that_were_written_are_found(titles: list[str]) -> None:
     summary = "".join(f"## {title}\nNone.\n\n" for title in titles)
-    assert missing_sections(summary, titles) == ()
-    assert missing_sections("", titles) == tuple(titles)
+    assert _missing_sections(summary, titles) == ()
+    assert _missing_sections("", titles) == tuple(titles)

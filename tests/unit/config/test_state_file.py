@@ -11,10 +11,10 @@ import pytest
 
 from acp_agent.config.keys import KeyStore
 from acp_agent.config.permission_rules import PermissionRules
-from acp_agent.config.trust import CodeFile, ProjectCode, TrustStore
+from acp_agent.config.trust import ProjectCode, TrustStore, _CodeFile
 from acp_agent.errors import ConfigError
 
-CODE = ProjectCode(Path("/shop/.acp-agent"), (CodeFile("hooks/a", "1"),))
+CODE = ProjectCode(Path("/shop/.acp-agent"), (_CodeFile("hooks/a", "1"),))
 PROJECT = Path("/shop")
 
 Attempts = tuple[Callable[[], object], ...]

@@ -15,16 +15,16 @@ from acp_agent.config.trust import (
     MAX_BYTES,
     MAX_DEPTH,
     MAX_FILES,
-    CodeFile,
     ProjectCode,
     TrustStore,
+    _CodeFile,
     read_project_code,
 )
 
 PLACE = Path("/project/.acp-agent")
 NAMES = st.text("ab/.", min_size=1, max_size=4)
 FILES = st.lists(
-    st.builds(CodeFile, NAMES, st.sampled_from("12"), st.booleans(), st.sampled_from(["", "x"])),
+    st.builds(_CodeFile, NAMES, st.sampled_from("12"), st.booleans(), st.sampled_from(["", "x"])),
     unique_by=lambda file: file.name,
     max_size=3,
 )
@@ -55,7 +55,7 @@ def place(tmp_path: Path, **files: str) -> Path:
 
 @given(FILES, FILES, COMMANDS, COMMANDS)
 def test_what_differs_in_anything_but_its_order_and_the_place_of_a_command_has_another_digest(
-    files: list[CodeFile], others: list[CodeFile], commands: list[HookCommand], more: list[HookCommand]
+    files: list[_CodeFile], others: list[_CodeFile], commands: list[HookCommand], more: list[HookCommand]
 ) -> None:
     same = {*files} == {*others} and [replace(each, source="") for each in commands] == [
         replace(each, source="") for each in more

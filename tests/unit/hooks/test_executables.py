@@ -25,7 +25,7 @@ from acp_agent.hooks.events import (
     SessionEnd,
     SessionStart,
 )
-from acp_agent.hooks.executables import OUTPUT_LIMIT, program_run
+from acp_agent.hooks.executables import OUTPUT_LIMIT, _program_run
 from acp_agent.hooks.outcomes import NOTHING, Outcome
 from support.hook_answers import AT, moment
 
@@ -38,7 +38,7 @@ def call(cwd: Path, command: str = "ls") -> BeforeToolCall:
 
 def hook(command: str | tuple[str, ...], project: str = "", **more: Any) -> Hook:
     events = frozenset(EVENT_NAMES.values())
-    return Hook("guard", "user", "/hooks/guard", events, program_run(command, project, "user"), **more)
+    return Hook("guard", "user", "/hooks/guard", events, _program_run(command, project, "user"), **more)
 
 
 def program(path: Path, text: str, mode: int = 0o755) -> Path:

@@ -24,7 +24,7 @@ from acp_agent.hooks.outcomes import NOTHING, Outcome, SwapContext
 from acp_agent.hooks.parameters import form_fault, schema_fault
 from acp_agent.recipes.model import Known
 from acp_agent.recipes.parser import parse_recipe
-from acp_agent.session.project.hooks import recipe_hooks
+from acp_agent.session.project.hooks import _recipe_hooks
 
 CART: JsonObject = {"type": "object", "required": ["items"], "properties": {"items": {"items": {"type": "integer"}}}}
 
@@ -79,7 +79,7 @@ async def asked_in_order(handlers: str, *others: Hook) -> tuple[Outcome, list[st
     text = f"---\nhooks:\n  turn_end: {{handlers: {handlers}}}\n---\nx\n"
     known = Known({"turn_end": tuple(builtin_handlers())})
     recipe = parse_recipe(text, name="n", source=Path("/r/n.md"), origin="user", known=known)
-    last, first = recipe_hooks(recipe)
+    last, first = _recipe_hooks(recipe)
     told: list[str] = []
 
     async def tell(text: str) -> None:

@@ -22,7 +22,7 @@ from acp_agent.hooks.contract import Found, Hook
 from acp_agent.hooks.dispatcher import Dispatcher
 from acp_agent.hooks.events import BeforeToolCall, HookEvent, SessionStart
 from acp_agent.hooks.outcomes import NOTHING, Compact, Continue, Decision, Verdict
-from acp_agent.hooks.python_hooks import Function, hooks_of, load
+from acp_agent.hooks.python_hooks import Function, _hooks_of, load
 from support.checkout import REPOSITORY
 from support.hook_answers import AT
 from support.plugins import install
@@ -41,7 +41,7 @@ def loaded(folder: Path, text: str) -> Found:
 
 
 def made(function: Function) -> Hook:
-    [only] = hooks_of(function)
+    [only] = _hooks_of(function)
     return only
 
 

@@ -28,7 +28,7 @@ from acp_agent.hooks.events import (
     changed,
 )
 from acp_agent.hooks.outcomes import NOTHING, Compact, Continue, Decision, Outcome, Summarize
-from acp_agent.hooks.rules import BoundRule, When, load
+from acp_agent.hooks.rules import When, _BoundRule, load
 from acp_agent.patterns import compile_wildcards
 
 SERVICES = cast("Services", None)
@@ -59,7 +59,7 @@ def rules(folder: Path, text: str) -> tuple[Hook, ...]:
     return found.hooks
 
 
-async def fired(rule: Hook | BoundRule, *events: HookEvent) -> list[bool]:
+async def fired(rule: Hook | _BoundRule, *events: HookEvent) -> list[bool]:
     return [await rule.run(event, SERVICES) != NOTHING for event in events]
 
 
@@ -180,7 +180,7 @@ async def test_at_a_call_the_rule_is_about_that_very_call(tmp_path: Path) -> Non
 
 async def test_since_is_the_time_since_the_rule_fired_last() -> None:
     now = 1_000.0
-    rule = BoundRule(frozenset({"agent_stop"}), When.model_validate({"since": "10m"}), Outcome.block("x"), lambda: now)
+    rule = _BoundRule(frozenset({"agent_stop"}), When.model_validate({"since": "10m"}), Outcome.block("x"), lambda: now)
     heard = [await fired(rule, stop())]
     for passed in (599.0, 1.0, 1.0):
         now += passed
@@ -305,7 +305,7 @@ async def test_over_a_whole_session_a_rule_never_fires_more_often_for_one_more_c
 ) -> None:
     counts: list[int] = []
     for each in (when, without(when, fewer)):
-        rule = BoundRule(on, each, Outcome.block("No."))
+        rule = _BoundRule(on, each, Outcome.block("No."))
         times = 0
         for second, event in enumerate(events):
             rule.clock = lambda now=float(second): now

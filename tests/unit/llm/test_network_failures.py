@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from acp_agent.errors import ModelError, ModelUnavailableError
-from acp_agent.llm.client import RetryPolicy
+from acp_agent.llm.client import _RetryPolicy
 from acp_agent.llm.provider import Answered, ModelEvent
 from support.adapters import BEGINNING, DIALECTS, ENDING, adapter, encoded, outcome, request
 
-POLICY = RetryPolicy(attempts=2, base=0.005, connect_attempts=2)
+POLICY = _RetryPolicy(attempts=2, base=0.005, connect_attempts=2)
 CERTIFICATE = Path(__file__).with_name("self_signed.pem")
 
 

@@ -21,13 +21,13 @@ from acp_agent.errors import (
     ModelUnavailableError,
 )
 from acp_agent.llm.adapters.stream import Decoder
-from acp_agent.llm.client import RetryPolicy
+from acp_agent.llm.client import _RetryPolicy
 from acp_agent.llm.provider import Answered, ModelEvent, Retrying, TextDelta
 from support.adapters import BEGINNING, DIALECTS, ENDING, adapter, encoded, outcome, request
 from support.http_server import Exchange, http_server
 
-QUICK = RetryPolicy(attempts=2, base=0.005)
-PATIENT = RetryPolicy(attempts=5, base=0.005)
+QUICK = _RetryPolicy(attempts=2, base=0.005)
+PATIENT = _RetryPolicy(attempts=5, base=0.005)
 
 
 async def play(
@@ -37,7 +37,7 @@ async def play(
     ends: bool = True,
     stalls: bool = False,
     kind: str = "text/event-stream",
-    policy: RetryPolicy = QUICK,
+    policy: _RetryPolicy = QUICK,
 ) -> tuple[list[ModelEvent], ModelError | None]:
     """What an adapter makes of a body.
 

@@ -15,8 +15,8 @@ from acp_agent.mcp.tools import (
     IMAGE_LIMIT,
     IMAGES,
     TEXT_LIMIT,
+    _result_parts,
     prompt_parts,
-    result_parts,
 )
 from support.pictures import BROKEN, encoded, png
 
@@ -61,7 +61,7 @@ BLOCKS: dict[str, tuple[dict[str, Any], Text | Image]] = {
 @pytest.mark.parametrize("kind", BLOCKS)
 def test_every_kind_of_content_becomes_something_that_a_model_reads(kind: str) -> None:
     block, part = BLOCKS[kind]
-    assert result_parts(answer(block)) == (part,)
+    assert _result_parts(answer(block)) == (part,)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_every_kind_of_content_becomes_something_that_a_model_reads(kind: str) -
     ],
 )
 def test_a_structured_result_is_told_once(texts: list[str], structured: Any, said: list[str]) -> None:
-    parts = result_parts(answer(*({"type": "text", "text": text} for text in texts), structured=structured))
+    parts = _result_parts(answer(*({"type": "text", "text": text} for text in texts), structured=structured))
     assert [part.text for part in parts if isinstance(part, Text)] == said
 
 
@@ -85,7 +85,7 @@ def test_a_structured_result_is_told_once(texts: list[str], structured: Any, sai
 def test_an_answer_is_bounded_and_says_what_is_missing(sizes: list[int | None]) -> None:
     image: JsonObject = {"type": "image", "data": BLOB, "mimeType": "image/png"}
     blocks: list[Any] = [{"type": "text", "text": "x" * size} if size else image for size in sizes]
-    parts = result_parts(answer(*blocks))
+    parts = _result_parts(answer(*blocks))
     text = "".join(part.text for part in parts if isinstance(part, Text))
     images = sum(isinstance(part, Image) for part in parts)
     assert len(text) <= TEXT_LIMIT + 200
@@ -99,12 +99,12 @@ def test_an_answer_is_bounded_and_says_what_is_missing(sizes: list[int | None]) 
 def test_a_broken_image_is_a_line_that_says_so(kind: str) -> None:
     data, mime_type = BROKEN[kind]
     image: dict[str, Any] = {"type": "image", "data": data, "mimeType": mime_type}
-    [part] = result_parts(answer(image))
+    [part] = _result_parts(answer(image))
     assert isinstance(part, Text)
     assert part.text.startswith(f"[an image ({mime_type}) left out: it")
     assert prompt_parts((message(image),)) == (part,)
     file: dict[str, Any] = {"uri": "x://y", "blob": data, "mimeType": mime_type}
-    [part] = result_parts(answer({"type": "resource", "resource": file}))
+    [part] = _result_parts(answer({"type": "resource", "resource": file}))
     assert isinstance(part, Text)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from acp_agent.session.titles import clean_title
+from acp_agent.session.titles import _clean_title
 from support.memory import stage
 from support.models import Reply, Usage
 from support.stage import Stage
@@ -123,4 +123,4 @@ async def test_a_title_that_fails_disturbs_nothing(tmp_path: Path, reply: Reply)
     ],
 )
 def test_what_models_put_around_a_title_is_taken_off(answer: str, title: str) -> None:
-    assert clean_title(answer) == title
+    assert _clean_title(answer) == title

@@ -29,7 +29,7 @@ from acp_agent.conversation.messages import (
     ToolResult,
 )
 from acp_agent.errors import SessionNotFoundError
-from acp_agent.storage.search import SNIPPET, query_words, searchable_text
+from acp_agent.storage.search import SNIPPET, _query_words, searchable_text
 from acp_agent.storage.store import Found
 from support.logs import LogBuilder
 from support.stores import START, Open, opened, said, seqs
@@ -220,7 +220,7 @@ async def test_every_word_of_every_message_finds_it(open_store: Open, events: li
 
 
 def test_a_query_falls_into_words_and_phrases() -> None:
-    assert query_words('Fix  "the total" src/a.py fix "" " " x"y z"') == ("fix", "the total", "src/a.py", "x", "y z")
+    assert _query_words('Fix  "the total" src/a.py fix "" " " x"y z"') == ("fix", "the total", "src/a.py", "x", "y z")
 
 
 async def test_accents_do_not_count(open_store: Open) -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acp_agent.tools.shell.allow import commands_of, refusal
+from acp_agent.tools.shell.allow import _commands_of, refusal
 
 COMMIT = ("git commit *", "!git commit --amend", "!git commit -n", "!git commit --no-verify")
 
@@ -59,7 +59,7 @@ def test_a_pattern_allows_no_more_than_its_words(command: str, pattern: str, all
     ],
 )  # fmt: skip
 def test_a_line_that_may_run_something_else_is_not_understood(command: str) -> None:
-    assert commands_of(command) is None
+    assert _commands_of(command) is None
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ RAN = "ls() { :; }; touch() { echo ran; }; command_not_found_handle() { echo ran
 )
 def test_bash_sees_no_other_words_than_these(pieces: list[str]) -> None:
     line = "echo " + "".join(pieces)
-    commands = commands_of(line)
+    commands = _commands_of(line)
     if commands is None or len(commands) > 1:
         return
     words = commands[0]

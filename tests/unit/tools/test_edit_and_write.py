@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from acp_agent.conversation.events import Diff, FileVersion, Location
 from acp_agent.conversation.messages import JsonValue, Text
 from acp_agent.errors import ToolError
-from acp_agent.tools.files.changes import DIFF_LIMIT, diff_of
+from acp_agent.tools.files.changes import DIFF_LIMIT, _diff_of
 from acp_agent.tools.text import digest
 from support.workspace import Workspace
 
@@ -93,6 +93,6 @@ async def test_crlf_a_byte_order_mark_and_a_missing_last_line_end_survive(worksp
 @given(st.integers(0, 3), st.integers(0, 3), st.booleans())
 def test_a_diff_is_bounded_whatever_changes(old_size: int, new_size: int, is_new: bool) -> None:
     before, after = "a\n" * (old_size * DIFF_LIMIT // 3), "b" * (new_size * DIFF_LIMIT)
-    diff = diff_of("/a", None if is_new else before, after)
+    diff = _diff_of("/a", None if is_new else before, after)
     assert max(len(diff.old_text or ""), len(diff.new_text)) <= DIFF_LIMIT + 60
     assert (diff.old_text is None) == is_new

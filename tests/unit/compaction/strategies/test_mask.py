@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from acp_agent.compaction.cuts import unanswered_from
 from acp_agent.compaction.estimate import estimate_messages
-from acp_agent.compaction.shortening import Rewrite, apply_rewrites, mask_images
-from acp_agent.compaction.strategies.mask import MASKED, plan_mask
+from acp_agent.compaction.shortening import Rewrite, _mask_images, apply_rewrites
+from acp_agent.compaction.strategies.mask import MASKED, _plan_mask
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import (
     AssistantMessage,
@@ -60,7 +60,7 @@ def plan(
     at_least: int = 1,
     target: int | None = None,
 ) -> tuple[Rewrite, ...]:
-    return plan_mask(
+    return _plan_mask(
         entries,
         recall_hint=True,
         turn_from=turn_from,
@@ -136,12 +136,12 @@ def test_masking_stops_where_its_target_and_another_batch_are_reached(
 @given(histories(), st.integers(0, 6))
 def test_only_the_newest_images_stay(history: History, most: int) -> None:
     entries = history.entries
-    rewrites = mask_images(entries, most, recall_hint=True)
+    rewrites = _mask_images(entries, most, recall_hint=True)
     masked = apply_rewrites(entries, rewrites)
     before, after = images(entries), images(masked)
     assert after == before[max(0, len(before) - most) :]
     assert faults(entry.message for entry in masked) == faults(entry.message for entry in entries)
-    assert not mask_images(masked, most, recall_hint=True)
+    assert not _mask_images(masked, most, recall_hint=True)
     for old, new in zip(entries, masked, strict=True):
         assert (old.seq, old.message.role, len(old.message.parts)) == (
             new.seq,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import LoggedEvent
-from acp_agent.session.slash.context import KINDS, sizes_of
+from acp_agent.session.slash.context import KINDS, _sizes_of
 from support.logs import legal_logs
 from support.memory import stage
 from support.models import Reply, ToolCall, Usage
@@ -66,7 +66,7 @@ async def test_context_says_what_fills_the_window_and_leaves_no_trace(tmp_path: 
 @given(legal_logs(max_turns=3), st.integers(0, 5_000))
 def test_no_part_of_any_context_counts_less_than_nothing(log: tuple[LoggedEvent, ...], prefix: int) -> None:
     context = Context.from_log(log)
-    sizes = sizes_of(context, prefix)
+    sizes = _sizes_of(context, prefix)
     assert min(sizes.values()) >= 0
     assert bool(context.entries or prefix or context.instructions) >= bool(sum(sizes.values()))
 
