@@ -20,8 +20,8 @@ from acp_agent.cli.trust import code_of
 from acp_agent.config import load_settings
 from acp_agent.config.hook_events import EVENT_NAMES, OBSERVED, event_name, unknown_event
 from acp_agent.config.trust import TrustStore
-from acp_agent.conversation.events import CompactionTrigger
 from acp_agent.conversation.messages import JsonObject, Message, Text, UserMessage
+from acp_agent.conversation.swaps import CompactionTrigger
 from acp_agent.errors import AgentError, HookError
 from acp_agent.frozen import frozen
 from acp_agent.hooks.answers import with_our_keys

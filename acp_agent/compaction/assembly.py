@@ -23,8 +23,8 @@ from acp_agent.compaction.state import CompactedState, CompactionPolicy, Convers
 from acp_agent.compaction.strategies.mask import fewer_images
 from acp_agent.compaction.strategy import Draft
 from acp_agent.conversation.context import Entry
-from acp_agent.conversation.events import Receipt, Rewritten
 from acp_agent.conversation.messages import AssistantMessage, ToolResult, UserMessage, new_id
+from acp_agent.conversation.swaps import Receipt, Rewritten
 from acp_agent.errors import CompactionError
 
 LEAST_GAIN = 0.05

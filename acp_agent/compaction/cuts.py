@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable
 
 from acp_agent.compaction.estimate import estimate_message
 from acp_agent.conversation.context import Entry
-from acp_agent.conversation.events import Pinned
 from acp_agent.conversation.messages import (
     AssistantMessage,
     AssistantPart,
@@ -19,6 +18,7 @@ from acp_agent.conversation.messages import (
     ToolResult,
     UserMessage,
 )
+from acp_agent.conversation.swaps import Pinned
 from acp_agent.frozen import frozen
 
 

@@ -17,7 +17,6 @@ from acp_agent.compaction.budget import since_prompt
 from acp_agent.compaction.estimate import CHARACTERS_PER_TOKEN, count_images, estimate_message, estimate_part
 from acp_agent.compaction.state import CompactionPolicy
 from acp_agent.conversation.context import Entry
-from acp_agent.conversation.events import Rewritten
 from acp_agent.conversation.messages import (
     AssistantMessage,
     AssistantPart,
@@ -33,6 +32,7 @@ from acp_agent.conversation.messages import (
     ToolCall,
     UserPart,
 )
+from acp_agent.conversation.swaps import Rewritten
 from acp_agent.frozen import frozen
 from acp_agent.llm.parts import address, is_picture
 

@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 from acp_agent.conversation.events import (
     AssistantAnswered,
     AutoCompactionChanged,
-    Carried,
     CompactionFailed,
     ContextAdded,
     ContextRestored,
@@ -62,6 +61,7 @@ from acp_agent.conversation.messages import (
     UserMessage,
     UserPart,
 )
+from acp_agent.conversation.swaps import Carried
 from acp_agent.frozen import frozen
 
 __all__ = ["Context", "Entry", "Files"]

@@ -2,8 +2,8 @@
 
 An event says what happened, in the past tense, and is never changed afterwards. A new kind of event also needs a case
 in `Context.apply`, for its effect on the context, and one in `session/replay.py`, for its replay. Fields are only ever
-added with a default, so that logs of older versions stay readable. The events of a compaction are in `swaps.py` and the
-values that an editor shows in `views.py`; all of them are re-exported here.
+added with a default, so that logs of older versions stay readable. The events of a compaction are in `swaps.py`, the
+values that an editor shows in `views.py`.
 """
 
 from __future__ import annotations
@@ -12,79 +12,18 @@ from typing import Literal, TypeAlias
 
 from acp_agent.conversation.messages import AssistantMessage, Message, ToolResult, Usage, UserPart
 from acp_agent.conversation.swaps import (
-    Carried,
     CompactionFailed,
-    CompactionTrigger,
     ContextRestored,
     ContextSwapped,
-    Pinned,
-    Receipt,
-    Rewritten,
     SummaryDropped,
     TitleAuthor,
 )
 from acp_agent.conversation.views import (
     CallView,
-    Diff,
-    FileChange,
-    FileKind,
     FileVersion,
-    Location,
     PlanEntry,
-    PlanPriority,
-    PlanStatus,
-    ToolKind,
 )
 from acp_agent.frozen import frozen
-
-__all__ = [
-    "AssistantAnswered",
-    "AutoCompactionChanged",
-    "CallView",
-    "Carried",
-    "CompactionFailed",
-    "CompactionTrigger",
-    "ContextAdded",
-    "ContextRestored",
-    "ContextSwapped",
-    "ContinuationAsked",
-    "Diff",
-    "DirectoriesChanged",
-    "EditsUndone",
-    "Event",
-    "FileChange",
-    "FileKind",
-    "FileVersion",
-    "InstructionsLoaded",
-    "Location",
-    "LoggedEvent",
-    "MessageSupplied",
-    "ModeChanged",
-    "ModelChanged",
-    "NoteAdded",
-    "PartialAnswer",
-    "PermissionGranted",
-    "PinRemoved",
-    "Pinned",
-    "PlanChanged",
-    "PlanEntry",
-    "PlanPriority",
-    "PlanStatus",
-    "Receipt",
-    "Rewritten",
-    "SessionForked",
-    "SessionStarted",
-    "SummaryDropped",
-    "TextPinned",
-    "ThoughtLevelChanged",
-    "TitleAuthor",
-    "TitleChanged",
-    "ToolKind",
-    "ToolReturned",
-    "TurnEnded",
-    "TurnRefused",
-    "UserPrompted",
-]
 
 
 @frozen

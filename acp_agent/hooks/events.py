@@ -12,8 +12,8 @@ from typing import ClassVar, Literal, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from acp_agent.config.hook_events import EventName
-from acp_agent.conversation.events import CompactionTrigger
 from acp_agent.conversation.messages import JsonObject, JsonValue, Message, ResultPart, Text
+from acp_agent.conversation.swaps import CompactionTrigger
 from acp_agent.frozen import frozen
 from acp_agent.hooks.outcomes import Outcome
 

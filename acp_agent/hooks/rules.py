@@ -19,7 +19,7 @@ from acp_agent.config.document import Document, DocumentError, parse_mappings, r
 from acp_agent.config.forms import share_of
 from acp_agent.config.hook_events import OBSERVED, OF_CALLS, EventName, OnError, events_named
 from acp_agent.config.settings import Mode
-from acp_agent.conversation.events import CompactionTrigger
+from acp_agent.conversation.swaps import CompactionTrigger
 from acp_agent.errors import HookError, located
 from acp_agent.hooks.contract import Found, Hook, Origin, Services
 from acp_agent.hooks.events import (

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from acp_agent.conversation.events import CallView, ToolKind
+from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, JsonValue
+from acp_agent.conversation.views import ToolKind
 from acp_agent.errors import ToolError
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.text import one_line

@@ -15,8 +15,9 @@ from urllib.parse import unquote, urlsplit
 from anyio import to_thread
 
 from acp_agent.config.home import KEYS_FILE
-from acp_agent.conversation.events import CallView, Location, ToolKind
+from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import Text
+from acp_agent.conversation.views import Location, ToolKind
 from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
 from acp_agent.tools.environment import Environment

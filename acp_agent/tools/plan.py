@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from acp_agent.conversation.events import CallView, PlanEntry, PlanPriority, PlanStatus
+from acp_agent.conversation.events import CallView, PlanEntry
 from acp_agent.conversation.messages import Text
+from acp_agent.conversation.views import PlanPriority, PlanStatus
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.text import clean, counted

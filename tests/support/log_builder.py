@@ -26,9 +26,7 @@ from acp_agent.conversation.events import (
     InstructionsLoaded,
     LoggedEvent,
     PartialAnswer,
-    Pinned,
     PinRemoved,
-    Rewritten,
     SessionStarted,
     TextPinned,
     ToolReturned,
@@ -47,6 +45,7 @@ from acp_agent.conversation.messages import (
     Usage,
     UserMessage,
 )
+from acp_agent.conversation.swaps import Pinned, Rewritten
 
 _SHORT = Text("[shortened]")
 

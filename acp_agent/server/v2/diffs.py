@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from acp_agent.conversation.events import CallView, Diff
+from acp_agent.conversation.events import CallView
+from acp_agent.conversation.views import Diff
 from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.protocol.updates import given
 from acp_agent.tools.text import whole_lines

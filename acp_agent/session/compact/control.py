@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from acp_agent.compaction.budget import Pressure, pressure, truncated_by_window
 from acp_agent.compaction.estimate import estimate_messages
-from acp_agent.conversation.events import CompactionTrigger
 from acp_agent.conversation.messages import AssistantMessage
+from acp_agent.conversation.swaps import CompactionTrigger
 from acp_agent.errors import (
     AgentError,
     CompactionError,

@@ -24,13 +24,9 @@ from acp_agent.compaction.estimate import estimate_text
 from acp_agent.compaction.frame import reworded
 from acp_agent.compaction.service import CompactionService
 from acp_agent.compaction.state import CompactedState
-from acp_agent.conversation.events import (
-    CompactionFailed,
-    CompactionTrigger,
-    ContextSwapped,
-    SummaryDropped,
-)
+from acp_agent.conversation.events import CompactionFailed, ContextSwapped, SummaryDropped
 from acp_agent.conversation.messages import new_id
+from acp_agent.conversation.swaps import CompactionTrigger
 from acp_agent.conversation.updates import CompactionChunk, CompactionFinished, CompactionStarted
 from acp_agent.conversation.updates import Show as ShowUpdate
 from acp_agent.errors import AgentError, CompactionError, CompactionVetoedError

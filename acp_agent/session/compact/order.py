@@ -12,8 +12,9 @@ from acp_agent.compaction.state import CompactedState, CompactionPolicy, Convers
 from acp_agent.compaction.strategy import Writer
 from acp_agent.config.settings import Share
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import CompactionTrigger, ContextSwapped, Event, FileVersion, InstructionsLoaded
+from acp_agent.conversation.events import ContextSwapped, Event, FileVersion, InstructionsLoaded
 from acp_agent.conversation.messages import new_id
+from acp_agent.conversation.swaps import CompactionTrigger
 from acp_agent.errors import CompactionError, OverflowLimit
 from acp_agent.frozen import frozen
 from acp_agent.llm.provider import NativeCompaction

@@ -14,8 +14,9 @@ import anyio
 from acp_agent.config import HookFault
 from acp_agent.config.hook_events import EventName, event_name
 from acp_agent.config.trust import ProjectCode
-from acp_agent.conversation.events import CallView, CompactionTrigger, ContextAdded
+from acp_agent.conversation.events import CallView, ContextAdded
 from acp_agent.conversation.messages import ToolCall, new_id
+from acp_agent.conversation.swaps import CompactionTrigger
 from acp_agent.errors import AgentError
 from acp_agent.hooks.contract import Hook, Origin, guarded
 from acp_agent.hooks.discovery import discover

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from acp_agent.compaction.budget import Limits, TokenBudget
+from acp_agent.compaction.budget import SURE_SHARE, Limits, TokenBudget
 from acp_agent.compaction.estimate import estimate_messages, estimate_text, estimate_tools, used_tokens
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.messages import AssistantMessage, Message
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 LEAST_SHARE = 0.6
 """Share of our count of a request that it has by any tokenizer."""
+UNSURE_SHARE = 0.1
+"""Share of the window: if our own estimate makes up no more of a count, the rest of it is the provider's."""
 
 
 class Requests:
@@ -145,13 +147,19 @@ class Requests:
     def check_fits(self, active: ActiveModel, reason: str = "") -> None:
         """Raise if the next request is certainly too large: a local model would cut it without a word.
 
-        Otherwise it is sent, and a refusal teaches the window: an estimate may be wrong by a third.
+        Otherwise it is sent, and a refusal teaches the window: our own count may be wrong by a third.
 
         :param reason: why it could not be made short.
         :raises ContextOverflowError: it is.
         """
-        used, window = self.used(active), active.budget.window
-        if used * LEAST_SHARE > window:
+        used, window, context = self.used(active), active.budget.window, self.context
+        answers = (entry.message for entry in reversed(context.entries))
+        newest = next((answer for answer in answers if isinstance(answer, AssistantMessage)), None)
+        # Older logs have no name where the default model answered.
+        is_same = newest is not None and newest.model in (active.name, self._state.model)
+        counted = context.baseline if context.usage and is_same else 0
+        least = used * (SURE_SHARE if used - counted <= window * UNSURE_SHARE else LEAST_SHARE)
+        if not active.guessed and least > window:
             why = f" It could not be made short either: {reason}" if reason else ""
             raise ContextOverflowError(
                 f"The request (about {used:,} tokens) does not fit the model's context window "

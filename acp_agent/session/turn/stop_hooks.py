@@ -10,8 +10,9 @@ import anyio
 
 from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import ContextAdded, ContextSwapped, Event, MessageSupplied, Receipt
+from acp_agent.conversation.events import ContextAdded, ContextSwapped, Event, MessageSupplied
 from acp_agent.conversation.messages import Message, UserMessage, new_id
+from acp_agent.conversation.swaps import Receipt
 from acp_agent.conversation.updates import Show
 from acp_agent.errors import AgentError, HookError
 from acp_agent.hooks.outcomes import Compact, Continue, Outcome, Replace, Summarize

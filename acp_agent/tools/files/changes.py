@@ -10,8 +10,9 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from acp_agent.conversation.events import CallView, Diff, FileVersion, Location
+from acp_agent.conversation.events import CallView, FileVersion
 from acp_agent.conversation.messages import Text
+from acp_agent.conversation.views import Diff, Location
 from acp_agent.errors import ToolError
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.paths import Target, outside, refuse_keys, refuse_special, shown

@@ -8,8 +8,9 @@ from pathlib import Path
 import anyio.to_thread
 from pydantic import Field
 
-from acp_agent.conversation.events import CallView, FileVersion, Location
+from acp_agent.conversation.events import CallView, FileVersion
 from acp_agent.conversation.messages import Image, Text
+from acp_agent.conversation.views import Location
 from acp_agent.errors import ToolError
 from acp_agent.llm.pictures import type_of
 from acp_agent.llm.profiles import IMAGE_TYPES

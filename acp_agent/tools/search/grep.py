@@ -40,6 +40,7 @@ class _Grep(Arguments):
     path: str = Field(".", description="Directory or file to search.")
     glob: str = Field("", min_length=1, description="Only files whose name matches, such as `*.{ts,tsx}`.")
     ignore_case: bool = False
+    context: int = Field(0, ge=0, le=20, description="Lines to show before and after each match.")
 
 
 async def _prepare(asked: _Grep, environment: Environment) -> PreparedCall:
@@ -50,17 +51,18 @@ async def _prepare(asked: _Grep, environment: Environment) -> PreparedCall:
     target = Target.of(asked.path, environment)
     matches = matcher(asked.glob, target.path) if asked.glob else None
     refuse_keys(target.path, environment.private, target.label)
-    search = _Search(pattern, target, matches)
+    search = _Search(pattern, target, matches, asked.context)
     return target.search("grep", f"Search for {asked.pattern}{target.where}", "search", search.run)
 
 
 class _Search:
     """One search, which runs in a worker thread."""
 
-    def __init__(self, pattern: Pattern, target: Target, matches: Callable[[Path], bool] | None) -> None:
+    def __init__(self, pattern: Pattern, target: Target, matches: Callable[[Path], bool] | None, context: int) -> None:
         self._pattern = pattern
         self._target = target
         self._matches = matches
+        self._context = context
         self._lines: list[str] = []
         self._cut = False
         self._searched = 0
@@ -119,20 +121,26 @@ class _Search:
 
     def _search_text(self, data: bytes, name: str) -> None:
         number = start = 0
+        hits: list[int] = []
         while start <= len(data) and (span := self._pattern.search(data, start)) is not None:
-            if len(self._lines) >= MAX_LINES:
+            if len(self._lines) + len(hits) >= MAX_LINES:
                 self._cut = True
-                return
+                break
             number += data.count(b"\n", start, span[0]) + 1
-            begin, end = data.rfind(b"\n", 0, span[0]) + 1, data.find(b"\n", span[1])
-            end = len(data) if end < 0 else end
-            self._lines.append(f"{name}:{number}:{cut_line(data[begin:end].decode(), MAX_LINE)}")
-            start = end + 1
+            hits.append(number)
+            end = data.find(b"\n", span[1])
+            start = (len(data) if end < 0 else end) + 1
+        lines = data.decode().split("\n") if hits else []
+        for at in sorted({near for hit in hits for near in range(hit - self._context, hit + self._context + 1)}):
+            if 0 < at <= len(lines):
+                sign = ":" if at in hits else "-"
+                self._lines.append(f"{name}{sign}{at}{sign}{cut_line(lines[at - 1], MAX_LINE)}")
 
 
 GREP = BuiltIn(
     "grep",
-    "Search files on the disk for a regular expression, line by line. Answers with `path:line:text`. "
+    "Search files on the disk for a regular expression, line by line. Answers with `path:line:text`, context lines "
+    "with `path-line-text`. "
     "What git ignores, binary files and symbolic links are left out; a file that `path` "
     f"names is searched in any case. At most {MAX_LINES} lines are shown.",
     _Grep,

@@ -13,7 +13,7 @@ from contextlib import suppress
 from filecmp import cmp
 from pathlib import Path
 
-from acp_agent.conversation.events import FileChange
+from acp_agent.conversation.views import FileChange
 
 _PROGRAMS = frozenset(("rm", "rmdir", "unlink", "mv", "cp"))
 """By themselves, or as in `git mv`."""

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acp_agent.conversation.events import CallView, Diff, Location
+from acp_agent.conversation.events import CallView
+from acp_agent.conversation.views import Diff, Location
 from acp_agent.server.v2.diffs import diff_items, patch
 from acp_agent.tools.files.changes import DIFF_LIMIT, _diff_of, first_changed_line
 

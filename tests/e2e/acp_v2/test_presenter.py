@@ -9,7 +9,7 @@ from typing import Any, cast
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from acp_agent.conversation.events import CallView, Diff, FileChange, Location, PlanEntry
+from acp_agent.conversation.events import CallView, PlanEntry
 from acp_agent.conversation.messages import Image, Resource, ResourceLink, Text
 from acp_agent.conversation.updates import (
     AgentSaid,
@@ -38,6 +38,7 @@ from acp_agent.conversation.updates import (
     UsageUpdated,
     UserSaid,
 )
+from acp_agent.conversation.views import Diff, FileChange, Location
 from acp_agent.errors import ModelAuthError, SessionNotFoundError
 from acp_agent.protocol import JsonObject
 from acp_agent.protocol.updates import session_update

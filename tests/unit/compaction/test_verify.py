@@ -14,9 +14,9 @@ from acp_agent.compaction.frame import frame_summary
 from acp_agent.compaction.state import CompactionPolicy, ConversationState, Workspace
 from acp_agent.compaction.verify import (
     Known,
-    known_of,
     _mend_request,
     _missing_sections,
+    known_of,
     mark,
     unverified,
     verify,

@@ -10,14 +10,7 @@ from hypothesis import strategies as st
 
 from acp_agent.conversation.codec import decode, encode
 from acp_agent.conversation.context import Context, Entry
-from acp_agent.conversation.events import (
-    ContextRestored,
-    ContextSwapped,
-    LoggedEvent,
-    Pinned,
-    Rewritten,
-    UserPrompted,
-)
+from acp_agent.conversation.events import ContextRestored, ContextSwapped, LoggedEvent, UserPrompted
 from acp_agent.conversation.messages import (
     AssistantMessage,
     CompactedBlock,
@@ -30,6 +23,7 @@ from acp_agent.conversation.messages import (
     UserMessage,
     UserPart,
 )
+from acp_agent.conversation.swaps import Pinned, Rewritten
 from support.events import EXAMPLES
 from support.logs import legal_logs
 

@@ -129,7 +129,7 @@ def test_an_image_of_which_a_part_is_missing_is_not_sent_whatever_its_size(form:
 def test_without_pillow_what_is_small_goes_on_and_what_is_not_is_refused_with_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pictures, "can_scale", lambda: False)
+    monkeypatch.setattr(pictures, "_can_scale", lambda: False)
     known = limits(4_000, frozenset({"image/png", "image/jpeg"}))
     small, large = (base64.b64encode(content).decode() for content in (png(), png(40, 40, seed=2)))
     assert prepared(small, "image/jpeg", known) == received(small, "") == (small, "image/png")

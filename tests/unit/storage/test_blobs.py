@@ -22,8 +22,6 @@ from acp_agent.conversation.events import (
     ContextSwapped,
     Event,
     MessageSupplied,
-    Pinned,
-    Rewritten,
     ToolReturned,
     UserPrompted,
 )
@@ -40,6 +38,7 @@ from acp_agent.conversation.messages import (
     UserPart,
     data_length,
 )
+from acp_agent.conversation.swaps import Pinned, Rewritten
 from acp_agent.conversation.views import CallView
 from acp_agent.storage.database import open_database
 from acp_agent.storage.rows import read_events

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_agent.conversation.events import Diff, FileVersion, Location
+from acp_agent.conversation.events import FileVersion
 from acp_agent.conversation.messages import JsonValue, Text
+from acp_agent.conversation.views import Diff, Location
 from acp_agent.errors import ToolError
 from acp_agent.tools.files.changes import DIFF_LIMIT, _diff_of
 from acp_agent.tools.text import digest

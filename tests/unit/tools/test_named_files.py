@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from acp_agent.conversation.events import FileChange
+from acp_agent.conversation.views import FileChange
 from support.workspace import Workspace
 
 

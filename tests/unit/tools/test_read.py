@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_agent.conversation.events import FileVersion, Location
+from acp_agent.conversation.events import FileVersion
 from acp_agent.conversation.messages import Image
+from acp_agent.conversation.views import Location
 from acp_agent.errors import ToolError
 from acp_agent.tools.files.read import numbered
 from acp_agent.tools.text import MAX_CHARACTERS, MAX_LINES, digest

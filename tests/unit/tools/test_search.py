@@ -108,6 +108,12 @@ async def test_lines_are_found_with_their_place(workspace: Workspace) -> None:
     assert await workspace.text("grep", pattern="nowhere", glob="*.py") == "No line matches in 2 files."
 
 
+async def test_the_lines_around_a_match_are_shown_once_where_context_is_asked_for(workspace: Workspace) -> None:
+    workspace.file("f", "a\nb\nc\nd\nb\nx\ny\nz\n")
+    found = await workspace.text("grep", pattern="b", context=1)
+    assert found == "f-1-a\nf:2:b\nf-3-c\nf-4-d\nf:5:b\nf-6-x"
+
+
 async def test_many_and_long_lines_are_cut_and_say_so(workspace: Workspace) -> None:
     workspace.file("many", "x\n" * 1000)
     workspace.file("long", "y" * 5000)

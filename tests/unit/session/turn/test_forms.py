@@ -35,7 +35,7 @@ async def test_arguments_that_are_missing_are_asked_for_and_the_recipe_runs_with
     async with stage(tmp_path, Reply("It is."), files=FILES, trusted=True) as it:
         asked = answers(it, accepted(branch="main", depth=""), {"action": "decline"}, {"action": "cancel"})
         assert await it.prompt("/explain") == {"stopReason": "end_turn"}
-        assert re.search(r"/explain was not run.* `depth` is missing", it.agent.text())
+        assert re.search(r"`/explain` was not run.* `depth` is missing", it.agent.text())
         [form] = asked
         assert form["message"] == "/explain needs `branch`, `depth`."
         schema = form["requestedSchema"]
