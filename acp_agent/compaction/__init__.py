@@ -1,7 +1,7 @@
 """Compaction of a long context: how full the window is, where the history may be cut, what replaces the rest.
 
 Pure: state in, plan or result out. The names below are public, for Python code without an agent (docs/library.md) and
-for strategies of other packages (docs/strategies.md). Each is loaded with its first use: the agent starts through here.
+for strategies of other packages (docs/strategies.md). Each is imported on first use, so that the agent starts quickly.
 """
 
 from __future__ import annotations

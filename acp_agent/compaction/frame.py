@@ -76,7 +76,7 @@ def frame_excerpts(listed: str, excerpts: str, *, recall: bool) -> tuple[Text, .
 
 
 def layer_of(part: object) -> Literal["pinned", "summary", "excerpts"]:
-    """Return which layer of a compacted past a part of it is; a provider's own compaction is the summary."""
+    """Return the layer that a part of a compacted history belongs to; a provider's own compaction is the summary."""
     text = part.text if isinstance(part, Text) else ""
     if text.startswith(("<recorded_excerpts>\n", "<recorded_facts>\n")):
         return "excerpts"
@@ -102,7 +102,7 @@ def summary_request(prompt: str, first_kept: Message | None, summarised: Sequenc
 
 
 def _entry_table(entries: Sequence[Entry]) -> str:
-    """Return the number and beginning of each message of the user and answer; of many answers, of every few."""
+    """Return a numbered list of the first words of user messages and answers; many answers are sampled evenly."""
     said = [entry for entry in entries if isinstance(entry.message, UserMessage) and not entry.summary]
     answers = [entry for entry in entries if isinstance(entry.message, AssistantMessage)]
     said = said[-_TABLE_ENTRIES // 2 :]

@@ -1,6 +1,6 @@
-"""The layers of a compacted conversation: who gets how much of one size.
+"""The layers of a compacted conversation, and how many tokens each may take.
 
-In this order each takes what it needs; the next one shares what is left:
+Layers take tokens in this order; each takes what it needs of what the ones before it left:
 
 | layer | takes at most |
 | --- | --- |
@@ -45,7 +45,7 @@ RULES_SHARE = 1 / 3
 REQUESTS_SHARE = 0.05
 INVENTORY_SHARE = 0.1
 MOST_REPLACED = 0.75
-"""Share of what leaves that may take its place, so that a compaction of a short conversation shortens it too."""
+"""Largest share of the replaced tokens that the layers may take, so that a short conversation is shortened too."""
 LEAST_QUOTED = 250
 """Tokens that rules, and requests, may take however small the size is; a quarter of what leaves at most."""
 HEADINGS = 150
@@ -55,7 +55,7 @@ LEAST_SIZE = 250
 LEAST_SUMMARY = 20
 """Tokens below which no summary says anything."""
 MASKED_SHARE = 0.5
-"""Share of what a request may fill to which masking has to bring the messages, to do without a summary."""
+"""Share of the room left by exempt messages; masking alone is enough if it brings the other messages below it."""
 
 
 @frozen
@@ -83,7 +83,7 @@ class Layers:
 
 
 def size_of(state: ConversationState, policy: CompactionPolicy) -> int:
-    """Return the tokens that the new context takes beside what is exempt: the policy's, or fewer if they do not fit.
+    """Return the tokens that the new context may take besides exempt messages: the policy's size, or less to fit.
 
     :raises NoRoomError: nothing would fit; says what takes the room.
     """

@@ -1,4 +1,4 @@
-"""Messages made shorter where they stand: a long pasted text, a huge result, the text that a call writes, old images.
+"""Shortening of messages in place: long pasted texts, large results, long arguments of tool calls, old images.
 
 A text keeps its beginning and its end, with a line in its middle that says how much is left out and where all of it can
 be read. Ids, order, the names of tools and the pairing of calls and results never change, nor does thinking in a
@@ -43,11 +43,11 @@ SHORTEST_PIECE = 192
 """Characters to which a text is cut at most: the line about what is missing, and a little of both ends."""
 HEAD_SHARE = 2 / 3
 SNAP_SHARE = 1 / 4
-"""Of a head or tail, given up so that it ends at the end of a line."""
+"""Largest share of a head or tail that is dropped so that the cut falls on a line break."""
 FLOOR_TOKENS = 96
 """Tokens below which no message is shortened to fit a budget."""
 GRAIN = 16
-"""Characters by which a text may be shorter than it would have to be."""
+"""Smallest step, in characters, by which the limit of a text is lowered."""
 
 
 @frozen
@@ -100,9 +100,9 @@ def cut_middle(text: str, limit: int, left_out: LeftOut) -> str:
 def fit(
     entries: Sequence[Entry], budget_tokens: int, turn_from: int | None, *, recall_hint: bool
 ) -> tuple[Rewrite, ...]:
-    """Return the least shortening after which these entries take no more than a budget.
+    """Return the rewrites that shorten these entries to a budget, changing as little as possible.
 
-    The largest message is brought down to half of its size, or to what is needed, again and again; of equals the oldest
+    The largest message is repeatedly shortened to half of its size, or to what is needed; of equals the oldest
     comes first, and the prompt of the running turn only after all others are at their floor. Where the floors together
     are above the budget, that is what remains.
 
@@ -148,7 +148,7 @@ def _is_summary(entry: Entry) -> bool:
 
 
 def _shorter(entry: Entry, tokens: int, recall: bool) -> Message:
-    """Return the message with its longest parts cut to one length so that it fits; as small as it gets otherwise."""
+    """Return the message with every text cut to a common limit so that it fits; as small as possible otherwise."""
     left_out = LeftOut(entry.seq, recall)
     size = estimate_message(entry.message)
     cap = tokens * CHARACTERS_PER_TOKEN - GRAIN

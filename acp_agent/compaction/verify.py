@@ -77,7 +77,7 @@ class Piece:
 
 @frozen
 class Known:
-    """What a summary may rest on."""
+    """An index of the texts that a summary is checked against."""
 
     words: str  # all texts in lower case, with one space between the words and at both ends
     tokens: frozenset[str]  # the set of these words
@@ -224,7 +224,7 @@ def _rejection(told: Sequence[str], missing: Sequence[str]) -> CompactionError:
 
 
 def known_of(state: ConversationState) -> Known:
-    """Return what a summary of this conversation may rest on."""
+    """Return an index of the texts that a summary of this conversation is checked against."""
     earlier = [_verified_part(text) for entry in state.entries if entry.summary for text in _texts(entry)]
     texts = [state.request.system, *earlier, *(text for entry in state.originals for text in _texts(entry))]
     texts += [pin.text for pin in state.memory.pins] + [item.content for item in state.plan]

@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 Tell: TypeAlias = Callable[[str], Awaitable[None]]
 HookKey: TypeAlias = tuple[str, str]
-"""Source and name of a hook, by which it is known though it is made anew."""
+"""Source and name of a hook, which stay the same when it is reloaded."""
 
 
 def in_order(hooks: Iterable[Hook]) -> tuple[Hook, ...]:
@@ -101,7 +101,7 @@ class Dispatcher:
         except AgentError as error:
             failure = cut(str(error))
             _log.warning("the hook %s (%s) failed at %s: %s", hook.name, hook.source, event.name, failure)
-        except Exception as error:  # a hook is a stranger's code, and may raise anything
+        except Exception as error:  # hooks are third-party code and may raise anything
             failure = cut(log_failure(_log, f"the hook {hook.name} failed at {event.name}", error))
         else:
             if left_out:

@@ -48,7 +48,7 @@ def command_hook(command: HookCommand, project: str) -> Hook:
 
 
 def _program_run(command: str | Sequence[str], project: str, origin: Origin) -> Run:
-    """Return what runs a program for a hook, and reads its answer.
+    """Return a function that runs a program for a hook and reads its answer.
 
     :param command: a command line for the shell, or a program with its arguments.
     :param project: the project's folder; empty where there is none, and the session's directory counts as one.
@@ -96,7 +96,7 @@ async def _run(
     *,
     stdin: bytes = b"",
 ) -> tuple[int, bytes, bytes]:
-    """Run a program until it ends; nothing of it is left when this returns or raises.
+    """Run a program until it ends; none of its processes are left when this returns or raises.
 
     :returns: its exit code, and what it printed on stdout and stderr.
     :raises HookError: it could not be started, or printed too much.
@@ -116,7 +116,7 @@ async def _run(
     words = (shutil.which("bash") or "/bin/sh", "-c", command) if isinstance(command, str) else command
     code: int | None = None
     try:
-        # A file, and not a pipe: a program that does not read its stdin breaks nothing and waits for nothing.
+        # A file, not a pipe: a program that does not read its stdin causes neither a broken pipe nor a deadlock.
         with tempfile.TemporaryFile() as told, anyio.CancelScope() as too_much:
             told.write(stdin)
             told.seek(0)

@@ -24,7 +24,7 @@ LIMIT = 65_536
 
 @frozen
 class Decision:
-    """Whether what is about to happen may.
+    """Says whether the pending action may proceed.
 
     :ivar verdict: `allow` spares the user the question that the mode demands, `ask` demands it, `block` refuses.
     :ivar reason: for the user, and for the model where it has to go on in another way.

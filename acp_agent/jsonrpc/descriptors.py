@@ -22,7 +22,7 @@ def claim_descriptors() -> tuple[int, int]:
     :returns: the descriptor to read from and the one to write to; the caller owns both.
     :raises OSError: when the process has no stdout.
     """
-    # The interpreter notes at its start which of the three are open; later their numbers may belong to anything.
+    # `sys.__stdout__` is None if fd 1 was closed at startup; by now another file may have been opened as fd 1.
     if sys.__stdout__ is None:
         raise OSError(errno.EBADF, "the process was started without a stdout")
     write_fd = _duplicate(_STDOUT)

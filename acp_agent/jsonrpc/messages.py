@@ -49,7 +49,7 @@ class RpcError(Exception):
 
 
 class InvalidMessageError(RpcError):
-    """A line that is no message.
+    """Raised for a line that is not a valid message.
 
     :ivar request_id: the id to answer with, where one could be read.
     """
@@ -90,7 +90,7 @@ def parse(line: bytes) -> Request | Response:
 
     Lone surrogates (`"\\ud800"`) become U+FFFD, so that whatever was read can be written again.
 
-    :raises InvalidMessageError: it is not UTF-8, no JSON (NaN and Infinity are not), or no message.
+    :raises InvalidMessageError: the line is not UTF-8, not JSON (NaN and Infinity are invalid), or not a message.
     """
     value = _decode(line)
     if isinstance(value, list):

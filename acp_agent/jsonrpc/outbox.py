@@ -22,7 +22,7 @@ MAX_QUEUED_MESSAGES = 256
 MAX_QUEUED_BYTES = 4 * 1024 * 1024
 _WRITE_BYTES = 256 * 1024
 _FINAL_WRITE_SECONDS = 0.05
-"""How long the end of the connection waits for a client that does not read what is left."""
+"""Time limit for writing the rest of the queue when the connection ends."""
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class Outbox:
             self.force(line)
 
     def force(self, line: bytes) -> None:
-        """Send a line though the queue may be full. For what is small and must not wait: answers of the read loop, and
+        """Send a line even if the queue is full. Use it for small lines that must not wait: those of the read loop, and
         of a task that is being cancelled."""
         if not self._finished:
             self._entries.append(_Entry(line))
@@ -103,7 +103,7 @@ class Outbox:
         self._room.set()
 
     def finish(self) -> None:
-        """Take no more lines; `run` ends once what is queued is written, or soon, where the client does not read."""
+        """Accept no more lines; `run` ends once the queue is written or `_FINAL_WRITE_SECONDS` have passed."""
         self._finished = True
         self._writing.deadline = anyio.current_time() + _FINAL_WRITE_SECONDS
         self.drain()

@@ -35,7 +35,7 @@ from acp_agent.jsonrpc.router import Call, Handler, Router
 from acp_agent.jsonrpc.transport import Transport
 
 ReadParams: TypeAlias = Callable[[str, JsonObject], Awaitable[Any]]
-"""Returns what the handler of a method takes, or raises what is wrong with the params."""
+"""Validates the params of a method and returns them as its handler takes them; raises if they are invalid."""
 
 _log = logging.getLogger(__name__)
 
@@ -45,17 +45,17 @@ class _Pending:
 
     def __init__(self) -> None:
         self.answered = anyio.Event()
-        self.response: Response | None = None  # None once answered: the connection has ended
+        self.response: Response | None = None  # still None when `answered` is set: the connection has ended
 
 
 class Peer:
-    """One end of a JSON-RPC connection. To be created where an event loop runs.
+    """Serves one end of a JSON-RPC connection. Create it inside a running event loop.
 
     :param transport: moves the lines; `run` closes it.
-    :param error_mapper: makes of an exception what the other end gets. It is also called for a notification's
+    :param error_mapper: converts an exception to the error that is sent. It is also called for a notification's
         exception, so that it can be logged.
     :param on_end: called once the connection has ended, before pending requests fail: it can cancel work that is only
-        for the other end, so that this does not fail.
+        for the other end, before that work gets a PeerClosedError.
     :ivar notify: sends a notification; see `Outbox.notify`. What one task sends stays in order, and before the response
         that it returns.
     :ivar background: runs what outlives the request that has started it; cancelled when the connection has ended.

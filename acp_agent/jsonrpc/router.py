@@ -25,7 +25,7 @@ class Call:
     :ivar params: as they came.
     :ivar scope: cancelling it ends the handler, and the request is answered with -32800.
     :ivar followers: what was given to `after_response`, in order.
-    :ivar cancel_requested: whether the other end has taken the request back.
+    :ivar cancel_requested: whether the other end has cancelled the request.
     """
 
     def __init__(self, request: Request) -> None:
@@ -78,7 +78,7 @@ class Router:
         :raises RpcError: -32601 for an unknown method, -32602 for params by position.
         """
         found: list[Handler] = []
-        # With an id even for a notification: without one jsonrpcserver would keep its errors to itself.
+        # A notification gets an id, too: jsonrpcserver returns no errors for a message without one.
         message: JsonObject = {"method": request.method, "params": request.params, "id": None}
 
         def checked(_: object) -> JsonObject:

@@ -78,8 +78,8 @@ class Agent(ABC):
         self._manager: SessionManager | None = None
         self._opening = anyio.Lock(fast_acquire=True)
         self._turns: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
-        self._telling = anyio.Lock()
-        self._reported_account: JsonObject | None = None  # the editor was told of last; None where it has never asked
+        self._account_lock = anyio.Lock()
+        self._reported_account: JsonObject | None = None  # what the editor last received; None if it has never asked
 
     @abstractmethod
     def _client(self, cwd: str, session_id: str) -> SessionClient:
@@ -93,7 +93,7 @@ class Agent(ABC):
     async def _show_opened(self, manager: SessionManager, session: Session, *, replayed: bool) -> None:
         """Show what a stored session holds.
 
-        :param replayed: its whole log.
+        :param replayed: whether to replay the whole log.
         """
 
     def handlers(self) -> dict[str, Handler]:
@@ -267,8 +267,8 @@ class Agent(ABC):
     # --- accounts and providers ---
 
     async def _sign_in(self, call: Call, params: v1.AuthenticateRequest | v2.LoginAuthRequest) -> JsonValue:
-        # Nothing is to be done: keys are looked up whenever a model is asked, and it says whether they are good. But
-        # `acp-agent login` may have run in a terminal of the editor's.
+        # There is nothing to do: keys are looked up on each model request, and the provider rejects bad ones. But
+        # `acp-agent login` may have run in the editor's terminal.
         if params.method_id not in (AUTH_METHOD, LOGIN_METHOD):
             raise InvalidParamsError(
                 f"{call.method}: there is no method {params.method_id!r}, only {AUTH_METHOD!r} and {LOGIN_METHOD!r}."
@@ -293,14 +293,14 @@ class Agent(ABC):
 
     async def _tell_account(self) -> None:
         """Notify an editor that has asked for the account, if another one is used now."""
-        async with self._telling:  # or an older account would be told last
+        async with self._account_lock:  # or an older account would be told last
             if self._reported_account is not None and (account := await self._account()) != self._reported_account:
                 self._reported_account = account
                 await self._peer.notify(methods.AUTH_STATUS_UPDATE, account)
 
     async def _list_providers(self, call: Call, params: object) -> JsonValue:
-        """Answer which providers there are: none is one that the agent cannot be without, and the current state of one
-        that is off is null."""
+        """Return the configurable providers. None of them is required, and `current` is null for one that is
+        disabled."""
         rows: list[JsonValue] = [
             {
                 "providerId": place.name,

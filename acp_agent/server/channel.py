@@ -66,7 +66,7 @@ class Channel:
         :param description: more about the question, as Markdown.
         :returns: the option's id; None where the user has ended the turn.
         :raises RpcError: the editor could not ask.
-        :raises ToolError: its answer is none.
+        :raises ToolError: its answer is invalid.
         """
         params: JsonObject = {**self._dialog(tool_call, description), "options": [*options]}
         chosen = self._chosen(await self.ask(methods.SESSION_REQUEST_PERMISSION, params))
@@ -88,7 +88,7 @@ class Channel:
 
 
 def joined_deltas(before: JsonObject, after: JsonObject) -> JsonObject | None:
-    """Return two neighbouring text deltas of one message as one; None where they are none."""
+    """Merge two adjacent text deltas of one message; return None if they cannot be merged."""
     first, second = as_object(before["update"]), as_object(after["update"])
     if before["sessionId"] != after["sessionId"] or second.get("sessionUpdate") not in _JOINABLE:
         return None

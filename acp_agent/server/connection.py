@@ -20,7 +20,7 @@ from acp_agent.session.services import Services
 
 
 class Connection:
-    """To be created where an event loop runs.
+    """Serves one client. Create it inside a running event loop.
 
     :param transport: moves the lines; `run` closes it.
     :param services: opens what sessions need, with the first request that needs one; called again where it raised.

@@ -23,7 +23,7 @@ LOGIN_METHOD = "login"
 FORK_KEY = "acp-agent"
 """In `_meta` of the capability `fork` and of its requests: the keys by which clients name the entry to fork at."""
 _UNUSABLE_TERMINALS = frozenset({"vscode-acp-client"})
-"""Clients by name whose terminals do something else than they are asked for.
+"""Names of clients whose terminals do not run the requested command as it was sent.
 
 VS Code's ACP Client (0.2.0) joins a program and its arguments with spaces and has a shell read that anew: of
 `bash -c 'cd build && rm -r *'` only the word `cd` comes to bash, and the rest runs in the folder above. And it ends
@@ -32,7 +32,7 @@ that shell alone, so that what was cancelled goes on.
 _VERSIONS = (1, 2)
 _UNSUPPORTED_VERSION = -32022
 _MAX_FIRST_LINE = 1 << 20
-"""Bytes; a longer first line is no `initialize`, and the peer's business."""
+"""Bytes; a longer first line is left to the peer."""
 _MAX_VERSION = 65_535
 
 
@@ -40,7 +40,7 @@ _MAX_VERSION = 65_535
 class Capabilities:
     """The capabilities that a client advertised; it is sent nothing that it did not advertise.
 
-    :ivar terminal: commands run in its terminals, which do as they are told.
+    :ivar terminal: `terminal/*`, from a client whose terminals work.
     :ivar compaction: `compaction_update` and `compaction_summary_chunk`.
     :ivar notices: `notice`.
     :ivar plans: `plan_update` in the place of `plan`, and `plan_removed`.
@@ -61,7 +61,7 @@ class Capabilities:
 
     @classmethod
     def of(cls, version: int, params: JsonObject) -> Capabilities:
-        """Read them off the params of `initialize`; what is not as the schema has it was not advertised. Every client
+        """Return the capabilities in the params of `initialize`; a malformed one counts as absent. Every client
         of version 2 supports notices and compaction updates; none offers files or terminals."""
         wire = _advertised(version, params)
         elicitation = as_object(wire.get("elicitation"))
@@ -170,7 +170,7 @@ def _enabled_versions(env: Mapping[str, str]) -> tuple[int, ...]:
 def initialize_result(version: int, params: JsonObject) -> JsonObject:
     """Return what a version answers to `initialize`: always these capabilities, whatever the client offers.
 
-    :param params: what the client said, which tells how a user can be let sign in.
+    :param params: of `initialize`; they say whether the client can run the login in a terminal.
     """
     methods = _auth_methods(version, as_object(_advertised(version, params).get("auth")).get("terminal"))
     info: JsonObject = {"name": "acp-agent", "version": __version__, "title": "acp-agent"}

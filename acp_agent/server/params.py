@@ -62,7 +62,7 @@ class ParamsReader:
 
 @frozen
 class NewSession:
-    """What `NewSessionRequest` says, where no MCP server came with it."""
+    """Holds the params of a `NewSessionRequest` without MCP servers."""
 
     cwd: str
     additional_directories: list[str]
@@ -71,7 +71,7 @@ class NewSession:
 
 @frozen
 class Prompt:
-    """What `PromptRequest` says, where it holds texts and links alone."""
+    """Holds the params of a `PromptRequest` that has only texts and links."""
 
     session_id: str
     parts: tuple[UserPart, ...]
@@ -116,7 +116,7 @@ _PLAIN = {
 
 
 def trace_context(meta: JsonValue) -> dict[str, str]:
-    """Return the keys of `_meta` that W3C trace context has, where they are texts of a length that it allows."""
+    """Return the W3C trace context in `_meta`: the entries that are strings of an allowed length."""
     found = {key: as_object(meta).get(key) for key in _TRACE}
     return {key: value for key, value in found.items() if isinstance(value, str) and 0 < len(value) <= _LONGEST_TRACE}
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from acp_agent.session.turn.runner import TurnRunner
 
 CAPACITY = 64
-"""Prompts that may wait behind the running one; more than any person types, and a bound for a client gone wild."""
+"""Maximum number of queued prompts: more than a person types, and a limit for a faulty client."""
 EXIT_SECONDS = 1.5
 """How long hooks may keep the process from ending, all of them together."""
 
@@ -178,7 +178,7 @@ class Session:
 
     @asynccontextmanager
     async def _turn(self, ticket: Ticket) -> AsyncGenerator[None]:
-        """Frame the turn of one prompt; however it ends, the prompt is answered, and the client is told."""
+        """Run the body as one prompt's turn; however it ends, answer the prompt and notify the client."""
         self._running, self._turn_scope = ticket, anyio.CancelScope()
         self.state.trace, self.state.in_turn, before = ticket.trace, True, self.state.context
         try:
@@ -272,7 +272,7 @@ class Session:
 
     @asynccontextmanager
     async def _change(self) -> AsyncGenerator[None]:
-        """Frame a change of a setting: one at a time, and other connections are told."""
+        """Hold the lock while the body changes a setting, then notify other connections."""
         self._require_open()
         before = self.state.context
         async with self._changing:

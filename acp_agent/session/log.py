@@ -59,7 +59,7 @@ _SETTINGS = (
 
 
 class SessionLog:
-    """Appends to the store and folds into the context as one act; also an `Archive` for the tool `recall`.
+    """Appends events to the store and applies them to the context under one lock; also the `Archive` of `recall`.
 
     :ivar context: the context after everything appended so far.
     """
@@ -194,7 +194,7 @@ def transcript_file(home: Path, session_id: str) -> Path:
 
 
 def remove_transcript(home: Path, session_id: str) -> None:
-    """Remove it, with its session. An id that is no file's name has none."""
+    """Remove a session's transcript; do nothing if the id is not a file name."""
     if Path(session_id).name == session_id:
         with suppress(OSError, ValueError):
             transcript_file(home, session_id).unlink()

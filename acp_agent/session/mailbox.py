@@ -17,10 +17,10 @@ class Ticket:
     """One prompt, and its answer once there is one.
 
     :param trace: W3C trace context that it came with.
-    :ivar provisional: whether its sender shows it only once it has its place; one that is cancelled before is not kept.
+    :ivar provisional: whether its sender shows it only once it is accepted; it is not logged if cancelled before.
     :ivar cancelled: whether a cancel came before its turn.
-    :ivar message_id: of the message that it became; empty until it has its place in the conversation.
-    :ivar placed: is set when it has its place, or is answered without one.
+    :ivar message_id: the id of its message in the conversation; empty until the prompt is accepted.
+    :ivar placed: is set when it is accepted, or answered without being accepted.
     :ivar done: is set when it is answered.
     :ivar outcome: why its turn ended, or the failure of its turn; holds once it is done.
     """
@@ -38,7 +38,7 @@ class Ticket:
         self.outcome: StopReason | Exception = "cancelled"
 
     def take(self, message_id: str) -> None:
-        """Note the prompt's place in the conversation: the id of its message."""
+        """Set the id of the prompt's message, and mark the prompt as accepted."""
         self.message_id = message_id
         self.placed.set()
 

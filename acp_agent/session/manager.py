@@ -31,7 +31,7 @@ from acp_agent.shielding import finish_shielded
 from acp_agent.storage.store import ArchiveFilter, SessionPage
 
 PREWARM_SECONDS = 1.0
-"""Calm after a session was opened before more is loaded: it must not slow down the opening itself."""
+"""Delay before prewarming an opened session, so that prewarming does not slow down the opening itself."""
 
 CLOSING_SECONDS = 5.0
 """Seconds that a session may still take to close and reopen once its request is cancelled: a half-closed session would
@@ -54,7 +54,7 @@ class SessionManager:
 
     :param tasks: where each session's actor runs.
     :param sessions: those that are open, also for other connections; None if there are no others.
-    :ivar accounts: as whom and where the providers are asked.
+    :ivar accounts: the credentials and endpoints of the providers.
     """
 
     def __init__(self, services: Services, tasks: TaskGroup, sessions: OpenSessions | None = None) -> None:
@@ -178,7 +178,7 @@ class SessionManager:
         return "open" if self._everywhere(session_id) else "saved"
 
     def _everywhere(self, session_id: str) -> tuple[Session, ...]:
-        """Return a session as each connection that has opened it has it, the last one first."""
+        """Return every connection's open session with this id, the newest first."""
         return tuple(session for session in reversed(self._sessions) if session.session_id == session_id)
 
     def find_anywhere(self, session_id: str) -> Session | None:

@@ -1,4 +1,4 @@
-"""`Source`: the original entries of a session that are in force, and their index, which excerpts are taken from."""
+"""`OriginalEntries`: a session's original entries that are in force, and the index that excerpts are taken from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REPLACE = "replace"
 """Strategy of a swap by which a hook put its own messages in the place of the conversation."""
 
 
-class Source:
+class OriginalEntries:
     """One session's original entries: read from the log when they are first wanted, then kept up.
 
     :ivar entries: as of the last `index()`, in order.

@@ -83,7 +83,7 @@ def fenced(text: str) -> str:
 def rules_of(entries: Iterable[Entry], carried: Iterable[Quote], room: int) -> tuple[Quote, ...]:
     """Return the rules that the user stated, each once at its newest place, in order.
 
-    Where there is no room for all, the longest go first. An earlier version's log has rules that are carried.
+    Where there is no room for all, the longest are dropped. `carried` holds the rules in logs of earlier versions.
     """
     found = {same_rule_key(quote.text): quote for quote in carried}
     for entry in entries:

@@ -1,6 +1,6 @@
 """The sentences of a message that state a rule, found by a generous table of cues ("never", "always", "only", ...).
 
-Fences, lines quoted with `>` and more than `MAX_TYPED` characters of text in a row that does not look typed state none.
+Fenced blocks, lines quoted with `>` and runs of more than `MAX_TYPED` characters that look pasted are skipped.
 """
 
 import re
@@ -99,7 +99,7 @@ def prose(text: str) -> Iterator[str]:
 
 
 def _looks_typed(paragraph: str) -> bool:
-    """Return whether this is one line that ends like a sentence, or a list; pasted text has several lines, or signs."""
+    """Return whether a paragraph looks typed: a list, or one line that ends like a sentence."""
     first, *rest = paragraph.split("\n")
     ends = len(first) <= MAX_TYPED and first.endswith((*".!?…:)*`\"'”»。！？",))
     return all(map(_ITEM.match, rest)) if rest else ends

@@ -24,8 +24,8 @@ UNIT_OVERHEAD = 30
 WORD = 0.3
 """Weight of a plain word that the user or the model said, where a fact weighs 1."""
 SHOWN = 0.1
-"""Weight of a fact or word that stands in results and files alone. One in fifty such facts is written again by the
-model, of those that the user or the model wrote once one in five."""
+"""Weight of a fact or word that occurs only in results and files. The model repeats one in fifty such facts, and one
+in five of those that the user or the model wrote once."""
 HALVED_AFTER = 30
 """Messages after which a fact that is not mentioned again weighs half."""
 REPEATED = (1.0, 0.3, 0.3)

@@ -24,7 +24,7 @@ class ExcerptsStrategy:
     name = "excerpts"
 
     async def draft(self, task: Task) -> Draft | None:
-        """Propose. Where nothing may leave but the request has to fit, the longest messages are shortened."""
+        """Return a cut; if nothing may be replaced but the request has to fit, shorten the longest messages instead."""
         if (cut := await to_thread.run_sync(task.cut, abandon_on_cancel=True)) is not None:
             return Draft(cut, SUMMARY, told=False)
         state = task.state

@@ -39,7 +39,7 @@ def _plan_mask(
     clear_at_least: int,
     target_tokens: int | None = None,
 ) -> tuple[Rewrite, ...]:
-    """Return the results as one line each; none where that would gain too little.
+    """Return rewrites that replace tool results by one line each; empty if they would gain too little.
 
     The oldest go first. The newest messages are left alone, and so is what the model has not answered yet.
 
@@ -100,7 +100,7 @@ class MaskStrategy:
     name = "mask"
 
     async def draft(self, task: Task) -> Draft | None:
-        """Propose; None where too little would be gained."""
+        """Return a draft that masks old results and surplus images; None if it would gain too little."""
         # Reads a whole conversation: 40 ms for 750,000 tokens.
         return await to_thread.run_sync(_masked, task, abandon_on_cancel=True)
 

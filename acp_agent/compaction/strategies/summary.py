@@ -1,7 +1,7 @@
 """The strategies that ask a model: `summary`, which it writes, and `native`, the provider's own compaction.
 
-A summary is asked for over the live request's own prefix. Same system prompt, same tools, same messages, one message
-more: so the provider's cache is hit, and the summary costs little more than its own words.
+The summary request is the live request plus one message. System prompt, tools and earlier messages are the same, so
+that the provider's cache is hit, and the summary costs little more than its own output tokens.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class SummaryStrategy:
 
 
 def _begun(task: Task, cut: Cut) -> _Dialogue:
-    """Return the dialogue in which what leaves is summarised.
+    """Return the dialogue that asks for a summary of the replaced messages.
 
     :raises CompactionError: no summary would be worth it.
     """
@@ -122,13 +122,13 @@ class _Dialogue:
             used = round((prefix + estimate_messages(shorter)) * rate)
         limit, thinks = task.max_output_tokens, state.request.thought_level in _THINKS
         if task.policy.summary is not None and not thinks:
-            # Thoughts count as output as well; and where they are given a share of it, another bound would be another
-            # way to think, for which the provider's cache holds nothing.
+            # Thinking counts as output too. Where its budget is a share of the output limit, another limit would change
+            # how the model is asked to think, and the provider's cache would be missed.
             limit = min(limit, task.policy.summary)
         output = replace(state.budget, window=task.window).output(used, limit)
         live = state.request.max_output_tokens
         if thinks and task.writer is None and used + live <= task.window:
-            # The same for a bound that is smaller by what is asked here; what is added may take from the margin.
+            # Keep the live request's limit for the same reason; the added request may take tokens from the margin.
             output = live
         model = task.writer.model if task.writer else state.request.model
         self._request: ModelRequest = replace(state.request, model=model, max_output_tokens=output)

@@ -43,7 +43,7 @@ class EditorClient(Channel):
     """`SessionClient` over the wire.
 
     :param session_id: as the editor knows it.
-    :ivar mcp_channel: how MCP servers are reached that the editor itself is.
+    :ivar mcp_channel: sends messages to the MCP servers inside the editor.
     """
 
     def __init__(self, peer: Peer, session_id: str, capabilities: Capabilities, servers: EditorServers) -> None:
@@ -72,8 +72,8 @@ class EditorClient(Channel):
                     pass
 
     def _with_beginning(self, update: Update) -> tuple[Update, ...]:
-        """Return the update; before the end of a call or a compaction also its beginning, where a cancel was quicker.
-        Editors show an update of what they do not know as a failure for ever."""
+        """Return the update, preceded by the start of its call or compaction if a cancel kept that from being sent.
+        Editors show an update of an unknown call as a permanent failure."""
         match update:
             case CallFinished(replayed=False) if update.call_id not in self._begun:
                 return (replace(update, replayed=True),)
@@ -89,7 +89,7 @@ class EditorClient(Channel):
     ) -> Answer:
         """Ask the user. Only a selected allow option is consent.
 
-        :raises ToolError: the editor could not ask, or its answer is none.
+        :raises ToolError: the editor could not ask, or its answer is invalid.
         """
         shown = self._presenter.diffs(view)
         call = self._presenter.pending_call(call_id, name, view, arguments, shown)
@@ -98,7 +98,7 @@ class EditorClient(Channel):
     async def ask_trust(self, question: TrustQuestion) -> Answer:
         """Ask the user whether what a project brings may run.
 
-        :raises ToolError: the editor could not ask, or its answer is none.
+        :raises ToolError: the editor could not ask, or its answer is invalid.
         """
         call = tool_call(
             question.call_id,

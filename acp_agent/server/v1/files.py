@@ -96,7 +96,7 @@ class EditorFiles:
                 f"{MAX_WRITTEN >> 20} MiB). Change the file with a command."
             )
         try:
-            await anyio.Path(path.parent).mkdir(parents=True, exist_ok=True)  # which some editors do not
+            await anyio.Path(path.parent).mkdir(parents=True, exist_ok=True)  # some editors do not create it
             await self._channel.ask(
                 methods.FS_WRITE_TEXT_FILE, {"path": str(path), "content": text}, timeout=WRITE_SECONDS
             )

@@ -69,7 +69,7 @@ class Presenter:
         self._summary_sent = 0
 
     def present(self, update: Update) -> Iterator[JsonObject]:
-        """Yield the update as it goes over the wire, in as many as it takes; nothing where the client gets none."""
+        """Yield the `session/update` objects for an update; none if the client does not support it."""
         match update:
             case AgentSaid():
                 yield message_chunk("agent_message_chunk", update.message_id, text_content(cut(update.text)))
@@ -175,7 +175,7 @@ class Presenter:
     # --- the session's state ---
 
     def _state(self, update: Update) -> Iterator[JsonObject]:
-        """Yield what is no part of the conversation. Of a turn's beginning and end the response to its prompt tells."""
+        """Yield an update of the session's state. A turn's end is reported by the response to `session/prompt`."""
         match update:
             case PlanUpdated():
                 yield self._plan(update)
@@ -198,7 +198,7 @@ class Presenter:
                 pass
 
     def _plan(self, update: PlanUpdated) -> JsonObject:
-        # There is no word for a step that will not be done after all.
+        # The protocol has no status for a cancelled entry.
         entries = [entry for entry in update.entries if entry.status != "cancelled"]
         if not self._capabilities.plans:
             return {"sessionUpdate": "plan", "entries": _plan_entries(entries)}

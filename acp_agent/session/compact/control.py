@@ -153,7 +153,7 @@ class SessionCompaction:
     async def _make_room(
         self, active: ActiveModel, refused: OverflowLimit | None, *, shorter_fits: bool = False
     ) -> str:
-        """Compact whatever we count, once in a turn, or leave it to a shorter answer; return why neither is possible.
+        """Compact once per turn, even if our estimate fits, or ask for a shorter answer; return why neither works.
 
         :param shorter_fits: see `Situation`.
         """
@@ -200,7 +200,7 @@ class SessionCompaction:
         )
 
     async def _use_prepared(self, active: ActiveModel, *, turn_over: bool = False) -> None:
-        """Swap in a summary that is ready; if that fails, it has failed."""
+        """Swap in a summary that is ready; on an error, mark the background summary as failed."""
         order = self.background.order
         assert order is not None
         try:

@@ -42,7 +42,7 @@ from acp_agent.session.project.requests import Requests
 from acp_agent.session.project.workspace import ProjectInstructions
 
 DOUBT = 1.25
-"""How far our count of a summary's tokens may be above the provider's."""
+"""Factor by which a summary's estimated tokens may exceed the limit, since the estimate is inexact."""
 _UNCHANGED = "The history is unchanged."
 
 _log = logging.getLogger(__name__)
@@ -114,7 +114,7 @@ class Compactor:
         return swapped
 
     async def prepare(self, order: Order, calls: ModelCalls) -> CompactedState | None:
-        """Ask `before_compaction`, and compact without showing or changing anything; None if there is nothing to.
+        """Run the `before_compaction` hooks, then compact without committing; None if there is nothing to do.
 
         :raises CompactionVetoedError: a hook wants none.
         :raises AgentError: it failed.

@@ -26,7 +26,7 @@ from acp_agent.session.project.recipe_run import RecipeRun
 from acp_agent.session.project.recipes import SessionRecipes
 from acp_agent.session.project.requests import Requests
 from acp_agent.session.project.workspace import read_workspace
-from acp_agent.session.source import Source
+from acp_agent.session.source import OriginalEntries
 from acp_agent.session.state import SessionState
 
 BY_HAND: tuple[CompactionTrigger, ...] = ("manual", "hook")
@@ -117,7 +117,7 @@ class Orders:
     _recipes: SessionRecipes
     _hooks: SessionHooks
     _notices: Notices
-    source: Source
+    source: OriginalEntries
 
     async def make(
         self,

@@ -144,7 +144,7 @@ class ToolCalls:
 
 
 async def _or_failure(call: ToolCall, view: CallView, work: Awaitable[T]) -> T | Outcome:
-    """Return the result of a part of a call that was allowed, or its failure as a result, which hooks see too."""
+    """Await one step of a permitted call; return its result, or its failure as an `Outcome` that hooks see too."""
     try:
         return await work
     except Exception as error:

@@ -28,10 +28,10 @@ from acp_agent.session.services import Services
 from acp_agent.session.slash.context import CompactCommand, ContextCommands
 from acp_agent.session.slash.files import FileCommands
 from acp_agent.session.slash.offer import CommandOffer
-from acp_agent.session.source import Source
+from acp_agent.session.source import OriginalEntries
 from acp_agent.session.state import SessionState
 from acp_agent.session.turn.calls import ToolCalls
-from acp_agent.session.turn.loop import AnswerStream, Questions, TurnLoop
+from acp_agent.session.turn.loop import AnswerStream, PromptSubmitter, TurnLoop
 from acp_agent.session.turn.record import TurnRecord
 from acp_agent.session.turn.runner import TurnRunner
 from acp_agent.session.turn.stop_hooks import StopHooks
@@ -62,7 +62,7 @@ def build_runner(
     hook_services = HookServices(services, requests, recipes)
     hooks = SessionHooks(state, trust, notices, requests, hook_services)
 
-    orders = Orders(state, requests, recipes, hooks, notices, Source(log))
+    orders = Orders(state, requests, recipes, hooks, notices, OriginalEntries(log))
     compactor = Compactor(log, instructions, services.compaction(), hooks, requests, show)
     background = BackgroundSummary(log, orders, compactor, tasks)
     compaction = SessionCompaction(state, requests, orders, compactor, hooks, notices, background)
@@ -79,11 +79,11 @@ def build_runner(
     }
     compact = CompactCommand(state, hooks, requests, orders, compactor, compaction, show)
 
-    questions = Questions(requests, mcp, recipes, hooks, options, mailbox, record)
+    submitter = PromptSubmitter(requests, mcp, recipes, hooks, options, mailbox, record)
     answers = AnswerStream(log, notices, show)
     calls = ToolCalls(record, log, mcp, environment, permissions, hooks, show)
     stop_hooks = StopHooks(log, hooks, requests, orders, compactor, compaction, record, show)
-    loop = TurnLoop(options, questions, requests, compaction, answers, calls, stop_hooks, record, show)
+    loop = TurnLoop(options, submitter, requests, compaction, answers, calls, stop_hooks, record, show)
     return TurnRunner(record, trust, hooks, options, models, recipes, compaction, commands, compact, loop, client, show)
 
 

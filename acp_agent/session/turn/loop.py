@@ -1,5 +1,5 @@
-"""A question: `Questions` renders and logs what the model reads of a prompt; `AnswerStream` saves and shows an answer
-as it comes; `TurnLoop` asks the model, runs the tools and asks again, until it has answered or a limit is reached."""
+"""A prompt for the model: `PromptSubmitter` renders and logs it; `AnswerStream` saves and shows the answer as it comes;
+`TurnLoop` asks the model, runs the tools and asks again, until it has answered or a limit is reached."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ Delta: TypeAlias = TextDelta | ThinkingDelta
 
 
 @dataclass(eq=False, slots=True)
-class Questions:
-    """Puts the questions of one session."""
+class PromptSubmitter:
+    """Renders the prompts of one session, runs their hooks and logs them."""
 
     _requests: Requests
     _mcp: SessionMcp
@@ -142,7 +142,7 @@ class AnswerStream:
 
         However this ends, what streamed is in the log, and the user has seen it.
 
-        :returns: the answer as appended; its calls have ids of ours, and no calls if it was cut off.
+        :returns: the answer as appended; its calls have our own ids, and it has none if it was cut off.
         :raises ModelError: see `Provider.stream`.
         """
         answered, ended, message_id = None, anyio.Event(), new_id("msg")
@@ -211,7 +211,7 @@ class TurnLoop:
     """Answers the questions of one session. The caller closes the log if a turn fails or is cancelled."""
 
     _options: SessionOptions
-    _questions: Questions
+    _submitter: PromptSubmitter
     _requests: Requests
     _compaction: SessionCompaction
     _answers: AnswerStream
@@ -226,8 +226,8 @@ class TurnLoop:
         :param run: the recipe that it names; None for a question as it was typed.
         :raises AgentError: why there is no answer.
         """
-        async with self._questions.running(run):
-            hooked = await self._questions.put(ticket, run)
+        async with self._submitter.running(run):
+            hooked = await self._submitter.put(ticket, run)
             if hooked.blocks or hooked.stop is not None:
                 return "end_turn"
             await self._record.give_title(ticket.parts)
@@ -236,7 +236,7 @@ class TurnLoop:
             steers = settings.prompts_while_working == "steer"
             stop: StopReason | None = None
             for step in range(settings.max_turn_requests):
-                if steers and step and await self._questions.join():
+                if steers and step and await self._submitter.join():
                     stop = "end_turn"
                     break
                 await self._answers.show_notices()  # also if the last answer broke off

@@ -84,19 +84,19 @@ class TurnRecord:
             raise type(error)(f"{sentence(error)} {left_out}", partial=error.partial) from error
 
     async def take(self, ticket: Ticket, prompted: UserPrompted, *more: Event) -> None:
-        """Give a prompt its place in the conversation."""
+        """Append a prompt to the log, and report that it was accepted."""
         await self._log.append(prompted, *more)
         await self.show_taken(ticket, prompted.message_id)
 
     async def keep_cancelled(self, ticket: Ticket) -> None:
-        """Log a prompt that was cancelled before it had its place, unless its sender shows it only then."""
+        """Log a prompt that was cancelled before it was accepted, unless it is provisional."""
         if says_anything(ticket.parts) and not ticket.provisional:
             await self.take(ticket, UserPrompted(new_id("msg"), ticket.parts, sent=()), TurnEnded("cancelled"))
 
     async def show_taken(self, ticket: Ticket, message_id: str) -> None:
-        """Show that a prompt has its place."""
+        """Set the id of the prompt's message, and show that the prompt was accepted."""
         ticket.take(message_id)
-        # A cancel that comes now is too late: its sender learns that the prompt has its place.
+        # A cancel that comes now is too late: its sender learns that the prompt was accepted.
         with anyio.CancelScope(shield=True):
             await self._show(PromptTaken(message_id, ticket.parts))
 

@@ -150,7 +150,7 @@ class TurnRunner:
         return _Command(only_reports(complete), partial(self._compact.run, complete), ran)
 
     async def _complete(self, run: RecipeRun) -> RecipeRun | _Command:
-        """Return a run with its missing arguments, for which the user is asked; or what tells that it needs them."""
+        """Ask for a run's missing arguments; return the completed run, or a command that reports what is missing."""
         missing, questions = missing_arguments(run.recipe, run.arguments), self._client.questions
         if not missing or questions.asks == "nothing":
             return run  # a program gets an error

@@ -27,7 +27,7 @@ from acp_agent.session.source import REPLACE
 from acp_agent.session.turn.record import TurnRecord
 
 MAX_CONTINUES = 5
-"""Times that hooks may have the agent go on for one prompt: a hook that is never content must not run up a bill."""
+"""Maximum times that hooks may continue one prompt, so that a hook that always continues has a bounded cost."""
 
 
 @dataclass(eq=False, slots=True)

@@ -14,7 +14,7 @@ from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import Event, LoggedEvent, MessageSupplied
 from acp_agent.conversation.messages import Text, UserMessage
 from acp_agent.session.log import SessionLog
-from acp_agent.session.source import Source
+from acp_agent.session.source import OriginalEntries
 from acp_agent.session.turn.stop_hooks import replacement
 from acp_agent.storage.store import SessionStore
 from support.logs import LogBuilder, legal_logs
@@ -24,13 +24,13 @@ def lines(index: ExcerptIndex) -> str:
     return render(choose(index, 10_000))
 
 
-async def sourced(events: list[Event], stops: set[int], folder: Path) -> tuple[Source, ExcerptIndex]:
+async def sourced(events: list[Event], stops: set[int], folder: Path) -> tuple[OriginalEntries, ExcerptIndex]:
     """A source that looked at the log when it held so many events, and at its end."""
     store = await SessionStore.open(folder / "sessions.db")
     try:
         first = events[: min(stops, default=len(events))]
         log = SessionLog(store, "s", Context.from_log(await store.create("s", "/shop", (), first)))
-        source = Source(log)
+        source = OriginalEntries(log)
         for place in range(len(first), len(events)):
             if place in stops:
                 await source.index()
@@ -59,7 +59,7 @@ def test_what_is_kept_up_step_by_step_is_what_is_read_at_once(
     assert not any(entry.summary for entry in source.entries)
 
 
-def texts(source: Source) -> list[str]:
+def texts(source: OriginalEntries) -> list[str]:
     return [part.text for entry in source.entries for part in entry.message.parts if isinstance(part, Text)]
 
 
