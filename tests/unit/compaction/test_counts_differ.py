@@ -104,7 +104,7 @@ async def test_a_file_that_the_provider_counts_larger_is_made_to_fit_by_its_own_
         (2.05, "prompt is too long"),
         (2.2, "prompt is too long"),
         (2, "maximum context length is 10000 tokens"),
-        (2.5, "prompt is too long: {} tokens"),
+        (2.4, "prompt is too long: {} tokens"),
     ],
 )
 async def test_a_small_window_is_used_turn_after_turn_whatever_its_refusals_say_of_our_count(

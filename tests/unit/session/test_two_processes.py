@@ -38,7 +38,7 @@ async def test_an_editor_is_told_of_settings_that_another_process_changed_before
         await second.set_mode(session, "full-access")
         await second.set_config_option(session, "thought_level", "low")
         await second.request("session/set_title", {"sessionId": session, "title": "Mine"})
-        assert len(titles(first, session)) == 1
+        assert {*titles(first, session)} == {"One?"}
         heard = len(first.lines)
         assert await first.prompt(session, "Go on") == {"stopReason": "end_turn"}
         kinds = [line.update_kind for line in first.lines[heard:]]
