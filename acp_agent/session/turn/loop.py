@@ -36,7 +36,7 @@ from acp_agent.session.turn.stop_hooks import StopHooks
 
 GATHER_SECONDS = 0.03
 """How long deltas are gathered behind something that was shown, so that they are saved and shown together."""
-MAX_WAITING = 256
+MAX_WAITING = 2_048
 """Deltas that may wait to be shown; the model is read no further while an editor takes no more."""
 GO_ON = (
     "Your last answer was cut off because the context window was full. The earlier part of the conversation has been "
@@ -153,14 +153,16 @@ class AnswerStream:
             stream = active.provider.stream(whole)
             async with receive, anyio.create_task_group() as tasks, send, aclosing(stream):
                 tasks.start_soon(self._save_and_show, message_id, receive, ended)
-                async for event in stream:
-                    if isinstance(event, TextDelta | ThinkingDelta):
-                        await send.send(event)
-                    elif isinstance(event, Retrying) and event.delay:
-                        await self._show(Notice("warning", f"{event.reason}. Trying again in {event.delay:.1f} s."))
-                    elif isinstance(event, Answered):
-                        answered = event
-                ended.set()
+                try:
+                    async for event in stream:
+                        if isinstance(event, TextDelta | ThinkingDelta):
+                            await send.send(event)
+                        elif isinstance(event, Retrying) and event.delay:
+                            await self._show(Notice("warning", f"{event.reason}. Trying again in {event.delay:.1f} s."))
+                        elif isinstance(event, Answered):
+                            answered = event
+                finally:
+                    ended.set()  # what is left is saved at once, also where this is cancelled
         except ExceptionGroup as failures:
             error, partial = _first(failures), self._log.context.partial
             if not isinstance(error, ContextOverflowError) or partial is None or not partial.text.strip():
