@@ -122,9 +122,8 @@ class SessionCompaction:
         :raises ContextOverflowError: nothing more can be done in this turn; the context is as it was.
         """
         requests, counted = self._requests, refusal.limit == "tokens"
-        before, forget = requests.answer_tokens(asked), None
-        if counted:
-            forget = requests.learn_refusal(asked, refusal)
+        before = requests.answer_tokens(asked)
+        forget = requests.learn_refusal(asked, refusal) if counted else None
         active, shorter_fits = await requests.active(), False
         if counted and refusal.maximum is not None and self._shortened_at != self._state.context.head:
             now = requests.answer_tokens(active)

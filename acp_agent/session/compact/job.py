@@ -190,7 +190,7 @@ class _Draft:
     """One summary of a context's revision, from its order until it is used or dropped.
 
     :ivar text: as much as has streamed.
-    :ivar changed: is set, and replaced, when more has streamed; is set when nothing more comes.
+    :ivar changed: is set, and replaced, when more has streamed, or nothing more comes.
     :ivar over: whether it is written, or will never be.
     :ivar taken: is set when it is used.
     """
@@ -209,10 +209,6 @@ class _Draft:
         self.text += text
         self.changed.set()
         self.changed = anyio.Event()
-
-    def end(self) -> None:
-        self.over = True
-        self.changed.set()
 
 
 @dataclass(eq=False, slots=True)
@@ -293,14 +289,16 @@ class BackgroundSummary:
                     draft.order, calls = order, ModelCalls(order.model.stream, draft.add)
                     draft.result = await self._compactor.prepare(order, calls)
                 if draft.result is not None:
-                    draft.end()
+                    draft.over = True
+                    await draft.add("")
                     await draft.taken.wait()
         except AgentError as error:
             draft.failure = error
         except Exception as error:
             draft.failure = CompactionError(log_failure(_log, "Preparing a summary failed inside the agent", error))
         finally:
-            draft.end()
+            draft.over = True
+            await draft.add("")
             # Also where the whole session is being ended: an append takes a moment.
             with anyio.CancelScope(shield=True), suppress(AgentError):
                 if calls is not None and calls.usage is not None and not draft.taken.is_set():
