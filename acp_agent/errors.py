@@ -153,7 +153,7 @@ class SummaryOverflowError(CompactionError):
 
 
 class CompactionVetoedError(CompactionError):
-    """A hook vetoed or deferred a compaction. Not a failure of the compaction."""
+    """A hook vetoed a compaction. Not a failure of the compaction."""
 
 
 class HookError(AgentError):

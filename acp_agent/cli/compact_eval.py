@@ -17,7 +17,7 @@ from acp_agent.compaction.evaluation.measure import Measurement, SizeOf, measure
 from acp_agent.compaction.evaluation.recordings import Recording, from_log, points, read_recording
 from acp_agent.compaction.service import ASKS_A_MODEL
 from acp_agent.config import Settings, load_settings
-from acp_agent.config.settings import Share
+from acp_agent.config.forms import Share
 from acp_agent.errors import AgentError, CompactionError
 from acp_agent.llm.provider import ModelEvent, ModelRequest, NativeCompaction
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry

@@ -29,7 +29,6 @@ from acp_agent.config.forms import (
     Seconds,
     Section,
     ServerName,
-    Share,
     ShareOrOff,
     Size,
     SizeOrNull,
@@ -56,24 +55,9 @@ Origin: TypeAlias = Literal["config", "project"]
 MODES: tuple[Mode, ...] = ("plan", "ask", "accept-edits", "full-access")
 """The permission modes, from the strictest to the freest."""
 
-_DEFAULT_SIZE = Share(0.20)
-_MAX_DEFAULT_SIZE = 64_000
-"""Tokens. A larger context costs more with every request, and is read with less attention."""
-
 _DEFAULT_PREPARE = 0.70
 _PREPARE_BELOW_THRESHOLD = 7 / 8
 """A `prepare` that is not lower than the threshold is this part of it: a lower threshold alone is no mistake."""
-
-
-def size_tokens(size: Size | None, window: int) -> int:
-    """Return the tokens that a compacted context may take, without the system prompt and the tools.
-
-    :param size: None for the default: a fifth of the window, and at most `_MAX_DEFAULT_SIZE`.
-    :param window: tokens of the whole window.
-    """
-    if size is None:
-        return min(_DEFAULT_SIZE.tokens(window), _MAX_DEFAULT_SIZE)
-    return size.tokens(window) if isinstance(size, Share) else size
 
 
 @frozen
@@ -85,7 +69,7 @@ class CompactionSettings:
     :ivar prepare: share of the usable window from which on a summary is prepared in the background, always lower than
         `threshold`; None where none is: switched off, or `auto` is.
     :ivar wait: whether a turn waits for a summary rather than use excerpts.
-    :ivar size: how much the new context may take, for `size_tokens`; None leaves it to the recipe.
+    :ivar size: how much the new context may take; None leaves it to the recipe.
     :ivar strategy: name of the strategy; None leaves it to the recipe.
     :ivar model: `provider/model` that writes summaries; None leaves it to the recipe, else it is the session's own.
     """

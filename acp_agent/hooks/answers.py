@@ -103,6 +103,9 @@ _OUTPUT = AliasChoices("updatedToolOutput", "updatedMCPToolOutput", "tool_output
 Texts = Annotated[list[str], BeforeValidator(_as_list)]
 
 
+_DEFERS = "A hook has answered `defer`, which counts as a veto now: answer `decision: block` in its place."
+
+
 class Answer(BaseModel):
     """An answer with the keys of `hookSpecificOutput` merged in and nulls removed.
 
@@ -162,15 +165,18 @@ def _outcome(answer: Answer, event: HookEvent) -> Outcome:
         action=_action(answer),
         summary=answer.summary,
         stop=None if answer.goes_on else answer.stop_reason,
-        notices=(answer.system_message,) if answer.system_message else (),
+        notices=tuple(filter(None, (answer.system_message, _DEFERS if _defers(answer, event) else ""))),
     )
 
 
+def _defers(answer: Answer, event: HookEvent) -> bool:
+    """Return whether an answer delays a compaction, as those of version 0.1.0 could."""
+    return bool(answer.defer) and isinstance(event, BeforeCompaction)
+
+
 def _decision(answer: Answer, event: HookEvent) -> Decision | None:
-    # Claude Code's `defer` leaves the decision to its caller; here the mode decides. Earlier versions had another one,
-    # by which a hook put a compaction off.
-    put_off = "block" if answer.defer and isinstance(event, BeforeCompaction) else ""
-    verdict = _VERDICTS.get(answer.permission or answer.decision or put_off)
+    # Claude Code's `defer` leaves the decision to its caller; here the mode decides.
+    verdict = _VERDICTS.get(answer.permission or answer.decision or ("block" if _defers(answer, event) else ""))
     reason = answer.reason if answer.permission_reason is None else answer.permission_reason
     return Decision(verdict, reason) if verdict else None
 

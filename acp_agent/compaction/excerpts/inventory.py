@@ -24,6 +24,7 @@ _PATH = ("path", "file_path", "filePath", "filename", "notebook_path")
 _SEARCH = frozenset(("pattern", "query", "glob", "regex"))
 _WHOLE_TEXT = frozenset(("content", "contents", "file_text"))
 _PIECE = frozenset(("old_string", "old_str", "old_text", "edits", "insert_line", "new_str", "new_string", "new_source"))
+_PIPES = "|<>"
 _HERE_DOCUMENT = re.compile(r"<<-?[ \t]*['\"]?(\w+)")
 _STATUS = re.compile(r"(?:exit(?:ed)?(?: with)?(?: status| code)?|return ?code)\W{0,3}(-?\d{1,5})(?!\d)", re.IGNORECASE)
 _STATUS_WITHIN = 300
@@ -144,7 +145,7 @@ def _lines(found: _Inventory, there: set[int]) -> Iterator[tuple[str, int, str]]
         if each.change != "read" or each.stale:
             stale = ", changed on disk since" if each.stale and each.change != "deleted" else ""
             yield "Files", each.seq, f"[#{each.seq}] {each.change} {_brief(each.path, LONGEST_COMMAND)}{stale}"
-    for run in sorted(found.runs, key=lambda run: (any(sign in run.line for sign in "|<>"), len(run.line))):
+    for run in sorted(found.runs, key=lambda run: (any(sign in run.line for sign in _PIPES), len(run.line))):
         if run.seq not in there:
             result = f" → {run.result}" if run.result else ""
             yield "Commands, last run", run.seq, f"[#{run.seq}] {run.line}{result}"

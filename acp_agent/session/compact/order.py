@@ -10,7 +10,7 @@ from acp_agent.compaction.estimate import count_images, request_bytes
 from acp_agent.compaction.excerpts.selection import ExcerptIndex
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
 from acp_agent.compaction.strategy import Writer
-from acp_agent.config.settings import Share
+from acp_agent.config.forms import Share
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import ContextSwapped, Event, FileVersion, InstructionsLoaded
 from acp_agent.conversation.messages import new_id

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.config import load_settings
-from acp_agent.config.settings import CompactionChoices, CompactionSettings, Share, size_tokens
+from acp_agent.config.forms import Share
+from acp_agent.config.settings import CompactionChoices, CompactionSettings
 from support.configuration import Machine
 
 SIZES = st.integers(1_000, 1_000_000) | st.floats(0.02, 0.9).map(Share)
@@ -53,14 +54,6 @@ def test_what_is_said_holds_and_defaults_fill_the_rest(said: CompactionChoices) 
         assert settled.prepare is not None
         assert 0 < settled.prepare < settled.threshold
         assert settled.prepare <= max(0.70, 0.875 * settled.threshold)
-
-
-@given(st.integers(1, 10_000_000), SIZES)
-def test_a_size_becomes_tokens_and_by_default_a_fifth_of_the_window_and_64_000_at_most(
-    window: int, size: int | Share
-) -> None:
-    assert size_tokens(size, window) == (int(size.of_window * window) if isinstance(size, Share) else size)
-    assert size_tokens(None, window) == min(int(window * 0.2), 64_000)
 
 
 GENERAL = "compaction: {threshold: 0.7, prepare: off, strategy: mask, model: a/small, size: 40%, wait: true}\n"

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acp_agent.config import Settings, load_settings
+from acp_agent.config.forms import Share
 from acp_agent.config.settings import (
     MODES,
     CompactionChoices,
@@ -22,7 +23,6 @@ from acp_agent.config.settings import (
     ModelSettings,
     ProtocolSettings,
     ProviderSettings,
-    Share,
 )
 from support.configuration import Machine
 

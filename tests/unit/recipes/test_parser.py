@@ -11,7 +11,7 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from acp_agent.config.document import DocumentError
-from acp_agent.config.settings import Share
+from acp_agent.config.forms import Share
 from acp_agent.hooks.handlers import builtin_handlers, known_handlers
 from acp_agent.recipes.model import Argument, CompactionOptions, HookBinding, Known, NamedHandler, Recipe
 from acp_agent.recipes.parser import parse_recipe, split

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,7 @@ from acp_agent.conversation.events import LoggedEvent
 from acp_agent.conversation.messages import Text, Usage
 from acp_agent.errors import CompactionError
 from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest
+from benchmarks.excerpts_measure import MECHANISMS
 from support.logs import is_legal, legal_logs
 from support.recordings import as_transcript, cart_session, write
 
@@ -143,3 +145,9 @@ def test_a_turn_that_had_not_ended_is_running(cart: Recording) -> None:
     assert state_at(cart, 7).turn_from == 1
     assert state_at(cart, 8).turn_from is None
     assert state_at(cart, 9).turn_from == 9
+
+
+def test_each_mechanism_whose_worth_the_benchmark_measures_is_there_to_be_left_out() -> None:
+    for place in (place for without in MECHANISMS.values() for place in without):
+        module, _, name = place.rpartition(".")
+        assert hasattr(import_module(f"acp_agent.compaction.{module}"), name), place
