@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 
 from acp_agent.app import RESERVED, model_access, open_database, recipe_folders, recipe_known, start_home_logging
-from acp_agent.cli.terminal.progress import Activity
+from acp_agent.cli.terminal.process import Activity
 from acp_agent.cli.terminal.sessions import matching, session_ids
 from acp_agent.compaction import CompactionPolicy, CompactionService, ModelCall, Writer, estimate_messages
 from acp_agent.compaction.evaluation.measure import Measurement, SizeOf, measure, newest, policy_method, table

@@ -1,4 +1,4 @@
-"""`acp-agent login`: ask for a provider's key, try it, and store it. The key is shown nowhere."""
+"""`acp-agent login` and `acp-agent logout`: try a provider's key and store it, shown nowhere; forget stored keys."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import sys
 
 import anyio.to_thread
 
-from acp_agent.cli.terminal.process import aside
-from acp_agent.cli.terminal.progress import Activity
+from acp_agent.cli.terminal.process import Activity, aside
 from acp_agent.cli.terminal.prompts import is_interactive, typed, typed_secret
 from acp_agent.config import Settings, ensure_private_dir, home_dir, load_settings
 from acp_agent.config.keys import KeyStore
@@ -94,3 +93,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="as `anthropic`, or one of your own; the configured model's where none is given, or you are asked",
     )
     parser.add_argument("--no-check", action="store_true", help="store the key without trying it")
+
+
+async def run_logout(arguments: argparse.Namespace) -> int:
+    """Remove one provider's key, or all of them.
+
+    :returns: 0.
+    :raises AgentError: none is stored, or it cannot be removed.
+    """
+    store = KeyStore(home_dir(os.environ))
+    wanted = None if arguments.provider is None else [arguments.provider]
+    removed = await anyio.to_thread.run_sync(store.remove, wanted, abandon_on_cancel=True)
+    if not removed:
+        stored = ", ".join(store.read())
+        what = "No key is stored" if wanted is None else f"No key for {wanted[0]} is stored"
+        raise AgentError(f"{what}{f', but for {stored}' if stored else ''}.")
+    for name in removed:
+        print(f"The key for {name} is removed; one in the environment is still used.")
+    return 0
+
+
+def add_logout_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `logout`."""
+    parser.add_argument("provider", nargs="?", metavar="PROVIDER", help="whose; all where none is given")

@@ -16,10 +16,10 @@ from typing import NoReturn, cast
 
 from acp_agent import __version__
 
-_COMMANDS: Mapping[str, tuple[str, str]] = {
+_COMMANDS: Mapping[str, Sequence[str]] = {
     "run": ("run", "prompt the agent from the terminal"),
     "chat": ("chat.command", "talk with the agent in the terminal"),
-    "compact": ("compact", "compact a session's context"),
+    "compact": ("run", "compact a session's context", "add_compact_arguments", "run_compact"),
     "compact-eval": ("compact_eval", "measure what compactions of recorded sessions keep"),
     "sessions": ("sessions", "list the sessions; remove, archive or fork one"),
     "serve": ("serve", "serve clients over WebSocket, several at once"),
@@ -27,16 +27,22 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
     "wire": ("wire", "show what the editor and the agent said to each other, as recorded"),
     "hooks": ("hooks", "show the hooks of this directory, or try them"),
     "login": ("login", "store a provider's key, after trying it"),
-    "logout": ("logout", "forget stored keys"),
+    "logout": ("login", "forget stored keys", "add_logout_arguments", "run_logout"),
     "trust": ("trust", "allow the hooks and recipes of a project to run"),
-    "permissions": ("permissions", "list what you have allowed for good, or revoke it"),
+    "permissions": (
+        "trust",
+        "list what you have allowed for good, or revoke it",
+        "add_permissions_arguments",
+        "run_permissions",
+    ),
     "recipe": ("recipe", "list the recipes, show, make or check one"),
     "schema": ("schema", "print the JSON Schema of a file that you write"),
-    "setup": ("setup.command", "put the agent into an editor's settings"),
-    "doctor": ("setup.doctor", "check that all is there, and say what to do where it is not"),
-    "demo": ("demo.command", "show the agent at work on a scratch project"),
+    "setup": ("setup", "put the agent into an editor's settings"),
+    "doctor": ("doctor", "check that all is there, and say what to do where it is not"),
+    "demo": ("demo", "show the agent at work on a scratch project"),
 }
-"""The sub-commands by name: the module below this package, and what `--help` and the documentation say of it."""
+"""The sub-commands by name: the module below this package, what `--help` and the documentation say of it, and the two
+functions where it is the second one of its module."""
 _EPILOG = "Without a command it serves the Agent Client Protocol on stdin and stdout; that is how an editor starts it."
 
 
@@ -83,10 +89,11 @@ def build_parser(names: Collection[str] = tuple(_COMMANDS)) -> argparse.Argument
     )
     parser.add_argument("--version", action="version", version=f"acp-agent {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, (module_name, text) in _COMMANDS.items():
+    for name, (module_name, text, *functions) in _COMMANDS.items():
         command = commands.add_parser(name, help=text)
         if name in names:
             module = import_module(f"acp_agent.cli.{module_name}")
-            module.add_arguments(command)
-            command.set_defaults(run=module.run)
+            add_arguments, run = functions or ("add_arguments", "run")
+            getattr(module, add_arguments)(command)
+            command.set_defaults(run=getattr(module, run))
     return parser

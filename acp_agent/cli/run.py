@@ -1,4 +1,4 @@
-"""`acp-agent run`: one turn of a session from the terminal."""
+"""`acp-agent run` and `acp-agent compact`: one turn of a session from the terminal."""
 
 from __future__ import annotations
 
@@ -52,13 +52,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser)
 
 
+def add_compact_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `compact`."""
+    parser.add_argument("text", nargs="*", metavar="INSTRUCTIONS", help="what the summary should keep in mind")
+    add_session_choice(parser, required=True)
+
+
 async def run(arguments: argparse.Namespace) -> int:
     """Prompt a new session, or one that is named or followed.
 
     :returns: 0; 1 where the turn was not finished.
     :raises AgentError: the turn failed, or there is nothing to do.
     """
-    words, name = typed_words(arguments.text), arguments.recipe
+    words, name = _typed_words(arguments.text), arguments.recipe
     if name is None and arguments.arguments:
         raise AgentError("--arg is for a recipe: name that with -r.")
     if name is None and not words.strip():
@@ -75,10 +81,23 @@ async def run(arguments: argparse.Namespace) -> int:
         await set_options(session, model=arguments.model, mode=arguments.mode)
         return text
 
-    return await run_turn(arguments, prompt)
+    return await _run_turn(arguments, prompt)
 
 
-def typed_words(given: Sequence[str]) -> str:
+async def run_compact(arguments: argparse.Namespace) -> int:
+    """Compact a session.
+
+    :returns: 0; 1 where it was not compacted.
+    """
+    words = _typed_words(arguments.text)
+
+    async def prompt(session: Session) -> str:
+        return f"/compact {words}".rstrip()
+
+    return await _run_turn(arguments, prompt)
+
+
+def _typed_words(given: Sequence[str]) -> str:
     """Return what was typed behind the options, or what stdin has in place of `-`.
 
     :raises AgentError: it is no text.
@@ -93,7 +112,7 @@ def typed_words(given: Sequence[str]) -> str:
     return words
 
 
-async def run_turn(arguments: argparse.Namespace, prompt: Callable[[Session], Awaitable[str]]) -> int:
+async def _run_turn(arguments: argparse.Namespace, prompt: Callable[[Session], Awaitable[str]]) -> int:
     """Open the session that was chosen, or a new one, and prompt it.
 
     :param prompt: prepares the session, and returns what would be typed in an editor.

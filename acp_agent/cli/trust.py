@@ -1,4 +1,4 @@
-"""`acp-agent trust`: allow a project's hooks and recipes to run, take that back, and show what is allowed."""
+"""`acp-agent trust` and `acp-agent permissions`: what the user has allowed in projects, and its revocation."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from pathlib import Path
 
 from acp_agent.app import project_places
 from acp_agent.config import Settings, home_dir, load_settings
+from acp_agent.config.permission_rules import PermissionRules
 from acp_agent.config.trust import ProjectCode, TrustStore, read_project_code
 from acp_agent.errors import AgentError
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS
 from acp_agent.session.project.trust import MAX_LENGTH, lines_of
 from acp_agent.tools.text import one_line
+
+_LONGEST_RULE = 4_000
+"""Characters of a rule that are listed."""
 
 
 async def run(arguments: argparse.Namespace) -> int:
@@ -89,3 +93,56 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("path", nargs="?", metavar="PATH", help="the project's folder (this directory)")
     what.add_argument("--list", action="store_true", help="show what is allowed")
     what.add_argument("--revoke", metavar="PATH", help="allow nothing of this project any more")
+
+
+async def run_permissions(arguments: argparse.Namespace) -> int:
+    """List the rules, or revoke some.
+
+    :returns: 0.
+    :raises AgentError: there is no such rule, or the file cannot be read or written.
+    """
+    rules = PermissionRules(home_dir(os.environ))
+    if arguments.action == "revoke":
+        return _revoke_rules(rules, Path(arguments.project), arguments.rules)
+    return _list_rules(rules)
+
+
+def _list_rules(rules: PermissionRules) -> int:
+    found = rules.read()
+    if rules.notice:
+        print(rules.notice)
+    for project, allowed in found.items():
+        print(project)
+        for subject, since in allowed.items():
+            print(f"  {since}  {_rule(subject)}")
+    if not found:
+        print("Nothing is allowed without asking.")
+    return 0
+
+
+def _revoke_rules(rules: PermissionRules, project: Path, wanted: list[str]) -> int:
+    project = project.resolve()
+    allowed = {_rule(subject): subject for subject in rules.of(project)}
+    missing = [rule for rule in wanted if rule not in allowed]
+    if missing:
+        raise AgentError(f"{project} has no rule {missing[0]!r}. `acp-agent permissions` lists them.")
+    if not allowed:
+        raise AgentError(f"{project} has no rules. `acp-agent permissions` lists those that there are.")
+    for subject in rules.revoke(project, {allowed[rule] for rule in wanted}):
+        print(f"Asked for again: {_rule(subject)}")
+    return 0
+
+
+def _rule(subject: str) -> str:
+    """Return a rule as it is listed and typed: a command may have lines, and what a terminal would obey."""
+    return one_line(subject, _LONGEST_RULE)
+
+
+def add_permissions_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `permissions`."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION")
+    revoke = actions.add_parser("revoke", help="have calls asked for again")
+    revoke.add_argument(
+        "rules", nargs="*", metavar="RULE", help="as listed; all rules of the project where none is named"
+    )
+    revoke.add_argument("--project", default=".", metavar="PATH", help="the project's folder (this directory)")

@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio
 
-from acp_agent.cli.setup.editors import program, sample
+from acp_agent.cli.setup import program, sample
 from support.checkout import environment
 from support.models import ModelServer, Reply, ToolCall, model_server
 from support.npm import newer_node, npm_package

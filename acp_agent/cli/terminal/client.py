@@ -9,7 +9,7 @@ from typing import cast
 
 import anyio
 
-from acp_agent.cli.terminal.progress import Activity
+from acp_agent.cli.terminal.process import Activity
 from acp_agent.cli.terminal.prompts import TerminalQuestions, typed
 from acp_agent.cli.terminal.safe import SafeStream, safe_for
 from acp_agent.conversation.events import CallView

@@ -1,4 +1,4 @@
-"""Running a sub-command as a process: event loop, error messages, signals, exit status."""
+"""Running a sub-command as a process: event loop, error messages, signals, exit status; what it shows on stderr."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
-from typing import NoReturn, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
 import anyio
 from anyio.abc import TaskStatus
@@ -18,6 +18,9 @@ from acp_agent.app import start_home_logging
 from acp_agent.errors import AgentError
 from acp_agent.logfile import log_failure, log_file
 from acp_agent.processes import kill_groups
+
+if TYPE_CHECKING:
+    from rich.status import Status
 
 _PATIENCE_SECONDS = 2.0
 """How long an interrupted command may take to close before a second signal ends the process."""
@@ -50,6 +53,32 @@ def run_command(command: Callable[[], Awaitable[int]]) -> NoReturn:
 def aside(text: str) -> None:
     """Print a text on stderr: what a person wants to know around the command's output."""
     print(text, file=sys.stderr, flush=True)
+
+
+class Activity:
+    """A line on stderr that says what is waited for, where that is a terminal that can move its cursor.
+
+    rich is loaded when something is shown first.
+    """
+
+    def __init__(self) -> None:
+        self._shown: Status | None = None
+
+    def busy(self, text: str) -> None:
+        """Show it in the place of an earlier one. The cursor has to be at the beginning of a line."""
+        self.idle()
+        if sys.stderr.isatty() and os.environ.get("TERM") not in (None, "", "dumb"):
+            from rich.console import Console
+            from rich.text import Text
+
+            self._shown = Console(stderr=True).status(Text(text, no_wrap=True, overflow="ellipsis"))
+            self._shown.start()
+
+    def idle(self) -> None:
+        """Take it away, before anything else is printed."""
+        if self._shown is not None:
+            self._shown.stop()
+            self._shown = None
 
 
 class _StopSignal:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from acp_agent.cli.setup.editors import EDITORS, sample
+from acp_agent.cli.setup import EDITORS, sample
 from support.called import call_command
 from support.terminal import Ran
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from acp_agent.cli.setup.editors import EDITORS, PLACEHOLDER, editors_dir
+from acp_agent.cli.setup import EDITORS, PLACEHOLDER, editors_dir
 from support.checkout import REPOSITORY
 from support.npm import NPM_FOLDER, node, npm_package
 

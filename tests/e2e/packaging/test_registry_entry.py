@@ -7,7 +7,7 @@ import re
 import tomllib
 
 from acp_agent import __version__
-from acp_agent.cli.setup.editors import editors_dir
+from acp_agent.cli.setup import editors_dir
 from support.checkout import REPOSITORY
 
 FOLDER = editors_dir() / "registry" / "acp-agent"

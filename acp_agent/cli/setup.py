@@ -1,16 +1,21 @@
-"""The editors that this agent can be set up in: where each keeps its settings, and what belongs into them.
+"""`acp-agent setup`: write an editor's settings where it has none yet, or print what belongs into them.
 
-The text that belongs into them is that of the files in `editors/`, which a person may copy as well.
+The text is that of the files in `editors/`, which a person may copy as well.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
 import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from acp_agent.cli.terminal.process import aside
+from acp_agent.cli.terminal.prompts import typed
+from acp_agent.config.home import user_home
 from acp_agent.errors import AgentError
 from acp_agent.frozen import frozen
 
@@ -18,7 +23,7 @@ NAME = "acp-agent"
 PLACEHOLDER = "/path/to/acp-agent"
 """Stands in the files of `editors/` for the command."""
 _XDG = {".config/": "XDG_CONFIG_HOME", ".local/share/": "XDG_DATA_HOME"}
-_PACKAGE = Path(__file__).parents[2]
+_PACKAGE = Path(__file__).parents[1]
 
 
 @frozen
@@ -144,3 +149,46 @@ def sample(name: str, command: str) -> str:
     text = (editors_dir() / name).read_text(encoding="utf-8")
     # JSON, Lua and Lisp quote alike what a path may hold.
     return text.replace(PLACEHOLDER, json.dumps(command, ensure_ascii=False)[1:-1])
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the sub-command."""
+    parser.add_argument(
+        "editor",
+        choices=tuple(EDITORS),
+        help="the editor, or the plugin of Neovim (`neovim` is CodeCompanion)",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="write nothing")
+    parser.add_argument("--yes", action="store_true", help="write without asking")
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Set up one editor.
+
+    :returns: 0; 1 where it was not allowed to write.
+    :raises AgentError: there is no home directory, or the settings cannot be written.
+    """
+    env = os.environ
+    editor, home = EDITORS[arguments.editor], user_home(env)
+    if home is None:
+        raise AgentError("There is no home directory to look for settings in. Set HOME.")
+    file, text = editor.file(home, env), sample(editor.sample, program(env))
+    print(text, end="")
+    if file is None:
+        aside(editor.then)
+    elif file.exists():
+        aside(f"{file} is there already, and is not changed. Put `{editor.at}` next to the rest. {editor.then}")
+    elif arguments.dry_run:
+        aside(f"This would be written into {file}.")
+    elif arguments.yes or await typed(f"Write this into {file}? [y]es, [n]o: ") in ("y", "yes"):
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("x", encoding="utf-8") as opened:
+                opened.write(text)
+        except OSError as error:
+            raise AgentError(f"{file} cannot be written ({error.strerror}).") from error
+        aside(f"Written: {file}. {editor.then}")
+    else:
+        aside("Nothing was written; --yes writes without asking.")
+        return 1
+    return 0

@@ -20,8 +20,8 @@ import anyio
 
 from acp_agent import __version__
 from acp_agent.app import DATABASE, model_access
-from acp_agent.cli.setup.editors import EDITORS, NAME, program
-from acp_agent.cli.terminal.progress import Activity
+from acp_agent.cli.setup import EDITORS, NAME, program
+from acp_agent.cli.terminal.process import Activity
 from acp_agent.cli.terminal.safe import safe_for
 from acp_agent.cli.terminal.sessions import current_directory
 from acp_agent.cli.trust import code_of

@@ -1,26 +1,36 @@
-"""The folder that the demo may do anything with: a program with a failing test, and the agent's home.
+"""`acp-agent demo`: the agent at work on a scratch project, a process for each prompt; a script plays the model.
 
-The program adds up working hours, and is wrong about night shifts. `script.yaml` quotes lines of it, exactly.
+The project adds up working hours, and is wrong about night shifts. The script, `demo.yaml`, quotes lines of it.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from difflib import unified_diff
 from pathlib import Path
 
+import anyio
+import anyio.to_thread
+
+from acp_agent import __version__
 from acp_agent.config.home import CONFIG_FILE, HOME_VARIABLE
 from acp_agent.config.load import MODEL_VARIABLE, WINDOW_VARIABLE
 from acp_agent.config.permission_rules import PermissionRules
 from acp_agent.errors import AgentError
-from acp_agent.frozen import frozen
 
+_TASK = "The tests of this project fail. Find out why, mend it, and show me that they pass."
+_LATER = "Good. Later, when I say so, I also want a test for a night shift with a break."
+_INSTRUCTIONS = "keep the test that I still want"
+_NOW = "Now the test that I asked for."
 _TEST_COMMAND = "python3 -m unittest"
 _SCRIPTED_MODEL = "demo/script"
 _AGENTS = """\
@@ -133,21 +143,80 @@ _FILES = {
 }
 
 
-@frozen
-class _TestRun:
-    """What the program's tests say."""
+def add_arguments(_: argparse.ArgumentParser) -> None:
+    """Add nothing: the sub-command has no arguments."""
 
-    total: int
-    failed: int
 
-    def __str__(self) -> str:
-        if not self.failed:
-            return f"all {self.total} tests pass"
-        return f"{self.failed} of {self.total} tests fail{'s' if self.failed == 1 else ''}"
+async def run(_: argparse.Namespace) -> int:
+    """Show the agent at work. What it starts and makes is gone when it ends, however it ends.
+
+    :returns: 0; 1 where it did not happen as promised.
+    :raises AgentError: it cannot begin.
+    """
+    began = time.monotonic()
+    with _scratch_folder() as root:
+        project = root / "timesheet"
+        env = _agent_environment(root, os.environ)
+        before = _run_tests(project)
+        _say(
+            f"acp-agent {__version__}, a demo. A script plays the model; files, tools, tests and token counts are real."
+        )
+        _say(f"Project: {project}, a timesheet program; {_result(*before)}.")
+        _heading("A failing test")
+        await _agent(project, env, "run", "--mode", "accept-edits", _TASK)
+        mended = await anyio.to_thread.run_sync(_run_tests, project)
+        await _agent(project, env, "run", "--follow", _LATER)
+        _heading("Compaction")
+        compacted = await _agent(project, env, "compact", "--follow", _INSTRUCTIONS) == 0
+        _heading("Another process goes on: what “the test” is, stands in what the compaction kept")
+        await _agent(project, env, "run", "--follow", _NOW)
+        after = await anyio.to_thread.run_sync(_run_tests, project)
+    promises = {
+        f"Tests: {_result(*before)} → {_result(*mended)}": bool(before[1]) and not mended[1],
+        "Compaction": compacted,
+        f"The test that was meant: {_result(*after)}": not after[1] and after[0] > before[0],
+    }
+    _heading("What came of it")
+    for promise, kept in promises.items():
+        _say(f"{'✓' if kept else '✗'} {promise}")
+    _say(f"The scratch project {project} is deleted. That took {time.monotonic() - began:.0f} s.")
+    return 0 if all(promises.values()) else 1
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+def _heading(text: str) -> None:
+    _say(f"\n━━ {text} ━━")
+
+
+async def _agent(project: Path, env: Mapping[str, str], *words: str) -> int:
+    """Run the agent's command line in the project, show what it changed there, and return its exit status."""
+    _say(f"\n$ acp-agent {' '.join(words[:-1])} {words[-1]!r}")
+    before = _texts(project)
+    command = [sys.executable, "-P", "-m", "acp_agent", *words]
+    process = await anyio.open_process(command, stdin=None, stdout=None, stderr=None, cwd=project, env=env)
+    try:
+        status = await process.wait()
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            with anyio.CancelScope(shield=True):
+                await process.wait()
+    for name, text in _texts(project).items():
+        old, new = before.get(name, "").splitlines(), text.splitlines()
+        for line in unified_diff(old, new, name, name, n=1, lineterm=""):
+            _say(f"  {line}")
+    return status
+
+
+def _texts(project: Path) -> dict[str, str]:
+    return {path.name: path.read_text("utf-8", "replace") for path in sorted(project.glob("*.py"))}
 
 
 @contextmanager
-def scratch_folder() -> Generator[Path]:
+def _scratch_folder() -> Generator[Path]:
     """Make the folder, and remove it with everything in it in the end.
 
     :raises OSError: there is no room.
@@ -161,13 +230,13 @@ def scratch_folder() -> Generator[Path]:
         yield root
 
 
-def agent_environment(root: Path, env: Mapping[str, str]) -> dict[str, str]:
+def _agent_environment(root: Path, env: Mapping[str, str]) -> dict[str, str]:
     """Return what the agent is started with: the user's environment, with a home of its own and this Python.
 
     :param env: the user's environment variables.
     """
     home = root / "home"
-    provider = {"kind": "scripted", "script": str(Path(__file__).with_name("script.yaml"))}
+    provider = {"kind": "scripted", "script": str(Path(__file__).with_suffix(".yaml"))}
     config = {"providers": {_SCRIPTED_MODEL.partition("/")[0]: provider}}
     (home / CONFIG_FILE).write_text(json.dumps(config), "utf-8")  # JSON is YAML
     PermissionRules(home).allow(root / "timesheet", f"shell: {_TEST_COMMAND}")
@@ -180,8 +249,8 @@ def agent_environment(root: Path, env: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def run_tests(project: Path) -> _TestRun:
-    """Run the program's tests.
+def _run_tests(project: Path) -> tuple[int, int]:
+    """Run the program's tests, and return how many there are, and how many fail.
 
     :raises AgentError: they did not run.
     """
@@ -190,4 +259,10 @@ def run_tests(project: Path) -> _TestRun:
     ran = [line.split()[1] for line in done.stderr.splitlines() if line.startswith("Ran ")]
     if not ran:
         raise AgentError(f"The tests in {project} did not run: {done.stderr.strip()}")
-    return _TestRun(int(ran[0]), sum(map(int, re.findall(r"(?:failures|errors)=(\d+)", done.stderr))))
+    return int(ran[0]), sum(map(int, re.findall(r"(?:failures|errors)=(\d+)", done.stderr)))
+
+
+def _result(total: int, failed: int) -> str:
+    if not failed:
+        return f"all {total} tests pass"
+    return f"{failed} of {total} tests fail{'s' if failed == 1 else ''}"

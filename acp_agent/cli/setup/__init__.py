@@ -1,1 +1,0 @@
-"""`acp-agent setup`: the agent in an editor's settings."""
