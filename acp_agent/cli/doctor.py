@@ -156,7 +156,7 @@ async def _check_config(settings: Settings) -> AsyncIterator[_Said]:
     yield "ok", f"{own} can be read." if own.exists() else f"There is no {own}; all is as by default."
     if settings.project is not None and (settings.project / CONFIG_FILE).exists():
         yield "ok", f"{settings.project / CONFIG_FILE} can be read."
-    for text in (*(f"A hook is left out: {fault.text}" for fault in settings.hook_faults), *settings.notices):
+    for text in (*(f"A hook is left out: {fault}" for fault in settings.hook_faults), *settings.notices):
         yield "warn", text, "Correct the file."
 
 

@@ -17,7 +17,6 @@ import anyio
 from acp_agent.app import connection, sessions_database, start_home_logging
 from acp_agent.cli.terminal.process import aside
 from acp_agent.errors import AgentError, install_command
-from acp_agent.frozen import frozen
 from acp_agent.jsonrpc.transport import Transport
 from acp_agent.secrets.known import remember_secret
 from acp_agent.server.connection import Connection
@@ -28,40 +27,27 @@ VARIABLE = "ACP_AGENT_TOKEN"
 MIN_CHARACTERS = 16
 
 
-@frozen
-class _Address:
-    """Where to listen; `port` 0 stands for any that is free."""
+def _address(text: str) -> tuple[str, int]:
+    """Return host and port of an address that is written as `HOST:PORT`, `HOST` or `PORT`; 0 for any free port.
 
-    host: str
-    port: int
+    :raises AgentError: it is no address.
+    """
+    try:
+        parts = urlsplit(f"//127.0.0.1:{text}" if text.isdecimal() else f"//{text}")
+        host, port = parts.hostname, parts.port or 0
+    except ValueError:
+        host, port = None, 0
+    if not host or "@" in text or "/" in text:
+        raise AgentError(f"{text!r} is no address: write HOST:PORT, as 127.0.0.1:8080 or [::1]:8080.")
+    return "127.0.0.1" if host == "localhost" else host, port
 
-    @classmethod
-    def read(cls, text: str) -> _Address:
-        """Return the address that is written as `HOST:PORT`, `HOST` or `PORT`.
 
-        :raises AgentError: it is no address.
-        """
-        authority = f"127.0.0.1:{text}" if text.isdecimal() else text
-        try:
-            parts = urlsplit(f"//{authority}")
-            host, port = parts.hostname, parts.port or 0
-        except ValueError:
-            host, port = None, 0
-        if not host or "@" in text or "/" in text:
-            raise AgentError(f"{text!r} is no address: write HOST:PORT, as 127.0.0.1:8080 or [::1]:8080.")
-        return cls("127.0.0.1" if host == "localhost" else host, port)
-
-    @property
-    def is_loopback(self) -> bool:
-        """Whether this machine alone can reach it."""
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
-
-    def authority(self, port: int) -> str:
-        """Return what stands in a URL, with the port that is listened on."""
-        return f"{f'[{self.host}]' if ':' in self.host else self.host}:{port}"
+def _is_loopback(host: str) -> bool:
+    """Return whether this machine alone can reach it."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -99,8 +85,8 @@ async def run(arguments: argparse.Namespace) -> int:
     """
     env = os.environ
     token, origins = _read_token(arguments.token_file, env), list(map(parse_origin, arguments.origins))
-    addresses = list(dict.fromkeys(map(_Address.read, arguments.addresses or ["127.0.0.1:0"])))
-    exposed = [address.host for address in addresses if not address.is_loopback]
+    addresses = list(dict.fromkeys(map(_address, arguments.addresses or ["127.0.0.1:0"])))
+    exposed = [host for host, _ in addresses if not _is_loopback(host)]
     if token is None and exposed:
         raise AgentError(
             f"{exposed[0]} is not loopback: whoever reaches it could run commands here as you. Set a token, in a "
@@ -111,16 +97,17 @@ async def run(arguments: argparse.Namespace) -> int:
             f"acp-agent serve needs the extra `serve`, which is not installed: {install_command('serve')}."
         )
     start_home_logging(env)
-    sockets = [listening_socket(address.host, address.port) for address in addresses]
+    sockets = [listening_socket(*address) for address in addresses]
     async with sessions_database(env) as database:
 
         def connect(transport: Transport) -> Connection:
             return connection(transport, database, env)
 
-        endpoint = Endpoint(AccessPolicy(token, [address.host for address in addresses], origins), connect)
+        endpoint = Endpoint(AccessPolicy(token, [host for host, _ in addresses], origins), connect)
         server = WebServer(endpoint.app)
-        for address, listening in zip(addresses, sockets, strict=True):
-            aside(f"Serving ACP at ws://{address.authority(listening.getsockname()[1])}{PATH}. Ctrl-c ends it.")
+        for (host, _), listening in zip(addresses, sockets, strict=True):
+            authority = f"{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
+            aside(f"Serving ACP at ws://{authority}{PATH}. Ctrl-c ends it.")
         if token is None:
             aside("Without a token, every user of this machine can connect.")
         try:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 
 from acp_agent.app import open_database
+from acp_agent.cli.terminal.sessions import all_sessions
 from acp_agent.config import home_dir
 from acp_agent.conversation.messages import new_id
 from acp_agent.session.log import fork_session, remove_transcript
-from acp_agent.storage.store import ArchiveFilter, SessionStore
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,45 +45,27 @@ async def run(arguments: argparse.Namespace) -> int:
     try:
         match arguments.action:
             case "rm":
-                await _each(arguments.ids, "Removed", lambda session_id: _remove(store, session_id))
-            case "archive":
-                await _each(arguments.ids, "Archived", lambda session_id: store.archive(session_id, archived=True))
-            case "unarchive":
-                await _each(arguments.ids, "Listed again", lambda session_id: store.archive(session_id, archived=False))
+                for session_id in arguments.ids:
+                    await store.record(session_id)
+                    await store.delete(session_id)
+                    remove_transcript(home_dir(os.environ), session_id)
+                    print(f"Removed {session_id}.")
+            case "archive" | "unarchive":
+                done = "Archived" if arguments.action == "archive" else "Listed again"
+                for session_id in arguments.ids:
+                    await store.archive(session_id, archived=arguments.action == "archive")
+                    print(f"{done} {session_id}.")
             case "fork":
-                print(await _fork(store, arguments.id, arguments.at))
+                record, made = await store.record(arguments.id), new_id("sess")
+                directories = record.cwd, record.additional_directories
+                await fork_session(store, arguments.id, arguments.at, *directories, made)
+                print(made)
             case _:
-                await _list(store, "only" if arguments.archived else "exclude")
+                async for record in all_sessions(store, "only" if arguments.archived else "exclude", not_begun=()):
+                    changed = datetime.fromtimestamp(record.updated_at / 1000, UTC).astimezone()
+                    print(
+                        f"{record.session_id}  {changed:%Y-%m-%d %H:%M}  {record.cwd}  {record.title or '(untitled)'}"
+                    )
     finally:
         await store.aclose()
     return 0
-
-
-async def _each(ids: Sequence[str], done: str, work: Callable[[str], Awaitable[None]]) -> None:
-    for session_id in ids:
-        await work(session_id)
-        print(f"{done} {session_id}.")
-
-
-async def _remove(store: SessionStore, session_id: str) -> None:
-    await store.record(session_id)
-    await store.delete(session_id)
-    remove_transcript(home_dir(os.environ), session_id)
-
-
-async def _fork(store: SessionStore, session_id: str, at: int | None) -> str:
-    record, made = await store.record(session_id), new_id("sess")
-    await fork_session(store, session_id, at, record.cwd, record.additional_directories, made)
-    return made
-
-
-async def _list(store: SessionStore, archived: ArchiveFilter) -> None:
-    cursor: str | None = None
-    while True:
-        page = await store.list(cursor=cursor, archived=archived, not_begun=())
-        for record in page.sessions:
-            changed = datetime.fromtimestamp(record.updated_at / 1000, UTC).astimezone()
-            print(f"{record.session_id}  {changed:%Y-%m-%d %H:%M}  {record.cwd}  {record.title or '(untitled)'}")
-        cursor = page.next_cursor
-        if cursor is None:
-            return

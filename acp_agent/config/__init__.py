@@ -16,9 +16,9 @@ from acp_agent.lazy import on_demand
 
 if TYPE_CHECKING:
     from acp_agent.config.load import load_settings
-    from acp_agent.config.settings import HookCommand, HookFault, Settings
+    from acp_agent.config.settings import HookCommand, Settings
 
-__all__ = ["HookCommand", "HookFault", "Settings", "ensure_private_dir", "home_dir", "load_settings", "project_dir"]
+__all__ = ["HookCommand", "Settings", "ensure_private_dir", "home_dir", "load_settings", "project_dir"]
 
-_LATER = {"load": ["load_settings"], "settings": ["HookCommand", "HookFault", "Settings"]}
+_LATER = {"load": ["load_settings"], "settings": ["HookCommand", "Settings"]}
 __getattr__, __dir__ = on_demand(__name__, _LATER, globals())

@@ -32,7 +32,7 @@ from acp_agent.config.document import (
 from acp_agent.config.forms import MODEL_NAME_FORM, Form, Matcher, Section, is_model_name
 from acp_agent.config.home import CONFIG_FILE, home_dir, project_dir
 from acp_agent.config.hook_events import EventName, event_name, unknown_event
-from acp_agent.config.settings import MODES, HookCommand, HookFault, Origin, Settings
+from acp_agent.config.settings import MODES, HookCommand, Origin, Settings
 from acp_agent.errors import ConfigError, located
 from acp_agent.frozen import frozen
 
@@ -147,7 +147,7 @@ def _with_file(
     return replace(
         settings,
         hooks=(*settings.hooks, *commands),
-        hook_faults=(*settings.hook_faults, *(HookFault(origin, text) for text in texts)),
+        hook_faults=(*settings.hook_faults, *texts),
         notices=(*settings.notices, *filter(None, [notice])),
     )
 
@@ -234,36 +234,25 @@ def _with_environment(settings: Settings, env: Mapping[str, str]) -> Settings:
 # --- hooks: each is read by itself, so that a wrong one affects neither the others nor the session ---
 
 
-def _read_hooks(
-    document: Document, origin: Origin, path: Path
-) -> tuple[tuple[HookCommand, ...], tuple[DocumentError, ...]]:
+def _read_hooks(document: Document, origin: Origin, path: Path) -> tuple[list[HookCommand], list[DocumentError]]:
     """Read the section of one file.
 
     :param path: where the file is.
     :returns: the commands that can be used, in the file's order, and what is wrong with the others.
     """
-    commands: list[HookCommand] = []
-    faults: list[DocumentError] = []
-    waiting: list[tuple[EventName, Place, _Group | None]] = [
-        (event, place, None) for event, place in _hook_entries(document, faults)
-    ]
-    while waiting:
-        event, place, group = waiting.pop(0)
-        entry = document.at(place)
+    commands, faults = list[HookCommand](), list[DocumentError]()
+    for event, place, group in _hook_entries(document, faults):
         try:
-            if group is None and isinstance(entry, Mapping) and _HOOKS in entry:
-                group = validate(_Group, document, *place)
-                waiting[:0] = [(event, (*place, _HOOKS, index), group) for index in range(len(group.hooks))]
-            else:
-                hook = _hook_command(document, event, place, group)
-                commands.append(replace(hook, origin=origin, source=f"{path}: {dotted(place)}"))
+            hook = _hook_command(document, event, place, group)
         except DocumentError as error:
             faults.append(error)
-    return tuple(commands), tuple(faults)
+        else:
+            commands.append(replace(hook, origin=origin, source=f"{path}: {dotted(place)}"))
+    return commands, faults
 
 
-def _hook_entries(document: Document, faults: list[DocumentError]) -> Iterator[tuple[EventName, Place]]:
-    """Yield the event and the place of each entry; add what cannot be one to the faults."""
+def _hook_entries(document: Document, faults: list[DocumentError]) -> Iterator[tuple[EventName, Place, _Group | None]]:
+    """Yield the event, the place and the group of each command; add what cannot be one to the faults."""
     section = document.at((_HOOKS,))
     if not isinstance(section, Mapping | None):
         faults.append(document.wrong("should be `key: value` lines of its own, indented below", _HOOKS))
@@ -275,8 +264,17 @@ def _hook_entries(document: Document, faults: list[DocumentError]) -> Iterator[t
         elif not isinstance(entries, list):
             faults.append(document.wrong("should be a list, such as [one, two]", _HOOKS, word))
         else:
-            for index in range(len(cast("list[object]", entries))):
-                yield event, (_HOOKS, word, index)
+            for index, entry in enumerate(cast("list[object]", entries)):
+                place = (_HOOKS, word, index)
+                if not (isinstance(entry, Mapping) and _HOOKS in entry):
+                    yield event, place, None
+                    continue
+                try:
+                    group = validate(_Group, document, *place)
+                    for number in range(len(group.hooks)):
+                        yield event, (*place, _HOOKS, number), group
+                except DocumentError as error:
+                    faults.append(error)
 
 
 def _hook_command(document: Document, event: EventName, place: Place, group: _Group | None) -> HookCommand:

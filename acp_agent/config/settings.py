@@ -174,17 +174,6 @@ class ProviderSettings(Section):
 
 
 @frozen
-class HookFault:
-    """A hook of a configuration file that was left out.
-
-    :ivar text: what is wrong with it, with file and line.
-    """
-
-    origin: Origin
-    text: str
-
-
-@frozen
 class HookCommand(Section):
     """A command that is run at an event.
 
@@ -310,8 +299,8 @@ class Settings(Section):
     """record what the editor and the agent say to each other, for [`acp-agent wire`](wire.md); left out: `false`"""
     protocol: ProtocolSettings = ProtocolSettings()
     """how the agent speaks with editors: [below](#protocol)"""
-    hook_faults: Annotated[tuple[HookFault, ...], Internal()] = ()
-    """hooks that were left out"""
+    hook_faults: Annotated[tuple[str, ...], Internal()] = ()
+    """what is wrong with hooks that were left out, with file and line"""
     notices: Annotated[tuple[str, ...], Internal()] = ()
     """what the user should be told of files that hold all the same, such as keys that are no longer used"""
 

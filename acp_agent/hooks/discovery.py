@@ -53,7 +53,7 @@ def _project_files(settings: Settings) -> tuple[Path, ...]:
 
 def _of_config(settings: Settings, origins: Collection[Origin], project: str) -> Found:
     # A project's file is read even if it is not trusted, so its errors are reported with the user's.
-    faults = tuple(HookError(fault.text) for fault in settings.hook_faults) if "config" in origins else ()
+    faults = tuple(HookError(fault) for fault in settings.hook_faults) if "config" in origins else ()
     commands = (command for command in settings.hooks if command.origin in origins)
     return Found(tuple(command_hook(command, project) for command in commands), faults)
 

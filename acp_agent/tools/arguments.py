@@ -13,6 +13,7 @@ from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, JsonValue
 from acp_agent.conversation.views import ToolKind
 from acp_agent.errors import ToolError
+from acp_agent.frozen import frozen
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.text import one_line
 from acp_agent.tools.tool import PreparedCall
@@ -49,42 +50,33 @@ class Arguments(BaseModel):
 A = TypeVar("A", bound=Arguments)
 
 
+@frozen
 class BuiltIn(Generic[A]):
     """A built-in `Tool`.
 
-    :param prepare: see `Tool.prepare`; its arguments have been checked against the model.
-    :param title: of a call, from arguments that may be unsound; for the announcement.
+    :ivar check: see `Tool.prepare`; its arguments have been validated by the model.
+    :ivar title: returns that of a call, from arguments that may be unsound; for the announcement.
     """
 
-    def __init__(
-        self,
-        name: str,
-        description: str,
-        arguments: type[A],
-        prepare: Callable[[A, Environment], Awaitable[PreparedCall]],
-        *,
-        title: Callable[[JsonObject], str],
-        kind: ToolKind = "other",
-    ) -> None:
-        self.name = name
-        self.description = description
-        self._arguments = arguments
-        self._prepare = prepare
-        self._title = title
-        self._kind: ToolKind = kind
+    name: str
+    description: str
+    arguments: type[A]
+    check: Callable[[A, Environment], Awaitable[PreparedCall]]
+    title: Callable[[JsonObject], str]
+    kind: ToolKind = "other"
 
     @property
     def input_schema(self) -> JsonObject:
         """JSON Schema of the arguments."""
-        return _schema_of(self._arguments)
+        return _schema_of(self.arguments)
 
     def preview(self, arguments: JsonObject) -> CallView:
         """Return title and kind for the announcement; see `Tool.preview`."""
-        return CallView(self._title(arguments), self._kind)
+        return CallView(self.title(arguments), self.kind)
 
     async def prepare(self, arguments: JsonObject, environment: Environment) -> PreparedCall:
         """Check the arguments, and what they are about; see `Tool.prepare`."""
-        return await self._prepare(self._arguments.read(self.name, arguments), environment)
+        return await self.check(self.arguments.read(self.name, arguments), environment)
 
 
 @functools.cache

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
@@ -16,13 +16,10 @@ from prompt_toolkit.document import Document
 
 from acp_agent.conversation.messages import Image, ResourceLink, Text, UserPart
 from acp_agent.conversation.updates import Command
-from acp_agent.llm.pictures import type_of
-from acp_agent.llm.profiles import IMAGE_TYPES
-from acp_agent.regular import read_regular
+from acp_agent.errors import ToolError
+from acp_agent.tools.files.read import image_of
 
-MAX_IMAGE_BYTES = 20_000_000
 _SENT = re.compile(r'(?:(?<=\s)|^)@(?:"(?P<quoted>[^"\n]+)"|(?P<plain>[^\s"]+))')
-_IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 _PUNCTUATION = ".,;:!?)]}'"
 
 _MENTION = re.compile(r'(?:(?<=\s)|^)@(?P<quote>")?(?P<path>(?(quote)[^"\n]*|[^\s"]*))\Z')
@@ -92,16 +89,9 @@ def prompt_parts(text: str, cwd: Path) -> tuple[UserPart, ...]:
 
 def _image(path: Path) -> Image | None:
     """Return the image in a file; None where there is none that a model can be sent."""
-    try:
-        if path.suffix.lower() not in _IMAGE_SUFFIXES or path.stat().st_size > MAX_IMAGE_BYTES:
-            return None
-        content = read_regular(path)
-    except OSError:
-        return None
-    kind = type_of(content)
-    if kind not in IMAGE_TYPES:
-        return None
-    return Image(base64.b64encode(content).decode("ascii"), kind, path.as_uri())
+    with suppress(ToolError):
+        return image_of(path, path.name)
+    return None
 
 
 def _existing(name: str, cwd: Path) -> Path | None:

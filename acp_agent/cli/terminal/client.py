@@ -38,9 +38,7 @@ from acp_agent.errors import ToolError
 from acp_agent.server.questions import permission_options, trust_options
 from acp_agent.session.client import Answer, TrustQuestion
 from acp_agent.session.project.trust import advice
-from acp_agent.tools.environment import CommandRunner, FileAccess
 from acp_agent.tools.files.local import LocalFiles
-from acp_agent.tools.forms import Questions
 from acp_agent.tools.shell.run import LocalCommands
 
 _PLAN_MARKS = {"completed": "✓", "in_progress": "▸", "cancelled": "✗"}
@@ -133,10 +131,13 @@ class TerminalClient:
     :ivar replayed: takes updates in place of the view, as long as it is set.
     """
 
+    shows_notices = True
+    mcp_channel = None
+
     def __init__(self, view: TerminalView | None = None) -> None:
         self.view = view or TerminalView()
-        self._files, self._commands = LocalFiles(), LocalCommands()
-        self._questions = TerminalQuestions(lambda text: self.view.line("question", text), self.view.ask)
+        self.files, self.commands = LocalFiles(), LocalCommands()
+        self.questions = TerminalQuestions(lambda text: self.view.line("question", text), self.view.ask)
         self._running: dict[str, str] = {}
         self._changes_shown: set[str] = set()
         self._by_hand = False
@@ -144,31 +145,6 @@ class TerminalClient:
         self.usage: UsageUpdated | None = None
         self.changed = anyio.Event()
         self.replayed: list[Update] | None = None
-
-    @property
-    def files(self) -> FileAccess:
-        """The disk."""
-        return self._files
-
-    @property
-    def commands(self) -> CommandRunner:
-        """Local processes."""
-        return self._commands
-
-    @property
-    def questions(self) -> Questions:
-        """What a person types."""
-        return self._questions
-
-    @property
-    def shows_notices(self) -> bool:
-        """It prints them."""
-        return True
-
-    @property
-    def mcp_channel(self) -> None:
-        """It is no MCP server."""
-        return None
 
     async def show(self, update: Update) -> None:
         """Print an update, and show what the session is waiting for from now on."""

@@ -78,16 +78,8 @@ class TerminalQuestions:
     def __init__(self, say: Callable[[str], None], typed: Callable[[str], Awaitable[str | None]] = typed) -> None:
         self._say = say
         self._typed = typed
-
-    @property
-    def asks(self) -> Asks:
-        """Forms, where stdin is a terminal."""
-        return "forms" if is_interactive() else "nothing"
-
-    @property
-    def opens_urls(self) -> bool:
-        """Whether an address can be printed for a person."""
-        return is_interactive()
+        self.opens_urls = is_interactive()
+        self.asks: Asks = "forms" if self.opens_urls else "nothing"
 
     async def fill(self, form: Form, call_id: str | None = None) -> FormAnswer:
         """Ask field by field; a line that does not fit is asked for again, and ctrl-d closes the form."""

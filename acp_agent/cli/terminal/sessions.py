@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from acp_agent.errors import AgentError
 from acp_agent.session.actor import Session
 from acp_agent.session.manager import SessionManager
 from acp_agent.session.project.settings import MODE, MODEL
-from acp_agent.storage.store import SessionRecord, SessionStore
+from acp_agent.storage.store import ArchiveFilter, SessionRecord, SessionStore
 
 REFUSED = (
     "The model refused to answer. The prompt and what followed it were left out of the conversation, and stay in the "
@@ -64,16 +64,23 @@ async def chosen_session(store: SessionStore, name: str | None) -> SessionRecord
     return await store.record(matching(name, await session_ids(store)))
 
 
-async def session_ids(store: SessionStore) -> list[str]:
-    """Return the ids of all sessions, newest first."""
-    ids: list[str] = []
+async def all_sessions(
+    store: SessionStore, archived: ArchiveFilter = "exclude", not_begun: Collection[str] | None = None
+) -> AsyncIterator[SessionRecord]:
+    """Yield all sessions, newest first; see `SessionStore.list`."""
     cursor: str | None = None
     while True:
-        page = await store.list(cursor=cursor, limit=_PAGE)
-        ids += [record.session_id for record in page.sessions]
+        page = await store.list(cursor=cursor, limit=_PAGE, archived=archived, not_begun=not_begun)
+        for record in page.sessions:
+            yield record
         cursor = page.next_cursor
         if cursor is None:
-            return ids
+            return
+
+
+async def session_ids(store: SessionStore) -> list[str]:
+    """Return the ids of all sessions, newest first."""
+    return [record.session_id async for record in all_sessions(store)]
 
 
 def matching(name: str, ids: Sequence[str], *, or_file: bool = False) -> str:

@@ -11,7 +11,6 @@ from typing import Literal, TypeAlias
 
 import anyio
 
-from acp_agent.config import HookFault
 from acp_agent.config.hook_events import EventName, event_name
 from acp_agent.config.trust import ProjectCode
 from acp_agent.conversation.events import CallView, ContextAdded
@@ -81,7 +80,7 @@ class SessionHooks:
         self._dispatcher: Dispatcher | None = None
         self._own: tuple[Hook, ...] = ()
         self._allowed: _Version = None
-        self._faults: tuple[HookFault, ...] = ()
+        self._faults: tuple[str, ...] = ()
         self._run: RecipeRun | None = None
         self._recipe: _RecipeHooks = ((), ())
         self._answers = 0
@@ -117,7 +116,7 @@ class SessionHooks:
         """Take the project's hooks as they may run now. Those that are new get `session_start`."""
         await self._ready()
         before, self._faults = self._faults, self._state.settings.hook_faults
-        await self._tell_left_out(fault.text for fault in self._faults if fault not in before)
+        await self._tell_left_out(fault for fault in self._faults if fault not in before)
         if _version(self._trust.hooks) == self._allowed:
             return
         hooks = await self._take_project()

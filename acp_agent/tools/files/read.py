@@ -32,7 +32,7 @@ from acp_agent.tools.text import (
 )
 from acp_agent.tools.tool import Outcome, PreparedCall
 
-_MAX_IMAGE_BYTES = 20_000_000
+MAX_IMAGE_BYTES = 20_000_000
 """Bytes of an image file, which is scaled down to what a provider takes."""
 _IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
 
@@ -53,7 +53,7 @@ async def _prepare(asked: _Read, environment: Environment) -> PreparedCall:
     view = CallView(title, "read", (Location(str(path), asked.offset),))
 
     async def run() -> Outcome:
-        image = await anyio.to_thread.run_sync(_image, path, label)
+        image = await anyio.to_thread.run_sync(image_of, path, label)
         if image:
             return Outcome((Text(f"{label} ({image.mime_type}):"), image), view)
         text = await current_text(environment, path)
@@ -90,21 +90,24 @@ def numbered(text: str, offset: int, limit: int, label: str) -> str:
     return "\n".join(shown)
 
 
-def _image(path: Path, label: str) -> Image | None:
-    """Return the file on the disk as an image, where it is one by its name and its first bytes."""
+def image_of(path: Path, label: str) -> Image | None:
+    """Return the file on the disk as an image, where it is one by its name and its first bytes.
+
+    :raises ToolError: it cannot be read, or is too large.
+    """
     if path.suffix.lower() not in _IMAGE_SUFFIXES or not path.is_file():
         return None
     try:
         with path.open("rb") as file:
-            data = file.read(_MAX_IMAGE_BYTES + 1)
+            data = file.read(MAX_IMAGE_BYTES + 1)
     except OSError as error:
         raise ToolError(f"{label} cannot be read: {because(error)}.") from error
     kind = type_of(data)
     if kind not in IMAGE_TYPES:
         return None
-    if len(data) > _MAX_IMAGE_BYTES:
+    if len(data) > MAX_IMAGE_BYTES:
         raise ToolError(
-            f"{label} is an image of more than {_MAX_IMAGE_BYTES / 1e6:g} MB, which cannot be shown to you. Make a "
+            f"{label} is an image of more than {MAX_IMAGE_BYTES / 1e6:g} MB, which cannot be shown to you. Make a "
             "smaller copy of it with a `shell` command and read that."
         )
     return Image(base64.b64encode(data).decode("ascii"), kind, uri=path.as_uri())

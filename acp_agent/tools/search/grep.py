@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from anyio import from_thread
@@ -55,43 +56,43 @@ async def _prepare(asked: _Grep, environment: Environment) -> PreparedCall:
     return target.search("grep", f"Search for {asked.pattern}{target.where}", "search", search.run)
 
 
+@dataclass(slots=True)
 class _Search:
     """One search, which runs in a worker thread."""
 
-    def __init__(self, pattern: Pattern, target: Target, matches: Callable[[Path], bool] | None, context: int) -> None:
-        self._pattern = pattern
-        self._target = target
-        self._matches = matches
-        self._context = context
-        self._lines: list[str] = []
-        self._cut = False
-        self._searched = 0
-        self._skipped = 0
+    pattern: Pattern
+    target: Target
+    matches: Callable[[Path], bool] | None
+    context: int
+    lines: list[str] = field(default_factory=list[str])
+    cut: bool = False
+    searched: int = 0
+    skipped: int = 0
 
     def run(self) -> str:
         """Search, and return the answer; ends between two files when its caller is cancelled or the time is up.
 
         :raises ToolError: the target cannot be searched.
         """
-        walk = None if self._target.path.is_file() else Walk(self._target.path, closed=self._target.closed)
-        files = self._files(walk) if walk else [self._target.path]
+        walk = None if self.target.path.is_file() else Walk(self.target.path, closed=self.target.closed)
+        files = self._files(walk) if walk else [self.target.path]
         late, deadline = False, time.monotonic() + MAX_SECONDS
         for path in files:
             from_thread.check_cancelled()
             late = time.monotonic() > deadline
-            if self._cut or late:
+            if self.cut or late:
                 break
             self._search(path)
-        lines = fitting(map(clean, self._lines), MAX_CHARACTERS)
-        if not self._lines:
-            lines.append(f"No line matches in {counted(self._searched, 'file')}.")
-        elif len(lines) < len(self._lines) or self._cut:
+        lines = fitting(map(clean, self.lines), MAX_CHARACTERS)
+        if not self.lines:
+            lines.append(f"No line matches in {counted(self.searched, 'file')}.")
+        elif len(lines) < len(self.lines) or self.cut:
             lines.append("(there are more; narrow the pattern, the directory or the glob)")
         if late:
             lines.append(f"(stopped after {MAX_SECONDS:g} seconds; name fewer files with path or glob)")
         if walk and walk.cut:
             lines.append(f"(files were looked for until it stopped {walk.cut}; search a directory below)")
-        skipped = self._skipped + (walk.unreadable if walk else 0)
+        skipped = self.skipped + (walk.unreadable if walk else 0)
         if skipped:
             places = counted(skipped, "place")
             lines.append(f"({places} not searched: unreadable, or larger than {MAX_FILE_BYTES >> 20} MiB)")
@@ -101,40 +102,40 @@ class _Search:
         return [
             entry.path
             for entry in walk
-            if not (entry.is_directory or entry.is_link) and (self._matches is None or self._matches(entry.path))
+            if not (entry.is_directory or entry.is_link) and (self.matches is None or self.matches(entry.path))
         ]
 
     def _search(self, path: Path) -> None:
         try:
-            refuse_keys(path, self._target.environment.private, path.name)
+            refuse_keys(path, self.target.environment.private, path.name)
             with open_regular(path) as file:
                 data = file.read(MAX_FILE_BYTES + 1)
         except (OSError, ToolError):
             data = None
         if data is None or len(data) > MAX_FILE_BYTES:
-            self._skipped += 1
+            self.skipped += 1
             return
-        self._searched += 1
+        self.searched += 1
         if data and b"\0" not in data[:8192]:
             text = data.decode("utf-8", "replace").replace("\r\n", "\n").removesuffix("\n")
-            self._search_text(text.encode(), shown(path, self._target.environment.cwd))
+            self._search_text(text.encode(), shown(path, self.target.environment.cwd))
 
     def _search_text(self, data: bytes, name: str) -> None:
         number = start = 0
         hits: list[int] = []
-        while start <= len(data) and (span := self._pattern.search(data, start)) is not None:
-            if len(self._lines) + len(hits) >= MAX_LINES:
-                self._cut = True
+        while start <= len(data) and (span := self.pattern.search(data, start)) is not None:
+            if len(self.lines) + len(hits) >= MAX_LINES:
+                self.cut = True
                 break
             number += data.count(b"\n", start, span[0]) + 1
             hits.append(number)
             end = data.find(b"\n", span[1])
             start = (len(data) if end < 0 else end) + 1
         lines = data.decode().split("\n") if hits else []
-        for at in sorted({near for hit in hits for near in range(hit - self._context, hit + self._context + 1)}):
+        for at in sorted({near for hit in hits for near in range(hit - self.context, hit + self.context + 1)}):
             if 0 < at <= len(lines):
                 sign = ":" if at in hits else "-"
-                self._lines.append(f"{name}{sign}{at}{sign}{cut_line(lines[at - 1], MAX_LINE)}")
+                self.lines.append(f"{name}{sign}{at}{sign}{cut_line(lines[at - 1], MAX_LINE)}")
 
 
 GREP = BuiltIn(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prompt_toolkit.utils import get_cwidth
 
-from acp_agent.cli.chat.completion import MAX_IMAGE_BYTES, prompt_parts
+from acp_agent.cli.chat.completion import prompt_parts
 from acp_agent.cli.chat.view import MAX_PATCH_LINES, ChatView, _patch_lines, _StreamWrapper
 from acp_agent.cli.terminal.prompts import TerminalQuestions
 from acp_agent.cli.terminal.safe import SafeStream, safe_for
@@ -18,6 +18,7 @@ from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import Image, ResourceLink, Text
 from acp_agent.conversation.updates import CallFinished
 from acp_agent.conversation.views import Diff
+from acp_agent.tools.files.read import MAX_IMAGE_BYTES
 from acp_agent.tools.forms import Choice, Form, FormField
 from support.chat import typing
 from support.pictures import png

@@ -78,8 +78,7 @@ def test_a_wrong_hook_is_left_out_and_told_with_file_line_and_key(
     file = machine.user_file if whose == "user" else machine.project_file
     settings = machine.load(**{whose: f"hooks:\n  {text}\n  SessionEnd: [{{command: well}}]\n"})
     [fault] = settings.hook_faults
-    assert fault.text.startswith(f"{file}:{message}")
-    assert fault.origin == ("config" if whose == "user" else "project")
+    assert fault.startswith(f"{file}:{message}")
     assert [command.command for command in settings.hooks] == ["well"]
 
 
@@ -87,7 +86,7 @@ def test_a_section_that_holds_no_events_is_told_and_leaves_the_rest_of_the_file(
     settings = machine.load("mode: plan\nhooks: [make]\n")
     assert (settings.mode, settings.hooks) == ("plan", ())
     [fault] = settings.hook_faults
-    assert fault.text == f"{machine.user_file}:2: hooks: should be `key: value` lines of its own, indented below"
+    assert fault == f"{machine.user_file}:2: hooks: should be `key: value` lines of its own, indented below"
     assert "2: mode: should be" in str(machine.error("hooks: [make]\nmode: fast\n"))
 
 
@@ -126,6 +125,4 @@ hooks:
         HookCommand("agent_stop", "make test", "make", "config", f"{machine.user_file}: hooks.Stop.0.hooks.0"),
     )
     [fault] = settings.hook_faults
-    assert fault.text.startswith(
-        f"{machine.user_file}:6: hooks.PreToolUse.0.hooks.1: its `type` is none that is run here; "
-    )
+    assert fault.startswith(f"{machine.user_file}:6: hooks.PreToolUse.0.hooks.1: its `type` is none that is run here; ")

@@ -87,7 +87,7 @@ def read_file(document: Document, name: str) -> None:
     file.write_text(written(document))
     try:
         for fault in load_settings({"ACP_AGENT_HOME": str(home)}, home / "project").hook_faults:
-            raise DocumentError(fault.text)
+            raise DocumentError(fault)
     finally:
         file.unlink()
 
