@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 import sys
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from hmac import compare_digest
@@ -77,12 +77,8 @@ async def run(arguments: argparse.Namespace) -> int:
         session = _FollowedSession(store, record, os.environ)
         if arguments.serve is None:
             _write(arguments.output or f"{record.session_id}.html", html_page(await session.data()))
-            return 0
-        listening = listening_socket(_HOST, arguments.serve)
-        site = _Site(session, listening.getsockname()[1])
-        print(site.address, flush=True)
-        aside("The page follows the session. Ctrl-c ends it.")
-        await WebServer(site).serve([listening])
+        else:
+            await session.serve(arguments.serve)
         return 0
     finally:
         with anyio.CancelScope(shield=True):
@@ -90,7 +86,11 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 class _FollowedSession:
-    """A session as far as its log has been read."""
+    """A session as far as its log has been read, served as a page for this machine's user alone.
+
+    It accepts only host names of loopback (against DNS rebinding), and its address contains a token that other users of
+    this machine do not know.
+    """
 
     def __init__(self, store: SessionStore, record: SessionRecord, env: Mapping[str, str]) -> None:
         self._store = store
@@ -104,13 +104,7 @@ class _FollowedSession:
         self._safe = cache(safe_for(env))
         self._story = Story()
         self._reading = anyio.Lock()
-
-    async def head(self) -> int:
-        """Return the number of the log's last entry.
-
-        :raises SessionNotFoundError: the session is not there any more.
-        """
-        return (await self._store.record(self._session_id)).head
+        self._root = f"/{secrets.token_urlsafe(16)}/"
 
     async def data(self) -> JsonObject:
         """Return what is in the page as it is now.
@@ -121,6 +115,43 @@ class _FollowedSession:
             async for logged in self._store.events(self._session_id, self._story.head):
                 self._story.feed(logged)
             return page_data(self._story, self._session_id, self._levels(self._story.model), self._safe)
+
+    async def serve(self, port: int) -> None:
+        """Serve the page until cancelled, at an address that is printed."""
+        listening = listening_socket(_HOST, port)
+        port = listening.getsockname()[1]
+        hosts = [[f"{name}:{port}".encode()] for name in (_HOST, "localhost")]
+
+        async def app(scope: Mapping[str, Any], _: object, send: Callable[[dict[str, Any]], Awaitable[None]]) -> None:
+            given = [value for name, value in scope.get("headers", ()) if name == b"host"]
+            misnamed = 421, "text/plain", "This is no name of this page.\n"
+            status, kind, text = await self._answer(scope) if given in hosts else misnamed
+            headers = [(b"content-type", f"{kind}; charset=utf-8".encode()), *_HEADERS]
+            await send({"type": "http.response.start", "status": status, "headers": headers})
+            await send({"type": "http.response.body", "body": text.encode()})
+
+        print(f"http://{_HOST}:{port}{self._root}", flush=True)
+        aside("The page follows the session. Ctrl-c ends it.")
+        await WebServer(app).serve([listening])
+
+    async def _answer(self, scope: Mapping[str, Any]) -> tuple[int, str, str]:
+        """Return status, MIME type and text."""
+        path = str(scope["path"])
+        if not compare_digest(path[: len(self._root)].encode(), self._root.encode()):
+            return 404, "text/plain", "Open the address that acp-agent printed.\n"
+        try:
+            match path[len(self._root) :]:
+                case "":
+                    return 200, "text/html", html_page(await self.data(), live=True)
+                case "data":
+                    head = (await self._store.record(self._session_id)).head
+                    if scope["query_string"] == str(head).encode():
+                        return 204, "text/plain", ""
+                    return 200, "application/json", json.dumps(await self.data())
+                case _:
+                    return 404, "text/plain", "There is no such page.\n"
+        except AgentError as error:
+            return 410, "text/plain", f"{error}\n"
 
     def _levels(self, model: str) -> dict[Level, int]:
         """Return where compactions of a model are due, as the configuration has it now, without asking a provider."""
@@ -137,54 +168,6 @@ class _FollowedSession:
                 if wanted.prepare is not None:
                     levels["prepare"] = int(usable * wanted.prepare)
         return levels
-
-
-class _Site:
-    """Serves the page and its data, for this machine's user alone.
-
-    It accepts only host names of loopback (against DNS rebinding), and its address contains a token that other users of
-    this machine do not know.
-    """
-
-    def __init__(self, session: _FollowedSession, port: int) -> None:
-        self._session = session
-        self._root = f"/{secrets.token_urlsafe(16)}/"
-        self._hosts = {f"{name}:{port}".encode() for name in (_HOST, "localhost")}
-        self.address = f"http://{_HOST}:{port}{self._root}"
-
-    async def __call__(
-        self,
-        scope: MutableMapping[str, Any],
-        _: Callable[[], Awaitable[MutableMapping[str, Any]]],
-        send: Callable[[MutableMapping[str, Any]], Awaitable[None]],
-    ) -> None:
-        """Answer one request, as an ASGI application."""
-        status, kind, text = await self._answer(scope)
-        headers = [(b"content-type", f"{kind}; charset=utf-8".encode()), *_HEADERS]
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": text.encode()})
-
-    async def _answer(self, scope: Mapping[str, Any]) -> tuple[int, str, str]:
-        """Return status, MIME type and text."""
-        if [value for name, value in scope.get("headers", ()) if name == b"host"] not in [
-            [host] for host in self._hosts
-        ]:
-            return 421, "text/plain", "This is no name of this page.\n"
-        path = str(scope["path"])
-        if not compare_digest(path[: len(self._root)].encode(), self._root.encode()):
-            return 404, "text/plain", "Open the address that acp-agent printed.\n"
-        try:
-            match path[len(self._root) :]:
-                case "":
-                    return 200, "text/html", html_page(await self._session.data(), live=True)
-                case "data" if scope["query_string"] == str(await self._session.head()).encode():
-                    return 204, "text/plain", ""
-                case "data":
-                    return 200, "application/json", json.dumps(await self._session.data())
-                case _:
-                    return 404, "text/plain", "There is no such page.\n"
-        except AgentError as error:
-            return 410, "text/plain", f"{error}\n"
 
 
 def _write(name: str, page: str) -> None:
