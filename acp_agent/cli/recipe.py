@@ -6,7 +6,6 @@ import argparse
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
@@ -30,15 +29,12 @@ from acp_agent.recipes.discovery import (
     is_recipe_name,
     read_recipe,
 )
-from acp_agent.recipes.model import FENCE
+from acp_agent.recipes.model import FENCE, Known, Recipe
 from acp_agent.recipes.parser import split
 from acp_agent.recipes.template import render
 from acp_agent.regular import read_regular
 from acp_agent.session.project.recipe_run import surroundings
 from acp_agent.session.project.trust import advice
-
-if TYPE_CHECKING:
-    from acp_agent.recipes.model import Known, Recipe
 
 _NO_SESSION = "sess_show"
 """Stands for the session's id in what `show` prints."""

@@ -7,9 +7,9 @@ The docstrings below the fields are the words of the JSON Schemas and of the doc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, fields
+from dataclasses import field, fields, replace
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from acp_agent.config.forms import (
     Command,
@@ -110,18 +110,19 @@ class CompactionChoices(Section):
 
     def over(self, below: CompactionChoices) -> CompactionChoices:
         """Return what this layer says, and where it says nothing what the one below does."""
-        pairs = ((getattr(self, each.name), getattr(below, each.name)) for each in fields(self))
-        return CompactionChoices(*(lower if upper is None else upper for upper, lower in pairs))
+        return replace(below, **self._said())
 
     def settled(self) -> CompactionSettings:
         """Return it with the defaults below."""
-        base = CompactionSettings()
-        auto = base.auto if self.auto is None else self.auto
-        threshold = base.threshold if self.threshold is None else self.threshold
-        below = threshold * _PREPARE_BELOW_THRESHOLD
-        prepare = min(_DEFAULT_PREPARE, below) if self.prepare is None else self.prepare
-        prepare = None if prepare is False or not auto else prepare if prepare < threshold else below
-        return CompactionSettings(auto, threshold, prepare, self.wait or False, self.size, self.strategy, self.model)
+        settled = replace(CompactionSettings(), **self._said())
+        if not settled.auto or self.prepare is False:
+            return replace(settled, prepare=None)
+        below = settled.threshold * _PREPARE_BELOW_THRESHOLD
+        prepare = self.prepare or min(_DEFAULT_PREPARE, below)
+        return replace(settled, prepare=prepare if prepare < settled.threshold else below)
+
+    def _said(self) -> dict[str, Any]:
+        return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) is not None}
 
 
 @frozen

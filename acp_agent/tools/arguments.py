@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast
+from typing import Generic, Self, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
 
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, JsonValue
@@ -17,9 +18,6 @@ from acp_agent.frozen import frozen
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.text import one_line
 from acp_agent.tools.tool import PreparedCall
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
 
 _MOST_COMPLAINTS = 5
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from acp_agent.tools.forms import Asks
 from acp_agent.tools.tool import Tool
-
-if TYPE_CHECKING:
-    from acp_agent.tools.forms import Asks
 
 
 class ToolRegistry:

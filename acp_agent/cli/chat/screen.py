@@ -11,7 +11,7 @@ from contextlib import suppress
 from enum import Enum, auto
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import anyio
 from prompt_toolkit.application import Application
@@ -21,7 +21,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition, has_completions
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import FileHistory
-from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import ConditionalContainer, Dimension, Float, FloatContainer, HSplit, Layout, Window
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.menus import CompletionsMenu
@@ -33,9 +33,6 @@ from prompt_toolkit.utils import get_cwidth
 from prompt_toolkit.widgets import SearchToolbar
 
 from acp_agent.cli.chat.completion import PromptCompleter
-
-if TYPE_CHECKING:
-    from prompt_toolkit.key_binding import KeyPressEvent
 
 _MENU_ROWS = 8
 
@@ -222,23 +219,32 @@ class Screen:
         keys = KeyBindings()
         typing = ~Condition(lambda: self._application.layout.is_searching)
 
+        @keys.add("enter", filter=typing)
         def enter(event: KeyPressEvent) -> None:
             text = self._buffer.text
             if self._question:
                 self._buffer.reset()
                 self._give_answer(text.strip())
             elif text.strip():
-                self._submit(text)
+                self._buffer.append_to_history()
+                self._buffer.reset()
+                self._send.send_nowait(text)
 
-        def new_line(event: KeyPressEvent) -> None:
-            self._buffer.newline(copy_margin=False)
+        @keys.add("tab", filter=typing)
+        def complete(event: KeyPressEvent) -> None:
+            if self._buffer.complete_state is None:
+                self._buffer.start_completion(insert_common_part=True)
+            else:
+                self._buffer.complete_next()
 
+        @keys.add("c-c", filter=typing)
         def interrupt(event: KeyPressEvent) -> None:
             if self._busy or not self._buffer.text:
                 self._send.send_nowait(Key.INTERRUPT)
             else:
                 self._buffer.reset()
 
+        @keys.add("c-d")
         def end(event: KeyPressEvent) -> None:
             if self._question:
                 self._give_answer(None)
@@ -247,36 +253,24 @@ class Screen:
             else:
                 self.leave()
 
+        @keys.add("escape", "enter")
+        def new_line(_: KeyPressEvent) -> None:
+            self._buffer.newline(copy_margin=False)
+
+        @keys.add("c-z")
         def suspend(event: KeyPressEvent) -> None:
             event.app.suspend_to_background()
 
-        def next_mode(event: KeyPressEvent) -> None:
+        @keys.add("s-tab", filter=~has_completions)
+        def next_mode(_: KeyPressEvent) -> None:
             self._send.send_nowait(Key.NEXT_MODE)
 
-        def complete(event: KeyPressEvent) -> None:
-            if self._buffer.complete_state is None:
-                self._buffer.start_completion(insert_common_part=True)
-            else:
-                self._buffer.complete_next()
-
-        keys.add("enter", filter=typing)(enter)
-        keys.add("tab", filter=typing)(complete)
-        keys.add("escape", "enter")(new_line)
-        keys.add("c-c", filter=typing)(interrupt)
-        keys.add("c-d")(end)
-        keys.add("c-z")(suspend)
-        keys.add("s-tab", filter=~has_completions)(next_mode)
         return keys
 
     def _give_answer(self, answer: str | None) -> None:
         if not self._answered.is_set():
             self._answer = answer
             self._answered.set()
-
-    def _submit(self, text: str) -> None:
-        self._buffer.append_to_history()
-        self._buffer.reset()
-        self._send.send_nowait(text)
 
 
 def terminal_output() -> Output:

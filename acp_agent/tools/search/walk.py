@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from anyio import from_thread
@@ -19,7 +20,6 @@ from acp_agent.tools.paths import because, printable
 from acp_agent.tools.search.ignore import Ignored
 
 MAX_SECONDS = 10.0
-_MAX_DEPTH = 100
 
 
 @frozen
@@ -33,25 +33,24 @@ class Found:
     ignored: bool = False
 
 
+@dataclass(slots=True)
 class Walk:
     """One walk, in the order of names, a directory before what is in it.
 
-    :param base: absolute path of an existing directory.
-    :param depth: how many levels; all that there may be where None.
-    :param closed: a directory that is not entered, as the walk comes to it; None: every one is.
+    :ivar base: absolute path of an existing directory.
+    :ivar depth: how many levels.
+    :ivar show_ignored: whether what git ignores is among it.
+    :ivar closed: a directory that is not entered, as the walk comes to it; None: every one is.
     :ivar cut: why the walk ended early, as the end of a sentence; empty where it did not.
+    :ivar unreadable: how many directories could not be read.
     """
 
-    def __init__(
-        self, base: Path, depth: int | None = None, *, show_ignored: bool = False, closed: Path | None = None
-    ) -> None:
-        self.base = base
-        self._closed = closed
-        self.cut = ""
-        self.unreadable = 0
-        self._depth = depth or _MAX_DEPTH
-        self._show_ignored = show_ignored
-        self._deadline = time.monotonic() + MAX_SECONDS
+    base: Path
+    depth: int = 100
+    show_ignored: bool = False
+    closed: Path | None = None
+    cut: str = ""
+    unreadable: int = 0
 
     def __iter__(self) -> Iterator[Found]:
         """Walk; call it in a worker thread of anyio only.
@@ -59,6 +58,7 @@ class Walk:
         :raises ToolError: the directory to start in cannot be read.
         """
         from_thread.check_cancelled()
+        deadline = time.monotonic() + MAX_SECONDS
         try:
             names = _scan(self.base)
         except OSError as error:
@@ -74,12 +74,12 @@ class Walk:
             is_directory = entry.is_dir(follow_symlinks=False)
             path = Path(entry.path)
             ignored = rules.covers(path, is_directory)
-            if ignored and not self._show_ignored:
+            if ignored and not self.show_ignored:
                 continue
             yield Found(path, len(levels), is_directory, entry.is_symlink(), ignored)
-            if is_directory and not ignored and path != self._closed and len(levels) < self._depth:
+            if is_directory and not ignored and path != self.closed and len(levels) < self.depth:
                 from_thread.check_cancelled()
-                if time.monotonic() > self._deadline:
+                if time.monotonic() > deadline:
                     self.cut = f"after {MAX_SECONDS:g} seconds"
                     return
                 try:
