@@ -15,7 +15,6 @@ import tempfile
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from difflib import unified_diff
 from pathlib import Path
 
 import anyio
@@ -192,27 +191,17 @@ def _heading(text: str) -> None:
 
 
 async def _agent(project: Path, env: Mapping[str, str], *words: str) -> int:
-    """Run the agent's command line in the project, show what it changed there, and return its exit status."""
+    """Run the agent's command line in the project, and return its exit status."""
     _say(f"\n$ acp-agent {' '.join(words[:-1])} {words[-1]!r}")
-    before = _texts(project)
     command = [sys.executable, "-P", "-m", "acp_agent", *words]
     process = await anyio.open_process(command, stdin=None, stdout=None, stderr=None, cwd=project, env=env)
     try:
-        status = await process.wait()
+        return await process.wait()
     finally:
         if process.returncode is None:
             process.terminate()
             with anyio.CancelScope(shield=True):
                 await process.wait()
-    for name, text in _texts(project).items():
-        old, new = before.get(name, "").splitlines(), text.splitlines()
-        for line in unified_diff(old, new, name, name, n=1, lineterm=""):
-            _say(f"  {line}")
-    return status
-
-
-def _texts(project: Path) -> dict[str, str]:
-    return {path.name: path.read_text("utf-8", "replace") for path in sorted(project.glob("*.py"))}
 
 
 @contextmanager

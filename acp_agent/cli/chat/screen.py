@@ -6,7 +6,7 @@ import math
 import sys
 import termios
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from enum import Enum, auto
 from itertools import chain
@@ -33,6 +33,7 @@ from prompt_toolkit.utils import get_cwidth
 from prompt_toolkit.widgets import SearchToolbar
 
 from acp_agent.cli.chat.completion import PromptCompleter
+from acp_agent.cli.terminal.client import Line
 
 _MENU_ROWS = 8
 
@@ -48,8 +49,6 @@ Input: TypeAlias = str | Key
 """A prompt, or a key."""
 
 
-Line: TypeAlias = Sequence[tuple[str, str]]
-"""Texts of one line, each behind its style."""
 # The terminal's own sixteen colours, which fit its background.
 _STYLE = Style.from_dict(
     {

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from prompt_toolkit.utils import get_cwidth
 
-from acp_agent.cli.chat.screen import Line, Screen
-from acp_agent.cli.terminal.client import TerminalView
-from acp_agent.cli.terminal.safe import Safe
+from acp_agent.cli.chat.screen import Screen
+from acp_agent.cli.terminal.client import Line, TerminalView, patch_lines
 from acp_agent.cli.terminal.sessions import REFUSED
 from acp_agent.conversation.messages import Text
 from acp_agent.conversation.updates import CallFinished, Command, TurnOver
 from acp_agent.conversation.views import CallView
 from acp_agent.errors import AgentError
 from acp_agent.logfile import log_failure
-from acp_agent.server.v2.diffs import patch
-from acp_agent.tools.text import counted, one_line
+from acp_agent.tools.text import one_line
 
-MAX_PATCH_LINES = 60
 _MAX_REASON = 300
-_PATCH_STYLES = {"+": "added", "-": "removed", "@": "place"}
 _STOPS = {
     "refusal": REFUSED,
     "cancelled": "Cancelled.",
@@ -34,15 +29,11 @@ _log = logging.getLogger(__name__)
 
 
 class ChatView(TerminalView):
-    """Shows messages, calls, questions and plans above what a person types, without escape sequences and secrets.
-
-    :ivar cwd: paths below it are shown relative to it.
-    """
+    """Shows messages, calls, questions and plans above what a person types, without escape sequences and secrets."""
 
     def __init__(self, screen: Screen) -> None:
         super().__init__()
         self.screen = screen
-        self.cwd = Path.cwd()
         self._wrapper = _StreamWrapper()
         self._style = ""
 
@@ -69,9 +60,9 @@ class ChatView(TerminalView):
     def line(self, style: str, text: str) -> None:
         """Show a text in one style."""
         rows = _StreamWrapper().feed(f"{self.safe(text)}\n", self.screen.columns)
-        self._lines([(style, row)] for _, row in rows)
+        self.lines([(style, row)] for _, row in rows)
 
-    def _lines(self, lines: Iterable[Line]) -> None:
+    def lines(self, lines: Iterable[Line]) -> None:
         """Show lines that are safe already."""
         self.end_stream()
         self.screen.print(lines)
@@ -79,7 +70,7 @@ class ChatView(TerminalView):
     def prompt(self, text: str) -> None:
         """Show what the person said."""
         first, *rest = self.safe(text).split("\n")
-        self._lines([[], [("you", f"> {first}")], *([("you", f"  {line}")] for line in rest)])
+        self.lines([[], [("you", f"> {first}")], *([("you", f"  {line}")] for line in rest)])
 
     def call_started(self, view: CallView) -> None:
         """Show nothing yet: a call is one line."""
@@ -92,18 +83,11 @@ class ChatView(TerminalView):
         """
         if update.status == "completed":
             self.line("call", f"✓ {update.view.title}")
-            self._lines(_patch_lines(update.view, self.cwd, self.safe) if changes else [])
+            self.lines(patch_lines(update.view, self.cwd, self.safe) if changes else [])
             return
         self.line("error", f"✗ {update.view.title}")
         if text := next((part.text for part in update.parts if isinstance(part, Text)), ""):
-            self._lines([[("dim", f"  {one_line(self.safe(text).strip().partition(chr(10))[0], _MAX_REASON)}")]])
-
-    def question(self, view: CallView, command: str) -> None:
-        """Show what a call would do."""
-        self.line("question", f"? {view.title}")
-        self._lines(_patch_lines(view, self.cwd, self.safe))
-        if command and command not in view.title:
-            self._lines([("code", f"  {line}")] for line in self.safe(command).split("\n"))
+            self.lines([[("dim", f"  {one_line(self.safe(text).strip().partition(chr(10))[0], _MAX_REASON)}")]])
 
     def turn_over(self, update: TurnOver) -> None:
         """Show how a turn ended, unless it ended well."""
@@ -129,24 +113,6 @@ class ChatView(TerminalView):
         """Return what the person types behind a question; None for ctrl-d."""
         self.end_stream()
         return await self.screen.ask(question)
-
-
-def _patch_lines(view: CallView, cwd: Path, safe: Safe) -> list[Line]:
-    """Return what a call changes as an indented patch: the name of each file, and the lines around its changes.
-
-    :param cwd: paths below it are shown relative to it.
-    """
-    first_lines = {place.path: place.line for place in view.locations if place.line is not None}
-    lines: list[Line] = []
-    for diff in view.diffs:
-        lines.append([("file", f"  {safe(diff.path.removeprefix(f'{cwd}/'))}")])
-        # The patch is masked as a whole: a secret may have several lines.
-        text = safe(patch(diff, first_lines.get(diff.path)) or "@@ -(the change is too large to be shown)")
-        hunks = text[text.find("@@ -") :].removesuffix("\n").split("\n") if "@@ -" in text else []
-        lines += ([(_PATCH_STYLES.get(each[:1], ""), f"  {each}")] for each in hunks[:MAX_PATCH_LINES])
-        if len(hunks) > MAX_PATCH_LINES:
-            lines.append([("dim", f"  (and {counted(len(hunks) - MAX_PATCH_LINES, 'line')} more)")])
-    return lines
 
 
 class _StreamWrapper:

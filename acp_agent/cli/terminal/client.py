@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TypeAlias, cast
 
 import anyio
 
 from acp_agent.cli.terminal.process import Activity
 from acp_agent.cli.terminal.prompts import TerminalQuestions, typed
-from acp_agent.cli.terminal.safe import SafeStream, safe_for
+from acp_agent.cli.terminal.safe import Safe, SafeStream, safe_for
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, Text
 from acp_agent.conversation.updates import (
@@ -36,11 +37,17 @@ from acp_agent.conversation.updates import (
 )
 from acp_agent.errors import ToolError
 from acp_agent.server.questions import permission_options, trust_options
+from acp_agent.server.v2.diffs import patch
 from acp_agent.session.client import Answer, TrustQuestion
 from acp_agent.session.project.trust import advice
 from acp_agent.tools.files.local import LocalFiles
 from acp_agent.tools.shell.run import LocalCommands
+from acp_agent.tools.text import counted
 
+MAX_PATCH_LINES = 60
+_PATCH_STYLES = {"+": "added", "-": "removed", "@": "place"}
+Line: TypeAlias = Sequence[tuple[str, str]]
+"""Texts of one line, each behind its style."""
 _PLAN_MARKS = {"completed": "✓", "in_progress": "▸", "cancelled": "✗"}
 
 
@@ -48,10 +55,13 @@ class TerminalView:
     """Prints one turn: answers on stdout, everything around them on stderr.
 
     A terminal obeys nothing of an answer; a file or another program gets the model's own text.
+
+    :ivar cwd: paths below it are shown relative to it.
     """
 
     def __init__(self) -> None:
         self.safe, self._safe_stream = safe_for(os.environ), SafeStream(os.environ)
+        self.cwd = Path.cwd()
         self._activity = Activity()
         self._message = ""
 
@@ -59,6 +69,12 @@ class TerminalView:
         """Print a text."""
         self.end_stream()
         print(self.safe(text), file=sys.stderr, flush=True)
+
+    def lines(self, lines: Iterable[Line]) -> None:
+        """Print lines that are safe already."""
+        self.end_stream()
+        for line in lines:
+            print("".join(text for _, text in line), file=sys.stderr, flush=True)
 
     def stream(self, key: str, style: str, text: str) -> None:
         """Print a piece of the text with this key, unless it is a thought."""
@@ -85,12 +101,14 @@ class TerminalView:
         self.line("call", f"→ {view.title}")
 
     def call_finished(self, update: CallFinished, *, changes: bool) -> None:
-        """Print that a call has failed.
+        """Print that a call has failed, or what it changed in files.
 
-        :param changes: whether to print what it changed in files.
+        :param changes: whether to print that.
         """
         if update.status != "completed":
             self.line("error", f"✗ {update.view.title}")
+        elif changes:
+            self.lines(patch_lines(update.view, self.cwd, self.safe))
 
     def question(self, view: CallView, command: str) -> None:
         """Print what a call would do.
@@ -98,8 +116,9 @@ class TerminalView:
         :param command: the whole of a command that is to run; "" for none.
         """
         self.line("question", f"? {view.title}")
-        for diff in view.diffs:
-            self.line("file", f"  {diff.path}")
+        self.lines(patch_lines(view, self.cwd, self.safe))
+        if command and command not in view.title:
+            self.lines([("code", f"  {line}")] for line in self.safe(command).split("\n"))
 
     def turn_over(self, update: TurnOver) -> None:
         """Print how a turn ended; here the command does."""
@@ -117,6 +136,24 @@ class TerminalView:
     async def ask(self, question: str) -> str | None:
         """Return what the person types behind a question; None for ctrl-d, or without a terminal."""
         return await typed(question)
+
+
+def patch_lines(view: CallView, cwd: Path, safe: Safe) -> list[Line]:
+    """Return what a call changes as an indented patch: the name of each file, and the lines around its changes.
+
+    :param cwd: paths below it are shown relative to it.
+    """
+    first_lines = {place.path: place.line for place in view.locations if place.line is not None}
+    lines: list[Line] = []
+    for diff in view.diffs:
+        lines.append([("file", f"  {safe(diff.path.removeprefix(f'{cwd}/'))}")])
+        # The patch is masked as a whole: a secret may have several lines.
+        text = safe(patch(diff, first_lines.get(diff.path)) or "@@ -(the change is too large to be shown)")
+        hunks = text[text.find("@@ -") :].removesuffix("\n").split("\n") if "@@ -" in text else []
+        lines += ([(_PATCH_STYLES.get(each[:1], ""), f"  {each}")] for each in hunks[:MAX_PATCH_LINES])
+        if len(hunks) > MAX_PATCH_LINES:
+            lines.append([("dim", f"  (and {counted(len(hunks) - MAX_PATCH_LINES, 'line')} more)")])
+    return lines
 
 
 class TerminalClient:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from prompt_toolkit.utils import get_cwidth
 
 from acp_agent.cli.chat.completion import prompt_parts
-from acp_agent.cli.chat.view import MAX_PATCH_LINES, ChatView, _patch_lines, _StreamWrapper
+from acp_agent.cli.chat.view import ChatView, _StreamWrapper
+from acp_agent.cli.terminal.client import MAX_PATCH_LINES, patch_lines
 from acp_agent.cli.terminal.prompts import TerminalQuestions
 from acp_agent.cli.terminal.safe import SafeStream, safe_for
 from acp_agent.conversation.events import CallView
@@ -96,7 +97,7 @@ def test_no_word_is_lost_by_mentions(text: str) -> None:
 def test_a_change_is_shown_by_its_lines_and_a_long_one_by_its_beginning() -> None:
     long = "".join(f"{number}\n" for number in range(500))
     diffs = (Diff("/p/a.py", "one\ntwo\n", "one\nzwei\n"), Diff("/q/b.py", None, long))
-    lines = _patch_lines(CallView("Edit", diffs=diffs), Path("/p"), safe_for({}))
+    lines = patch_lines(CallView("Edit", diffs=diffs), Path("/p"), safe_for({}))
     assert [tuple(line[0]) for line in lines[:5]] == [
         ("file", "  a.py"),
         ("place", "  @@ -1,2 +1,2 @@"),
@@ -140,7 +141,7 @@ def test_what_a_title_was_cut_in_is_not_shown_either() -> None:
 
 def test_a_key_is_masked_in_a_change_although_it_has_several_lines() -> None:
     key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG\nAb3+/9==\n-----END PRIVATE KEY-----\n"
-    lines = _patch_lines(CallView("Edit", diffs=(Diff("/p/key.pem", None, key),)), Path("/p"), safe_for({}))
+    lines = patch_lines(CallView("Edit", diffs=(Diff("/p/key.pem", None, key),)), Path("/p"), safe_for({}))
     assert [text for [(style, text)] in lines if style == "added"] == [
         "  +-----BEGIN PRIVATE KEY-----***",
         "  +-----END PRIVATE KEY-----",
