@@ -37,7 +37,11 @@ async def run(arguments: argparse.Namespace) -> int:
     if place.base_url is None:
         raise ConfigError("needs `base_url: URL`; a key has nowhere to go without it", key=f"providers.{name}")
     home = ensure_private_dir(home_dir(os.environ))
-    key = await _key(name)
+    if is_interactive():
+        key = await typed_secret(f"The key for {name} (it is not shown): ")
+    else:
+        line = await anyio.to_thread.run_sync(sys.stdin.buffer.readline, _LONGEST_KEY, abandon_on_cancel=True)
+        key = line.decode("utf-8", "replace").strip()
     if not key:
         raise AgentError("No key was given, and none was stored.")
     if arguments.no_check:
@@ -66,13 +70,6 @@ async def _chosen(settings: Settings, places: dict[str, Place]) -> str:
     if said is None:
         raise AgentError(f"Name the provider, as in `acp-agent login {keyed[0]}`.")
     return said or keyed[0]
-
-
-async def _key(provider: str) -> str:
-    if is_interactive():
-        return await typed_secret(f"The key for {provider} (it is not shown): ") or ""
-    line = await anyio.to_thread.run_sync(sys.stdin.buffer.readline, _LONGEST_KEY, abandon_on_cancel=True)
-    return line.decode("utf-8", "replace").strip()
 
 
 async def _try(registry: Registry, name: str, key: str) -> None:

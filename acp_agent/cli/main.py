@@ -19,7 +19,7 @@ from acp_agent import __version__
 _COMMANDS: Mapping[str, Sequence[str]] = {
     "run": ("run", "prompt the agent from the terminal"),
     "chat": ("chat.command", "talk with the agent in the terminal"),
-    "compact": ("run", "compact a session's context", "add_compact_arguments", "run_compact"),
+    "compact": ("run", "compact a session's context", "add_compact_arguments", "run"),
     "compact-eval": ("compact_eval", "measure what compactions of recorded sessions keep"),
     "sessions": ("sessions", "list the sessions; remove, archive or fork one"),
     "serve": ("serve", "serve clients over WebSocket, several at once"),

@@ -159,7 +159,10 @@ def _new(arguments: argparse.Namespace, settings: Settings, known: Known) -> int
         )
     if name in RESERVED:
         raise AgentError(f"/{name} is a command of the agent's own; take another name.")
-    folder = _project_folder() if arguments.project else RecipeFolder("user", settings.home / RECIPES)
+    folder, cwd = RecipeFolder("user", settings.home / RECIPES), Path.cwd()
+    if arguments.project:
+        root = next((above for above in (cwd, *cwd.parents) if (above / ".git").exists()), cwd)
+        folder = RecipeFolder("project", (project_dir(cwd) or root / PROJECT_FOLDER) / RECIPES)
     path = folder.path / f"{name}{SUFFIX}"
     builtin = builtin_recipes_dir() / f"{name}{SUFFIX}"
     if folder.within is not None and not path.parent.resolve().is_relative_to(folder.within.resolve()):
@@ -174,12 +177,6 @@ def _new(arguments: argparse.Namespace, settings: Settings, known: Known) -> int
     if builtin.is_file():
         aside(f"It begins as the built-in {name}, which it replaces.")
     return 0
-
-
-def _project_folder() -> RecipeFolder:
-    cwd = Path.cwd()
-    root = next((folder for folder in (cwd, *cwd.parents) if (folder / ".git").exists()), cwd)
-    return RecipeFolder("project", (project_dir(cwd) or root / PROJECT_FOLDER) / RECIPES)
 
 
 def _check(arguments: argparse.Namespace, settings: Settings, known: Known) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 import anyio
@@ -53,15 +53,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_compact_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `compact`."""
+    """Add the arguments of `compact`, which runs the recipe of that name."""
     parser.add_argument("text", nargs="*", metavar="INSTRUCTIONS", help="what the summary should keep in mind")
     add_session_choice(parser, required=True)
+    parser.set_defaults(recipe="compact", arguments=[], model=None, mode=None)
 
 
 async def run(arguments: argparse.Namespace) -> int:
     """Prompt a new session, or one that is named or followed.
 
-    :returns: 0; 1 where the turn was not finished.
+    :returns: 0; 1 where the turn was not finished, or did not compact as asked.
     :raises AgentError: the turn failed, or there is nothing to do.
     """
     words, name = _typed_words(arguments.text), arguments.recipe
@@ -69,32 +70,40 @@ async def run(arguments: argparse.Namespace) -> int:
         raise AgentError("--arg is for a recipe: name that with -r.")
     if name is None and not words.strip():
         raise AgentError('Nothing to do: say what, as in `acp-agent run "explain this repository"`.')
+    client = TerminalClient()
+    opened: OpenedSession | None = None
+    before: tuple[int, int] | None = None
+    stop = "error"
+    try:
+        async with opened_session(arguments, client) as opened:
+            try:
+                text = words if name is None else await _recipe_call(opened.session, name, arguments.arguments, words)
+                await set_options(opened.session, model=arguments.model, mode=arguments.mode)
+                before = context_size(opened.session)
+                ticket = opened.session.submit((Text(text),))
+                await ticket.done.wait()
+                stop = ticket.result()
+            except anyio.get_cancelled_exc_class():
+                stop = "cancelled"
+                raise
+    finally:
+        with suppress(OSError):  # the pipe is closed, or the disk full; the session is there all the same
+            client.view.end_stream()
+        if opened is not None and opened.is_kept and before is not None:
+            _say_what_became(opened.session, before, stop)
+    return 0 if stop == "end_turn" and not client.compaction_failed else 1
 
-    async def prompt(session: Session) -> str:
-        text = words
-        if name is not None:
-            library = await session.offer.library()
-            recipe = library.known.get(name.replace(":", "/"))
-            if recipe is None:
-                raise AgentError(f"There is no recipe {name!r}. The recipes are: {', '.join(library.known)}.")
-            text = f"/{name} {join_arguments(named_values(recipe, arguments.arguments), words)}".rstrip()
-        await set_options(session, model=arguments.model, mode=arguments.mode)
-        return text
 
-    return await _run_turn(arguments, prompt)
+async def _recipe_call(session: Session, name: str, arguments: Sequence[str], words: str) -> str:
+    """Return what would be typed in an editor.
 
-
-async def run_compact(arguments: argparse.Namespace) -> int:
-    """Compact a session.
-
-    :returns: 0; 1 where it was not compacted.
+    :raises AgentError: there is no such recipe, or it does not take these arguments.
     """
-    words = _typed_words(arguments.text)
-
-    async def prompt(session: Session) -> str:
-        return f"/compact {words}".rstrip()
-
-    return await _run_turn(arguments, prompt)
+    library = await session.offer.library()
+    recipe = library.known.get(name.replace(":", "/"))
+    if recipe is None:
+        raise AgentError(f"There is no recipe {name!r}. The recipes are: {', '.join(library.known)}.")
+    return f"/{name} {join_arguments(named_values(recipe, arguments), words)}".rstrip()
 
 
 def _typed_words(given: Sequence[str]) -> str:
@@ -110,36 +119,6 @@ def _typed_words(given: Sequence[str]) -> str:
     except UnicodeError as error:
         raise AgentError("The prompt is not UTF-8 text.") from error
     return words
-
-
-async def _run_turn(arguments: argparse.Namespace, prompt: Callable[[Session], Awaitable[str]]) -> int:
-    """Open the session that was chosen, or a new one, and prompt it.
-
-    :param prompt: prepares the session, and returns what would be typed in an editor.
-    :returns: 0; 1 where the turn was not finished, or did not compact as asked.
-    :raises AgentError: the turn failed.
-    """
-    client = TerminalClient()
-    opened: OpenedSession | None = None
-    before: tuple[int, int] | None = None
-    stop = "error"
-    try:
-        async with opened_session(arguments, client) as opened:
-            try:
-                text = await prompt(opened.session)
-                before = context_size(opened.session)
-                ticket = opened.session.submit((Text(text),))
-                await ticket.done.wait()
-                stop = ticket.result()
-            except anyio.get_cancelled_exc_class():
-                stop = "cancelled"
-                raise
-    finally:
-        with suppress(OSError):  # the pipe is closed, or the disk full; the session is there all the same
-            client.view.end_stream()
-        if opened is not None and opened.is_kept and before is not None:
-            _say_what_became(opened.session, before, stop)
-    return 0 if stop == "end_turn" and not client.compaction_failed else 1
 
 
 def _say_what_became(session: Session, before: tuple[int, int], stop: str) -> None:

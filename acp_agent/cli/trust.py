@@ -28,7 +28,11 @@ async def run(arguments: argparse.Namespace) -> int:
     """
     store = TrustStore(home_dir(os.environ))
     if arguments.list:
-        _list(store)
+        trusted = store.read()
+        for folder, each in trusted.items():
+            print(f"{folder}  {each.get('since', '')}")
+        if not trusted:
+            print("No project's hooks and recipes are trusted.")
     elif arguments.revoke is not None:
         _revoke(store, arguments.revoke)
     else:
@@ -65,14 +69,6 @@ def _trust(store: TrustStore, path: str) -> None:
             print(f"  {line}")
 
 
-def _list(store: TrustStore) -> None:
-    trusted = store.read()
-    for folder, each in trusted.items():
-        print(f"{folder}  {each.get('since', '')}")
-    if not trusted:
-        print("No project's hooks and recipes are trusted.")
-
-
 def _revoke(store: TrustStore, path: str) -> None:
     folder = Path(path).resolve()
     try:
@@ -103,11 +99,8 @@ async def run_permissions(arguments: argparse.Namespace) -> int:
     """
     rules = PermissionRules(home_dir(os.environ))
     if arguments.action == "revoke":
-        return _revoke_rules(rules, Path(arguments.project), arguments.rules)
-    return _list_rules(rules)
-
-
-def _list_rules(rules: PermissionRules) -> int:
+        _revoke_rules(rules, Path(arguments.project), arguments.rules)
+        return 0
     found = rules.read()
     if rules.notice:
         print(rules.notice)
@@ -120,7 +113,7 @@ def _list_rules(rules: PermissionRules) -> int:
     return 0
 
 
-def _revoke_rules(rules: PermissionRules, project: Path, wanted: list[str]) -> int:
+def _revoke_rules(rules: PermissionRules, project: Path, wanted: list[str]) -> None:
     project = project.resolve()
     allowed = {_rule(subject): subject for subject in rules.of(project)}
     missing = [rule for rule in wanted if rule not in allowed]
@@ -130,7 +123,6 @@ def _revoke_rules(rules: PermissionRules, project: Path, wanted: list[str]) -> i
         raise AgentError(f"{project} has no rules. `acp-agent permissions` lists those that there are.")
     for subject in rules.revoke(project, {allowed[rule] for rule in wanted}):
         print(f"Asked for again: {_rule(subject)}")
-    return 0
 
 
 def _rule(subject: str) -> str:

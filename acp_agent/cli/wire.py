@@ -79,7 +79,8 @@ async def run(arguments: argparse.Namespace) -> int:
             "with, or `wire_log: true` in config.yaml, and start the agent again."
         )
     older = {path for path in files if not session and _process(path) != _process(files[-1])}
-    reader = _Reader()
+    reader, safe = _Reader(), safe_for(os.environ)
+    width = get_terminal_size((_PIPE_WIDTH, 24)).columns if sys.stdout.isatty() else _PIPE_WIDTH
     while True:
         new = [line for path in recordings(folder) if path not in older for line in reader.new_lines(path)]
         lines = [line for line in new if line.session.startswith(session)]
@@ -87,17 +88,12 @@ async def run(arguments: argparse.Namespace) -> int:
             raise AgentError(f"Nothing of the session {session!r} was recorded.")
         for line in lines:
             if not arguments.method or any(fnmatchcase(line.method, method) for method in arguments.method):
-                _print(line.text, full=arguments.full)
+                text = " ".join(safe(line.text).split("\n"))
+                print(text if arguments.full or len(text) <= width else f"{text[: width - 1]}…")
         sys.stdout.flush()
         if not arguments.follow:
             return 0
         await anyio.sleep(_POLL_SECONDS)
-
-
-def _print(line: str, *, full: bool) -> None:
-    text = " ".join(safe_for(os.environ)(line).split("\n"))
-    width = get_terminal_size((_PIPE_WIDTH, 24)).columns if sys.stdout.isatty() else _PIPE_WIDTH
-    print(text if full or len(text) <= width else f"{text[: width - 1]}…")
 
 
 class _Reader:

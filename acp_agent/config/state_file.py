@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, TypeAlias, cast
 
@@ -85,8 +85,6 @@ class StateFile:
                 content = {name: entry for name, entry in sorted(entries.items()) if entry}
                 with atomic_write(self.path) as file:
                     file.write(json.dumps({"version": self._version, self._key: content}, indent=2).encode() + b"\n")
-                    file.flush()
-                    os.fsync(file.fileno())
             finally:
                 os.close(descriptor)
         except OSError as error:
@@ -109,19 +107,20 @@ def _texts(entries: object) -> Entries:
 
 
 @contextmanager
-def atomic_write(path: Path) -> Generator[BinaryIO]:
-    """Yield a temporary file that replaces `path` when the block succeeds; it is readable by the user alone.
+def atomic_write(path: Path, mode: int = 0o600) -> Generator[BinaryIO]:
+    """Yield a temporary file that replaces `path` when the block succeeds: at no time is it missing or half written.
 
+    :param mode: of the new file, before the umask; for the user alone unless given.
     :raises OSError: it cannot be written.
     """
-    import tempfile
-
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # 0600
+    temporary = path.with_name(f".{os.urandom(16).hex()}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
-        Path(name).replace(path)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
     except BaseException:
-        with suppress(OSError):
-            Path(name).unlink()
+        temporary.unlink(missing_ok=True)
         raise

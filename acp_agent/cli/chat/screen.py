@@ -178,7 +178,7 @@ class Screen:
         control = BufferControl(self._buffer, search_buffer_control=self._search.control, preview_search=True)
         typed = Window(
             control,
-            height=self._typed_height,
+            height=lambda: Dimension(min=_MENU_ROWS + 1 if self._buffer.complete_state else 1),
             get_line_prefix=self._prefix,
             wrap_lines=True,
             dont_extend_height=True,
@@ -194,9 +194,6 @@ class Screen:
             Window(FormattedTextControl(lambda: self._meter), height=1, style="class:meter"),
         ]
         return Layout(HSplit(rows), focused_element=typed)
-
-    def _typed_height(self) -> Dimension:
-        return Dimension(min=_MENU_ROWS + 1 if self._buffer.complete_state else 1)
 
     def _prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
         if line or wrapped:

@@ -44,11 +44,8 @@ _KINDS: Mapping[str, ItemKind] = {
 _TITLE_LENGTH = 160
 
 
-class Part(NamedTuple):
-    """A text with a heading, such as the arguments of a call."""
-
-    label: str
-    text: str
+Part: TypeAlias = tuple[str, str]
+"""A heading, and a text, such as the arguments of a call."""
 
 
 class Block(NamedTuple):
@@ -74,7 +71,7 @@ def line_of(event: Event) -> tuple[ItemKind, str, list[Part]]:
         elif isinstance(value, tuple):
             value = "\n".join(map(str, cast("tuple[object, ...]", value)))
         if each.name not in ("kind", "usage") and value not in ("", None):
-            parts.append(Part(each.name.replace("_", " "), str(value)))
+            parts.append((each.name.replace("_", " "), str(value)))
     return _KINDS.get(event.kind, "setting"), event.kind.replace("_", " ").capitalize(), parts
 
 

@@ -25,7 +25,8 @@ Level: TypeAlias = Literal["window", "threshold", "prepare"]
 
 MARK = "<!doctype html>\n<!-- a session of acp-agent, by `acp-agent inspect` -->\n"
 """How every page begins."""
-_SCRIPT = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
+_SCRIPT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+"""In a script element: nothing in JSON may end the element or begin a comment."""
 WIDTH, HEIGHT = 960, 320
 _LEFT, _RIGHT, _TOP, _BOTTOM = 76, 16, 14, 40
 _LABELS: Mapping[Level, str] = {"window": "window", "threshold": "compaction", "prepare": "prepared from here"}
@@ -111,21 +112,13 @@ def html_page(data: JsonObject, *, live: bool = False) -> str:
         "TITLE": escape(str(data["title"] or data["session"])),
         "LIVE": " data-live" if live else "",
         "STYLE": style,
-        "DATA": _script_json(data),
+        "DATA": json.dumps(data, separators=(",", ":")).translate(_SCRIPT),
         "SCRIPT": script,
     }
     # Split first: what is put in must not be looked through for further fields.
     first, *rest = _asset("inspect.html").split("@@")
     filled = "".join(values[piece] if number % 2 == 0 else piece for number, piece in enumerate(rest))
     return f"{MARK}{first}{filled}"
-
-
-def _script_json(value: JsonValue) -> str:
-    """Return JSON that can stand in a script element: nothing in it can end the element or begin a comment."""
-    text = json.dumps(value, separators=(",", ":"))
-    for character, escaped in _SCRIPT.items():
-        text = text.replace(character, escaped)
-    return text
 
 
 @cache

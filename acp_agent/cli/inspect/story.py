@@ -177,9 +177,9 @@ class Story:
             self.turns.append(Turn(0, logged.seq, logged.at, "Before the first prompt"))
         match event:
             case UserPrompted():
-                parts = [Part("Prompt", parts_text(event.shown))]
+                parts = [("Prompt", parts_text(event.shown))]
                 if event.sent:
-                    parts.append(Part("As the model reads it", parts_text(event.sent)))
+                    parts.append(("As the model reads it", parts_text(event.sent)))
                 title = f"Recipe {event.recipe}" if event.recipe else "Prompt"
                 self._add(logged, "prompt", title, parts)
             case PartialAnswer():
@@ -210,8 +210,11 @@ class Story:
             case SummaryDropped():
                 self._add(logged, "note", "A summary that was prepared was not used", cost=_cost(event.usage))
             case _:
-                if isinstance(event, SessionForked):
-                    self._forget_costs()
+                if isinstance(event, SessionForked):  # all that came before was paid for in another session
+                    for each in (*self.compactions, *(item for turn in self.turns for item in turn.items)):
+                        each.cost = 0.0
+                    for step in self.steps:
+                        step.elsewhere = True
                 if isinstance(event, TextPinned):
                     self._pins[logged.seq] = event.text
                 kind, title, texts = line_of(event)
@@ -232,12 +235,12 @@ class Story:
         shown = [part for part in message.parts if not isinstance(part, Thinking) or part.text]
         for part in shown:
             if isinstance(part, Thinking):
-                self._add(logged, "thought", "Thought", [Part("Text", part.text)])
+                self._add(logged, "thought", "Thought", [("Text", part.text)])
                 continue
             if isinstance(part, Text):
-                self._add(logged, "answer", f"Answer{ending}", [Part("Text", part.text)], cost=cost)
+                self._add(logged, "answer", f"Answer{ending}", [("Text", part.text)], cost=cost)
             else:
-                arguments = [Part("Arguments", arguments_text(part))]
+                arguments = [("Arguments", arguments_text(part))]
                 self._calls[part.id] = self._add(logged, "call", part.name, arguments, "open", cost)
             cost = 0.0
         if all(isinstance(part, Thinking) for part in shown):
@@ -249,9 +252,9 @@ class Story:
         if item is None:
             item = self._add(logged, "call", "")
         item.title = ": ".join(filter(None, (item.title, first_line(view.title))))
-        item.parts.append(Part("Result", message_text(result)))
+        item.parts.append(("Result", message_text(result)))
         if view.diffs:
-            item.parts.append(Part("Changed files", "\n".join(diff.path for diff in view.diffs)))
+            item.parts.append(("Changed files", "\n".join(diff.path for diff in view.diffs)))
         item.status, item.ms = "failed" if result.is_error else "completed", max(0, logged.at - item.at)
 
     def _swapped(self, logged: LoggedEvent, swap: ContextSwapped, before: Context) -> None:
@@ -273,7 +276,7 @@ class Story:
         self._compacted(logged, compaction, f"Compaction {number}: {tokens[0]:,} → {tokens[1]:,} tokens", swap.summary)
 
     def _compacted(self, logged: LoggedEvent, compaction: Compaction, title: str, summary: str) -> None:
-        parts = [Part(label, text) for label, text in (("Receipt", compaction.text), ("Summary", summary)) if text]
+        parts = [(label, text) for label, text in (("Receipt", compaction.text), ("Summary", summary)) if text]
         item = self._add(logged, "compaction", title, parts, compaction.status, compaction.cost)
         item.compaction = len(self.compactions)
         self.compactions.append(compaction)
@@ -293,13 +296,6 @@ class Story:
 
     def _point(self, tokens: int) -> None:
         self.points.append(_Point(len(self.steps), tokens))
-
-    def _forget_costs(self) -> None:
-        """All that came before was paid for in another session."""
-        for each in (*self.compactions, *(item for turn in self.turns for item in turn.items)):
-            each.cost = 0.0
-        for step in self.steps:
-            step.elsewhere = True
 
 
 def _cost(usage: Usage | None) -> float:

@@ -39,7 +39,8 @@ def safe_for(env: Mapping[str, str]) -> Safe:
     secrets = secrets_of(env)
 
     def safe(text: str) -> str:
-        return _whole_values_only(mask(_plain(text), secrets), secrets)
+        *cut, rest = mask(_plain(text), secrets).split(_CUT)
+        return _CUT.join([*(_without_beginning(part, secrets) for part in cut), rest])
 
     return safe
 
@@ -80,13 +81,8 @@ def _plain(text: str) -> str:
     return _DIRECTIONS.sub(lambda found: f"[U+{ord(found[0]):04X}]", plain)
 
 
-def _whole_values_only(text: str, secrets: Sequence[str]) -> str:
-    """Return a text in which titles were cut, without the beginnings of secrets in which that was."""
-    *cut, rest = text.split(_CUT)
-    return _CUT.join([*(_without_beginning(part, secrets) for part in cut), rest])
-
-
 def _without_beginning(text: str, secrets: Sequence[str]) -> str:
+    """Return what stands before the mark of a cut, without the beginning of a secret at its end."""
     for secret in secrets:
         for length in range(min(len(secret), len(text)), _SHORTEST_BEGINNING - 1, -1):
             if text.endswith(secret[:length]):

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
+from acp_agent.config.state_file import atomic_write
 from acp_agent.errors import ToolError
 from acp_agent.tools.paths import because, printable, refuse_special
 
@@ -80,24 +81,13 @@ def _write(path: Path, text: str) -> None:
 
 
 def _replace(target: Path, data: bytes) -> None:
-    """Put new contents in the file's place in one step: at no time is it missing or half written."""
     mode: int | None = None
     with contextlib.suppress(FileNotFoundError):
         mode = stat.S_IMODE(target.stat().st_mode)
     if mode is not None and not os.access(target, os.W_OK):
         # Replacing it would only need the directory's permission: what its owner made read-only stays so.
         raise PermissionError(13, "the file is read-only")
-    # Created with the mode of any new file, so that the umask counts.
-    temporary = target.with_name(f".{os.urandom(16).hex()}.tmp")
-    try:
-        file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
-        with os.fdopen(file, "wb") as stream:
-            if mode is not None:
-                os.fchmod(stream.fileno(), mode)
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with atomic_write(target, 0o666) as file:  # as any new file, so that the umask counts
+        if mode is not None:
+            os.fchmod(file.fileno(), mode)
+        file.write(data)

@@ -75,9 +75,13 @@ class _Search:
         :raises ToolError: the target cannot be searched.
         """
         walk = None if self.target.path.is_file() else Walk(self.target.path, closed=self.target.closed)
-        files = self._files(walk) if walk else [self.target.path]
+        files = [
+            entry.path
+            for entry in walk or ()
+            if not (entry.is_directory or entry.is_link) and (self.matches is None or self.matches(entry.path))
+        ]
         late, deadline = False, time.monotonic() + MAX_SECONDS
-        for path in files:
+        for path in files if walk else [self.target.path]:
             from_thread.check_cancelled()
             late = time.monotonic() > deadline
             if self.cut or late:
@@ -97,13 +101,6 @@ class _Search:
             places = counted(skipped, "place")
             lines.append(f"({places} not searched: unreadable, or larger than {MAX_FILE_BYTES >> 20} MiB)")
         return "\n".join(lines)
-
-    def _files(self, walk: Walk) -> list[Path]:
-        return [
-            entry.path
-            for entry in walk
-            if not (entry.is_directory or entry.is_link) and (self.matches is None or self.matches(entry.path))
-        ]
 
     def _search(self, path: Path) -> None:
         try:

@@ -81,8 +81,11 @@ def _refusal(line: str, commands: Sequence[_Words], patterns: Iterable[str], has
     :param has_wildcard: whether the shell may put the name of a file into the line, which may be an option.
     """
     patterns = [pattern.strip() for pattern in patterns]
+    # A glob matches a command word by word, but for `*`, which also stands for several words.
     globs = [pattern for pattern in patterns if not pattern.startswith("!")]
-    understood = bool(commands) and all(any(_matches(glob, each) for glob in globs) for each in commands)
+    understood = bool(commands) and all(
+        any(fnmatchcase("\0".join(each), "\0".join(_words(glob))) for glob in globs) for each in commands
+    )
     if not (understood or line in globs or "*" in globs):
         return f"it is none of the recipe's `allowed_commands`, which are: {', '.join(patterns) or 'none'}"
     for pattern in (pattern for pattern in patterns if pattern.startswith("!")):
@@ -95,11 +98,6 @@ def _refusal(line: str, commands: Sequence[_Words], patterns: Iterable[str], has
             if _holds(rest, command[1:]):
                 return f"`{pattern}` among the recipe's `allowed_commands` forbids it"
     return ""
-
-
-def _matches(glob: str, words: Sequence[str]) -> bool:
-    """Return whether a glob matches a command, word by word; `*` also stands for several words."""
-    return fnmatchcase("\0".join(words), "\0".join(_words(glob)))
 
 
 def _holds(globs: Sequence[str], words: Sequence[str]) -> bool:

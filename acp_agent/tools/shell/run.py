@@ -124,21 +124,18 @@ class _Output:
             with anyio.move_on_after(_REPORT_SECONDS):
                 await self._finished.wait()
             if self._pending:
-                await on_output(*self._take())
+                data, gap = bytes(self._pending), self._gap
+                self._pending.clear()
+                self._gap = False
+                if gap:  # begin with a line, where one begins soon
+                    data = data[data.find(b"\n", 0, len(data) // 2) + 1 :]
+                await on_output(data, gap)
             elif self._finished.is_set():
                 return
 
     def result(self, code: int | None) -> CommandResult:
         stdout, stderr = self._kept["stdout"], self._kept["stderr"]
         return CommandResult(stdout.text, stderr.text, *_ending(code), timed_out=code is None)
-
-    def _take(self) -> tuple[bytes, bool]:
-        data, gap = bytes(self._pending), self._gap
-        self._pending.clear()
-        self._gap = False
-        if gap:  # begin with a line, where one begins soon
-            data = data[data.find(b"\n", 0, len(data) // 2) + 1 :]
-        return data, gap
 
 
 def _ending(code: int | None) -> tuple[int | None, str | None]:

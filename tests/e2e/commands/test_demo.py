@@ -28,11 +28,19 @@ def test_without_a_model_a_script_plays_all_of_it_and_nothing_is_left(tmp_path: 
     env = {**environment(home), "TMPDIR": str(scratch), "DEMO_TEST_MARK": mark, "no_proxy": "*"}
     del env["ACP_AGENT_HOME"]
     command = [sys.executable, "-m", "acp_agent", "demo"]
-    nothing = subprocess.DEVNULL
+    nothing, together = subprocess.DEVNULL, subprocess.STDOUT
     done = subprocess.run(
-        command, env=env, cwd=home, stdin=nothing, capture_output=True, text=True, timeout=150, check=True
+        command,
+        env=env,
+        cwd=home,
+        stdin=nothing,
+        stdout=subprocess.PIPE,
+        stderr=together,
+        text=True,
+        timeout=150,
+        check=True,
     )
-    assert "Traceback" not in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout
     assert [*scratch.iterdir(), *home.iterdir()] == []
     assert marked(mark) == set()
     assert "\x1b" not in done.stdout  # this is no terminal
@@ -40,9 +48,9 @@ def test_without_a_model_a_script_plays_all_of_it_and_nothing_is_left(tmp_path: 
         done.stdout,
         "A script plays the model",
         "1 of 4 tests fails",
-        "All four tests pass.",
         "-        return self.end - self.start - self.pause\n",
         "+        return (self.end - self.start) % DAY - self.pause\n",
+        "All four tests pass.",
         "$ acp-agent compact",
         "## Goal and requirements",
         "## Open work",
@@ -52,5 +60,5 @@ def test_without_a_model_a_script_plays_all_of_it_and_nothing_is_left(tmp_path: 
         "✓ Compaction",
         "✓ The test that was meant: all 5 tests pass",
     )
-    assert "Not allowed" not in done.stderr
-    assert len(re.findall("^→ python3 -m unittest", done.stderr, re.MULTILINE)) == 3
+    assert "Not allowed" not in done.stdout
+    assert len(re.findall("^→ python3 -m unittest", done.stdout, re.MULTILINE)) == 3
