@@ -16,10 +16,9 @@ from acp_agent.cli.terminal.sessions import (
     OpenedSession,
     add_options,
     add_session_choice,
-    context_size,
     opened_session,
-    set_options,
 )
+from acp_agent.compaction.estimate import used_tokens
 from acp_agent.conversation.messages import Text
 from acp_agent.errors import AgentError
 from acp_agent.recipes.arguments import join_arguments, named_values
@@ -78,8 +77,7 @@ async def run(arguments: argparse.Namespace) -> int:
         async with opened_session(arguments, client) as opened:
             try:
                 text = words if name is None else await _recipe_call(opened.session, name, arguments.arguments, words)
-                await set_options(opened.session, model=arguments.model, mode=arguments.mode)
-                before = context_size(opened.session)
+                before = _context_size(opened.session)
                 ticket = opened.session.submit((Text(text),))
                 await ticket.done.wait()
                 stop = ticket.result()
@@ -121,9 +119,15 @@ def _typed_words(given: Sequence[str]) -> str:
     return words
 
 
+def _context_size(session: Session) -> tuple[int, int]:
+    """Return how many messages and tokens the context has."""
+    context = session.state.context
+    return len(context.messages), context.baseline or used_tokens(context, 0)
+
+
 def _say_what_became(session: Session, before: tuple[int, int], stop: str) -> None:
     if stop == "refusal":
         aside(REFUSED)
-    after = context_size(session)
+    after = _context_size(session)
     change = f"{before[0]} → {after[0]} messages, {before[1]:,} → {after[1]:,} tokens"
     aside(f"{session.session_id}: {change} ({stop})")

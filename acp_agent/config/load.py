@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, TypeAlias, cast
 
 from acp_agent.config.document import (
     Document,
@@ -48,6 +48,8 @@ _RENAMED = {"ledger": "excerpts", "truncate": "excerpts"}
 """Strategies of earlier versions, and what they are called now."""
 
 
+_Strategies: TypeAlias = Callable[[], Collection[str]] | None
+"""Returns the names of the compaction strategies that exist; None does not check them."""
 _HOOKS = "hooks"
 _IGNORED = ("type", "statusMessage")
 """Keys of a command in Claude Code's form that mean nothing here."""
@@ -65,7 +67,7 @@ def load_settings(
     env: Mapping[str, str],
     cwd: Path | None = None,
     *,
-    strategies: Callable[[], Collection[str]] | None = None,
+    strategies: _Strategies = None,
     providers: Collection[str] | None = None,
 ) -> Settings:
     """Read all layers. Makes no file or folder.
@@ -73,7 +75,6 @@ def load_settings(
     :param env: environment variables: `ACP_AGENT_HOME`, `ACP_AGENT_MODEL` (`provider/model`),
         `ACP_AGENT_CONTEXT_WINDOW` (tokens); an empty one counts as not set.
     :param cwd: absolute path of the session's working directory; None reads no project's file.
-    :param strategies: returns the names of the compaction strategies that exist; None does not check them.
     :param providers: names of the providers that need no configuration; None does not check whose model is to write
         summaries.
     :raises ConfigError: a file or a variable is unreadable or wrong; names file, line and key, or the variable. A wrong
@@ -124,7 +125,7 @@ def unknown_provider(model: str, providers: Collection[str]) -> str:
 def _with_file(
     settings: Settings,
     origin: Origin,
-    strategies: Callable[[], Collection[str]] | None,
+    strategies: _Strategies,
     providers: Collection[str] | None,
 ) -> Settings:
     """Lay the user's file or the project's over the settings."""
@@ -203,13 +204,12 @@ def _validated(document: Document) -> dict[str, Any]:
 def check_names(
     document: Document,
     own: Place,
-    strategies: Callable[[], Collection[str]] | None,
+    strategies: _Strategies,
     providers: Collection[str] | None,
 ) -> None:
     """Refuse a section of compaction with a strategy that does not exist, or a model of a provider that does not.
 
     :param own: where the section stands.
-    :param strategies: returns the names that exist; None for any.
     :param providers: names that exist; None for any.
     """
     strategy, writer = document.at((*own, "strategy")), document.at((*own, "model"))

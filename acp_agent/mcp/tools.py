@@ -18,9 +18,9 @@ from acp_agent.conversation.encoding import plain
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import Image, JsonObject, JsonValue, Resource, ResultPart, Text, UserPart
 from acp_agent.llm.pictures import Unusable, received
-from acp_agent.tools.environment import Environment
+from acp_agent.tools.environment import Environment, OutputArrived, Report
 from acp_agent.tools.text import clean, counted, cut_middle, one_line
-from acp_agent.tools.tool import Access, Outcome, OutputArrived, PreparedCall, Report
+from acp_agent.tools.tool import Access, Outcome, PreparedCall
 
 if TYPE_CHECKING:
     from mcp.types import BlobResourceContents, CallToolResult, ContentBlock, PromptMessage, TextResourceContents, Tool

@@ -13,10 +13,10 @@ from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, JsonValue, Text, ToolCall
 from acp_agent.errors import ToolError
 from acp_agent.tools.arguments import Arguments, BuiltIn
-from acp_agent.tools.environment import Environment
+from acp_agent.tools.environment import Environment, Report
 from acp_agent.tools.forms import Choice, Form, FormField, Questions
 from acp_agent.tools.text import clean, counted, one_line
-from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
+from acp_agent.tools.tool import Access, Outcome, PreparedCall
 
 NAME = "ask_user"
 _MOST_QUESTIONS = 4

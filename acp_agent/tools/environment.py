@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from acp_agent.conversation.events import LoggedEvent
 from acp_agent.frozen import frozen
@@ -58,6 +58,24 @@ class CommandResult:
     ended_by_user: bool = False
 
 
+@frozen
+class TerminalStarted:
+    """The editor shows this terminal while the call runs."""
+
+    terminal_id: str
+
+
+@frozen
+class OutputArrived:
+    """More output of a command that runs without a terminal."""
+
+    text: str
+
+
+Progress: TypeAlias = TerminalStarted | OutputArrived
+Report: TypeAlias = Callable[[Progress], Awaitable[None]]
+
+
 class CommandRunner(Protocol):
     """Shell commands, in the editor's terminal or as a local process group."""
 
@@ -66,8 +84,7 @@ class CommandRunner(Protocol):
         command: str,
         cwd: Path,
         timeout: float,
-        on_start: Callable[[str], Awaitable[None]],
-        on_output: Callable[[str], Awaitable[None]],
+        report: Report,
         *,
         exclude: Collection[str] = (),
     ) -> CommandResult:
@@ -75,8 +92,7 @@ class CommandRunner(Protocol):
 
         :param timeout: seconds after which it is killed.
         :param exclude: names of environment variables that it does not inherit.
-        :param on_start: called with the terminal's id if the editor shows one.
-        :param on_output: called with new output as it comes, if there is no terminal.
+        :param report: called with the terminal if the editor shows one, else with new output as it comes.
         :raises ToolError: it could not be started.
         """
         ...

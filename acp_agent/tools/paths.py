@@ -20,9 +20,9 @@ from acp_agent.conversation.messages import Text
 from acp_agent.conversation.views import Location, ToolKind
 from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
-from acp_agent.tools.environment import Environment
+from acp_agent.tools.environment import Environment, Report
 from acp_agent.tools.text import one_line
-from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
+from acp_agent.tools.tool import Access, Outcome, PreparedCall
 
 _GUARDED = (".git", ".acp-agent")
 """Folders whose files run or configure something: git's hooks and settings, this agent's configuration and recipes."""

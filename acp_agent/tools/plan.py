@@ -8,9 +8,9 @@ from acp_agent.conversation.events import CallView, PlanEntry
 from acp_agent.conversation.messages import Text
 from acp_agent.conversation.views import PlanPriority, PlanStatus
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
-from acp_agent.tools.environment import Environment
+from acp_agent.tools.environment import Environment, Report
 from acp_agent.tools.text import clean, counted
-from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
+from acp_agent.tools.tool import Access, Outcome, PreparedCall
 
 _MOST_ENTRIES = 100
 _TITLE = "Update plan"

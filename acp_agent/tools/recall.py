@@ -12,9 +12,9 @@ from acp_agent.conversation.messages import JsonObject, Text
 from acp_agent.errors import ToolError
 from acp_agent.storage.search import Role, role_of, searchable_text
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
-from acp_agent.tools.environment import Archive, Environment
+from acp_agent.tools.environment import Archive, Environment, Report
 from acp_agent.tools.text import MAX_CHARACTERS, MAX_LINE, MAX_LINES, clean, counted, fitting, one_line, page_of
-from acp_agent.tools.tool import Access, Outcome, PreparedCall, Report
+from acp_agent.tools.tool import Access, Outcome, PreparedCall
 
 _MAX_HITS = 10
 

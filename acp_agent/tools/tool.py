@@ -9,7 +9,7 @@ from typing import Literal, Protocol, TypeAlias
 from acp_agent.conversation.events import CallView, FileVersion, PlanEntry
 from acp_agent.conversation.messages import JsonObject, ResultPart
 from acp_agent.frozen import frozen
-from acp_agent.tools.environment import Environment
+from acp_agent.tools.environment import Environment, Report
 
 Effect: TypeAlias = Literal["none", "read", "edit", "execute"]
 
@@ -28,24 +28,6 @@ class Access:
     effect: Effect
     outside: tuple[Path, ...] = ()
     subject: str = ""
-
-
-@frozen
-class TerminalStarted:
-    """The editor shows this terminal while the call runs."""
-
-    terminal_id: str
-
-
-@frozen
-class OutputArrived:
-    """More output of a command that runs without a terminal."""
-
-    text: str
-
-
-Progress: TypeAlias = TerminalStarted | OutputArrived
-Report: TypeAlias = Callable[[Progress], Awaitable[None]]
 
 
 @frozen

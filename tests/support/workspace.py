@@ -9,11 +9,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from acp_agent.conversation.messages import JsonValue, Text
-from acp_agent.tools.environment import Environment
+from acp_agent.tools.environment import Environment, Progress
 from acp_agent.tools.files.local import LocalFiles
 from acp_agent.tools.registry import built_in_tools
 from acp_agent.tools.shell.run import LocalCommands
-from acp_agent.tools.tool import Outcome, PreparedCall, Progress
+from acp_agent.tools.tool import Outcome, PreparedCall
 
 
 class Workspace:

@@ -16,7 +16,7 @@ from acp_agent.cli.chat.completion import PromptCompleter, prompt_parts
 from acp_agent.cli.chat.screen import Key, Screen, terminal_output
 from acp_agent.cli.chat.view import ChatView
 from acp_agent.cli.terminal.client import TerminalClient
-from acp_agent.cli.terminal.sessions import OpenedSession, add_options, add_session_choice, opened_session, set_options
+from acp_agent.cli.terminal.sessions import OpenedSession, add_options, add_session_choice, opened_session
 from acp_agent.config.home import ensure_private_dir, home_dir
 from acp_agent.conversation.updates import Update, UsageUpdated, UserSaid
 from acp_agent.errors import AgentError
@@ -56,7 +56,6 @@ async def run(arguments: argparse.Namespace) -> int:
     try:
         async with opened_session(arguments, client) as opened:
             view.cwd = view.screen.completer.cwd = Path(opened.session.state.cwd)
-            await set_options(opened.session, model=arguments.model, mode=arguments.mode)
             stayed = await _Conversation(opened, client, view).run()
     finally:
         if opened is not None and opened.is_kept:

@@ -13,6 +13,7 @@ from functools import cache
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
+from string import Template
 from typing import Literal, TypeAlias, cast
 
 from acp_agent.cli.inspect.entries import Block
@@ -115,10 +116,7 @@ def html_page(data: JsonObject, *, live: bool = False) -> str:
         "DATA": json.dumps(data, separators=(",", ":")).translate(_SCRIPT),
         "SCRIPT": script,
     }
-    # Split first: what is put in must not be looked through for further fields.
-    first, *rest = _asset("inspect.html").split("@@")
-    filled = "".join(values[piece] if number % 2 == 0 else piece for number, piece in enumerate(rest))
-    return f"{MARK}{first}{filled}"
+    return f"{MARK}{Template(_asset('inspect.html')).substitute(values)}"
 
 
 @cache

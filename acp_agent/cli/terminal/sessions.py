@@ -13,7 +13,6 @@ import anyio
 
 from acp_agent.app import build_services, open_database, start_home_logging
 from acp_agent.cli.terminal.client import TerminalClient
-from acp_agent.compaction.estimate import used_tokens
 from acp_agent.conversation.events import UserPrompted
 from acp_agent.errors import AgentError
 from acp_agent.session.actor import Session
@@ -125,7 +124,8 @@ class OpenedSession:
 
 @asynccontextmanager
 async def opened_session(arguments: argparse.Namespace, client: TerminalClient) -> AsyncGenerator[OpenedSession]:
-    """Open the session that was chosen, or make one in the current directory; close it with the block.
+    """Open the session that was chosen, or make one in the current directory; set its options, and close it with the
+    block.
 
     A new one in which no model was asked, and nothing was done without one, is deleted.
     """
@@ -144,6 +144,9 @@ async def opened_session(arguments: argparse.Namespace, client: TerminalClient) 
                 session = await manager.open(record.session_id, cwd, more, lambda _: client)
             opened = OpenedSession(manager, session, is_new=record is None)
             try:
+                for option, value in ((MODEL, arguments.model), (MODE, arguments.mode)):
+                    if value:
+                        await session.set_option(option, value)
                 yield opened
             finally:
                 with anyio.CancelScope(shield=True):
@@ -157,23 +160,7 @@ async def opened_session(arguments: argparse.Namespace, client: TerminalClient) 
             await store.aclose()
 
 
-async def set_options(session: Session, *, model: str | None, mode: str | None) -> None:
-    """Set the options that were given.
-
-    :raises InvalidParamsError: an option has no such value.
-    """
-    for option, value in ((MODEL, model), (MODE, mode)):
-        if value:
-            await session.set_option(option, value)
-
-
 async def _was_used(session: Session, *, done: bool) -> bool:
     """Return whether a model was asked, by the log, since a refusal takes a prompt out of the context."""
     prompts = [logged.event async for logged in session.state.log.events() if isinstance(logged.event, UserPrompted)]
     return any(prompt.sent != () for prompt in prompts) or bool(prompts and done)
-
-
-def context_size(session: Session) -> tuple[int, int]:
-    """Return how many messages and tokens the context has."""
-    context = session.state.context
-    return len(context.messages), context.baseline or used_tokens(context, 0)

@@ -6,7 +6,7 @@ ACP, "Terminals".
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from acp_agent.jsonrpc.messages import PeerClosedError, RpcError
 from acp_agent.protocol import JsonObject, methods, v1
 from acp_agent.server.channel import Channel, Result
 from acp_agent.shielding import finish_shielded
-from acp_agent.tools.environment import CommandResult
+from acp_agent.tools.environment import CommandResult, Report, TerminalStarted
 
 ANSWER_SECONDS = 10.0
 """An editor that does not answer about a terminal for so long has lost it."""
@@ -36,8 +36,7 @@ class EditorTerminals:
         command: str,
         cwd: Path,
         timeout: float,
-        on_start: Callable[[str], Awaitable[None]],
-        on_output: Callable[[str], Awaitable[None]],
+        report: Report,
         *,
         exclude: Collection[str] = (),
     ) -> CommandResult:
@@ -46,7 +45,7 @@ class EditorTerminals:
         try:
             await self._create(created, command, cwd, exclude)
             [terminal] = created
-            await on_start(str(terminal["terminalId"]))
+            await report(TerminalStarted(str(terminal["terminalId"])))
             return await self._wait(terminal, timeout)
         finally:
             for terminal in created:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import codecs
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
 
 import anyio
@@ -21,7 +21,7 @@ from acp_agent.protocol import JsonValue
 from acp_agent.protocol.updates import given
 from acp_agent.server.channel import Channel
 from acp_agent.server.v2.presenter import CANCEL
-from acp_agent.tools.environment import CommandResult
+from acp_agent.tools.environment import CommandResult, Report, TerminalStarted
 from acp_agent.tools.shell.run import MISSING, STREAM_LIMIT, LocalCommands
 from acp_agent.tools.text import HeadAndTail
 
@@ -53,8 +53,7 @@ class ShownCommands:
         command: str,
         cwd: Path,
         timeout: float,
-        on_start: Callable[[str], Awaitable[None]],
-        on_output: Callable[[str], Awaitable[None]],
+        report: Report,
         *,
         exclude: Collection[str] = (),
     ) -> CommandResult:
@@ -63,7 +62,7 @@ class ShownCommands:
         terminal = _Terminal(self._channel, terminal_id)
         await terminal.update(command=command, cwd=str(cwd), capabilities=CANCEL)
         try:
-            await on_start(terminal_id)
+            await report(TerminalStarted(terminal_id))
             with anyio.CancelScope() as scope:
                 self._running[terminal_id] = scope
                 return await self._local.run_raw(command, cwd, timeout, terminal.print, terminal.end, exclude=exclude)

@@ -25,11 +25,11 @@ from acp_agent.hooks.handlers import EXPORTS, MARK
 from acp_agent.hooks.outcomes import NOTHING
 from acp_agent.session.log import SessionLog
 from acp_agent.session.permissions import Permissions
-from acp_agent.tools.environment import Environment
+from acp_agent.tools.environment import Environment, Progress
 from acp_agent.tools.files.changes import prepared_change, text_to_change
 from acp_agent.tools.paths import absolute, because, outside, shown
 from acp_agent.tools.text import counted, digest, one_line
-from acp_agent.tools.tool import PreparedCall, Progress
+from acp_agent.tools.tool import PreparedCall
 
 _WRITE = "write"
 """The tool that is shown to the editor: the user is asked exactly when this tool would ask."""

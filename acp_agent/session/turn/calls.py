@@ -32,11 +32,11 @@ from acp_agent.session.permissions import Permissions
 from acp_agent.session.project.hooks import SessionHooks
 from acp_agent.session.project.mcp import SessionMcp
 from acp_agent.session.turn.record import TurnRecord
-from acp_agent.tools.environment import Environment
+from acp_agent.tools.environment import Environment, OutputArrived, Progress, TerminalStarted
 from acp_agent.tools.registry import ToolRegistry
 from acp_agent.tools.shell.allow import refusal
 from acp_agent.tools.text import one_line
-from acp_agent.tools.tool import Outcome, OutputArrived, Progress, TerminalStarted, Tool
+from acp_agent.tools.tool import Outcome, Tool
 
 if TYPE_CHECKING:
     from acp_agent.recipes.model import Recipe

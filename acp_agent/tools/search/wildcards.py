@@ -1,23 +1,36 @@
-"""Wildcards as in `.gitignore`, for ignore rules and the globs of `glob` and `grep`.
+"""Wildcards as in `.gitignore`: ignore rules of git, and the globs of `glob` and `grep`.
 
-They become regular expressions of RE2, whose time is linear in the path, however hostile a pattern is.
+They become regular expressions of RE2, whose time is linear in the path, however hostile a pattern is. The rules are
+those of `.gitignore` files, nested ones too, of `.git/info/exclude`, and of the user's own file; they count without a
+repository as well.
 
 Source: https://git-scm.com/docs/gitignore and the wildmatch that it refers to.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
+from typing import TypeAlias
 
 from acp_agent.errors import ToolError
-from acp_agent.patterns import PatternError, compile_wildcards
+from acp_agent.frozen import frozen
+from acp_agent.patterns import Pattern, PatternError, compile_pattern, compile_wildcards, wildcard_expression
 from acp_agent.tools.text import one_line
 
 _MAX_GLOB = 1000
 _MAX_ALTERNATIVES = 100
 _CHOICE = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_MAX_BYTES = 256 * 1024
+_MAX_LINE = 4096
+_GIT_SECONDS = 2.0
+
+_Rule: TypeAlias = tuple[Pattern, bool]
+"""What some lines match, a directory with a slash at its end, and whether that is ignored or taken back in."""
 
 
 def matcher(glob: str, base: Path) -> Callable[[Path], bool]:
@@ -42,10 +55,10 @@ def matcher(glob: str, base: Path) -> Callable[[Path], bool]:
         raise ToolError(
             f"{one_line(glob)!r} is no glob pattern. Look at its brackets, or put \\ before them."
         ) from error
-    return lambda path: compiled.search(encoded(path.relative_to(base).as_posix())) is not None
+    return lambda path: compiled.search(_encoded(path.relative_to(base).as_posix())) is not None
 
 
-def encoded(path: str) -> bytes:
+def _encoded(path: str) -> bytes:
     """Return a path as RE2 reads it; other bytes than UTF-8 in it become `?`."""
     return path.encode("utf-8", "replace")
 
@@ -67,3 +80,108 @@ def _expanded(glob: str) -> list[str]:
         if len(done) + len(todo) > _MAX_ALTERNATIVES:
             raise ToolError(f"{one_line(glob)!r} stands for more than {_MAX_ALTERNATIVES} patterns. Use fewer braces.")
     return done
+
+
+@frozen
+class Ignored:
+    """The rules that count in one directory.
+
+    :ivar levels: the user's own rules, then those from the repository's top to this directory, each with the path that
+        they are relative to, which ends with a slash.
+    :ivar users: the user's own, for repositories within this one.
+    """
+
+    levels: tuple[tuple[bytes, tuple[_Rule, ...]], ...] = ()
+    users: tuple[_Rule, ...] = ()
+
+    @classmethod
+    def at(cls, directory: Path) -> Ignored:
+        """Return the rules for a directory, with those of the directories above it up to the repository's top."""
+        top = next((place for place in (directory, *directory.parents) if (place / ".git").exists()), directory)
+        users = _rules(_users_file(top))
+        rules = cls(_level(top, users), users)
+        for place in reversed([directory, *directory.parents]):
+            if place.is_relative_to(top):
+                rules = rules.entering(place)
+        return rules
+
+    def entering(self, directory: Path) -> Ignored:
+        """Return the rules one directory further down. A repository within another has only its own and the user's."""
+        git = directory / ".git"
+        levels = self.levels
+        if git.exists():
+            levels = _level(directory, self.users) + _level(directory, _rules(git / "info" / "exclude"))
+        return Ignored(levels + _level(directory, _rules(directory / ".gitignore")), self.users)
+
+    def covers(self, path: Path, is_directory: bool) -> bool:
+        """Return whether git ignores this entry of a directory that it does not ignore."""
+        if path.name == ".git":
+            return True
+        name = _encoded(str(path)) + b"/" * is_directory
+        for base, rules in reversed(self.levels):
+            below = name[len(base) :]
+            for pattern, is_ignored in reversed(rules):
+                if pattern.search(below):
+                    return is_ignored
+        return False
+
+
+def _users_file(directory: Path) -> Path | None:
+    """Return the user's own ignore file, for every repository: what `core.excludesFile` says, or git's default.
+
+    Asked of git, since its configuration is spread over files that include one another. Where there is no git, or it
+    does not answer, the default counts.
+    """
+    command = ["git", "config", "--null", "--type=path", "--get", "core.excludesFile"]
+    try:
+        asked = subprocess.run(
+            command, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=_GIT_SECONDS
+        )
+    except (OSError, subprocess.SubprocessError):
+        answer = b""
+    else:
+        answer = asked.stdout
+    if answer:
+        name = os.fsdecode(answer.removesuffix(b"\0"))
+        return directory / name if name else None
+    home = os.environ.get("HOME")
+    config = os.environ.get("XDG_CONFIG_HOME") or (f"{home}/.config" if home else None)
+    return Path(config, "git", "ignore") if config else None
+
+
+def _level(base: Path, rules: tuple[_Rule, ...]) -> tuple[tuple[bytes, tuple[_Rule, ...]], ...]:
+    return ((_encoded(str(base)).rstrip(b"/") + b"/", rules),) if rules else ()
+
+
+def _rules(file: Path | None) -> tuple[_Rule, ...]:
+    """Read a file of rules; one that is missing, unreadable or too large has none."""
+    try:
+        if file is None or not file.is_file() or file.stat().st_size > _MAX_BYTES:
+            return ()
+        text = file.read_text("utf-8-sig", errors="replace")
+    except OSError:
+        return ()
+    lines = [found for line in text.split("\n") if (found := _line(line.removesuffix("\r")))]
+    groups = groupby(lines, key=lambda line: line[1])
+    return tuple(rule for is_ignored, group in groups for rule in _compiled([each for each, _ in group], is_ignored))
+
+
+def _line(line: str) -> tuple[str, bool] | None:
+    """Read a line as an expression, and whether it ignores; None for a comment, and what git passes over too."""
+    bare = line.rstrip(" ")
+    backslashes = len(bare) - len(bare.rstrip("\\"))
+    pattern = line[: len(bare) + backslashes % 2]  # a blank behind a backslash counts
+    if pattern.startswith("#") or len(pattern) > _MAX_LINE:
+        return None
+    name = pattern.removeprefix("!")
+    found = wildcard_expression(name.removesuffix("/")) if name.strip("/") else None
+    return (found + (r"/\z" if name.endswith("/") else r"/?\z"), name == pattern) if found else None
+
+
+def _compiled(expressions: list[str], is_ignored: bool) -> list[_Rule]:
+    """Compile lines that follow one another as one pattern: most entries match none, and it is asked once for all."""
+    try:
+        return [(compile_pattern("|".join(expressions), dot_all=True), is_ignored)]
+    except PatternError:  # one of them names an unknown class, or they are too many for RE2
+        apart = [[each] for each in expressions] if len(expressions) > 1 else []
+        return [rule for each in apart for rule in _compiled(each, is_ignored)]

@@ -16,9 +16,9 @@ import anyio
 
 from acp_agent.errors import ToolError
 from acp_agent.processes import Stream, environment_without, run_group
-from acp_agent.tools.environment import CommandResult
+from acp_agent.tools.environment import CommandResult, OutputArrived, Report
 from acp_agent.tools.paths import because, printable
-from acp_agent.tools.text import HeadAndTail
+from acp_agent.tools.text import HeadAndTail, clean, without_escapes
 
 STREAM_LIMIT = 16_000
 """Characters kept of stdout, and as many of stderr: the beginning and the end."""
@@ -44,18 +44,17 @@ class LocalCommands:
         command: str,
         cwd: Path,
         timeout: float,
-        on_start: Callable[[str], Awaitable[None]],
-        on_output: Callable[[str], Awaitable[None]],
+        report: Report,
         *,
         exclude: Collection[str] = (),
     ) -> CommandResult:
         """Run one command line; see `CommandRunner.run`."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
-        async def report(data: bytes, gap: bool) -> None:
-            await on_output(MISSING * gap + decoder.decode(data))
+        async def printed(data: bytes, gap: bool) -> None:
+            await report(OutputArrived(clean(without_escapes(MISSING * gap + decoder.decode(data)))))
 
-        return await self.run_raw(command, cwd, timeout, report, lambda code, signal: None, exclude=exclude)
+        return await self.run_raw(command, cwd, timeout, printed, lambda code, signal: None, exclude=exclude)
 
     async def run_raw(
         self,

@@ -13,11 +13,11 @@ from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, Text
 from acp_agent.errors import ToolError
 from acp_agent.tools.arguments import Arguments, BuiltIn, text_argument
-from acp_agent.tools.environment import CommandResult, Environment
+from acp_agent.tools.environment import CommandResult, Environment, Report
 from acp_agent.tools.paths import Target
 from acp_agent.tools.shell.named_files import named_files
 from acp_agent.tools.text import clean, cut_middle, one_line, without_escapes
-from acp_agent.tools.tool import Access, Outcome, OutputArrived, PreparedCall, Report, TerminalStarted
+from acp_agent.tools.tool import Access, Outcome, PreparedCall
 
 T = TypeVar("T")
 
@@ -49,16 +49,10 @@ async def _prepare(asked: _Shell, environment: Environment) -> PreparedCall:
     title = _title(command) + "".join(f" (in {one_line(str(folder))})" for folder in target.outside)
 
     async def run(report: Report) -> Outcome:
-        async def started(terminal_id: str) -> None:
-            await report(TerminalStarted(terminal_id))
-
-        async def printed(text: str) -> None:
-            await report(OutputArrived(clean(without_escapes(text))))
-
         target.check()
         changes = await _looked_up(lambda: named_files(command, target.path))
         result = await environment.commands.run(
-            command, target.path, timeout, started, printed, exclude=environment.key_variables
+            command, target.path, timeout, report, exclude=environment.key_variables
         )
         text, raw = _reported(result, timeout)
         changed = (await _looked_up(changes) or ()) if changes else ()

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from acp_agent.errors import ToolError
-from acp_agent.tools.environment import CommandResult
+from acp_agent.tools.environment import CommandResult, OutputArrived, Progress
 from acp_agent.tools.shell.run import MISSING, REPORT_LIMIT, STREAM_LIMIT, LocalCommands
 from support.processes import Process, marked, outlive
 
@@ -22,18 +22,16 @@ class Listener:
         self.output = ""
         self.arrived = anyio.Event()
 
-    async def started(self, terminal_id: str) -> None:
-        raise AssertionError(f"a local command has no terminal, and not {terminal_id}")
-
-    async def printed(self, text: str) -> None:
-        assert len(text) <= len(MISSING) + REPORT_LIMIT
-        self.output += text
+    async def report(self, progress: Progress) -> None:
+        assert isinstance(progress, OutputArrived), "a local command has no terminal"
+        assert len(progress.text) <= len(MISSING) + REPORT_LIMIT
+        self.output += progress.text
         self.arrived.set()
 
 
 async def run(command: str, cwd: Path, timeout: float = 20, listener: Listener | None = None) -> CommandResult:
     listener = listener or Listener()
-    return await LocalCommands().run(command, cwd, timeout, listener.started, listener.printed)
+    return await LocalCommands().run(command, cwd, timeout, listener.report)
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from acp_agent.errors import ToolError
-from acp_agent.tools.files.replacement import Replacement, apply
+from acp_agent.tools.files.edit import _apply as apply
+from acp_agent.tools.files.edit import _Replacement as Replacement
 
 
 def edit(old: str, new: str, replace_all: bool = False) -> Replacement:
