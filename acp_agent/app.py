@@ -43,17 +43,19 @@ RESERVED = tuple(command.name for command in BUILT_IN)
 """Names that no recipe may take."""
 
 
+def _compaction() -> CompactionService:
+    from acp_agent.compaction.service import CompactionService
+
+    return CompactionService()
+
+
 def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
     """Wire the rooms together.
 
     :param env: environment variables.
     """
 
-    @cache
-    def compaction() -> CompactionService:
-        from acp_agent.compaction.service import CompactionService
-
-        return CompactionService()
+    compaction = cache(_compaction)
 
     def strategies() -> Collection[str]:
         return compaction().choices
@@ -82,6 +84,11 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
         recipe_signature=recipe_signature,
         project_places=lambda settings, cwd: project_places(env, settings, cwd),
     )
+
+
+def checked_settings(env: Mapping[str, str], cwd: Path) -> Settings:
+    """Return the settings of a directory, whose strategies and providers have to exist; see `load_settings`."""
+    return load_settings(env, cwd, strategies=lambda: _compaction().choices, providers=BUILT_IN_PROVIDERS)
 
 
 def model_access(env: Mapping[str, str]) -> ModelAccess:

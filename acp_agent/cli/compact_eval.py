@@ -9,18 +9,26 @@ from pathlib import Path
 
 import anyio
 
-from acp_agent.app import RESERVED, model_access, open_database, recipe_folders, recipe_known, start_home_logging
+from acp_agent.app import (
+    RESERVED,
+    checked_settings,
+    model_access,
+    open_database,
+    recipe_folders,
+    recipe_known,
+    start_home_logging,
+)
 from acp_agent.cli.terminal.process import Activity
 from acp_agent.cli.terminal.sessions import matching, session_ids
 from acp_agent.compaction import CompactionPolicy, CompactionService, ModelCall, Writer, estimate_messages
 from acp_agent.compaction.evaluation.measure import Measurement, SizeOf, measure, newest, policy_method, table
 from acp_agent.compaction.evaluation.recordings import Recording, from_log, points, read_recording
 from acp_agent.compaction.service import ASKS_A_MODEL
-from acp_agent.config import Settings, load_settings
+from acp_agent.config import Settings
 from acp_agent.config.forms import Share
 from acp_agent.errors import AgentError, CompactionError
 from acp_agent.llm.provider import ModelEvent, ModelRequest, NativeCompaction
-from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
+from acp_agent.llm.registry import Registry
 from acp_agent.recipes.discovery import SUFFIX, RecipeFolder, RecipeLibrary, read_recipe
 from acp_agent.session.project.recipe_run import RecipeRun
 
@@ -29,7 +37,7 @@ async def run(arguments: argparse.Namespace) -> int:
     """Measure and print the report; return 1 where no method came to a result anywhere."""
     start_home_logging(os.environ)
     sizes = {text: _size(text) for text in arguments.sizes} or {"": None}
-    settings, service = load_settings(os.environ, Path.cwd(), providers=BUILT_IN_PROVIDERS), CompactionService()
+    settings, service = checked_settings(os.environ, Path.cwd()), CompactionService()
     recipes = _recipes(arguments.recipes, settings, service)
     policies = {name: _policy(run, bool(arguments.model)) for name, run in recipes.items()}
     for name in () if arguments.recipes else sorted(set(service.choices) - ASKS_A_MODEL):

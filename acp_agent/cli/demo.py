@@ -155,7 +155,7 @@ async def run(_: argparse.Namespace) -> int:
     began = time.monotonic()
     with _scratch_folder() as root:
         project = root / "timesheet"
-        env = _agent_environment(root, os.environ)
+        env = _agent_environment(root)
         before = _run_tests(project)
         _say(
             f"acp-agent {__version__}, a demo. A script plays the model; files, tools, tests and token counts are real."
@@ -219,20 +219,17 @@ def _scratch_folder() -> Generator[Path]:
         yield root
 
 
-def _agent_environment(root: Path, env: Mapping[str, str]) -> dict[str, str]:
-    """Return what the agent is started with: the user's environment, with a home of its own and this Python.
-
-    :param env: the user's environment variables.
-    """
+def _agent_environment(root: Path) -> dict[str, str]:
+    """Return what the agent is started with: the user's environment, with a home of its own and this Python."""
     home = root / "home"
     provider = {"kind": "scripted", "script": str(Path(__file__).with_suffix(".yaml"))}
     config = {"providers": {_SCRIPTED_MODEL.partition("/")[0]: provider}}
     (home / CONFIG_FILE).write_text(json.dumps(config), "utf-8")  # JSON is YAML
     PermissionRules(home).allow(root / "timesheet", f"shell: {_TEST_COMMAND}")
-    return {name: value for name, value in env.items() if name != WINDOW_VARIABLE} | {
+    return {name: value for name, value in os.environ.items() if name != WINDOW_VARIABLE} | {
         HOME_VARIABLE: str(home),
         MODEL_VARIABLE: _SCRIPTED_MODEL,
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), env.get("PATH", os.defpath)]),
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
         # A file that is edited within a second may look unchanged to Python.
         "PYTHONDONTWRITEBYTECODE": "1",
     }

@@ -18,14 +18,13 @@ from typing import TypeAlias
 import anyio
 
 from acp_agent import __version__
-from acp_agent.app import DATABASE, model_access
+from acp_agent.app import DATABASE, checked_settings, model_access
 from acp_agent.cli.setup import EDITORS, NAME, program
 from acp_agent.cli.terminal.process import Activity
 from acp_agent.cli.terminal.safe import safe_for
 from acp_agent.cli.terminal.sessions import current_directory
 from acp_agent.cli.trust import code_of
-from acp_agent.compaction.service import CompactionService
-from acp_agent.config import Settings, home_dir, load_settings
+from acp_agent.config import Settings, home_dir
 from acp_agent.config.home import CONFIG_FILE, HOME_VARIABLE, user_home
 from acp_agent.config.load import MODEL_VARIABLE
 from acp_agent.config.trust import TrustStore
@@ -33,7 +32,7 @@ from acp_agent.conversation.messages import JsonValue, Text, UserMessage, new_id
 from acp_agent.errors import AgentError
 from acp_agent.llm.places import check_key
 from acp_agent.llm.provider import ModelRequest, Retrying
-from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
+from acp_agent.llm.registry import Registry
 from acp_agent.regular import read_regular
 from acp_agent.storage.store import SessionStore
 from acp_agent.tools.text import counted
@@ -67,20 +66,20 @@ async def run(arguments: argparse.Namespace) -> int:
     activity = Activity()
     activity.busy("looking around" if arguments.offline else "looking around, and asking the model")
     try:
-        found = await _findings(os.environ, offline=arguments.offline)
+        found = await _findings(offline=arguments.offline)
     finally:
         activity.idle()
     print(json.dumps(found, ensure_ascii=False, indent=2) if arguments.json else _report(found))
     return 1 if any(finding["level"] == "fail" for finding in found) else 0
 
 
-async def _findings(env: Mapping[str, str], *, offline: bool) -> list[dict[str, str]]:
+async def _findings(*, offline: bool) -> list[dict[str, str]]:
     """Return what all checks find, each with its area, in the order of their dependencies.
 
     :param offline: ask no model.
     """
     found: list[dict[str, str]] = []
-    safe, cwd = safe_for(env), Path(current_directory())
+    safe, cwd = safe_for(), Path(current_directory())
 
     def add(area: str, level: str, text: str, advice: str = "") -> None:
         found.append({"level": level, "area": area, "text": safe(text), "advice": safe(advice)})
@@ -92,21 +91,21 @@ async def _findings(env: Mapping[str, str], *, offline: bool) -> list[dict[str, 
         except AgentError as error:  # the other checks are made all the same
             add(area, "fail", str(error))
 
-    await check("program", _check_program(env))
-    await check("state", _check_home(env))
-    await check("sessions", _check_sessions(env))
+    await check("program", _check_program())
+    await check("state", _check_home())
+    await check("sessions", _check_sessions())
     try:
-        settings = load_settings(env, cwd, strategies=lambda: CompactionService().choices, providers=BUILT_IN_PROVIDERS)
+        settings = checked_settings(os.environ, cwd)
     except AgentError as error:
         add("config", "fail", str(error), _CORRECT)
     else:
         await check("config", _check_config(settings))
-        async with aclosing(Registry(settings, env, model_access(env))) as registry:
-            await check("keys", _check_keys(settings, registry, env))
+        async with aclosing(Registry(settings, os.environ, model_access(os.environ))) as registry:
+            await check("keys", _check_keys(settings, registry))
             await check("model", _check_model(registry, offline=offline))
         await check("trust", _check_project(settings, cwd))
-        await check("mcp", _check_mcp(settings, env))
-    await check("editors", _check_editors(env))
+        await check("mcp", _check_mcp(settings))
+    await check("editors", _check_editors())
     return found
 
 
@@ -124,12 +123,12 @@ def _report(findings: Sequence[Mapping[str, str]]) -> str:
     return "\n".join([*lines, "", f"{'; '.join(said)}." if said else "All is well."])
 
 
-async def _check_program(env: Mapping[str, str]) -> AsyncIterator[_Said]:
-    yield "ok", f"acp-agent {__version__}, Python {platform.python_version()}: {program(env)}"
+async def _check_program() -> AsyncIterator[_Said]:
+    yield "ok", f"acp-agent {__version__}, Python {platform.python_version()}: {program(os.environ)}"
 
 
-async def _check_home(env: Mapping[str, str]) -> AsyncIterator[_Said]:
-    home = home_dir(env)
+async def _check_home() -> AsyncIterator[_Said]:
+    home = home_dir(os.environ)
     there = os.access(home, os.F_OK, follow_symlinks=False)
     above = home if there else next(folder for folder in home.parents if folder.exists())
     if not above.is_dir() or not os.access(above, os.R_OK | os.W_OK | os.X_OK):
@@ -139,9 +138,9 @@ async def _check_home(env: Mapping[str, str]) -> AsyncIterator[_Said]:
         yield "ok", f"{home} {'can be written to' if there else 'is not there yet, and will be made'}."
 
 
-async def _check_sessions(env: Mapping[str, str]) -> AsyncIterator[_Said]:
+async def _check_sessions() -> AsyncIterator[_Said]:
     """Yield whether the database can be opened, which brings it up to date."""
-    database = home_dir(env) / DATABASE
+    database = home_dir(os.environ) / DATABASE
     if not os.access(database, os.F_OK):
         yield "ok", "There are none yet."
         return
@@ -160,7 +159,7 @@ async def _check_config(settings: Settings) -> AsyncIterator[_Said]:
         yield "warn", text, "Correct the file."
 
 
-async def _check_keys(settings: Settings, registry: Registry, env: Mapping[str, str]) -> AsyncIterator[_Said]:
+async def _check_keys(settings: Settings, registry: Registry) -> AsyncIterator[_Said]:
     """Yield the keys of all providers; one that is missing matters where a model of that provider is named.
 
     :raises ConfigError: stored keys cannot be read.
@@ -173,7 +172,7 @@ async def _check_keys(settings: Settings, registry: Registry, env: Mapping[str, 
         provider, variables, found = place.name, place.variables, place.variable
         if found is not None:
             try:
-                check_key(provider, env[found].strip(), found)
+                check_key(provider, os.environ[found].strip(), found)
                 yield "ok", f"{provider}: {found} is set."
             except AgentError as error:
                 yield "fail", str(error)
@@ -236,12 +235,12 @@ async def _check_project(settings: Settings, cwd: Path) -> AsyncIterator[_Said]:
         yield "ok", "This directory brings no hooks and no recipes."
 
 
-async def _check_mcp(settings: Settings, env: Mapping[str, str]) -> AsyncIterator[_Said]:
+async def _check_mcp(settings: Settings) -> AsyncIterator[_Said]:
     """Yield whether the MCP servers of the configuration could be started; none is."""
     for server in settings.mcp_servers.values():
         values = (*server.env.values(), *server.headers.values())
-        unset = sorted({name for value in values for name in _VARIABLE.findall(value)} - env.keys())
-        path = server.env.get("PATH", env.get("PATH", os.defpath))
+        unset = sorted({name for value in values for name in _VARIABLE.findall(value)} - os.environ.keys())
+        path = server.env.get("PATH", os.environ.get("PATH", os.defpath))
         if unset:
             yield "fail", f"{server.name}: {', '.join(unset)} is not set.", "Set it, or take it out."
         elif server.transport == "stdio" and shutil.which(server.command, path=path) is None:
@@ -251,13 +250,13 @@ async def _check_mcp(settings: Settings, env: Mapping[str, str]) -> AsyncIterato
             yield "ok", f"{server.name}: {server.command or server.transport}, not started here."
 
 
-async def _check_editors(env: Mapping[str, str]) -> AsyncIterator[_Said]:
+async def _check_editors() -> AsyncIterator[_Said]:
     """Yield whether the entry in the settings of each editor that is there names a program; it is not started."""
-    home = user_home(env) or Path("/")
+    home = user_home(os.environ) or Path("/")
     for key, editor in EDITORS.items():
-        file = editor.file(home, env)
+        file = editor.file(home, os.environ)
         if file is None or not (
-            file.exists() or any(shutil.which(name, path=env.get("PATH")) for name in editor.programs)
+            file.exists() or any(shutil.which(name, path=os.environ.get("PATH")) for name in editor.programs)
         ):
             continue
         try:

@@ -10,14 +10,13 @@ import json
 import logging
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import cast, get_args
 
-from acp_agent.app import start_home_logging
+from acp_agent.app import checked_settings, start_home_logging
 from acp_agent.cli.terminal.process import aside
 from acp_agent.cli.trust import code_of
-from acp_agent.config import load_settings
 from acp_agent.config.hook_events import EVENT_NAMES, OBSERVED, event_name, unknown_event
 from acp_agent.config.trust import TrustStore
 from acp_agent.conversation.messages import JsonObject, Message, Text, UserMessage
@@ -45,7 +44,6 @@ from acp_agent.hooks.events import (
 from acp_agent.hooks.messages import as_json
 from acp_agent.hooks.outcomes import Outcome, Replace
 from acp_agent.hooks.payload import TOOLS
-from acp_agent.llm.registry import BUILT_IN_PROVIDERS
 from acp_agent.session.project.trust import advice
 from acp_agent.storage.store import SessionStore
 
@@ -61,7 +59,7 @@ async def run(arguments: argparse.Namespace) -> int:
     :raises AgentError: what was asked for makes no sense, or the configuration is wrong.
     """
     start_home_logging(os.environ)
-    settings = load_settings(os.environ, Path.cwd(), providers=BUILT_IN_PROVIDERS)
+    settings = checked_settings(os.environ, Path.cwd())
     event = _event(arguments) if arguments.action == "test" else None
     # Listing a project's hooks runs them.
     project = [code for code in code_of(settings, Path.cwd()) if code.place == settings.project and code.has_hooks]
@@ -129,7 +127,7 @@ class _NoSession:
     """What hooks may use where there is no session: the log."""
 
     home: Path
-    log: logging.Logger = field(default_factory=lambda: logging.getLogger("acp_agent.hooks"))
+    log: logging.Logger = logging.getLogger("acp_agent.hooks")
 
     @property
     def store(self) -> SessionStore:

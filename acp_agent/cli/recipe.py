@@ -9,16 +9,15 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from acp_agent.app import RECIPES, RESERVED, recipe_folders, recipe_known
+from acp_agent.app import RECIPES, RESERVED, checked_settings, recipe_folders, recipe_known
 from acp_agent.cli.terminal.process import aside
 from acp_agent.cli.terminal.safe import safe_for
 from acp_agent.cli.trust import code_of
 from acp_agent.compaction.service import CompactionService
-from acp_agent.config import Settings, load_settings
+from acp_agent.config import Settings
 from acp_agent.config.home import CLAUDE_FOLDER, PROJECT_FOLDER, project_dir
 from acp_agent.config.trust import TrustStore, project_of
 from acp_agent.errors import AgentError, RecipeError
-from acp_agent.llm.registry import BUILT_IN_PROVIDERS
 from acp_agent.recipes.arguments import named_values
 from acp_agent.recipes.discovery import (
     MAX_DEPTH,
@@ -85,7 +84,7 @@ async def run(arguments: argparse.Namespace) -> int:
     :raises AgentError: there is no such recipe, it cannot be rendered, or the new file is there already.
     """
     service = CompactionService()
-    settings = load_settings(os.environ, Path.cwd(), strategies=lambda: service.choices, providers=BUILT_IN_PROVIDERS)
+    settings = checked_settings(os.environ, Path.cwd())
     known = recipe_known(settings, lambda: service.choices)
     work = {"list": _list, "show": _show, "new": _new, "check": _check}[arguments.action]
     # A template may run commands, for which no event loop is to wait.
@@ -109,7 +108,7 @@ def _advice(recipes: Iterable[Recipe]) -> str:
 
 
 def _list(_: argparse.Namespace, settings: Settings, known: Known) -> int:
-    library, safe = _library(settings, known), safe_for(os.environ)
+    library, safe = _library(settings, known), safe_for()
     untrusted = library.untrusted.values()
     # Where a project's would take the place of another, that one comes first, since it is the one that runs.
     for recipe in sorted([*library.recipes.values(), *untrusted], key=lambda recipe: recipe.name):
@@ -123,14 +122,14 @@ def _list(_: argparse.Namespace, settings: Settings, known: Known) -> int:
 
 def _told(errors: Sequence[RecipeError], notices: Sequence[str] = ()) -> int:
     """Say what is wrong, and return the exit status."""
-    safe = safe_for(os.environ)
+    safe = safe_for()
     for line in (*errors, *notices):
         aside(safe(f"acp-agent: {line}"))
     return 1 if errors else 0
 
 
 def _show(arguments: argparse.Namespace, settings: Settings, known: Known) -> int:
-    library, safe = _library(settings, known), safe_for(os.environ)
+    library, safe = _library(settings, known), safe_for()
     name = arguments.name.replace(":", "/")
     recipe, untrusted = library.known.get(name), library.untrusted.get(name)
     if recipe is None:

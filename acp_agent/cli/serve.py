@@ -7,7 +7,6 @@ import ctypes
 import ipaddress
 import os
 import stat
-from collections.abc import MutableMapping
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -84,7 +83,7 @@ async def run(arguments: argparse.Namespace) -> int:
     :raises AgentError: it cannot listen there, may not without a token, or the token or an origin is of no use.
     """
     env = os.environ
-    token, origins = _read_token(arguments.token_file, env), list(map(parse_origin, arguments.origins))
+    token, origins = _read_token(arguments.token_file), list(map(parse_origin, arguments.origins))
     addresses = list(dict.fromkeys(map(_address, arguments.addresses or ["127.0.0.1:0"])))
     exposed = [host for host, _ in addresses if not _is_loopback(host)]
     if token is None and exposed:
@@ -122,18 +121,18 @@ async def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _read_token(file: str | None, env: MutableMapping[str, str]) -> str | None:
+def _read_token(file: str | None) -> str | None:
     """Return the token, or None where there is none; mask it from now on in what is logged and recorded, and take the
     variable out of the environment.
 
     :param file: holds the token, or is a pipe.
     :raises AgentError: the file cannot be read, or others can read it as well, or there is no token in it.
     """
-    given = env.get(VARIABLE)
+    given = os.environ.get(VARIABLE)
     if given is not None:
         remember_secret(given.strip())
         _erase_variable()
-        del env[VARIABLE]
+        del os.environ[VARIABLE]
     text, source = (given, VARIABLE) if file is None else (_content(file), file)
     if text is None:
         return None

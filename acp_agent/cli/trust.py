@@ -6,12 +6,11 @@ import argparse
 import os
 from pathlib import Path
 
-from acp_agent.app import project_places
-from acp_agent.config import Settings, home_dir, load_settings
+from acp_agent.app import checked_settings, project_places
+from acp_agent.config import Settings, home_dir
 from acp_agent.config.permission_rules import PermissionRules
 from acp_agent.config.trust import ProjectCode, TrustStore, read_project_code
 from acp_agent.errors import AgentError
-from acp_agent.llm.registry import BUILT_IN_PROVIDERS
 from acp_agent.session.project.trust import MAX_LENGTH, lines_of
 from acp_agent.tools.text import one_line
 
@@ -55,7 +54,7 @@ def _trust(store: TrustStore, path: str) -> None:
     folder = Path(path).resolve()
     if not folder.is_dir():
         raise AgentError(f"{folder} is not a directory. Name the project's folder.")
-    codes = code_of(load_settings(os.environ, folder, providers=BUILT_IN_PROVIDERS), folder)
+    codes = code_of(checked_settings(os.environ, folder), folder)
     for code in codes:
         if code.problem:
             raise AgentError(f"{code.place} is not trusted: {code.problem}.")
@@ -72,7 +71,7 @@ def _trust(store: TrustStore, path: str) -> None:
 def _revoke(store: TrustStore, path: str) -> None:
     folder = Path(path).resolve()
     try:
-        settings = load_settings(os.environ, folder, providers=BUILT_IN_PROVIDERS)
+        settings = checked_settings(os.environ, folder)
         places = project_places(os.environ, settings, folder)
     except AgentError:
         places = ()  # what is wrong with a project's files is no reason to trust it

@@ -79,7 +79,7 @@ async def run(arguments: argparse.Namespace) -> int:
             "with, or `wire_log: true` in config.yaml, and start the agent again."
         )
     older = {path for path in files if not session and _process(path) != _process(files[-1])}
-    reader, safe = _Reader(), safe_for(os.environ)
+    reader, safe = _Reader(), safe_for()
     width = get_terminal_size((_PIPE_WIDTH, 24)).columns if sys.stdout.isatty() else _PIPE_WIDTH
     while True:
         new = [line for path in recordings(folder) if path not in older for line in reader.new_lines(path)]

@@ -16,17 +16,16 @@ from typing import Any
 
 import anyio
 
-from acp_agent.app import open_database
+from acp_agent.app import checked_settings, open_database
 from acp_agent.cli.inspect.page import MARK, Level, html_page, page_data
 from acp_agent.cli.inspect.story import Story
 from acp_agent.cli.terminal.process import aside
 from acp_agent.cli.terminal.safe import safe_for
 from acp_agent.cli.terminal.sessions import chosen_session
 from acp_agent.compaction.budget import TokenBudget
-from acp_agent.config import load_settings
 from acp_agent.config.state_file import atomic_write
 from acp_agent.errors import AgentError, ConfigError
-from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
+from acp_agent.llm.registry import Registry
 from acp_agent.protocol import JsonObject
 from acp_agent.regular import open_regular
 from acp_agent.server.web.listener import WebServer, listening_socket
@@ -74,7 +73,7 @@ async def run(arguments: argparse.Namespace) -> int:
     store = await open_database(os.environ)
     try:
         record = await chosen_session(store, arguments.session)
-        session = _FollowedSession(store, record, os.environ)
+        session = _FollowedSession(store, record)
         if arguments.serve is None:
             _write(arguments.output or f"{record.session_id}.html", html_page(await session.data()))
         else:
@@ -92,16 +91,16 @@ class _FollowedSession:
     this machine do not know.
     """
 
-    def __init__(self, store: SessionStore, record: SessionRecord, env: Mapping[str, str]) -> None:
+    def __init__(self, store: SessionStore, record: SessionRecord) -> None:
         self._store = store
         self._session_id = record.session_id
         try:
-            self._settings = load_settings(env, Path(record.cwd), providers=BUILT_IN_PROVIDERS)
-            self._registry = Registry(self._settings, env)
+            self._settings = checked_settings(os.environ, Path(record.cwd))
+            self._registry = Registry(self._settings, os.environ)
         except ConfigError as error:
             self._settings = self._registry = None
             aside(f"Shown without the lines of the thresholds: {error}")
-        self._safe = cache(safe_for(env))
+        self._safe = cache(safe_for())
         self._story = Story()
         self._reading = anyio.Lock()
         self._root = f"/{secrets.token_urlsafe(16)}/"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -60,7 +59,7 @@ class TerminalView:
     """
 
     def __init__(self) -> None:
-        self.safe, self._safe_stream = safe_for(os.environ), SafeStream(os.environ)
+        self.safe, self._safe_stream = safe_for(), SafeStream()
         self.cwd = Path.cwd()
         self._activity = Activity()
         self._message = ""

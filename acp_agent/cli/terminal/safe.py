@@ -6,6 +6,7 @@ What a page needs so that a text cannot become markup is not done here.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
@@ -31,7 +32,7 @@ _SHORTEST_BEGINNING = 4
 """Characters of a secret that are more than chance before a mark like that."""
 
 
-def safe_for(env: Mapping[str, str]) -> Safe:
+def safe_for(env: Mapping[str, str] = os.environ) -> Safe:
     """Return what makes texts safe to be shown.
 
     :param env: environment variables; values of those that look like secrets are masked.
@@ -52,7 +53,7 @@ class SafeStream:
     :param env: as `safe_for` takes it.
     """
 
-    def __init__(self, env: Mapping[str, str]) -> None:
+    def __init__(self, env: Mapping[str, str] = os.environ) -> None:
         self._mask = StreamMask(secrets_of(env))
         self._escape = ""
 
