@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import re
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 from pathlib import Path
@@ -25,7 +24,7 @@ from acp_agent.compaction.evaluation.measure import Measurement, SizeOf, measure
 from acp_agent.compaction.evaluation.recordings import Recording, from_log, points, read_recording
 from acp_agent.compaction.service import ASKS_A_MODEL
 from acp_agent.config import Settings
-from acp_agent.config.forms import Share
+from acp_agent.config.forms import Share, share_of
 from acp_agent.errors import AgentError, CompactionError
 from acp_agent.llm.provider import ModelEvent, ModelRequest, NativeCompaction
 from acp_agent.llm.registry import Registry
@@ -136,8 +135,7 @@ async def _no_model(_: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
 
 
 def _size(text: str) -> SizeOf:
-    if found := re.fullmatch(r"(\d{1,2}(?:\.\d+)?)\s?%", text):
-        share = float(found[1]) / 100
+    if (share := share_of(text)) is not None and share < 1:
         return lambda budget: int(budget.messages * share)
     if text.isdecimal() and 0 < int(text) < 10**9:
         return lambda _: int(text)

@@ -129,8 +129,8 @@ async def _check_program() -> AsyncIterator[_Said]:
 
 async def _check_home() -> AsyncIterator[_Said]:
     home = home_dir(os.environ)
-    there = os.access(home, os.F_OK, follow_symlinks=False)
-    above = home if there else next(folder for folder in home.parents if folder.exists())
+    there = home.is_symlink() or os.access(home, os.F_OK)
+    above = home if there else next(folder for folder in home.parents if os.access(folder, os.F_OK))
     if not above.is_dir() or not os.access(above, os.R_OK | os.W_OK | os.X_OK):
         text = f"{home} {'is no folder that you can write to' if there else 'is not there, and cannot be made'}."
         yield "fail", text, f"Set {HOME_VARIABLE} to a folder that you can write to."

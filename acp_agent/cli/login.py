@@ -50,7 +50,10 @@ async def run(arguments: argparse.Namespace) -> int:
         activity = Activity()
         activity.busy(f"asking {name} whether it takes the key")
         try:
-            await _try(registry, name, key)
+            if not await registry.try_key(name, key):
+                aside(f"{name} has no list of models, so that the key could not be tried.")
+        except ModelError as error:
+            raise AgentError(f"{error} Nothing was stored; `--no-check` stores a key without trying it.") from error
         finally:
             activity.idle()
     # The system's keyring may wait until it is unlocked.
@@ -70,15 +73,6 @@ async def _chosen(settings: Settings, places: dict[str, Place]) -> str:
     if said is None:
         raise AgentError(f"Name the provider, as in `acp-agent login {keyed[0]}`.")
     return said or keyed[0]
-
-
-async def _try(registry: Registry, name: str, key: str) -> None:
-    try:
-        tried = await registry.try_key(name, key)
-    except ModelError as error:
-        raise AgentError(f"{error} Nothing was stored; `--no-check` stores a key without trying it.") from error
-    if not tried:
-        aside(f"{name} has no list of models, so that the key could not be tried.")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from acp_agent.config.home import CLAUDE_FOLDER, PROJECT_FOLDER
 from acp_agent.config.settings import HookCommand
-from acp_agent.config.state_file import Entries, StateFile
+from acp_agent.config.state_file import StateFile
 from acp_agent.frozen import frozen
 from acp_agent.regular import NotRegularError, open_regular
 
@@ -125,24 +125,16 @@ def project_of(path: Path) -> Path | None:
     return next((place.parent for place in (path, *path.parents) if place.name in _PARTS), None)
 
 
-class TrustStore:
-    """What the user has allowed, by folder.
+class TrustStore(StateFile):
+    """What the user has allowed, by folder, with the project's path resolved: the `digest` of the `ProjectCode`, and
+    `since` when, in ISO 8601 and UTC.
 
     :param home: the folder of all state.
     """
 
     def __init__(self, home: Path) -> None:
         advice = "no project's hooks and recipes are allowed; remove the file, and allow them anew"
-        self._file = StateFile(home / _TRUST_FILE, "folders", advice)
-        self.path = self._file.path
-
-    def read(self) -> Entries:
-        """Return what is allowed, by folder, with the project's path resolved: the `digest` of the `ProjectCode`, and
-        `since` when, in ISO 8601 and UTC.
-
-        :raises ConfigError: the file cannot be understood.
-        """
-        return self._file.read()
+        super().__init__(home / _TRUST_FILE, "folders", advice)
 
     def digest(self, place: Path) -> str | None:
         """Return the digest of what was allowed of a folder, whatever is in it by now.
@@ -164,7 +156,7 @@ class TrustStore:
         :raises ConfigError: see `read`; or the file cannot be written.
         """
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        with self._file.update() as trusted:
+        with self.update() as trusted:
             trusted.update({_key(code.place): {"digest": code.digest, "since": now} for code in codes})
 
     def revoke(self, project: Path, places: Iterable[Path] = ()) -> tuple[str, ...]:
@@ -176,7 +168,7 @@ class TrustStore:
         :raises ConfigError: see `trust`.
         """
         above, keys = project.resolve(), {_key(place) for place in places}
-        with self._file.update() as trusted:
+        with self.update() as trusted:
             revoked = [key for key in trusted if key in keys or above in (Path(key), Path(key).parent)]
             for key in revoked:
                 del trusted[key]

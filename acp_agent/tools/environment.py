@@ -119,7 +119,6 @@ class Environment:
     :ivar seen: digest of each file version that the model has seen, by absolute path (see `digest`).
     :ivar shell_timeout: seconds, where the call names none.
     :ivar archive: None where no log is kept.
-    :ivar originals: None likewise.
     :ivar questions: how the user can be asked; None where there is no way to.
     :ivar call_id: of the call that this is for; empty where it is for none.
     :ivar private: the agent's own home, which is outside whatever root it lies in, and whose keys no tool reads.

@@ -13,6 +13,7 @@ from acp_agent.conversation.events import CallView
 from acp_agent.conversation.views import Diff
 from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.protocol.updates import given
+from acp_agent.tools.files.changes import same_lines
 from acp_agent.tools.text import whole_lines
 
 _CONTEXT = 3
@@ -82,12 +83,7 @@ def _is_cut(text: str) -> bool:
 
 def _lines_before(old: list[str], new: list[str], line: int | None) -> int:
     """Return how many lines of the file come before those that are known."""
-    if line is None:
-        return 0
-    same = 0
-    while same < min(len(old), len(new)) and old[same] == new[same]:
-        same += 1
-    return max(0, line - 1 - same)
+    return 0 if line is None else max(0, line - 1 - same_lines(old, new))
 
 
 def _hunks(old: list[str], new: list[str], before: int) -> Iterator[str]:

@@ -118,7 +118,7 @@ def require_seen(environment: Environment, path: Path, text: str) -> None:
 def first_changed_line(before: str, after: str) -> int:
     """Return the line, from 1, at which two texts begin to differ."""
     old, new = before.split("\n"), after.split("\n")
-    return min(_same(old, new) + 1, len(old), len(new))
+    return min(same_lines(old, new) + 1, len(old), len(new))
 
 
 def _diff_of(path: str, before: str | None, after: str) -> Diff:
@@ -134,13 +134,13 @@ def _diff_of(path: str, before: str | None, after: str) -> Diff:
     if max(len(before), len(after)) <= DIFF_LIMIT:
         return Diff(path, before, after)
     old, new = whole_lines(before), whole_lines(after)
-    start = max(0, _same(old, new) - _DIFF_CONTEXT)
+    start = max(0, same_lines(old, new) - _DIFF_CONTEXT)
     old, new = old[start:], new[start:]
-    end = max(0, _same(old[::-1], new[::-1]) - _DIFF_CONTEXT)
+    end = max(0, same_lines(old[::-1], new[::-1]) - _DIFF_CONTEXT)
     return Diff(path, _bounded("".join(old[: len(old) - end])), _bounded("".join(new[: len(new) - end])))
 
 
-def _same(old: list[str], new: list[str]) -> int:
+def same_lines(old: list[str], new: list[str]) -> int:
     """Return how many lines are the same from the beginning on."""
     pairs = zip(old, new, strict=False)
     return next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(old), len(new)))

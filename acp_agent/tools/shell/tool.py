@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
-
-from anyio import move_on_after, to_thread
+from anyio import to_thread
 from pydantic import Field
 
 from acp_agent.conversation.closing import ENDED_BY_USER
@@ -19,14 +16,10 @@ from acp_agent.tools.shell.named_files import named_files
 from acp_agent.tools.text import clean, cut_middle, one_line, without_escapes
 from acp_agent.tools.tool import Access, Outcome, PreparedCall
 
-T = TypeVar("T")
-
 OUTPUT_LIMIT = 32_000
 """Characters of stdout, and of stderr; local commands keep half of that of each."""
 _MAX_TIMEOUT = 3600.0
 _LONGEST_COMMAND = 100_000
-_LOOKING_SECONDS = 2.0
-"""For what becomes of named files, before and behind a command: a disk that hangs holds up neither it nor a cancel."""
 
 
 class _Shell(Arguments):
@@ -50,12 +43,12 @@ async def _prepare(asked: _Shell, environment: Environment) -> PreparedCall:
 
     async def run(report: Report) -> Outcome:
         target.check()
-        changes = await _looked_up(lambda: named_files(command, target.path))
+        changes = await to_thread.run_sync(named_files, command, target.path, abandon_on_cancel=True)
         result = await environment.commands.run(
             command, target.path, timeout, report, exclude=environment.key_variables
         )
         text, raw = _reported(result, timeout)
-        changed = (await _looked_up(changes) or ()) if changes else ()
+        changed = await to_thread.run_sync(changes, abandon_on_cancel=True) if changes else ()
         view = CallView(title, "execute", raw_output=raw, changes=changed)
         return Outcome((Text(text),), view, is_error=result.exit_code != 0)
 
@@ -63,13 +56,6 @@ async def _prepare(asked: _Shell, environment: Environment) -> PreparedCall:
     # the directory that is added to it there looks like one more word of the command.
     subject = f"{'shell outside' if target.outside else 'shell'}: {command.strip()}"
     return PreparedCall(CallView(title, "execute"), Access("execute", target.outside, subject), run)
-
-
-async def _looked_up(look: Callable[[], T]) -> T | None:
-    """Return what a look at the disk finds; None where the disk does not answer soon."""
-    with move_on_after(_LOOKING_SECONDS):
-        return await to_thread.run_sync(look, abandon_on_cancel=True)
-    return None
 
 
 def _title(command: str) -> str:

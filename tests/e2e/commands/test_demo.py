@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, STDOUT, run
 
 from support.checkout import environment
 from support.processes import marked
@@ -28,24 +28,13 @@ def test_without_a_model_a_script_plays_all_of_it_and_nothing_is_left(tmp_path: 
     env = {**environment(home), "TMPDIR": str(scratch), "DEMO_TEST_MARK": mark, "no_proxy": "*"}
     del env["ACP_AGENT_HOME"]
     command = [sys.executable, "-m", "acp_agent", "demo"]
-    nothing, together = subprocess.DEVNULL, subprocess.STDOUT
-    done = subprocess.run(
-        command,
-        env=env,
-        cwd=home,
-        stdin=nothing,
-        stdout=subprocess.PIPE,
-        stderr=together,
-        text=True,
-        timeout=150,
-        check=True,
-    )
-    assert "Traceback" not in done.stdout
+    ran = run(command, env=env, cwd=home, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, text=True, timeout=150, check=True)
+    assert "Traceback" not in ran.stdout
     assert [*scratch.iterdir(), *home.iterdir()] == []
     assert marked(mark) == set()
-    assert "\x1b" not in done.stdout  # this is no terminal
+    assert "\x1b" not in ran.stdout  # this is no terminal
     in_order(
-        done.stdout,
+        ran.stdout,
         "A script plays the model",
         "1 of 4 tests fails",
         "-        return self.end - self.start - self.pause\n",
@@ -60,5 +49,5 @@ def test_without_a_model_a_script_plays_all_of_it_and_nothing_is_left(tmp_path: 
         "✓ Compaction",
         "✓ The test that was meant: all 5 tests pass",
     )
-    assert "Not allowed" not in done.stdout
-    assert len(re.findall("^→ python3 -m unittest", done.stdout, re.MULTILINE)) == 3
+    assert "Not allowed" not in ran.stdout
+    assert len(re.findall("^→ python3 -m unittest", ran.stdout, re.MULTILINE)) == 3
