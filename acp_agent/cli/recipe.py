@@ -95,11 +95,10 @@ def _library(settings: Settings, known: Known) -> RecipeLibrary:
     """Read the recipes as a session here has them."""
     store = TrustStore(settings.home)
     allowed = [code for code in code_of(settings, Path.cwd()) if store.trusts(code)]
-
-    def trusted(path: Path) -> str | None:
-        return next((text for code in allowed if (text := code.text_of(path))), None)
-
-    return RecipeLibrary.read(recipe_folders(os.environ, settings, Path.cwd()), known, RESERVED, trusted)
+    folders = recipe_folders(os.environ, settings, Path.cwd())
+    return RecipeLibrary.read(
+        folders, known, RESERVED, lambda path: next((text for code in allowed if (text := code.text_of(path))), None)
+    )
 
 
 def _advice(recipes: Iterable[Recipe]) -> str:

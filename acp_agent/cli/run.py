@@ -47,7 +47,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="an argument of the recipe; each may be given once",
     )
-    add_session_choice(parser, required=False)
     add_options(parser)
 
 

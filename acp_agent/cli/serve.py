@@ -16,9 +16,7 @@ import anyio
 from acp_agent.app import connection, sessions_database, start_home_logging
 from acp_agent.cli.terminal.process import aside
 from acp_agent.errors import AgentError, install_command
-from acp_agent.jsonrpc.transport import Transport
 from acp_agent.secrets.known import remember_secret
-from acp_agent.server.connection import Connection
 from acp_agent.server.web.listener import WebServer, listening_socket
 from acp_agent.server.web.websocket import PATH, AccessPolicy, Endpoint, parse_origin
 
@@ -98,11 +96,8 @@ async def run(arguments: argparse.Namespace) -> int:
     start_home_logging(env)
     sockets = [listening_socket(*address) for address in addresses]
     async with sessions_database(env) as database:
-
-        def connect(transport: Transport) -> Connection:
-            return connection(transport, database, env)
-
-        endpoint = Endpoint(AccessPolicy(token, [host for host, _ in addresses], origins), connect)
+        access = AccessPolicy(token, [host for host, _ in addresses], origins)
+        endpoint = Endpoint(access, lambda transport: connection(transport, database, env))
         server = WebServer(endpoint.app)
         for (host, _), listening in zip(addresses, sockets, strict=True):
             authority = f"{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"

@@ -16,7 +16,7 @@ from acp_agent.cli.chat.completion import PromptCompleter, prompt_parts
 from acp_agent.cli.chat.screen import Key, Screen, terminal_output
 from acp_agent.cli.chat.view import ChatView
 from acp_agent.cli.terminal.client import TerminalClient
-from acp_agent.cli.terminal.sessions import OpenedSession, add_options, add_session_choice, opened_session
+from acp_agent.cli.terminal.sessions import OpenedSession, add_options, opened_session
 from acp_agent.config.home import ensure_private_dir, home_dir
 from acp_agent.conversation.updates import Update, UsageUpdated, UserSaid
 from acp_agent.errors import AgentError
@@ -35,7 +35,6 @@ _PROMPTS_AGAIN = 2
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the sub-command."""
-    add_session_choice(parser, required=False)
     add_options(parser)
 
 

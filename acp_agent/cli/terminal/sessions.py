@@ -41,7 +41,8 @@ def add_session_choice(parser: argparse.ArgumentParser, *, required: bool) -> No
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add `--model` and `--mode`."""
+    """Add `--model` and `--mode`, and the choice of a session."""
+    add_session_choice(parser, required=False)
     parser.add_argument("--model", metavar="PROVIDER/MODEL", help="the session's model from now on")
     parser.add_argument(
         "--mode", metavar="MODE", help="the session's mode from now on: `ask`, `accept-edits`, `plan` or `full-access`"

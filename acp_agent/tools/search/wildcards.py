@@ -13,6 +13,7 @@ import os
 import re
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from typing import TypeAlias
@@ -133,14 +134,9 @@ def _users_file(directory: Path) -> Path | None:
     does not answer, the default counts.
     """
     command = ["git", "config", "--null", "--type=path", "--get", "core.excludesFile"]
-    try:
-        asked = subprocess.run(
-            command, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=_GIT_SECONDS
-        )
-    except (OSError, subprocess.SubprocessError):
-        answer = b""
-    else:
-        answer = asked.stdout
+    answer, nothing = b"", subprocess.DEVNULL
+    with suppress(OSError, subprocess.SubprocessError):
+        answer = subprocess.check_output(command, cwd=directory, stdin=nothing, stderr=nothing, timeout=_GIT_SECONDS)
     if answer:
         name = os.fsdecode(answer.removesuffix(b"\0"))
         return directory / name if name else None
