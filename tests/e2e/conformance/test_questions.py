@@ -13,6 +13,7 @@ from acp_agent.server.channel import Channel
 from acp_agent.server.handshake import Capabilities
 from acp_agent.server.v1.files import EditorFiles
 from acp_agent.server.v1.terminals import EditorTerminals
+from acp_agent.tools.environment import Progress
 
 PATIENCE = 60
 """Seconds; an editor that is silent for longer has not understood the question."""
@@ -40,7 +41,7 @@ class Deaf:
 async def test_no_question_about_files_or_terminals_waits_for_ever_for_an_editor_that_ignores_it(
     tmp_path: Path,
 ) -> None:
-    async def heard(text: str) -> None:
+    async def heard(progress: Progress) -> None:
         """What a terminal says."""
 
     editor, path = Deaf(), tmp_path / "a.txt"
@@ -51,7 +52,7 @@ async def test_no_question_about_files_or_terminals_waits_for_ever_for_an_editor
     with pytest.raises(ToolError, match="did not answer"):
         await files.write_text(tmp_path / "b.txt", "new")
     with pytest.raises(ToolError, match="did not answer"):
-        await EditorTerminals(channel).run("true", tmp_path, 7.0, heard, heard)
+        await EditorTerminals(channel).run("true", tmp_path, 7.0, heard)
     assert editor.limits.keys() == {
         "fs/read_text_file",
         "fs/write_text_file",
