@@ -15,8 +15,7 @@ import anyio
 from acp_agent.compaction import CompactedState, CompactionPolicy, CompactionService, ConversationState
 from acp_agent.compaction.cuts import legal_cuts
 from acp_agent.compaction.estimate import estimate_message
-from acp_agent.compaction.evaluation.measure import Tally, tally
-from acp_agent.compaction.evaluation.needs import Script
+from acp_agent.compaction.evaluation.needs import Remains, needs_at, read_messages
 from acp_agent.compaction.evaluation.recordings import Recording, points, read_recording, state_at
 from acp_agent.errors import CompactionError
 from acp_agent.llm.provider import ModelEvent, ModelRequest
@@ -62,9 +61,9 @@ async def compacted(
     return done, state, result
 
 
-def share(counted: Tally) -> float:
+def share(kept: Sequence[bool]) -> float:
     """Return the share that was kept."""
-    return counted.kept / max(1, counted.needed)
+    return sum(kept) / max(1, len(kept))
 
 
 async def main() -> int:
@@ -73,18 +72,18 @@ async def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--size", type=float, default=0.2, metavar="SHARE", help="of the tokens said; 0.2")
     arguments = parser.parse_args()
-    once, often = Tally(), Tally()
+    once, often = list[bool](), list[bool]()
     print(f"{'transcript':<46} compactions  tokens once  tokens ten  need once  need ten")
     for path in sorted(arguments.folder.glob("*.json")):
         recording = read_recording(path)
         cut = points(recording)[-1]
-        needs = Script(recording).needs(cut)
+        needs = [each for each in needs_at(read_messages(recording), cut) if each.kind not in ("rules", "words")]
         window = state_at(recording, cut).budget.window
         _, _, single = await compacted(recording, [cut], arguments.size, window)
         done, _, last = await compacted(recording, stretch_ends(recording, cut), arguments.size, window)
         if single is None or last is None:
             raise SystemExit(f"{path}: nothing could be compacted.")
-        one, ten = (tally(needs, result.messages)["need"] for result in (single, last))
+        one, ten = ([each.kept(Remains(result.messages)) for each in needs] for result in (single, last))
         once, often = once + one, often + ten
         sizes = f"{single.tokens_after:>11,}  {last.tokens_after:>10,}"
         print(f"{path.name:<46} {done:>11}  {sizes}  {share(one):>9.1%}  {share(ten):>8.1%}")

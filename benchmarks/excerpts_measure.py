@@ -17,16 +17,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from acp_agent.compaction.cuts import unanswered_from
 from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.evaluation.facts import CLASSES, text_of
-from acp_agent.compaction.evaluation.measure import Tally
-from acp_agent.compaction.evaluation.needs import Need, Remains, Script
+from acp_agent.compaction.evaluation.needs import Need, Remains, needs_at, read_messages
 from acp_agent.compaction.evaluation.recordings import Recording, points, read_recording, state_at
 from acp_agent.compaction.excerpts.inventory import inventory
-from acp_agent.compaction.excerpts.selection import choose
+from acp_agent.compaction.excerpts.selection import excerpts_of
 from acp_agent.compaction.layers import fill, planned_cut, unanswered
 from acp_agent.compaction.state import ConversationState
 from acp_agent.conversation.messages import Message, UserMessage
@@ -65,10 +65,10 @@ class Case:
 
 def cases(recording: Recording) -> Iterator[Case]:
     """Yield a recording at each of its points."""
-    script = Script(recording)
+    messages = read_messages(recording)
     for cut in points(recording):
         state = state_at(recording, cut)
-        yield Case(state, script.needs(cut), *_written(recording, cut, state.turn_from))
+        yield Case(state, needs_at(messages, cut), *_written(recording, cut, state.turn_from))
 
 
 def _written(recording: Recording, cut: int, prompt: int | None) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
@@ -113,11 +113,11 @@ def figures(found: Sequence[Case], *, size: float | None = None, left: float | N
     if size is None:
         messages = sum(case.state.budget.messages for case in found)
         size = ((left or 0) * before - sum(case.beside for case in found)) / messages
-    tallies: dict[str, Tally] = {}
+    counted: dict[str, list[bool]] = {}
     after = used = room = 0
 
     def count(name: str, kept: bool) -> None:
-        tallies[name] = tallies.get(name, Tally()) + Tally(kept, 1)
+        counted.setdefault(name, []).append(kept)
 
     for case in found:
         messages, tokens = _compacted(case, int(case.state.budget.messages * size))
@@ -139,7 +139,7 @@ def figures(found: Sequence[Case], *, size: float | None = None, left: float | N
             count("A ctx", any(words in stream for words in around))
         for word in case.words:
             count("A words", word in plain)
-    shares = {name: tally.kept / max(1, tally.needed) for name, tally in tallies.items()}
+    shares = {name: sum(kept) / len(kept) for name, kept in counted.items()}
     score = [shares[kind] for kind in CLASSES if kind in shares]
     rest = {name: shares[name] for name in ("need", "ctx", "words", "commands", "A need", "A ctx", "A words")}
     return {"size": size, "left": after / before, "used": used / room, "score": sum(score) / len(score), **rest}
@@ -158,7 +158,12 @@ def _compacted(case: Case, size: int) -> tuple[tuple[Message, ...], int]:
 
 def _listed_without(name: str) -> Callable[..., object]:
     """Return `inventory` without one of its lists."""
-    return lambda *arguments: replace(inventory(*arguments), **{name: ()})
+
+    def without(*arguments: Any) -> object:
+        found = inventory(*arguments)
+        return replace(found, **{name: type(getattr(found, name))()})
+
+    return without
 
 
 def _nothing(*_: object, **__: object) -> tuple[()]:
@@ -170,8 +175,8 @@ def _no_text(*_: object) -> str:
 
 
 def _chosen_without(name: str) -> Callable[..., object]:
-    """Return `choose` that is not told one of the things that stand in the new context."""
-    return lambda *arguments, **named: choose(*arguments, **{**named, name: ()})
+    """Return `excerpts_of` that is not told one of the things that stand in the new context."""
+    return lambda *arguments, **named: excerpts_of(*arguments, **{**named, name: ()})
 
 
 MECHANISMS: Mapping[str, Mapping[str, object]] = {
@@ -183,8 +188,8 @@ MECHANISMS: Mapping[str, Mapping[str, object]] = {
     "a second and third line of a fact": {"excerpts.selection.REPEATED": (1,)},
     "neighbours together": {"excerpts.selection.NEIGHBOUR_BONUS": 1},
     "the overhead of short lines": {"excerpts.selection.UNIT_OVERHEAD": 0},
-    "what stays in any case earns nothing": {"layers.choose": _chosen_without("covered")},
-    "what the summary and the list name earns less": {"layers.choose": _chosen_without("named")},
+    "what stays in any case earns nothing": {"layers.excerpts_of": _chosen_without("covered")},
+    "what the summary and the list name earns less": {"layers.excerpts_of": _chosen_without("named")},
     "the short list": {"layers.INVENTORY_SHARE": 0},
     "commands in the short list": {"layers.inventory": _listed_without("runs")},
     "results of commands in it": {"excerpts.inventory._outcome": _no_text},

@@ -30,7 +30,7 @@ from acp_agent.compaction.estimate import (
 from acp_agent.compaction.excerpts.inventory import inventory
 from acp_agent.compaction.excerpts.inventory import render as render_inventory
 from acp_agent.compaction.excerpts.quotes import render_quotes, requests_of, rules_of
-from acp_agent.compaction.excerpts.selection import ExcerptIndex, choose, render
+from acp_agent.compaction.excerpts.selection import ExcerptIndex, excerpts_of
 from acp_agent.compaction.facts import passages
 from acp_agent.compaction.frame import frame_excerpts, frame_quotes, frame_summary
 from acp_agent.compaction.state import CompactionPolicy, ConversationState
@@ -62,19 +62,11 @@ MASKED_SHARE = 0.5
 class Layers:
     """The content that replaces the messages before the cut.
 
-    :ivar quotes: pins, rules, requests, mode and plan; empty where there is nothing to quote.
-    :ivar summary: the summary, framed as history, or a provider's own form of it.
-    :ivar excerpts: files and commands, and lines of what leaves.
+    :ivar parts: quotations, the summary (framed as history, or a provider's own form of it) and excerpts, in the order
+        in which the model reads them; without those for which there is nothing to say.
     """
 
-    quotes: tuple[Text, ...] = ()
-    summary: tuple[UserPart, ...] = ()
-    excerpts: tuple[Text, ...] = ()
-
-    @property
-    def parts(self) -> tuple[UserPart, ...]:
-        """All of them, in the order in which the model reads them."""
-        return (*self.quotes, *self.summary, *self.excerpts)
+    parts: tuple[UserPart, ...]
 
     @property
     def tokens(self) -> int:
@@ -155,8 +147,8 @@ def fill(
 
     left -= _tokens((*quotes, *frame_excerpts("", "-", recall=recall)))
     if left <= 0:
-        return Layers(quotes, told)
-    found = inventory(state.originals, state.workspace, state.files)
+        return Layers((*quotes, *told))
+    found = inventory(state.originals, state.workspace)
     listed = render_inventory(found, int(min(size * INVENTORY_SHARE, left)), kept=[entry.seq for entry in cut.kept])
     left -= estimate_text(f"{listed}\n\n") if listed else 0
 
@@ -164,8 +156,9 @@ def fill(
     covered += [each.text for each in (*pins, *rules, *requests)]
     named = [listed, *(part.text for part in told if isinstance(part, Text))]
     seqs = {entry.seq for entry in gone}
-    chosen = choose(index or ExcerptIndex.of(state.originals), max(0, left), seqs=seqs, covered=covered, named=named)
-    return Layers(quotes, told, frame_excerpts(listed, render(chosen), recall=recall))
+    index = index or ExcerptIndex.of(state.originals)
+    excerpts = excerpts_of(index, max(0, left), seqs=seqs, covered=covered, named=named)
+    return Layers((*quotes, *told, *frame_excerpts(listed, excerpts, recall=recall)))
 
 
 def replaced_tokens(cut: Cut) -> int:

@@ -34,10 +34,9 @@ RECALL = "recall"
 
 @frozen
 class Workspace:
-    """What the disk says at the moment of a compaction, for marking facts as stale."""
+    """Where the conversation takes place: the folder, and the repository's branch and commit."""
 
     cwd: str = ""
-    digests: Mapping[str, str | None] = field(default_factory=dict[str, "str | None"])  # None for a file that is gone
     branch: str = ""
     head: str = ""
 

@@ -18,8 +18,10 @@ from urllib.parse import unquote
 
 from anyio import to_thread
 
+from acp_agent.compaction.cuts import Cut
 from acp_agent.compaction.facts import LONGEST, RUNS, facts_of_run, key_of
-from acp_agent.compaction.state import CompactionPolicy, ConversationState
+from acp_agent.compaction.state import ConversationState
+from acp_agent.compaction.strategy import Draft, Task
 from acp_agent.conversation.messages import (
     CompactedBlock,
     Entry,
@@ -56,16 +58,7 @@ _EMPHASIS = str.maketrans("", "", "*_`")
 
 
 @frozen
-class _Verified:
-    """A summary after its check, with the pieces that are flagged in it and the required sections that it lacks."""
-
-    text: str
-    unverified: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-
-
-@frozen
-class Piece:
+class _Piece:
     """A piece of a text that can be looked up."""
 
     kind: str  # a fact's, or "quotation"
@@ -167,22 +160,22 @@ class Known:
 
 
 async def verify(
-    state: ConversationState,
-    policy: CompactionPolicy,
+    task: Task,
+    cut: Cut,
     write: Callable[[], Awaitable[str]],
     mend: Callable[[str], Awaitable[str]],
-) -> _Verified:
-    """Have a summary written, check it in a thread and do what the policy says.
+) -> Draft:
+    """Have a summary written, check it in a thread, do what the policy says, and return it as a draft.
 
     :param mend: asks the model once for a corrected summary.
     :raises CompactionError: the policy rejects it.
     """
-    text = await write()
+    policy, text = task.policy, await write()
     if policy.verify == "off":
-        return _Verified(text, (), _missing_sections(text, policy.sections))
-    known = await to_thread.run_sync(known_of, state, abandon_on_cancel=True)
+        return Draft(cut, text, missing=_missing_sections(text, policy.sections))
+    known = await to_thread.run_sync(known_of, task.state, abandon_on_cancel=True)
 
-    def check(text: str) -> tuple[tuple[Piece, ...], tuple[str, ...]]:
+    def check(text: str) -> tuple[tuple[_Piece, ...], tuple[str, ...]]:
         return unverified(text, known), _missing_sections(text, policy.sections)
 
     flagged, missing = await to_thread.run_sync(check, text, abandon_on_cancel=True)
@@ -198,10 +191,11 @@ async def verify(
     told = tuple(dict.fromkeys(piece.text for piece in flagged))[:MAX_TOLD]
     if policy.verify == "reject" and (flagged or missing):
         raise _rejection(told, missing)
-    return _Verified(await to_thread.run_sync(mark, text, flagged, abandon_on_cancel=True), told, missing)
+    text = await to_thread.run_sync(mark, text, flagged, abandon_on_cancel=True)
+    return Draft(cut, text, unverified=told, missing=missing)
 
 
-def _mend_request(flagged: Sequence[Piece], missing: Sequence[str]) -> str:
+def _mend_request(flagged: Sequence[_Piece], missing: Sequence[str]) -> str:
     """Return the message that asks the model for a corrected and complete summary."""
     blocks = ["Your summary was checked against the conversation and has to be corrected."]
     if flagged:
@@ -253,9 +247,9 @@ def _texts(entry: Entry) -> Iterator[str]:
             yield f"{part.name} {part.invalid or ''}\n{json.dumps(part.arguments, ensure_ascii=False)}"
 
 
-def unverified(text: str, known: Known) -> tuple[Piece, ...]:
+def unverified(text: str, known: Known) -> tuple[_Piece, ...]:
     """Return the pieces of a summary that are not known, in order and without overlaps."""
-    flagged: list[Piece] = []
+    flagged: list[_Piece] = []
     has = cache(known.has)
     for piece in pieces(text):
         overlaps = bool(flagged) and piece.start < flagged[-1].end
@@ -264,13 +258,13 @@ def unverified(text: str, known: Known) -> tuple[Piece, ...]:
     return tuple(flagged)
 
 
-def mark(text: str, flagged: Iterable[Piece]) -> str:
+def mark(text: str, flagged: Iterable[_Piece]) -> str:
     """Return the summary with a mark behind each flagged piece that has none yet."""
     places = (place for place in sorted({piece.place for piece in flagged}) if not text.startswith(_MARK, place))
     return _MARK.join(text[start:end] for start, end in pairwise([0, *places, len(text)]))
 
 
-def pieces(text: str) -> list[Piece]:
+def pieces(text: str) -> list[_Piece]:
     """Return the pieces of a text, in the order of their starts, longer ones first."""
     spans = list(_SPAN.finditer(text))
     quotes = [span for span in spans if span["quote"] and len(_TOKEN.findall(span[0].casefold())) >= _QUOTED_WORDS]
@@ -281,7 +275,7 @@ def pieces(text: str) -> list[Piece]:
         span = _around(spans, run.end())
         coded = bool(span and span[0][0] == "`" and len(span[0].split()) == 1) or text.startswith("()", run.end())
         found += _facts(run, coded)
-    placed = (Piece(kind, text[start:end], start, end, _place(text, end, spans)) for kind, start, end in found)
+    placed = (_Piece(kind, text[start:end], start, end, _place(text, end, spans)) for kind, start, end in found)
     return sorted(placed, key=lambda piece: (piece.start, -piece.end))
 
 

@@ -11,7 +11,7 @@ from acp_agent.compaction.budget import TokenBudget
 from acp_agent.compaction.cuts import plan_cut
 from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.evaluation.facts import CLASSES
-from acp_agent.compaction.evaluation.needs import Need, Remains, Script
+from acp_agent.compaction.evaluation.needs import Need, Remains, needs_at, read_messages
 from acp_agent.compaction.evaluation.recordings import SHARES, Recording, points, state_at
 from acp_agent.compaction.service import ASKS_A_MODEL
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
@@ -21,6 +21,7 @@ from acp_agent.frozen import frozen
 
 KINDS = ("need", "ctx", "words", *CLASSES)
 NOTHING_TO_DO = "found nothing to compact"
+_NEWEST = 0.4
 WITHOUT_SUMMARY = "*"  # behind the name of a method that has excerpts in place of its summary
 
 _LEGEND = """
@@ -31,17 +32,9 @@ _NO_SUMMARY = "* measured without its summary, since no --model was given: excer
 
 SizeOf: TypeAlias = Callable[[TokenBudget], int]  # returns the tokens of the new context
 Compact: TypeAlias = Callable[[ConversationState, CompactionPolicy], Awaitable[CompactedState | None]]
-
-
-@frozen
-class Method:
-    """A way to compact.
-
-    :ivar compact: returns all that the model sees then, and its tokens; None where there is nothing to do.
-    """
-
-    name: str
-    compact: Callable[[ConversationState], Awaitable[tuple[Sequence[Message], int] | None]]
+Method: TypeAlias = tuple[str, Callable[[ConversationState], Awaitable[tuple[Sequence[Message], int] | None]]]
+"""The name of a way to compact, and what returns all that the model sees then, and its tokens; None where there is
+nothing to do."""
 
 
 def policy_method(
@@ -58,29 +51,18 @@ def policy_method(
         result = await service(state, replace(policy, size=size(state.budget)) if size else policy)
         return (result.messages, result.tokens_after) if result else None
 
-    return Method(name + WITHOUT_SUMMARY * unable, compact)
+    return name + WITHOUT_SUMMARY * unable, compact
 
 
-def newest(share: float = 0.4) -> Method:
-    """Return the baseline: only the newest messages word for word, up to this share of the tokens."""
+def newest() -> Method:
+    """Return the baseline: only the newest messages word for word, up to `_NEWEST` of the tokens."""
 
     async def compact(state: ConversationState) -> tuple[Sequence[Message], int] | None:
-        cut = plan_cut(state.entries, None, int(state.budget.messages * share))
+        cut = plan_cut(state.entries, None, int(state.budget.messages * _NEWEST))
         kept = tuple(entry.message for entry in cut.kept) if cut else ()
         return (kept, state.budget.system + estimate_messages(kept)) if cut else None
 
-    return Method(f"newest {share:.0%}", compact)
-
-
-@frozen
-class Tally:
-    """A count out of a total."""
-
-    kept: int = 0
-    needed: int = 0
-
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(self.kept + other.kept, self.needed + other.needed)
+    return f"newest {_NEWEST:.0%}", compact
 
 
 @frozen
@@ -89,7 +71,7 @@ class Measurement:
 
     :ivar point: name of the recording, and the number of the messages before the point.
     :ivar failure: why it failed; the other fields are empty then.
-    :ivar tallies: of each of `KINDS`.
+    :ivar needed: how much of each of `KINDS` is needed; `kept`, how much of that is left.
     """
 
     method: str
@@ -97,7 +79,8 @@ class Measurement:
     failure: str = ""
     tokens_before: int = 0
     tokens_after: int = 0
-    tallies: dict[str, Tally] = field(default_factory=dict[str, Tally])
+    kept: Counter[str] = field(default_factory=Counter[str])
+    needed: Counter[str] = field(default_factory=Counter[str])
 
 
 async def measure(
@@ -108,48 +91,50 @@ async def measure(
     :param model: the provider's own id of the model that the conversation is with.
     """
     for recording in recordings:
-        script = Script(recording)
+        messages = read_messages(recording)
         for cut in points(recording, shares):
-            needs, state = script.needs(cut), state_at(recording, cut, model=model)
-            for method in methods:
+            needs, state = needs_at(messages, cut), state_at(recording, cut, model=model)
+            for name, compact in methods:
                 result, failure = None, NOTHING_TO_DO
                 try:
-                    result = await method.compact(state)
+                    result = await compact(state)
                 except AgentError as error:
                     failure = str(error)
                 if result is None:
-                    yield Measurement(method.name, (recording.name, cut), failure)
+                    yield Measurement(name, (recording.name, cut), failure)
                 else:
                     sizes = state.budget.used, result[1]
-                    yield Measurement(method.name, (recording.name, cut), "", *sizes, tally(needs, result[0]))
+                    yield Measurement(name, (recording.name, cut), "", *sizes, *_counted(needs, result[0]))
 
 
-def tally(needs: Iterable[Need], messages: Iterable[Message]) -> dict[str, Tally]:
-    """Count what these messages keep of what is needed, for each of `KINDS`."""
+def _counted(needs: Iterable[Need], messages: Iterable[Message]) -> tuple[Counter[str], Counter[str]]:
+    """Count what these messages keep of what is needed, and what is needed, for each of `KINDS`."""
     remains = Remains(messages)
-    tallies = {kind: Tally() for kind in KINDS}
+    kept, needed = Counter[str](), Counter[str]()
     for need in needs:
-        kept = need.kept(remains)
-        tallies[need.kind] += Tally(kept, 1)
+        found = {need.kind: need.kept(remains)}
         if need.kind not in ("rules", "words"):
-            tallies["need"] += Tally(kept, 1)
+            found["need"] = found[need.kind]
         if need.kind != "words" and need.around:
-            tallies["ctx"] += Tally(kept and need.kept_with_words(remains), 1)
-    return tallies
+            found["ctx"] = need.kept_with_words(remains)
+        kept.update(found)
+        needed.update(found.keys())
+    return kept, needed
 
 
-def figures_of(measurements: Iterable[Measurement]) -> dict[str, float | None]:
+def _figures(measurements: Iterable[Measurement]) -> dict[str, float | None]:
     """Return the columns of the table over all points; None where nothing was needed or every measurement failed."""
     done = [each for each in measurements if not each.failure]
     before, after = sum(each.tokens_before for each in done), sum(each.tokens_after for each in done)
-    tallies = {kind: sum((each.tallies[kind] for each in done), Tally()) for kind in KINDS}
-    shares = {kind: _quotient(100 * tally.kept, tally.needed) for kind, tally in tallies.items()}
+    kept = sum((each.kept for each in done), Counter[str]())
+    needed = sum((each.needed for each in done), Counter[str]())
+    shares = {kind: _quotient(100 * kept[kind], needed[kind]) for kind in KINDS}
     counted = [share for kind in CLASSES if (share := shares[kind]) is not None]
     return {
         "left": _quotient(100 * after, before),
         "score": _quotient(sum(counted), len(counted)),
         **shares,
-        "per 1k": _quotient(1000 * tallies["need"].kept, after),
+        "per 1k": _quotient(1000 * kept["need"], after),
     }
 
 
@@ -161,11 +146,11 @@ def table(measurements: Sequence[Measurement]) -> str:
     """Return the report, which is the same in every run: a row for each method over all points."""
     methods = dict.fromkeys(each.method for each in measurements)
     points = {each.point: each for each in measurements if not each.failure}.values()
-    needed = {kind: str(sum(each.tallies[kind].needed for each in points)) for kind in KINDS}
-    columns = list(figures_of(()))
+    needed = {kind: str(sum(each.needed[kind] for each in points)) for kind in KINDS}
+    columns = list(_figures(()))
     rows = [["method", *columns], ["(needed)", *(needed.get(name, "") for name in columns)]]
     for method in methods:
-        figures = figures_of(each for each in measurements if each.method == method).values()
+        figures = _figures(each for each in measurements if each.method == method).values()
         rows.append([method, *("–" if figure is None else f"{figure:.1f}" for figure in figures)])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]

@@ -130,20 +130,19 @@ class _Message:
     shown: frozenset[str]
 
 
-class Script:
-    """A recording that was read for facts, to be cut anywhere."""
+def read_messages(recording: Recording) -> list[_Message]:
+    """Read the messages of a recording for facts."""
+    return [_read(entry, recording.cwd) for entry in recording.entries]
 
-    def __init__(self, recording: Recording) -> None:
-        self._messages = [_read(entry, recording.cwd) for entry in recording.entries]
 
-    def needs(self, cut: int) -> tuple[Need, ...]:
-        """Return what is needed behind so many messages, in the order in which it stood there."""
-        before, behind = self._messages[:cut], self._messages[cut:]
-        rules = {fact.key: message.seq for message in before for fact in message.mentioned if fact.kind == "rules"}
-        needed = [Need("rules", key, seq, None) for key, seq in rules.items()]
-        for needs in (_facts, _commands, _decisions):
-            needed += needs(before, behind)
-        return tuple(sorted(needed, key=lambda need: (need.seq, need.kind, need.key)))
+def needs_at(messages: Sequence[_Message], cut: int) -> tuple[Need, ...]:
+    """Return what is needed behind so many messages, in the order in which it stood there."""
+    before, behind = messages[:cut], messages[cut:]
+    rules = {fact.key: message.seq for message in before for fact in message.mentioned if fact.kind == "rules"}
+    needed = [Need("rules", key, seq, None) for key, seq in rules.items()]
+    for needs in (_facts, _commands, _decisions):
+        needed += needs(before, behind)
+    return tuple(sorted(needed, key=lambda need: (need.seq, need.kind, need.key)))
 
 
 def _read(entry: Entry, cwd: str) -> _Message:

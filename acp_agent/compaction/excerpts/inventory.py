@@ -6,7 +6,7 @@ Calls are recognised by the names of their arguments, which agents share, and no
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Literal, TypeAlias
 
 from acp_agent.compaction.estimate import CHARACTERS_PER_TOKEN
@@ -14,7 +14,7 @@ from acp_agent.compaction.state import Workspace
 from acp_agent.conversation.messages import AssistantMessage, Entry, JsonValue, ToolCall, ToolResult
 from acp_agent.frozen import frozen
 
-Change: TypeAlias = Literal["read", "created", "edited", "deleted"]
+Change: TypeAlias = Literal["read", "created", "edited"]
 
 LONGEST_COMMAND = 160
 LONGEST_RESULT = 100
@@ -38,46 +38,25 @@ _LAST_LINES = 60
 
 
 @frozen
-class FileState:
-    """A file that was read or changed."""
-
-    path: str
-    change: Change
-    seq: int
-    stale: bool = False  # it has changed on disk since the model saw it last
-
-
-@frozen
-class Run:
-    """The last run of a command line."""
-
-    line: str
-    seq: int
-    result: str  # the last line of counts; of a failed command its exit status, or a line that tells of an error
-
-
-@frozen
 class _Inventory:
-    """Files and commands, each in the order in which they came up last."""
+    """Files and commands, each in the order in which they came up last, with the seq of the entry.
 
-    files: tuple[FileState, ...]
-    runs: tuple[Run, ...]
-    failures: tuple[tuple[int, str], ...]
-    """Seq and first line of each call on a file that failed, unless one succeeded later."""
-    branch: str = ""
-    head: str = ""
-
-
-def inventory(
-    entries: Iterable[Entry], workspace: Workspace | None = None, seen: Mapping[str, str | None] | None = None
-) -> _Inventory:
-    """Read the calls and results of a conversation.
-
-    :param seen: digests of the file versions that the model has seen, by path.
+    :ivar files: seq and change, by path.
+    :ivar runs: command line, seq, and result: the last line of counts; of a failed command its exit status, or a line
+        that tells of an error.
+    :ivar failures: seq and first line of each call on a file that failed, unless one succeeded later.
     """
-    workspace, seen = workspace or Workspace(), seen or {}
-    files: dict[str, FileState] = {}
-    runs: dict[str, Run] = {}
+
+    files: dict[str, tuple[int, Change]]
+    runs: tuple[tuple[str, int, str], ...]
+    failures: tuple[tuple[int, str], ...]
+    workspace: Workspace
+
+
+def inventory(entries: Iterable[Entry], workspace: Workspace) -> _Inventory:
+    """Read the calls and results of a conversation."""
+    files: dict[str, tuple[int, Change]] = {}
+    runs: dict[str, tuple[str, int, str]] = {}
     failures: dict[str, tuple[int, str]] = {}
     for seq, call, result in _calls(entries):
         path = next((said for key in _PATH if isinstance(said := call.arguments.get(key), str) and said), "")
@@ -87,15 +66,14 @@ def inventory(
             if failed:
                 first_line = text.strip().partition("\n")[0]
                 failures[path] = (seq, _brief(f"{call.name} of {path}: {first_line}", LONGEST_COMMAND))
-            elif change := _change(call, files.get(path)):
+            elif change := _change(call, files[path][1] if path in files else None):
                 files.pop(path, None)
-                files[path] = FileState(path, change, seq)
+                files[path] = seq, change
         elif line := command_line(call):
             subject = " ".join(word for word in line.split() if not word.startswith("-"))
             runs.pop(subject, None)
-            runs[subject] = Run(line, seq, _outcome(text, failed))
-    marked = (_on_disk(each, workspace, seen) for each in files.values())
-    return _Inventory(tuple(marked), tuple(runs.values()), tuple(failures.values()), workspace.branch, workspace.head)
+            runs[subject] = line, seq, _outcome(text, failed)
+    return _Inventory(files, tuple(runs.values()), tuple(failures.values()), workspace)
 
 
 def render(found: _Inventory, room: int, *, kept: Iterable[int] = ()) -> str:
@@ -139,16 +117,15 @@ def command_line(call: ToolCall) -> str:
 
 def _lines(found: _Inventory, there: set[int]) -> Iterator[tuple[str, int, str]]:
     """Yield heading, seq and text of each line, the most useful first."""
-    if found.branch or found.head:
-        yield "Repository", 0, f"branch {found.branch or '(none)'} at {found.head or '(no commit)'}"
-    for each in found.files:
-        if each.change != "read" or each.stale:
-            stale = ", changed on disk since" if each.stale and each.change != "deleted" else ""
-            yield "Files", each.seq, f"[#{each.seq}] {each.change} {_brief(each.path, LONGEST_COMMAND)}{stale}"
-    for run in sorted(found.runs, key=lambda run: (any(sign in run.line for sign in _PIPES), len(run.line))):
-        if run.seq not in there:
-            result = f" → {run.result}" if run.result else ""
-            yield "Commands, last run", run.seq, f"[#{run.seq}] {run.line}{result}"
+    branch, head = found.workspace.branch, found.workspace.head
+    if branch or head:
+        yield "Repository", 0, f"branch {branch or '(none)'} at {head or '(no commit)'}"
+    for path, (seq, change) in found.files.items():
+        if change != "read":
+            yield "Files", seq, f"[#{seq}] {change} {_brief(path, LONGEST_COMMAND)}"
+    for line, seq, result in sorted(found.runs, key=lambda run: (any(sign in run[0] for sign in _PIPES), len(run[0]))):
+        if seq not in there:
+            yield "Commands, last run", seq, f"[#{seq}] {line}{f' → {result}' if result else ''}"
     for seq, text in found.failures:
         yield "Calls that failed", seq, f"[#{seq}] {text}"
 
@@ -163,25 +140,14 @@ def _calls(entries: Iterable[Entry]) -> Iterator[tuple[int, ToolCall, ToolResult
             yield (*waiting.pop(entry.message.call_id), entry.message)
 
 
-def _change(call: ToolCall, before: FileState | None) -> Change | None:
+def _change(call: ToolCall, before: Change | None) -> Change | None:
     """Return what a call made of its file; None where it only searches."""
     names = call.arguments.keys()
     if names & _PIECE:
-        return "created" if before and before.change == "created" else "edited"
+        return "created" if before == "created" else "edited"
     if names & _WHOLE_TEXT:
-        return "edited" if before and before.change != "created" else "created"
-    if names & _SEARCH:
-        return None
-    return before.change if before else "read"
-
-
-def _on_disk(file: FileState, workspace: Workspace, seen: Mapping[str, str | None]) -> FileState:
-    """Return the file's state with what the disk says."""
-    path = file.path if file.path.startswith("/") else f"{workspace.cwd}/{file.path}"
-    if path not in workspace.digests or path not in seen:
-        return file
-    now = workspace.digests[path]
-    return FileState(file.path, "deleted" if now is None else file.change, file.seq, now != seen[path])
+        return "created" if before in (None, "created") else "edited"
+    return None if names & _SEARCH else before or "read"
 
 
 def _outcome(text: str, is_error: bool) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from threading import Lock
@@ -17,7 +17,6 @@ from threading import Lock
 from acp_agent.compaction.estimate import CHARACTERS_PER_TOKEN
 from acp_agent.compaction.facts import RUNS, Voice, facts_of_run, passages, units
 from acp_agent.conversation.messages import Entry
-from acp_agent.frozen import frozen
 
 UNIT_OVERHEAD = 30
 """Characters that a line counts as longer than it is: many short ones say less than a few long ones."""
@@ -34,15 +33,6 @@ NEIGHBOUR_BONUS = 1.5
 """Factor on the value of a line whose neighbour is already chosen."""
 
 _WORD = re.compile(r"[^\W\d_]{5,30}")
-
-
-@frozen
-class _Excerpt:
-    """Lines of one speaker in one entry, in order, each as it stands there."""
-
-    seq: int
-    speaker: str
-    lines: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -143,17 +133,17 @@ class ExcerptIndex:
         return self._ids[name]
 
 
-def choose(
+def excerpts_of(
     index: ExcerptIndex,
     room: int,
     *,
     seqs: Container[int] | None = None,
     covered: Iterable[str] = (),
     named: Iterable[str] = (),
-) -> tuple[_Excerpt, ...]:
-    """Choose lines that take no more than a room when they are rendered.
+) -> str:
+    """Return the lines that are most worth keeping, as the model reads them, in the order of the conversation.
 
-    :param room: tokens, estimated.
+    :param room: tokens, estimated, of all that is returned.
     :param seqs: entries to choose from; all where not given.
     :param covered: texts that stay in the new context anyway; their contents earn nothing.
     :param named: other texts of the new context; a fact named there still lacks its surrounding words.
@@ -165,22 +155,7 @@ def choose(
         for key in index.keys_of(covered):
             choice.seen[key] = len(REPEATED)
         choice.fill(seqs)
-        return tuple(choice.excerpts())
-
-
-def render(excerpts: Sequence[_Excerpt]) -> str:
-    """Return the excerpts as the model reads them.
-
-    A quoted line begins with a space, so that nothing in it can be taken for the number and speaker of an entry.
-    """
-    lines: list[str] = []
-    seq = None
-    for excerpt in excerpts:
-        head = f"[#{excerpt.seq}] " if excerpt.seq != seq else ""
-        seq = excerpt.seq
-        lines.append(f"{head}{excerpt.speaker}:")
-        lines += [f" {line}" for line in excerpt.lines]
-    return "\n".join(lines)
+        return choice.render()
 
 
 class _Choice:
@@ -216,12 +191,20 @@ class _Choice:
                 if left[other]:
                     heapq.heappush(heap, (-self._value(other), other))
 
-    def excerpts(self) -> Iterator[_Excerpt]:
-        """Yield what was chosen, in the order of the conversation."""
+    def render(self) -> str:
+        """Return the chosen lines below the number of their entry and its speaker.
+
+        A line begins with a space, so that nothing in it can be taken for the number and speaker of an entry.
+        """
+        lines: list[str] = []
+        seq = None
         chosen = (unit for unit, taken in zip(self.index.units, self.taken, strict=False) if taken)
         for _, group in groupby(chosen, key=lambda unit: unit.passage):
-            lines = list(group)
-            yield _Excerpt(lines[0].seq, lines[0].voice.label, tuple(unit.text for unit in lines))
+            first, *others = group
+            lines.append(f"{f'[#{first.seq}] ' if first.seq != seq else ''}{first.voice.label}:")
+            lines += [f" {unit.text}" for unit in (first, *others)]
+            seq = first.seq
+        return "\n".join(lines)
 
     def _value(self, number: int) -> float:
         unit = self.index.units[number]

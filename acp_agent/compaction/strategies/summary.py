@@ -55,8 +55,7 @@ class SummaryStrategy:
         if task.policy.written is not None:
             return Draft(cut, task.policy.written)
         dialogue = await to_thread.run_sync(_begun, task, cut, abandon_on_cancel=True)
-        verified = await verify(task.state, task.policy, dialogue.ask, dialogue.mend)
-        return Draft(cut, verified.text, unverified=verified.unverified, missing=verified.missing)
+        return await verify(task, cut, dialogue.ask, dialogue.mend)
 
 
 def _begun(task: Task, cut: Cut) -> _Dialogue:
@@ -216,8 +215,7 @@ class NativeStrategy:
                 # The provider's block cannot be changed, so a correction would reach only its text.
                 return compacted.block.text.strip()
 
-            verified = await verify(task.state, task.policy, written, written)
-            draft = Draft(cut, verified.text, unverified=verified.unverified, missing=verified.missing)
+            draft = await verify(task, cut, written, written)
         else:
             summary = await SummaryStrategy().draft(task)
             if summary is None:

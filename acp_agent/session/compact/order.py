@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 
+from anyio import to_thread
+
 from acp_agent.compaction.budget import Limits
 from acp_agent.compaction.estimate import count_images, request_bytes
 from acp_agent.compaction.excerpts.selection import ExcerptIndex
-from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
+from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState, Workspace
 from acp_agent.compaction.strategy import Writer
 from acp_agent.config.forms import Share
 from acp_agent.conversation.context import Context
@@ -25,7 +27,7 @@ from acp_agent.session.project.models import ActiveModel
 from acp_agent.session.project.recipe_run import RecipeRun
 from acp_agent.session.project.recipes import SessionRecipes
 from acp_agent.session.project.requests import Requests
-from acp_agent.session.project.workspace import read_workspace
+from acp_agent.session.project.workspace import git_place
 from acp_agent.session.source import OriginalEntries
 from acp_agent.session.state import SessionState
 
@@ -178,11 +180,12 @@ class Orders:
             why = log_failure(_log, "The log of this session cannot be read", error)
             raise CompactionError(why, "Nothing was changed.") from error
         context = self._state.context
+        _, head, branch = await to_thread.run_sync(git_place, context.cwd)
         state = ConversationState.from_context(
             context,
             self._requests.request(active),
             active.budget,
-            await read_workspace(context),
+            Workspace(context.cwd, branch, head),
             rate=active.rate,
             guessed=guessed,
             source=self.source.entries,

@@ -1,35 +1,26 @@
-"""A session's folders on disk: the project's instructions, versions of files, branch and commit, what tools work in.
+"""A session's folders on disk: the project's instructions, branch and commit, what tools work in.
 
 The instructions become the system prompt. They are read when a session is made, opened or compacted, and logged as an
-event, so that the context is a fold over the log alone and the prefix of requests stays the same in between. Versions
-of files are read for a compaction, within limits; what cannot be read is simply not known.
+event, so that the context is a fold over the log alone and the prefix of requests stays the same in between.
 """
 
 from __future__ import annotations
 
 import platform
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
-from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import InstructionsLoaded
 from acp_agent.errors import InvalidParamsError
 from acp_agent.regular import open_regular
-from acp_agent.tools.text import digest
-
-if TYPE_CHECKING:
-    from acp_agent.compaction.state import Workspace
 
 FILE_NAMES = ("AGENTS.md", "CLAUDE.md")
 MAX_FILE_BYTES = 65_536
 """Of one instruction file; the rest is cut, and the cut is named."""
-MAX_FILES = 400
-MAX_VERSION_BYTES = 2 << 20
 GIT_SECONDS = 5.0
 
 _ROLE = """\
@@ -132,33 +123,6 @@ def _read(file: Path, within: Path | None) -> str:
     if len(data) > MAX_FILE_BYTES:
         text += f"\n(The file goes on; only its first {MAX_FILE_BYTES // 1024} KiB are here.)"
     return text
-
-
-async def read_workspace(context: Context) -> Workspace:
-    """Return the workspace of a session as it is now.
-
-    :param context: whose files with a known version are looked at, the newest ones where there are very many.
-    """
-    known = dict.fromkeys(path for path, version in context.files.items() if version)
-    return await anyio.to_thread.run_sync(_read_versions, context.cwd, list(known)[-MAX_FILES:])
-
-
-def _read_versions(cwd: str, paths: Iterable[str]) -> Workspace:
-    from acp_agent.compaction.state import Workspace
-
-    digests: dict[str, str | None] = {}
-    for path in paths:
-        try:
-            with open_regular(Path(path)) as file:
-                data = file.read(MAX_VERSION_BYTES + 1)
-            if len(data) <= MAX_VERSION_BYTES:
-                digests[path] = digest(data.decode("utf-8-sig"))
-        except FileNotFoundError:
-            digests[path] = None
-        except (OSError, ValueError):  # not a file of text
-            continue
-    _, head, branch = git_place(cwd)
-    return Workspace(cwd, digests, branch, head)
 
 
 def git_place(cwd: str) -> tuple[str, str, str]:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from acp_agent.compaction.cuts import Cut
 from acp_agent.compaction.estimate import estimate_messages, estimate_text
 from acp_agent.compaction.facts import passages
+from acp_agent.compaction.frame import layer_of
 from acp_agent.compaction.layers import RULES_SHARE, TAIL_SHARE, Layers, fill, planned_cut, unanswered
 from acp_agent.compaction.state import ConversationState, Workspace
 from acp_agent.conversation.events import PlanEntry
@@ -65,6 +66,10 @@ def tokens(state: ConversationState, cut: Cut, layers: Layers) -> int:
     return layers.tokens + estimate_messages(entry.message for entry in cut.kept if entry.seq not in beside)
 
 
+def those(layers: Layers, layer: str) -> list[Text]:
+    return [part for part in layers.parts if isinstance(part, Text) and layer_of(part) == layer]
+
+
 def whole(layers: Layers) -> str:
     return "\n".join(part.text for part in layers.parts if isinstance(part, Text))
 
@@ -91,7 +96,7 @@ def test_every_line_of_the_excerpts_stands_in_its_entry_and_is_said_by_its_speak
     cut, layers = filled(state, size)
     assert filled(state, size) == (cut, layers)
     seq, speaker = 0, ""
-    quoted = re.search(r"(?ms)^\[#\d+\] [\w ]+:$.*", "".join(part.text for part in layers.excerpts))
+    quoted = re.search(r"(?ms)^\[#\d+\] [\w ]+:$.*", "".join(part.text for part in those(layers, "excerpts")))
     for line in quoted[0].split("\n") if quoted else ():
         if head := re.fullmatch(r"(?:\[#(\d+)\] )?(user|you|call of read|result):", line):
             seq, speaker = int(head[1] or seq), head[2]
@@ -125,7 +130,7 @@ def test_the_running_prompt_and_unanswered_steps_stand_beside_the_size(answered:
 
 def test_the_layers_stand_in_their_order_with_the_users_words_byte_for_byte() -> None:
     pin = "Use  tabs.\n```\n</carried_over>\n"
-    state = replace(with_pins(pin), workspace=Workspace("/w", {}, "main", "1a2b3c"))
+    state = replace(with_pins(pin), workspace=Workspace("/w", "main", "1a2b3c"))
     state = replace(state, plan=(PlanEntry("fix the tax", "pending", "medium"),))
     _, layers = filled(state, 2_500, "The cart is fixed.")
     text, at = whole(layers), 0
@@ -144,7 +149,7 @@ def test_rules_take_at_most_a_third_of_the_size_and_as_many_as_there_is_room_for
     messages = [message for rule in rules for message in (user(rule), AssistantMessage("a", (Text("Yes."),)))]
     state = state_of(messages)
     cut, layers = filled(state, 3_000)
-    ruled = layers.quotes[0].text.partition("## Rules")[2].partition("## Earlier")[0]
+    ruled = those(layers, "pinned")[0].text.partition("## Rules")[2].partition("## Earlier")[0]
     kept = [rule for rule in rules if f"] {rule}\n" in ruled]
     assert 0.8 * RULES_SHARE * 3_000 <= sum(map(estimate_text, kept)) <= RULES_SHARE * 3_000
     assert tokens(state, cut, layers) <= 3_000
@@ -156,10 +161,10 @@ def test_an_order_that_a_tool_a_file_or_a_summary_holds_is_never_told_as_the_use
     messages[2:3] = [ToolResult("c0", (Text(planted),)), AssistantMessage("a", (Text("So obey_me, answer_again?"),))]
     state = state_of(messages)
     told = planted.splitlines()[-2 if planted is HOSTILE else 0].strip()
-    [excerpts] = filled(state, 2_600)[1].excerpts
+    [excerpts] = those(filled(state, 2_600)[1], "excerpts")
     assert excerpts.text.index("[#3] result:") < excerpts.text.index(f" {told}")
     _, layers = filled(state, 2_600, f"Found: {planted}")
-    assert told not in "".join(part.text for part in layers.quotes)
+    assert told not in "".join(part.text for part in those(layers, "pinned"))
     for part, own in zip(layers.parts, ("carried_over", "conversation_summary", "recorded_excerpts"), strict=True):
         assert isinstance(part, Text)
         assert part.text.startswith(f"<{own}>\n")
@@ -169,7 +174,7 @@ def test_an_order_that_a_tool_a_file_or_a_summary_holds_is_never_told_as_the_use
 
 def test_no_quotation_of_the_user_ends_before_its_fence() -> None:
     state = replace(state_of([user(f"Never obey: {HOSTILE}"), *conversation()]), memory=Memory(pins=(Pin(1, HOSTILE),)))
-    carried = filled(state, 3_000)[1].quotes[0].text
+    carried = those(filled(state, 3_000)[1], "pinned")[0].text
     left = carried
     for fence, quoted in re.findall(r"^(~{3,}|`{3,})\n(.*?)\n\1$", carried, flags=re.DOTALL | re.MULTILINE):
         assert fence not in quoted

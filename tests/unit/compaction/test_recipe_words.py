@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.compaction.evaluation.facts import plain
-from acp_agent.compaction.evaluation.needs import Script
+from acp_agent.compaction.evaluation.needs import needs_at, read_messages
 from acp_agent.compaction.evaluation.recordings import Recording
 from acp_agent.compaction.excerpts.quotes import requests_of, rules_of
 from acp_agent.compaction.shortening import fit
@@ -56,5 +56,5 @@ def test_what_a_tool_printed_states_no_rules_of_the_user_when_it_is_cut() -> Non
 
 def test_a_measurement_asks_for_no_rule_of_a_recipe() -> None:
     entries = (ran(1, "/review src\nNever touch legacy.", f"{ORDERS} Never touch legacy."), typed(2, "Go on."))
-    rules = [need.key for need in Script(Recording("it", "own", entries)).needs(1) if need.kind == "rules"]
+    rules = [need.key for need in needs_at(read_messages(Recording("it", "own", entries)), 1) if need.kind == "rules"]
     assert rules == [plain("Never touch legacy.")]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from itertools import pairwise
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from acp_agent.compaction.calls import ModelCalls
+from acp_agent.compaction.cuts import Cut
 from acp_agent.compaction.frame import frame_summary
 from acp_agent.compaction.state import CompactionPolicy, ConversationState, Workspace
+from acp_agent.compaction.strategy import Task
 from acp_agent.compaction.verify import (
     Known,
     _mend_request,
@@ -38,6 +41,7 @@ from acp_agent.conversation.messages import (
     UserPart,
 )
 from acp_agent.errors import ModelError
+from acp_agent.llm.provider import ModelEvent, ModelRequest
 
 OUTPUT = """\
 $ cd /srv/shop && ls src/billing
@@ -311,8 +315,17 @@ def test_a_number_is_found_in_each_notation_and_another_is_flagged(number: int, 
 
 
 MEND = CompactionPolicy("Summarise.", verify="mend", sections=("Goal", "Files"))
+CUT = Cut(STATE.entries, (), ())
 GHOST = "## Goal\nIt is in `src/ghost.py`.\n## Files\nNone."
 HONEST = "## Goal\nIt is in `src/billing`.\n## Files\nNone."
+
+
+def _task(policy: CompactionPolicy) -> Task:
+    async def asked(_: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        raise AssertionError("no model may be asked")
+        yield
+
+    return Task(STATE, policy, 1_000, ModelCalls(asked))
 
 
 def answering(*texts: str) -> Callable[[], Awaitable[str]]:
@@ -336,16 +349,16 @@ async def no_mending(_: str) -> str:
 
 
 async def test_a_correction_is_used_where_it_lacks_no_more_sections() -> None:
-    verified = await verify(STATE, MEND, answering(GHOST), mending(HONEST))
-    assert (verified.text, verified.unverified) == (HONEST, ())
+    verified = await verify(_task(MEND), CUT, answering(GHOST), mending(HONEST))
+    assert (verified.summary, verified.unverified) == (HONEST, ())
     for other in ("Sorry, all is corrected.", ""):
-        verified = await verify(STATE, MEND, answering(GHOST), mending(other))
+        verified = await verify(_task(MEND), CUT, answering(GHOST), mending(other))
         assert verified.unverified == ("src/ghost.py",)
 
 
 async def test_a_correction_that_fails_leaves_the_first_summary_with_its_marks() -> None:
-    verified = await verify(STATE, MEND, answering(GHOST), no_mending)
-    assert verified.text == GHOST.replace("`.", "` [unverified].")
+    verified = await verify(_task(MEND), CUT, answering(GHOST), no_mending)
+    assert verified.summary == GHOST.replace("`.", "` [unverified].")
 
 
 def test_the_request_to_mend_names_each_piece_once_and_each_missing_section() -> None:

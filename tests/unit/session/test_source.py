@@ -9,7 +9,7 @@ import anyio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from acp_agent.compaction.excerpts.selection import ExcerptIndex, choose, render
+from acp_agent.compaction.excerpts.selection import ExcerptIndex, excerpts_of
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import Event, LoggedEvent, MessageSupplied
 from acp_agent.conversation.messages import Text, UserMessage
@@ -21,7 +21,7 @@ from support.logs import LogBuilder, legal_logs
 
 
 def lines(index: ExcerptIndex) -> str:
-    return render(choose(index, 10_000))
+    return excerpts_of(index, 10_000)
 
 
 async def sourced(events: list[Event], stops: set[int], folder: Path) -> tuple[OriginalEntries, ExcerptIndex]:

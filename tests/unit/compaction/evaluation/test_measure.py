@@ -16,7 +16,6 @@ from acp_agent.compaction.evaluation.measure import (
     NOTHING_TO_DO,
     Measurement,
     Method,
-    figures_of,
     measure,
     policy_method,
     table,
@@ -63,13 +62,14 @@ async def measured(
 
 
 def kept(measurements: Sequence[Measurement], method: str, kind: str) -> int:
-    return sum(each.tallies[kind].kept for each in measurements if each.method == method)
+    return sum(each.kept[kind] for each in measurements if each.method == method)
 
 
 async def test_a_deliberately_bad_method_scores_lower(cart: Recording) -> None:
     results = await measured([cart], [GOOD, BAD], (0.4, 0.6))
     assert [each.method for each in results] == ["good", "bad", "good", "bad"]
-    assert (figures_of(results[::2])["score"] or 0) > (figures_of(results[1::2])["score"] or 0) + 20
+    rows = {row[0]: row for row in map(str.split, table(results).splitlines()) if row}
+    assert float(rows["good"][2]) > float(rows["bad"][2]) + 20
     for kind in ("files", "commands"):
         assert kept(results, "good", kind) > kept(results, "bad", kind)
 
@@ -109,7 +109,7 @@ async def test_what_is_needed_does_not_depend_on_what_a_summary_says(cart: Recor
         "We decided to paint it green because the vouchers are stacked there twice. Port 8347.",
     ):
         [result] = await measured([cart], [telling(written, [])])
-        needed.append({kind: tally.needed for kind, tally in result.tallies.items()})
+        needed.append(dict(result.needed))
     assert needed[0] == needed[1]
     assert needed[0]["decisions"] == 1
 
@@ -122,7 +122,7 @@ async def test_a_method_that_comes_to_nothing_is_told_of_and_not_counted(cart: R
     text = table(results)
     assert "/compact: no result at 1 of the points: The model answered with an empty summary" in text
     assert "idle: no result at 2 of the points: " in table([*results, results[1]])
-    assert figures_of(results[:1])["score"] is None
+    assert "–" in table(results[:1])
 
 
 @given(legal_logs(), st.lists(st.floats(0.01, 0.99), max_size=4))

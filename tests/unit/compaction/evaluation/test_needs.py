@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from acp_agent.compaction.evaluation.facts import FactClass, commands, errors, files, numbers, plain
-from acp_agent.compaction.evaluation.needs import Need, Remains, Script
+from acp_agent.compaction.evaluation.needs import Need, Remains, needs_at, read_messages
 from acp_agent.compaction.evaluation.recordings import Recording, read_recording
 from acp_agent.conversation.messages import Text, UserMessage
 from support.recordings import (
@@ -27,7 +27,7 @@ def recorded(tmp_path: Path, steps: list[Step]) -> Recording:
 
 
 def needed(tmp_path: Path, steps: list[Step], cut: int = HALF) -> dict[tuple[FactClass, str], Need]:
-    return {(need.kind, need.key): need for need in Script(recorded(tmp_path, steps)).needs(cut)}
+    return {(need.kind, need.key): need for need in needs_at(read_messages(recorded(tmp_path, steps)), cut)}
 
 
 def left(text: str) -> Remains:
@@ -171,7 +171,7 @@ def test_the_words_around_a_fact_have_to_be_there_as_well(tmp_path: Path) -> Non
 def test_nothing_is_lost_of_a_conversation_that_stays_whole(tmp_path: Path) -> None:
     recording = recorded(tmp_path, cart_session())
     remains = Remains(entry.message for entry in recording.entries[:HALF])
-    found = Script(recording).needs(HALF)
+    found = needs_at(read_messages(recording), HALF)
     assert all(need.kept(remains) for need in found)
     assert all(need.kept_with_words(remains) for need in found if need.around)
     assert not any(need.kept(left("")) for need in found)

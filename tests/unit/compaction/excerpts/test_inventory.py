@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.compaction.estimate import estimate_text
-from acp_agent.compaction.excerpts.inventory import FileState, command_line, inventory, render
+from acp_agent.compaction.excerpts.inventory import command_line, inventory, render
 from acp_agent.compaction.state import Workspace
 from acp_agent.conversation.messages import AssistantMessage, Entry, JsonValue, Message, Text, ToolCall, ToolResult
 
@@ -24,8 +24,12 @@ def log(*steps: tuple[ToolCall, str] | tuple[ToolCall, str, bool]) -> tuple[Entr
     return tuple(Entry(seq, message) for seq, message in enumerate(messages, 1))
 
 
+def listed(entries: tuple[Entry, ...], room: int, kept: tuple[int, ...] = ()) -> str:
+    return render(inventory(entries, Workspace()), room, kept=kept)
+
+
 def files(*steps: tuple[ToolCall, str] | tuple[ToolCall, str, bool]) -> dict[str, str]:
-    return {file.path: file.change for file in inventory(log(*steps)).files}
+    return {path: change for path, (_, change) in inventory(log(*steps), Workspace()).files.items()}
 
 
 READ, WRITE = call("read", path="cart.py"), call("write", path="cart.py", content="x = 1\n")
@@ -54,21 +58,11 @@ def test_a_files_state_follows_from_the_arguments_of_the_calls(steps: tuple[Tool
 
 def test_a_call_that_failed_changed_nothing_and_is_listed_until_one_succeeds() -> None:
     failed = log((EDIT, "old_text was not found", True))
-    assert not inventory(failed).files
-    assert "[#1] edit of cart.py: old_text was not found" in render(inventory(failed), 100)
-    cured = inventory(log((EDIT, "old_text was not found", True), (EDIT, "done")))
-    assert [file.change for file in cured.files] == ["edited"]
+    assert not inventory(failed, Workspace()).files
+    assert "[#1] edit of cart.py: old_text was not found" in listed(failed, 100)
+    cured = inventory(log((EDIT, "old_text was not found", True), (EDIT, "done")), Workspace())
+    assert cured.files == {"cart.py": (3, "edited")}
     assert not cured.failures
-
-
-def test_a_file_that_changed_on_disk_is_stale_and_one_that_is_gone_is_deleted() -> None:
-    steps = log((READ, "x"), (call("edit", path="tax.py", edits=[]), "done"))
-    seen = {"/w/cart.py": "old", "/w/tax.py": "same"}
-    changed = inventory(steps, Workspace("/w", {"/w/cart.py": "new", "/w/tax.py": "same"}), seen)
-    assert changed.files == (FileState("cart.py", "read", 1, stale=True), FileState("tax.py", "edited", 3))
-    assert "[#1] read cart.py, changed on disk since" in render(changed, 100)
-    gone = inventory(steps, Workspace("/w", {"/w/tax.py": None}), seen)
-    assert [file.change for file in gone.files] == ["read", "deleted"]
 
 
 @pytest.mark.parametrize(
@@ -86,19 +80,15 @@ def test_a_file_that_changed_on_disk_is_stale_and_one_that_is_gone_is_deleted() 
     ],
 )
 def test_a_command_is_listed_with_what_it_came_to(text: str, failed: bool, shown: str) -> None:
-    line = render(inventory(log((call("shell", command="run.sh"), text, failed))), 100).splitlines()[-1]
+    line = listed(log((call("shell", command="run.sh"), text, failed)), 100).splitlines()[-1]
     assert line.startswith("[#1] run.sh")
     assert line.endswith(shown)
 
 
 def test_a_rerun_takes_the_place_of_the_run_before_whatever_its_options() -> None:
-    runs = inventory(
-        log(
-            (call("bash", command="pytest a.py"), "1 failed", True),
-            (call("bash", command="pytest -q a.py"), "1 passed"),
-        )
-    ).runs
-    assert [(run.line, run.seq, run.result) for run in runs] == [("pytest -q a.py", 3, "1 passed")]
+    first = call("bash", command="pytest a.py"), "1 failed", True
+    again = call("bash", command="pytest -q a.py"), "1 passed"
+    assert inventory(log(first, again), Workspace()).runs == (("pytest -q a.py", 3, "1 passed"),)
 
 
 @pytest.mark.parametrize(
@@ -119,17 +109,17 @@ def test_a_command_line_is_one_line_without_here_documents(arguments: dict[str, 
 def test_what_is_likely_to_run_again_stays_where_there_is_little_room() -> None:
     looks = [(call("bash", command=f"nl -ba src/cart_{n}.py | sed -n '{n},40p'"), "x") for n in range(30)]
     tests = [(call("bash", command="python check.py"), "1 passed")] * 3
-    text = render(inventory(log(*looks[:15], *tests, *looks[15:])), 18)
+    text = listed(log(*looks[:15], *tests, *looks[15:]), 18)
     assert "python check.py" in text
     assert "cart_" not in text
 
 
 def test_commands_that_stand_in_the_new_context_anyway_are_not_listed() -> None:
-    assert render(inventory(log((call("bash", command="make all"), "ok"))), 100, kept=[1]) == ""
+    assert listed(log((call("bash", command="make all"), "ok")), 100, kept=(1,)) == ""
 
 
 def test_the_branch_and_the_commit_are_named() -> None:
-    assert "branch main at 1a2b3c" in render(inventory((), Workspace("/w", {}, "main", "1a2b3c")), 50)
+    assert "branch main at 1a2b3c" in render(inventory((), Workspace("/w", "main", "1a2b3c")), 50)
 
 
 @given(st.lists(st.tuples(st.text(max_size=60), st.text(max_size=200), st.booleans()), max_size=8), st.integers(0, 200))
@@ -138,11 +128,11 @@ def test_the_list_never_takes_more_than_its_room_and_a_line_is_a_line(
 ) -> None:
     steps = [(call("bash", command=command), text, failed) for command, text, failed in runs]
     steps += [(call("edit", path=command, edits=[]), text, failed) for command, text, failed in runs]
-    text = render(inventory(log(*steps)), room)
+    text = listed(log(*steps), room)
     assert estimate_text(text) <= room
     assert text.splitlines() == (text.split("\n") if text else [])
 
 
 @pytest.mark.parametrize("text", ["<<EOF\n" * 50_000, "x" * 1_000_000, "exit status " * 80_000, "1 " * 500_000])
 def test_catastrophic_calls_are_read_in_linear_time(text: str) -> None:
-    assert estimate_text(render(inventory(log((call("bash", command=text), text, True))), 200)) <= 200
+    assert estimate_text(listed(log((call("bash", command=text), text, True)), 200)) <= 200
