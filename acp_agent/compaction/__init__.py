@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState, Workspace
     from acp_agent.compaction.strategies import by_name, installed_strategies
     from acp_agent.compaction.strategy import ENTRY_POINTS, Draft, Strategy, Task, Writer
-    from acp_agent.conversation.memory import Memory
     from acp_agent.conversation.messages import Entry
+    from acp_agent.conversation.swaps import Memory
 
 __all__ = [
     "ENTRY_POINTS",

@@ -18,9 +18,8 @@ from acp_agent.compaction.layers import (
     size_of,
     unanswered,
 )
-from acp_agent.compaction.shortening import Rewrite, apply_rewrites, fit
+from acp_agent.compaction.shortening import Rewrite, apply_rewrites, fewer_images, fit
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
-from acp_agent.compaction.strategies.mask import fewer_images
 from acp_agent.compaction.strategy import Draft
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import AssistantMessage, ToolResult, UserMessage, new_id

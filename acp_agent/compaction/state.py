@@ -13,9 +13,8 @@ from acp_agent.compaction.budget import Limits, TokenBudget
 from acp_agent.compaction.estimate import estimate_messages, estimate_prefix, used_tokens
 from acp_agent.conversation.context import Context, Entry
 from acp_agent.conversation.events import PlanEntry
-from acp_agent.conversation.memory import Memory
 from acp_agent.conversation.messages import Message, Usage, UserPart
-from acp_agent.conversation.swaps import Pinned, Receipt, Rewritten
+from acp_agent.conversation.swaps import Memory, Pinned, Receipt, Rewritten
 from acp_agent.frozen import frozen
 from acp_agent.llm.provider import ModelRequest, ToolDefinition
 

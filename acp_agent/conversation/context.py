@@ -21,6 +21,7 @@ from acp_agent.conversation.events import (
     ContinuationAsked,
     DirectoriesChanged,
     EditsUndone,
+    Event,
     FileVersion,
     InstructionsLoaded,
     LoggedEvent,
@@ -44,7 +45,6 @@ from acp_agent.conversation.events import (
     TurnRefused,
     UserPrompted,
 )
-from acp_agent.conversation.memory import Memory, Pin
 from acp_agent.conversation.messages import (
     AssistantMessage,
     Audio,
@@ -61,7 +61,7 @@ from acp_agent.conversation.messages import (
     UserMessage,
     UserPart,
 )
-from acp_agent.conversation.swaps import Carried
+from acp_agent.conversation.swaps import Carried, Memory, Pin
 from acp_agent.frozen import frozen
 
 __all__ = ["Context", "Entry", "Files"]
@@ -170,16 +170,6 @@ class Context:
         """Return the context after this event."""
         seq, event = logged.seq, logged.event
         match event:
-            case SessionStarted():
-                return replace(
-                    self,
-                    head=seq,
-                    cwd=event.cwd,
-                    additional_directories=event.additional_directories,
-                    mode=event.mode,
-                    model=event.model,
-                    thought_level=event.thought_level,
-                )
             case SessionForked():
                 return replace(
                     self,
@@ -237,27 +227,14 @@ class Context:
                 return self._noted(seq, event.message_id, event.sent)
             case SummaryDropped() | CompactionFailed():
                 return replace(self, head=seq, cost=self.cost + _cost(event.usage))
-            case InstructionsLoaded():
-                return replace(self, head=seq, instructions=event.text)
-            case PlanChanged():
-                return replace(self, head=seq, plan=event.entries)
-            case ModeChanged():
-                return replace(self, head=seq, mode=event.mode)
-            case ModelChanged():
-                return replace(self, head=seq, model=event.model)
-            case ThoughtLevelChanged():
-                return replace(self, head=seq, thought_level=event.level)
-            case AutoCompactionChanged():
-                return replace(self, head=seq, auto_compaction=event.on)
-            case DirectoriesChanged():
-                return replace(self, head=seq, additional_directories=event.additional_directories)
             case PermissionGranted(scope="session"):
                 return replace(self, head=seq, grants=self.grants | {event.subject})
             case TitleChanged():
                 cost = self.cost + _cost(event.usage)
                 return replace(self, head=seq, title=event.title, title_by=event.by, cost=cost)
             case _:
-                return replace(self, head=seq)
+                values = _SETTINGS.get(type(event), {})
+                return replace(self, head=seq, **{name: getattr(event, value) for name, value in values.items()})
 
     def _refused(self, seq: int, from_seq: int) -> Context:
         before = self.before_turn
@@ -321,6 +298,17 @@ class Context:
         return replace(changed, head=seq, revision=seq, baseline_seq=seq, files=seen, restored=False, partial=None)
 
 
+_SETTINGS: dict[type[Event], dict[str, str]] = {
+    SessionStarted: {name: name for name in ("cwd", "additional_directories", "mode", "model", "thought_level")},
+    InstructionsLoaded: {"instructions": "text"},
+    PlanChanged: {"plan": "entries"},
+    ModeChanged: {"mode": "mode"},
+    ModelChanged: {"model": "model"},
+    ThoughtLevelChanged: {"thought_level": "level"},
+    AutoCompactionChanged: {"auto_compaction": "on"},
+    DirectoriesChanged: {"additional_directories": "additional_directories"},
+}
+"""What these events replace in the context, and by which of their values."""
 _CARRIED = tuple(each.name for each in fields(Carried))
 _BEFORE = ("entries", "usage", "baseline", "baseline_seq", "swaps", "fold_from", "restored")
 _NOT_COUNTED: dict[str, Any] = {"usage": None, "baseline": 0, "baseline_seq": 0}

@@ -1,4 +1,5 @@
-"""The events of a compaction: it replaced a part of the context, was undone, failed, or was not used.
+"""The events of a compaction: it replaced a part of the context, was undone, failed, or was not used; and what is
+remembered word for word through each.
 
 Each holds all that a fold which begins at it needs; `Context.apply` defines its effect. `events.py` re-exports them.
 """
@@ -8,7 +9,6 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Literal, TypeAlias
 
-from acp_agent.conversation.memory import Memory
 from acp_agent.conversation.messages import Entry, Message, RecipePrompt, Usage, UserMessage, UserPart
 from acp_agent.conversation.views import FileVersion, PlanEntry
 from acp_agent.frozen import frozen
@@ -21,6 +21,35 @@ request, ended an answer for want of room, or would not take the context. `reque
 `resume` and `model_switch` stand in logs of earlier versions for an overflow."""
 TitleAuthor: TypeAlias = Literal["words", "model", "user"]
 """Where a session's title is from: the first words of a prompt, a model that was asked for one, or a person."""
+
+
+@frozen
+class Pin:
+    """A text that the user pinned; `number` names it for as long as the session lives and is never given again."""
+
+    number: int
+    text: str
+
+
+@frozen
+class Quote:
+    """Something that the user said, word for word, with the seq of the log's entry where it stands."""
+
+    seq: int
+    text: str
+
+
+@frozen
+class Memory:
+    """What outlives every compaction of a session.
+
+    :ivar next_pin: number of the next pin; one that was taken back never gets its number again.
+    :ivar rules: sentences of the user that version 0.1 carried as rules; newer compactions find them in the log.
+    """
+
+    pins: tuple[Pin, ...] = ()
+    next_pin: int = 1
+    rules: tuple[Quote, ...] = ()
 
 
 @frozen

@@ -9,7 +9,6 @@ from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.conversation.updates import Update
 from acp_agent.errors import InvalidParamsError, ToolError
-from acp_agent.frozen import frozen
 from acp_agent.tools.environment import CommandRunner, FileAccess
 from acp_agent.tools.forms import Form, FormField, Questions
 from acp_agent.tools.text import one_line
@@ -18,23 +17,6 @@ if TYPE_CHECKING:
     from acp_agent.mcp.model import McpChannel
 
 Answer: TypeAlias = Literal["allow_once", "allow_always", "reject_once", "cancelled"]
-
-
-@frozen
-class TrustQuestion:
-    """The question whether the hooks and recipes of a project may run.
-
-    :ivar call_id: of the announced tool call that stands for the question.
-    :ivar name: that call's.
-    :ivar text: the list of hooks and recipes, as Markdown.
-    :ivar projects: absolute paths of the folders that they are in.
-    """
-
-    call_id: str
-    name: str
-    view: CallView
-    text: str
-    projects: tuple[str, ...]
 
 
 class SessionClient(Protocol):
@@ -79,10 +61,14 @@ class SessionClient(Protocol):
         """
         ...
 
-    async def ask_trust(self, question: TrustQuestion) -> Answer:
+    async def ask_trust(self, call_id: str, name: str, view: CallView, projects: Sequence[str], text: str) -> Answer:
         """Ask whether a project's hooks and recipes may run: always means until they change, once means in this
         session.
 
+        :param call_id: of the announced tool call that stands for the question.
+        :param name: that call's.
+        :param projects: absolute paths of the folders that they are in.
+        :param text: the list of them, as Markdown.
         :raises ToolError: the user cannot be asked.
         """
         ...

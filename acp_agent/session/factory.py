@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ from acp_agent.session.project.recipes import SessionRecipes
 from acp_agent.session.project.requests import Requests
 from acp_agent.session.project.settings import SessionOptions
 from acp_agent.session.project.trust import SessionTrust
-from acp_agent.session.project.workspace import ProjectInstructions
+from acp_agent.session.project.workspace import read_instructions
 from acp_agent.session.services import Services
 from acp_agent.session.slash.offer import CommandOffer
 from acp_agent.session.state import SessionState
@@ -65,9 +66,9 @@ async def open_session(
     :param source: `new` for a session that is not in the store yet.
     """
     settings, show = services.settings(directories[0]), client.show
-    instructions = ProjectInstructions(directories, settings.home)
+    instructions = partial(read_instructions, directories, settings.home)
     new_mode = settings.mode if source == "new" else None
-    log = await _open_log(services.store, session_id, directories, new_mode, await instructions.read())
+    log = await _open_log(services.store, session_id, directories, new_mode, await instructions())
     state = SessionState(session_id, directories, settings, log, source)
     tools = built_in_tools(client.questions.asks)
     given = {server.name for server in mcp_servers}

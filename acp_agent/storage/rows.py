@@ -9,7 +9,6 @@ from contextlib import closing
 from acp_agent.conversation.attachments import restore_texts
 from acp_agent.conversation.codec import decode
 from acp_agent.conversation.events import (
-    ContextRestored,
     ContextSwapped,
     Event,
     LoggedEvent,
@@ -78,11 +77,6 @@ def load(connection: sqlite3.Connection, seq: int, kind: str, data: str) -> tupl
         return row[0] if row else None
 
     return restore_texts(event, text), size
-
-
-def changes_fold(event: Event) -> bool:
-    """Return whether this event moves the seq at which the fold begins."""
-    return isinstance(event, ContextSwapped | ContextRestored | TurnRefused)
 
 
 def fold_from(connection: sqlite3.Connection, session: int, seq: int) -> int:

@@ -27,7 +27,7 @@ from acp_agent.storage.database import BUSY_SECONDS, is_busy, open_database, sto
 from acp_agent.storage.records import ArchiveFilter, SessionPage, SessionRecord, read_page, read_record
 from acp_agent.storage.rows import find, fold_from, read_events, read_some, storable
 from acp_agent.storage.search import Found, search
-from acp_agent.storage.writes import append, archive, create, delete, fork
+from acp_agent.storage.writes import append, archive, create, delete
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -98,7 +98,7 @@ class SessionStore:
         :raises InvalidParamsError: it has no such entry.
         :raises StorageError: the new id is taken, or was deleted.
         """
-        return await self._run(fork, session_id, new_id, at, cwd, tuple(additional_directories), tuple(events))
+        return await self._run(create, new_id, cwd, tuple(additional_directories), tuple(events), (session_id, at))
 
     async def append(self, session_id: str, expected: int, events: Sequence[Event]) -> tuple[LoggedEvent, ...]:
         """Add events to the end of a log, if its head is still `expected`.

@@ -10,10 +10,18 @@ from typing import TypeAlias
 
 from acp_agent.conversation.attachments import extract_blobs, extract_texts, restore_texts
 from acp_agent.conversation.codec import decode, encode
-from acp_agent.conversation.events import DirectoriesChanged, Event, LoggedEvent, TitleChanged
+from acp_agent.conversation.events import (
+    ContextRestored,
+    ContextSwapped,
+    DirectoriesChanged,
+    Event,
+    LoggedEvent,
+    TitleChanged,
+    TurnRefused,
+)
 from acp_agent.errors import InvalidParamsError, SessionConflictError, StorageError
 from acp_agent.storage.database import transaction
-from acp_agent.storage.rows import changes_fold, find, fold_from, storable
+from acp_agent.storage.rows import find, fold_from, storable
 
 _Row: TypeAlias = tuple[int, int, str, str]
 _INSERT_SESSION = """
@@ -53,63 +61,36 @@ def create(
     cwd: str,
     additional_directories: tuple[str, ...],
     events: tuple[Event, ...],
+    copied: tuple[str, int] = ("", 0),
 ) -> tuple[LoggedEvent, ...]:
-    """See `SessionStore.create`."""
-    logged, rows, blobs = _numbered(0, events)
-    with transaction(connection):
-        session = _insert(connection, session_id, cwd, additional_directories, _title(logged), len(logged))
-        _insert_events(connection, session, rows, blobs)
-        _move_fold(connection, session, logged)
-    return logged
+    """See `SessionStore.create` and `SessionStore.fork`. Entries are copied as they stand, without being read.
 
-
-def fork(
-    connection: sqlite3.Connection,
-    session_id: str,
-    new_id: str,
-    at: int,
-    cwd: str,
-    additional_directories: tuple[str, ...],
-    events: tuple[Event, ...],
-) -> tuple[LoggedEvent, ...]:
-    """See `SessionStore.fork`. The entries are copied as they stand, without being read."""
-    logged, rows, blobs = _numbered(at, events)
-    with transaction(connection):
-        source, head, _ = find(connection, session_id)
-        if not 1 <= at <= head:
-            raise InvalidParamsError(
-                f"Session {session_id!r} has no entry {at} to fork it at: its log has the entries 1 to {head}."
-            )
-        found = connection.execute(_LAST_TITLE, (source, at)).fetchone()
-        before = (LoggedEvent(at, 0, decode(*found)),) if found is not None else ()
-        title = _title((*before, *logged))
-        session = _insert(connection, new_id, cwd, additional_directories, title, at + len(logged))
-        connection.execute(_COPY_EVENTS, (session, source, at))
-        _insert_events(connection, session, rows, blobs)
-        place = fold_from(connection, session, at + len(logged))
-        connection.execute(_SET_FOLD, (place, session))
-    return logged
-
-
-def _insert(
-    connection: sqlite3.Connection,
-    session_id: str,
-    cwd: str,
-    additional_directories: tuple[str, ...],
-    title: str | None,
-    head: int,
-) -> int:
-    """Add a row to the list of sessions.
-
-    :returns: its number.
+    :param copied: the session whose entries are copied, and the last one of them.
     :raises StorageError: the id is taken, or was deleted.
     """
-    moment, directories = _now(), _stored_directories(additional_directories)
-    values = (storable(session_id), storable(cwd), directories, title, moment, moment, head)
-    made: tuple[int] | None = connection.execute(_INSERT_SESSION, values).fetchone()
-    if made is None:
-        raise StorageError(f"The session id {session_id!r} is taken, or was, by a session that is now deleted.")
-    return made[0]
+    source, at = copied
+    logged, rows, blobs = _numbered(at, events)
+    last, moment, titled = at + len(logged), _now(), logged
+    with transaction(connection):
+        number = 0
+        if source:
+            number, head, _ = find(connection, source)
+            if not 1 <= at <= head:
+                raise InvalidParamsError(
+                    f"Session {source!r} has no entry {at} to fork it at: its log has the entries 1 to {head}."
+                )
+            if found := connection.execute(_LAST_TITLE, (number, at)).fetchone():
+                titled = (LoggedEvent(at, 0, decode(*found)), *logged)
+        directories = _stored_directories(additional_directories)
+        values = (storable(session_id), storable(cwd), directories, _title(titled), moment, moment, last)
+        made = connection.execute(_INSERT_SESSION, values).fetchone()
+        if made is None:
+            raise StorageError(f"The session id {session_id!r} is taken, or was, by a session that is now deleted.")
+        session: int = made[0]
+        connection.execute(_COPY_EVENTS, (session, number, at))
+        _insert_events(connection, session, rows, blobs)
+        connection.execute(_SET_FOLD, (fold_from(connection, session, last), session))
+    return logged
 
 
 def append(
@@ -129,7 +110,8 @@ def append(
                 "Load the session again and repeat what you asked for. Nothing was written."
             )
         _insert_events(connection, session[0], rows, blobs)
-        _move_fold(connection, session[0], logged)
+        if any(isinstance(entry.event, ContextSwapped | ContextRestored | TurnRefused) for entry in logged):
+            connection.execute(_SET_FOLD, (fold_from(connection, session[0], head), session[0]))
     return logged
 
 
@@ -162,13 +144,6 @@ def _insert_events(
     """Insert the blobs and then the events: a trigger marks the blobs of an event as used when it is inserted."""
     connection.executemany(_INSERT_BLOB, blobs.items())
     connection.executemany(_INSERT_EVENT, ((session, *row) for row in rows))
-
-
-def _move_fold(connection: sqlite3.Connection, session: int, logged: tuple[LoggedEvent, ...]) -> None:
-    """Store the seq at which the fold begins, if these entries move it."""
-    if any(changes_fold(entry.event) for entry in logged):
-        place = fold_from(connection, session, logged[-1].seq)
-        connection.execute(_SET_FOLD, (place, session))
 
 
 def _numbered(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,9 +10,9 @@ from pathlib import Path
 from acp_agent.app import DATABASE, build_services
 from acp_agent.cli.terminal.client import TerminalClient
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import SessionStarted
+from acp_agent.conversation.events import CallView, SessionStarted
 from acp_agent.conversation.updates import Update
-from acp_agent.session.client import Answer, TrustQuestion
+from acp_agent.session.client import Answer
 from acp_agent.session.log import SessionLog
 from acp_agent.session.notices import Notices
 from acp_agent.session.services import Services
@@ -30,7 +30,7 @@ class Client(TerminalClient):
     async def show(self, update: Update) -> None:
         self._shown.append(update)
 
-    async def ask_trust(self, question: TrustQuestion) -> Answer:
+    async def ask_trust(self, call_id: str, name: str, view: CallView, projects: Sequence[str], text: str) -> Answer:
         return "allow_always"
 
 

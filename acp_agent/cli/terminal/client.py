@@ -37,7 +37,7 @@ from acp_agent.conversation.updates import (
 from acp_agent.errors import ToolError
 from acp_agent.server.questions import permission_options, trust_options
 from acp_agent.server.v2.diffs import patch
-from acp_agent.session.client import Answer, TrustQuestion
+from acp_agent.session.client import Answer
 from acp_agent.session.project.trust import advice
 from acp_agent.tools.files.local import LocalFiles
 from acp_agent.tools.shell.run import LocalCommands
@@ -283,15 +283,15 @@ class TerminalClient:
             )
         return answer
 
-    async def ask_trust(self, question: TrustQuestion) -> Answer:
+    async def ask_trust(self, call_id: str, name: str, view: CallView, projects: Sequence[str], text: str) -> Answer:
         """Show what a project brings, and ask; without an answer say how to allow it."""
-        self.view.line("question", f"? {question.view.title}")
-        for project in question.projects:
+        self.view.line("question", f"? {view.title}")
+        for project in projects:
             self.view.line("", f"  {project}")
-        self.view.line("dim", question.text)
+        self.view.line("dim", text)
         answer = await self._choose("Trust it?", "asn", trust_options())
         if answer is None:
-            self.view.line("warning", f"  Not allowed: nobody is here to ask. {advice(question.projects)}")
+            self.view.line("warning", f"  Not allowed: nobody is here to ask. {advice(projects)}")
         return answer or "reject_once"
 
     async def _choose(self, question: str, letters: str, options: Sequence[JsonObject]) -> Answer | None:

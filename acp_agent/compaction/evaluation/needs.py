@@ -87,14 +87,12 @@ class Need:
     """A fact that is needed behind a cut.
 
     :ivar seq: the message before the cut where it stood last.
-    :ivar asked: the message behind the cut that refers to it first; None for a rule.
     :ivar around: for each place, what has to be found for the words around it to be kept.
     """
 
     kind: FactClass
     key: str
     seq: int
-    asked: int | None
     around: tuple[tuple[Gram, ...], ...] = ()
 
     def kept(self, remains: Remains) -> bool:
@@ -139,7 +137,7 @@ def needs_at(messages: Sequence[_Message], cut: int) -> tuple[Need, ...]:
     """Return what is needed behind so many messages, in the order in which it stood there."""
     before, behind = messages[:cut], messages[cut:]
     rules = {fact.key: message.seq for message in before for fact in message.mentioned if fact.kind == "rules"}
-    needed = [Need("rules", key, seq, None) for key, seq in rules.items()]
+    needed = [Need("rules", key, seq) for key, seq in rules.items()]
     for needs in (_facts, _commands, _decisions):
         needed += needs(before, behind)
     return tuple(sorted(needed, key=lambda need: (need.seq, need.kind, need.key)))
@@ -185,7 +183,7 @@ def _facts(before: Sequence[_Message], behind: Sequence[_Message]) -> Iterator[N
         for kind, key in named:
             where = places.pop((kind, key), [])
             if where and (kind != "words" or len({place.seq for place, _ in where}) <= RARE):
-                yield Need(kind, key, where[-1][0].seq, message.seq, _around(where))
+                yield Need(kind, key, where[-1][0].seq, _around(where))
         for fact in message.found:
             places.pop((fact.kind, fact.key), None)
 
@@ -200,23 +198,23 @@ def _commands(before: Sequence[_Message], behind: Sequence[_Message]) -> Iterato
             if key in last and key not in settled:
                 settled.add(key)
                 where = [(last[key], Found("commands", key, *ends)) for ends in occurrences(last[key].text, key)]
-                yield Need("commands", key, last[key].seq, message.seq, _around(where))
+                yield Need("commands", key, last[key].seq, _around(where))
             settled |= {whole, brief}
 
 
 def _decisions(before: Sequence[_Message], behind: Sequence[_Message]) -> Iterator[Need]:
     held = Counter(word for message in before for word in message.vocabulary)
     made = {fact.key: message.seq for message in before for fact in message.mentioned if fact.kind == "decisions"}
-    later: list[tuple[int, frozenset[str]]] = []
+    later: list[frozenset[str]] = []
     shown: set[str] = set()
     for message in behind:
-        later.append((message.seq, facts.content_words(message.spoken) - shown))
+        later.append(facts.content_words(message.spoken) - shown)
         shown |= message.shown
     for key, seq in made.items():
         rare = {word for word in facts.content_words(key) if held[word] <= RARE}
         wanted = max(2.0, RECALLED * len(rare))
-        if (asked := next((number for number, spoken in later if len(rare & spoken) >= wanted), None)) is not None:
-            yield Need("decisions", key, seq, asked)
+        if any(len(rare & spoken) >= wanted for spoken in later):
+            yield Need("decisions", key, seq)
 
 
 def _around(places: Sequence[tuple[_Message, Found]]) -> tuple[tuple[Gram, ...], ...]:

@@ -6,7 +6,6 @@ Copied by code, byte for byte, between fences that nothing inside can end. Of a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from acp_agent.compaction.estimate import CHARACTERS_PER_TOKEN, estimate_text
 from acp_agent.compaction.excerpts.rules import same_rule_key, stated_rules
@@ -14,8 +13,8 @@ from acp_agent.compaction.shortening import SHORTEST_PIECE, LeftOut, cut_middle
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.events import PlanEntry
 from acp_agent.conversation.markdown import fence_for
-from acp_agent.conversation.memory import Memory, Pin, Quote
 from acp_agent.conversation.messages import Resource, ResourceLink, Text, UserPart
+from acp_agent.conversation.swaps import Memory, Pin, Quote
 from acp_agent.errors import InvalidParamsError
 
 QUOTE_TOKENS = 8
@@ -36,8 +35,8 @@ _REQUESTS = (
 )
 
 
-def add_pin(memory: Memory, text: str, max_tokens: int) -> Memory:
-    """Return the memory with one more pin, which has the number `memory.next_pin`.
+def new_pin(memory: Memory, text: str, max_tokens: int) -> Pin:
+    """Return a pin with the number that comes next.
 
     :param max_tokens: estimate of the tokens that all pins together may take.
     :raises InvalidParamsError: the text is empty, or there is no room for it.
@@ -50,21 +49,20 @@ def add_pin(memory: Memory, text: str, max_tokens: int) -> Memory:
             f"This was not pinned: it takes about {estimate_text(text):,} tokens, and of {max_tokens:,} for all pins "
             f"{max(0, max_tokens - taken):,} are free. Remove a pin first, or pin something shorter."
         )
-    number = max([memory.next_pin, *(pin.number + 1 for pin in memory.pins)])
-    return replace(memory, pins=(*memory.pins, Pin(number, text)), next_pin=number + 1)
+    return Pin(max([memory.next_pin, *(pin.number + 1 for pin in memory.pins)]), text)
 
 
-def remove_pin(memory: Memory, number: int) -> Memory:
-    """Return the memory without this pin; its number is not given again.
+def pin_of(memory: Memory, number: int) -> Pin:
+    """Return the pin with this number.
 
-    :raises InvalidParamsError: there is no such pin.
+    :raises InvalidParamsError: there is none.
     """
-    pins = tuple(pin for pin in memory.pins if pin.number != number)
-    if len(pins) == len(memory.pins):
-        known = ", ".join(str(pin.number) for pin in memory.pins)
-        there_are = f"There are {known}." if known else "Nothing is pinned."
-        raise InvalidParamsError(f"There is no pin {number}. {there_are}")
-    return replace(memory, pins=pins, next_pin=max([memory.next_pin, *(pin.number + 1 for pin in memory.pins)]))
+    for pin in memory.pins:
+        if pin.number == number:
+            return pin
+    known = ", ".join(str(pin.number) for pin in memory.pins)
+    there_are = f"There are {known}." if known else "Nothing is pinned."
+    raise InvalidParamsError(f"There is no pin {number}. {there_are}")
 
 
 def render_pins(memory: Memory) -> str:

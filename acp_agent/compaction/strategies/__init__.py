@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import cast
 
-from acp_agent.compaction.strategies.excerpts import ExcerptsStrategy
-from acp_agent.compaction.strategies.mask import MaskStrategy
+from acp_agent.compaction.strategies.modelless import ExcerptsStrategy, MaskStrategy
 from acp_agent.compaction.strategies.summary import NativeStrategy, SummaryStrategy
 from acp_agent.compaction.strategy import ENTRY_POINTS, Strategy
 

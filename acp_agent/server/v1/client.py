@@ -32,7 +32,7 @@ from acp_agent.server.questions import EditorQuestions, permission_options, trus
 from acp_agent.server.v1.files import EditorFiles
 from acp_agent.server.v1.presenter import Presenter
 from acp_agent.server.v1.terminals import EditorTerminals
-from acp_agent.session.client import Answer, TrustQuestion
+from acp_agent.session.client import Answer
 from acp_agent.tools.environment import CommandRunner
 from acp_agent.tools.shell.run import LocalCommands
 
@@ -95,20 +95,20 @@ class EditorClient(Channel):
         call = self._presenter.pending_call(call_id, name, view, arguments, shown)
         return await self._answer(call, permission_options(subject), reason)
 
-    async def ask_trust(self, question: TrustQuestion) -> Answer:
+    async def ask_trust(self, call_id: str, name: str, view: CallView, projects: Sequence[str], text: str) -> Answer:
         """Ask the user whether what a project brings may run.
 
         :raises ToolError: the editor could not ask, or its answer is invalid.
         """
         call = tool_call(
-            question.call_id,
-            title=question.view.title,
-            name=question.name,
-            kind=question.view.kind,
+            call_id,
+            title=view.title,
+            name=name,
+            kind=view.kind,
             status="pending",
-            raw_input={"folders": [*question.projects]},
+            raw_input={"folders": [*projects]},
         )
-        return await self._answer(call, trust_options(), question.text)
+        return await self._answer(call, trust_options(), text)
 
     async def _answer(self, call: JsonObject, options: Sequence[JsonObject], description: str) -> Answer:
         try:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 
-from acp_agent.compaction.budget import Pressure, pressure, truncated_by_window
+from acp_agent.compaction.budget import Pressure, TokenBudget, pressure, truncated_by_window
 from acp_agent.compaction.estimate import estimate_messages
+from acp_agent.compaction.state import CompactedState
 from acp_agent.conversation.messages import AssistantMessage
 from acp_agent.conversation.swaps import CompactionTrigger
 from acp_agent.errors import (
@@ -20,8 +21,8 @@ from acp_agent.errors import (
 )
 from acp_agent.hooks.outcomes import Compact
 from acp_agent.session.compact.decide import Action, Situation, decide
-from acp_agent.session.compact.job import BackgroundSummary, Compactor, Pending
-from acp_agent.session.compact.order import WITHOUT_MODEL, Order, Orders
+from acp_agent.session.compact.job import BackgroundSummary, Compactor
+from acp_agent.session.compact.order import WITHOUT_MODEL, Orders
 from acp_agent.session.notices import Notices
 from acp_agent.session.project.hooks import SessionHooks
 from acp_agent.session.project.models import ActiveModel
@@ -56,14 +57,36 @@ class SessionCompaction:
     _made_room_for: int = -1  # the prompt in whose turn a refusal was compacted for
     _shortened_at: int = -1  # sequence number of the log when a shorter answer was asked for
 
-    async def by_hand(self, run: RecipeRun) -> tuple[Order, Pending | None]:
-        """Return what the user orders, and what waits for its summary where one was begun in the background."""
+    async def by_hand(self, run: RecipeRun) -> str:
+        """Compact as the user orders, with the same recipe's summary where one was begun in the background.
+
+        :returns: what to tell the user; empty after a swap, whose receipt they have seen.
+        :raises CompactionError: it failed; the context is as it was.
+        """
+        with self._hooks.running(run):
+            order = await self._orders.make("manual", await self._requests.active(), run)
+            begun, pending = self.background.order, None
+            if begun and (begun.run.recipe.digest, begun.policy.prompt) == (run.recipe.digest, order.policy.prompt):
+                pending = self.background.result
+            else:
+                self.background.drop()
+            swapped = await self._compactor.compact(order, pending)
+        return "" if swapped is not None else "There is nothing to compact yet."
+
+    async def preview(self, run: RecipeRun) -> tuple[CompactedState | None, TokenBudget]:
+        """Return what a compaction by hand would make, with excerpts in the place of its summary, and the budget now.
+
+        :raises CompactionError: it would fail.
+        """
         order = await self._orders.make("manual", await self._requests.active(), run)
-        begun = self.background.order
-        if begun and (begun.run.recipe.digest, begun.policy.prompt) == (run.recipe.digest, order.policy.prompt):
-            return order, self.background.result
-        self.background.drop()
-        return order, None
+        step = "mask" if order.policy.strategy == "mask" else "excerpts"
+        return await self._compactor.dry_run(order.with_steps(step)), order.state.budget
+
+    async def summary(self, instructions: str) -> str:
+        """Return a summary of the conversation, which stays as it is; empty if there is nothing to summarise."""
+        order = await self._orders.make("hook", await self._requests.active(), instructions=instructions)
+        result = await self._compactor.dry_run(order)
+        return result.summary if result else ""
 
     async def for_hook(self, wanted: Compact | None) -> None:
         """Compact if a hook asked for it; a failure is shown, and the turn goes on."""

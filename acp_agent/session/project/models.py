@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 
 @frozen
-class LearnedWindow:
+class _LearnedWindow:
     """What the refusals of one model have shown of its context window in this session.
 
     :ivar tokens: the most that the window holds; None while nothing was refused.
@@ -49,7 +49,7 @@ class LearnedWindow:
     guessed: bool = False
     rate: float = 1.0
 
-    def after_refusal(self, refusal: ContextOverflowError, used: int, estimate: int) -> LearnedWindow:
+    def after_refusal(self, refusal: ContextOverflowError, used: int, estimate: int) -> _LearnedWindow:
         """Learn from a request that was refused for its length.
 
         :param used: its tokens by the provider's last count and our estimate of what came since.
@@ -61,15 +61,15 @@ class LearnedWindow:
         # An answer that broke off was begun: it is not known how much it took.
         return learned if refusal.partial else learned._at_most(int(used * SURE_SHARE))
 
-    def after_answer(self, counted: int, estimate: int) -> LearnedWindow:
+    def after_answer(self, counted: int, estimate: int) -> _LearnedWindow:
         """Learn from the provider's count of a request that it has answered, and ours."""
         return replace(self, rate=_rate(counted, estimate))
 
-    def after_full(self, used: int, estimate: int) -> LearnedWindow:
+    def after_full(self, used: int, estimate: int) -> _LearnedWindow:
         """Learn that a request and its answer have filled the window; the parameters are those of `after_refusal`."""
         return self.after_answer(used, estimate)._at_most(used)
 
-    def _at_most(self, tokens: int) -> LearnedWindow:
+    def _at_most(self, tokens: int) -> _LearnedWindow:
         tokens = max(LEAST_WINDOW, tokens)
         return self if self.tokens is not None and self.tokens <= tokens else replace(self, tokens=tokens, guessed=True)
 
@@ -155,7 +155,7 @@ class SessionModels:
         self._tasks = tasks
         self._asking: dict[str, anyio.Event] = {}
         self._used: set[str] = set()
-        self._learned: dict[str, LearnedWindow] = {}
+        self._learned: dict[str, _LearnedWindow] = {}
 
     async def use(self, registry: Registry) -> None:
         """Take the models of other settings from now on."""
@@ -206,11 +206,11 @@ class SessionModels:
             name, resolved.id, resolved.provider, budget, is_guess, learned.rate, output, known, self._attachments
         )
 
-    def learned(self, name: str) -> LearnedWindow:
+    def learned(self, name: str) -> _LearnedWindow:
         """Return what the session has learned of a model's window."""
-        return self._learned.get(name, LearnedWindow())
+        return self._learned.get(name, _LearnedWindow())
 
-    def learn(self, name: str, learned: LearnedWindow) -> None:
+    def learn(self, name: str, learned: _LearnedWindow) -> None:
         """Replace what the session has learned of a model's window."""
         self._learned[name] = learned
 

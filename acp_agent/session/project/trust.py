@@ -21,7 +21,7 @@ from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, Text, new_id
 from acp_agent.conversation.updates import CallAnnounced, CallFinished, CallStatus
 from acp_agent.errors import ConfigError, ToolError
-from acp_agent.session.client import Answer, SessionClient, TrustQuestion
+from acp_agent.session.client import Answer, SessionClient
 from acp_agent.session.notices import SHOWING_SECONDS, Notices
 from acp_agent.session.services import Services
 from acp_agent.session.state import SessionState
@@ -107,7 +107,7 @@ class SessionTrust:
         said = "Cancelled."
         await self._client.show(CallAnnounced(call_id, NAME, view, arguments))
         try:
-            answer = await self._client.ask_trust(TrustQuestion(call_id, NAME, view, _listing(missing), projects))
+            answer = await self._client.ask_trust(call_id, NAME, view, projects, _listing(missing))
             said = _ENDINGS[answer]
             if answer in ("allow_once", "allow_always"):
                 status = "completed"

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import platform
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import TypeAlias
 
 import anyio.to_thread
 
@@ -22,6 +23,9 @@ FILE_NAMES = ("AGENTS.md", "CLAUDE.md")
 MAX_FILE_BYTES = 65_536
 """Of one instruction file; the rest is cut, and the cut is named."""
 GIT_SECONDS = 5.0
+
+ReadInstructions: TypeAlias = Callable[[], Awaitable[InstructionsLoaded]]
+"""Reads the system prompt of one session."""
 
 _ROLE = """\
 You are acp-agent, a coding agent inside the user's editor. You work on the user's code with the tools you are given.
@@ -41,40 +45,34 @@ as path:line.
 - Answer in the user's language, briefly, in Markdown."""
 
 
-class ProjectInstructions:
-    """The system prompt of one session.
+async def read_instructions(directories: Sequence[Path], home: Path) -> InstructionsLoaded:
+    """Return the system prompt as the files say now.
 
     :param directories: the session's working directory, then its additional ones.
     :param home: the agent's own folder, whose instruction files hold for every project.
     """
+    return await anyio.to_thread.run_sync(load_instructions, directories, home, datetime.now(UTC).astimezone().date())
 
-    def __init__(self, directories: Sequence[Path], home: Path) -> None:
-        self._directories = directories
-        self._home = home
 
-    async def read(self) -> InstructionsLoaded:
-        """Return the system prompt as the files say now."""
-        return await anyio.to_thread.run_sync(self.load, datetime.now(UTC).astimezone().date())
-
-    def load(self, today: date) -> InstructionsLoaded:
-        """Put the system prompt together of the files from the repository's root down to the working directory, of the
-        additional directories and of the home. Touches the disk; a file that cannot be used is named in the text.
-        """
-        cwd, *additional = self._directories
-        sources: list[str] = []
-        sections = [_ROLE, _surroundings(cwd, additional, today)]
-        seen: set[str] = set()
-        for path, within in _instruction_files(cwd, additional, self._home):
-            try:
-                text = _read(path, within)
-            except (OSError, RuntimeError) as error:  # RuntimeError: Python 3.11's answer to a loop of links
-                sections.append(f"({path} was not read: {getattr(error, 'strerror', None) or error}.)")
-                continue
-            if text and text not in seen:
-                seen.add(text)
-                sources.append(str(path))
-                sections.append(f'<instructions file="{path}">\n{text}\n</instructions>')
-        return InstructionsLoaded("\n\n".join(sections), tuple(sources))
+def load_instructions(directories: Sequence[Path], home: Path, today: date) -> InstructionsLoaded:
+    """Put the system prompt together of the files from the repository's root down to the working directory, of the
+    additional directories and of the home. Touches the disk; a file that cannot be used is named in the text.
+    """
+    cwd, *additional = directories
+    sources: list[str] = []
+    sections = [_ROLE, _surroundings(cwd, additional, today)]
+    seen: set[str] = set()
+    for path, within in _instruction_files(cwd, additional, home):
+        try:
+            text = _read(path, within)
+        except (OSError, RuntimeError) as error:  # RuntimeError: Python 3.11's answer to a loop of links
+            sections.append(f"({path} was not read: {getattr(error, 'strerror', None) or error}.)")
+            continue
+        if text and text not in seen:
+            seen.add(text)
+            sources.append(str(path))
+            sections.append(f'<instructions file="{path}">\n{text}\n</instructions>')
+    return InstructionsLoaded("\n\n".join(sections), tuple(sources))
 
 
 def _surroundings(cwd: Path, additional: Sequence[Path], today: date) -> str:

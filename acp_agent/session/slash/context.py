@@ -14,7 +14,7 @@ from acp_agent.compaction.estimate import (
     estimate_text,
     used_tokens,
 )
-from acp_agent.compaction.excerpts.quotes import add_pin, remove_pin, render_pins
+from acp_agent.compaction.excerpts.quotes import new_pin, pin_of, render_pins
 from acp_agent.compaction.state import CompactedState
 from acp_agent.conversation.context import Context, Entry
 from acp_agent.conversation.events import (
@@ -39,11 +39,8 @@ from acp_agent.conversation.updates import Show
 from acp_agent.errors import CompactionError
 from acp_agent.llm.parts import is_picture
 from acp_agent.session.compact.control import SessionCompaction
-from acp_agent.session.compact.job import Compactor
-from acp_agent.session.compact.order import Orders
 from acp_agent.session.compact.report import receipt_text
-from acp_agent.session.project.commands import PREVIEW, STATUS, UNDO
-from acp_agent.session.project.hooks import SessionHooks
+from acp_agent.session.project.commands import PREVIEW, STATUS
 from acp_agent.session.project.recipe_run import RecipeRun
 from acp_agent.session.project.requests import Requests
 from acp_agent.session.project.settings import MODEL, SessionOptions
@@ -105,7 +102,7 @@ class ContextCommands:
         if not rest.strip():
             return render_pins(memory)
         window = (await self._requests.active()).budget.window
-        pin = add_pin(memory, rest, int(window * PIN_SHARE)).pins[-1]
+        pin = new_pin(memory, rest, int(window * PIN_SHARE))
         sent = f"The user pinned this text. It holds from here on, until they take it back:\n\n{pin.text}"
         await self._state.log.append(TextPinned(new_id("msg"), pin.number, pin.text, sent))
         return (
@@ -118,10 +115,9 @@ class ContextCommands:
         word, memory = rest.strip().removeprefix("#"), self._state.context.memory
         if not word.isdecimal():
             return f"Say which: `/unpin NUMBER`.\n\n{render_pins(memory)}"
-        remove_pin(memory, int(word))
-        text = next(pin.text for pin in memory.pins if pin.number == int(word))
-        sent = f"The user took a pinned text back; it does not hold any more:\n\n{text}"
-        await self._state.log.append(PinRemoved(new_id("msg"), int(word), sent))
+        pin = pin_of(memory, int(word))
+        sent = f"The user took a pinned text back; it does not hold any more:\n\n{pin.text}"
+        await self._state.log.append(PinRemoved(new_id("msg"), pin.number, sent))
         return f"Pin {word} was taken back."
 
     async def model(self, rest: str) -> str:
@@ -176,49 +172,35 @@ def only_reports(run: RecipeRun) -> bool:
 
 
 @dataclass(eq=False, slots=True)
-class CompactCommand:
-    """Runs `/compact` in one session, and what may follow it."""
+class CompactReports:
+    """Runs the words behind `/compact` that compact nothing. Each returns its answer."""
 
     _state: SessionState
-    _hooks: SessionHooks
     _requests: Requests
-    _orders: Orders
-    _compactor: Compactor
     _compaction: SessionCompaction
     _show: Show
 
     async def run(self, run: RecipeRun) -> str:
-        """Compact, or preview, tell the status or undo; return what to tell the user.
+        """Preview a compaction, tell the status, or undo the newest compaction.
 
-        :returns: empty after a swap, whose receipt the user has seen.
         :raises CompactionError: it failed; the context is as it was.
         """
         word, rest = run.report
         if word == PREVIEW:
             return await self._preview(replace(run, instructions=rest))
-        if word and rest:
+        if rest:
             return (
                 f"Nothing may follow `/compact {word}`, and nothing was changed. To compact with instructions that "
                 f"begin with this word, put another one before it: `/compact keep the {word} …`."
             )
-        if word == STATUS:
-            return await self._status()
-        if word == UNDO:
-            return await self._undo()
-        with self._hooks.running(run):
-            order, pending = await self._compaction.by_hand(run)
-            swapped = await self._compactor.compact(order, pending)
-        return "" if swapped is not None else "There is nothing to compact yet."
+        return await (self._status() if word == STATUS else self._undo())
 
     async def _preview(self, run: RecipeRun) -> str:
-        """Return what a compaction would do, with excerpts in the place of its summary."""
-        order = await self._orders.make("manual", await self._requests.active(), run)
-        step = "mask" if order.policy.strategy == "mask" else "excerpts"
         try:
-            result = await self._compactor.dry_run(order.with_steps(step))
+            result, budget = await self._compaction.preview(run)
         except CompactionError as error:
             return f"Nothing was changed. {error}"
-        return _preview_text(result, order.state.budget)
+        return _preview_text(result, budget)
 
     async def _status(self) -> str:
         """Return the budget, and the compactions so far with their receipts."""

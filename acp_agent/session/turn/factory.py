@@ -23,15 +23,15 @@ from acp_agent.session.project.recipes import SessionRecipes
 from acp_agent.session.project.requests import Requests
 from acp_agent.session.project.settings import SessionOptions
 from acp_agent.session.project.trust import SessionTrust
-from acp_agent.session.project.workspace import ProjectInstructions
+from acp_agent.session.project.workspace import ReadInstructions
 from acp_agent.session.services import Services
-from acp_agent.session.slash.context import CompactCommand, ContextCommands
+from acp_agent.session.slash.context import CompactReports, ContextCommands
 from acp_agent.session.slash.files import FileCommands
 from acp_agent.session.slash.offer import CommandOffer
 from acp_agent.session.source import OriginalEntries
 from acp_agent.session.state import SessionState
 from acp_agent.session.turn.calls import ToolCalls
-from acp_agent.session.turn.loop import AnswerStream, PromptSubmitter, TurnLoop
+from acp_agent.session.turn.loop import PromptSubmitter, TurnLoop
 from acp_agent.session.turn.record import TurnRecord
 from acp_agent.session.turn.runner import TurnRunner
 from acp_agent.session.turn.stop_hooks import StopHooks
@@ -45,7 +45,7 @@ def build_runner(
     mailbox: Mailbox,
     tasks: TaskGroup,
     *,
-    instructions: ProjectInstructions,
+    instructions: ReadInstructions,
     notices: Notices,
     models: SessionModels,
     mcp: SessionMcp,
@@ -77,14 +77,13 @@ def build_runner(
         "undo": files.undo,
         "unpin": context.unpin,
     }
-    compact = CompactCommand(state, hooks, requests, orders, compactor, compaction, show)
+    reports = CompactReports(state, requests, compaction, show)
 
     submitter = PromptSubmitter(requests, mcp, recipes, hooks, options, mailbox, record)
-    answers = AnswerStream(log, notices, show)
     calls = ToolCalls(record, log, mcp, environment, permissions, hooks, show)
-    stop_hooks = StopHooks(log, hooks, requests, orders, compactor, compaction, record, show)
-    loop = TurnLoop(options, submitter, requests, compaction, answers, calls, stop_hooks, record, show)
-    return TurnRunner(record, trust, hooks, options, models, recipes, compaction, commands, compact, loop, client, show)
+    stop_hooks = StopHooks(log, hooks, requests, compaction, record, show)
+    loop = TurnLoop(log, options, submitter, requests, compaction, calls, stop_hooks, record, notices, show)
+    return TurnRunner(record, trust, hooks, options, models, recipes, compaction, commands, reports, loop, client, show)
 
 
 def _environment(state: SessionState, client: SessionClient, call_id: str = "") -> Environment:

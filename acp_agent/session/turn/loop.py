@@ -1,5 +1,5 @@
-"""A prompt for the model: `PromptSubmitter` renders and logs it; `AnswerStream` saves and shows the answer as it comes;
-`TurnLoop` asks the model, runs the tools and asks again, until it has answered or a limit is reached."""
+"""A prompt for the model: `PromptSubmitter` renders and logs it; `TurnLoop` asks the model, saves and shows the answer
+as it comes, runs the tools and asks again."""
 
 from __future__ import annotations
 
@@ -130,14 +130,80 @@ class PromptSubmitter:
 
 
 @dataclass(eq=False, slots=True)
-class AnswerStream:
-    """Asks models, and shows their answers."""
+class TurnLoop:
+    """Answers the questions of one session. The caller closes the log if a turn fails or is cancelled."""
 
     _log: SessionLog
+    _options: SessionOptions
+    _submitter: PromptSubmitter
+    _requests: Requests
+    _compaction: SessionCompaction
+    _calls: ToolCalls
+    _stop_hooks: StopHooks
+    _record: TurnRecord
     _notices: Notices
     _show: Show
 
-    async def ask(self, active: ActiveModel, request: ModelRequest) -> AssistantMessage:
+    async def run(self, ticket: Ticket, run: RecipeRun | None) -> StopReason:
+        """Answer one question.
+
+        :param run: the recipe that it names; None for a question as it was typed.
+        :raises AgentError: why there is no answer.
+        """
+        async with self._submitter.running(run):
+            hooked = await self._submitter.put(ticket, run)
+            if hooked.blocks or hooked.stop is not None:
+                return "end_turn"
+            await self._record.give_title(ticket.parts)
+            self._stop_hooks.begin()
+            settings, before = self._options.settings, self._requests.context.cost
+            steers = settings.prompts_while_working == "steer"
+            stop: StopReason | None = None
+            for step in range(settings.max_turn_requests):
+                if steers and step and await self._submitter.join():
+                    stop = "end_turn"
+                    break
+                await self._show_notices()  # also if the last answer broke off
+                active = await self._compaction.before_request()
+                request, asked = self._requests.request(active), self._requests.context
+                try:
+                    answer = await self._ask(active, request)
+                except ImageRefusedError as error:
+                    # Every later request would be refused for it as well.
+                    if error.partial or not active.attachments.leave_out(request, active.profile):
+                        raise
+                    continue
+                except ContextOverflowError as refusal:
+                    await self._compaction.after_refusal(active, refusal)
+                    continue
+                self._requests.learn_answer(active, answer, asked)
+                stop = await self._act_on(answer, active, run)
+                spent = self._requests.context.cost - before
+                if stop is not None or (settings.max_turn_cost is not None and spent >= settings.max_turn_cost):
+                    break
+            # A cancelled turn's open calls have no results yet; the next turn uses a summary that is ready.
+            if stop != "cancelled":
+                await self._compaction.end_turn()
+            return stop or "max_turn_requests"
+
+    async def _act_on(self, answer: AssistantMessage, active: ActiveModel, run: RecipeRun | None) -> StopReason | None:
+        """Do what an answer asks for; return why the turn ends, or None if the model is to be asked again."""
+        if answer.stop_reason == "refusal":
+            await self._record.leave_out_open_turn()
+            return "refusal"
+        await self._show(await self._requests.usage())
+        if answer.tool_calls:
+            return await self._calls.run(answer.tool_calls, run.recipe if run else None)
+        if answer.stop_reason in ("max_tokens", "context_overflow"):
+            if not await self._compaction.after_cut(active, answer):
+                return "max_tokens"
+            if answer.text.strip():
+                await self._log.append(ContinuationAsked(new_id("msg"), GO_ON))
+        elif answer.stop_reason != "pause_turn" and not await self._stop_hooks.after(answer.text):
+            return "end_turn"
+        return None
+
+    async def _ask(self, active: ActiveModel, request: ModelRequest) -> AssistantMessage:
         """Ask the model once and append its answer to the log.
 
         However this ends, what streamed is in the log, and the user has seen it.
@@ -179,17 +245,8 @@ class AnswerStream:
             parts = _own_parts(answered)
             message = AssistantMessage(message_id, parts, active.name, answered.stop_reason, answered.usage)
         await self._log.append(AssistantAnswered(message))
-        await self.show_notices()
+        await self._show_notices()
         return message
-
-    async def ask_to_continue(self) -> None:
-        """Ask the model to go on with an answer that was cut off."""
-        await self._log.append(ContinuationAsked(new_id("msg"), GO_ON))
-
-    async def show_notices(self) -> None:
-        """Show the notices that waited for the end of an answer."""
-        self._notices.streaming = False
-        await self._notices.flush()
 
     async def _save_and_show(
         self, message_id: str, receive: MemoryObjectReceiveStream[Delta], ended: anyio.Event
@@ -210,79 +267,10 @@ class AnswerStream:
                 with anyio.move_on_after(GATHER_SECONDS):
                     await ended.wait()
 
-
-@dataclass(eq=False, slots=True)
-class TurnLoop:
-    """Answers the questions of one session. The caller closes the log if a turn fails or is cancelled."""
-
-    _options: SessionOptions
-    _submitter: PromptSubmitter
-    _requests: Requests
-    _compaction: SessionCompaction
-    _answers: AnswerStream
-    _calls: ToolCalls
-    _stop_hooks: StopHooks
-    _record: TurnRecord
-    _show: Show
-
-    async def run(self, ticket: Ticket, run: RecipeRun | None) -> StopReason:
-        """Answer one question.
-
-        :param run: the recipe that it names; None for a question as it was typed.
-        :raises AgentError: why there is no answer.
-        """
-        async with self._submitter.running(run):
-            hooked = await self._submitter.put(ticket, run)
-            if hooked.blocks or hooked.stop is not None:
-                return "end_turn"
-            await self._record.give_title(ticket.parts)
-            self._stop_hooks.begin()
-            settings, before = self._options.settings, self._requests.context.cost
-            steers = settings.prompts_while_working == "steer"
-            stop: StopReason | None = None
-            for step in range(settings.max_turn_requests):
-                if steers and step and await self._submitter.join():
-                    stop = "end_turn"
-                    break
-                await self._answers.show_notices()  # also if the last answer broke off
-                active = await self._compaction.before_request()
-                request, asked = self._requests.request(active), self._requests.context
-                try:
-                    answer = await self._answers.ask(active, request)
-                except ImageRefusedError as error:
-                    # Every later request would be refused for it as well.
-                    if error.partial or not active.attachments.leave_out(request, active.profile):
-                        raise
-                    continue
-                except ContextOverflowError as refusal:
-                    await self._compaction.after_refusal(active, refusal)
-                    continue
-                self._requests.learn_answer(active, answer, asked)
-                stop = await self._act_on(answer, active, run)
-                spent = self._requests.context.cost - before
-                if stop is not None or (settings.max_turn_cost is not None and spent >= settings.max_turn_cost):
-                    break
-            # A cancelled turn's open calls have no results yet; the next turn uses a summary that is ready.
-            if stop != "cancelled":
-                await self._compaction.end_turn()
-            return stop or "max_turn_requests"
-
-    async def _act_on(self, answer: AssistantMessage, active: ActiveModel, run: RecipeRun | None) -> StopReason | None:
-        """Do what an answer asks for; return why the turn ends, or None if the model is to be asked again."""
-        if answer.stop_reason == "refusal":
-            await self._record.leave_out_open_turn()
-            return "refusal"
-        await self._show(await self._requests.usage())
-        if answer.tool_calls:
-            return await self._calls.run(answer.tool_calls, run.recipe if run else None)
-        if answer.stop_reason in ("max_tokens", "context_overflow"):
-            if not await self._compaction.after_cut(active, answer):
-                return "max_tokens"
-            if answer.text.strip():
-                await self._answers.ask_to_continue()
-        elif answer.stop_reason != "pause_turn" and not await self._stop_hooks.after(answer.text):
-            return "end_turn"
-        return None
+    async def _show_notices(self) -> None:
+        """Show the notices that waited for the end of an answer."""
+        self._notices.streaming = False
+        await self._notices.flush()
 
 
 def prompted(

@@ -27,7 +27,7 @@ from acp_agent.session.notices import Notices
 from acp_agent.session.project.commands import says_anything
 from acp_agent.session.project.mcp import SessionMcp
 from acp_agent.session.project.requests import Requests
-from acp_agent.session.project.workspace import ProjectInstructions
+from acp_agent.session.project.workspace import ReadInstructions
 from acp_agent.session.titles import Titles
 from acp_agent.tools.text import one_line
 
@@ -40,7 +40,7 @@ class TurnRecord:
     """
 
     _log: SessionLog
-    _instructions: ProjectInstructions
+    _instructions: ReadInstructions
     _mcp: SessionMcp
     _requests: Requests
     _titles: Titles
@@ -59,7 +59,7 @@ class TurnRecord:
         await self._log.refresh()
         if self._log.context.turn_from is not None:
             closing = closing_events(self._log.context, "interrupted", self.view_of)
-            await self._log.append(*closing, TurnEnded("interrupted"), await self._instructions.read())
+            await self._log.append(*closing, TurnEnded("interrupted"), await self._instructions())
 
     @asynccontextmanager
     async def closing(self) -> AsyncGenerator[None]:

@@ -22,7 +22,7 @@ from acp_agent.session.project.recipe_run import RecipeRun, recipe_run
 from acp_agent.session.project.recipes import SessionRecipes
 from acp_agent.session.project.settings import SessionOptions
 from acp_agent.session.project.trust import SessionTrust
-from acp_agent.session.slash.context import CompactCommand, only_reads, only_reports
+from acp_agent.session.slash.context import CompactReports, only_reads, only_reports
 from acp_agent.session.turn.loop import TurnLoop, prompted
 from acp_agent.session.turn.record import TurnRecord
 
@@ -56,7 +56,7 @@ class TurnRunner:
     _recipes: SessionRecipes
     _compaction: SessionCompaction
     _commands: Mapping[str, BuiltinCommand]
-    _compact: CompactCommand
+    _reports: CompactReports
     _loop: TurnLoop
     _client: SessionClient
     _show: Show
@@ -146,8 +146,9 @@ class TurnRunner:
             raise
         if isinstance(complete, _Command) or not complete.compacts:
             return complete
-        ran = None if complete.report[0] else complete
-        return _Command(only_reports(complete), partial(self._compact.run, complete), ran)
+        if complete.report[0]:
+            return _Command(only_reports(complete), partial(self._reports.run, complete))
+        return _Command(reads=False, answer=partial(self._compaction.by_hand, complete), run=complete)
 
     async def _complete(self, run: RecipeRun) -> RecipeRun | _Command:
         """Ask for a run's missing arguments; return the completed run, or a command that reports what is missing."""

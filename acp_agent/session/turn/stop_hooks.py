@@ -17,8 +17,6 @@ from acp_agent.conversation.updates import Show
 from acp_agent.errors import AgentError, HookError
 from acp_agent.hooks.outcomes import Compact, Continue, Outcome, Replace, Summarize
 from acp_agent.session.compact.control import SessionCompaction
-from acp_agent.session.compact.job import Compactor
-from acp_agent.session.compact.order import Orders
 from acp_agent.session.compact.report import finished
 from acp_agent.session.log import SessionLog
 from acp_agent.session.project.hooks import SessionHooks
@@ -37,8 +35,6 @@ class StopHooks:
     _log: SessionLog
     _hooks: SessionHooks
     _requests: Requests
-    _orders: Orders
-    _compactor: Compactor
     _compaction: SessionCompaction
     _record: TurnRecord
     _show: Show
@@ -72,18 +68,12 @@ class StopHooks:
             case Compact():
                 await self._compaction.for_hook(outcome.action)
             case Summarize():
-                await self._summarize(outcome.action.instructions)
+                if summary := await self._compaction.summary(outcome.action.instructions):
+                    await self._record.note(summary, apart=True)
             case Replace():
                 await self._replace(outcome.action.messages)
             case _:
                 pass
-
-    async def _summarize(self, instructions: str) -> None:
-        """Show a summary of the conversation, which stays as it is, if there is anything to summarise."""
-        order = await self._orders.make("hook", await self._requests.active(), instructions=instructions)
-        result = await self._compactor.dry_run(order)
-        if result is not None:
-            await self._record.note(result.summary, apart=True)
 
     async def _replace(self, messages: Sequence[Message]) -> None:
         """Put a hook's messages in the place of the conversation.

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from acp_agent.compaction.strategies.excerpts import SUMMARY as EXCERPTS
+from acp_agent.compaction.strategies.modelless import SUMMARY as EXCERPTS
 from support.compactions import asked_last, is_summary_request, messages, said, shown_compactions
 from support.editors import ZED_BETA
 from support.memory import agent_in_memory

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from acp_agent.compaction import CompactedState, CompactionPolicy, CompactionService, ConversationState
 from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.layers import unanswered
-from acp_agent.conversation.memory import Memory, Pin
 from acp_agent.conversation.messages import AssistantMessage, Message, Text, ToolCall, ToolResult, UserMessage
+from acp_agent.conversation.swaps import Memory, Pin
 from acp_agent.llm.provider import ModelEvent, ModelRequest
 
 SIZE = 2_000

@@ -11,8 +11,8 @@ from acp_agent.compaction.evaluation.recordings import Recording
 from acp_agent.compaction.excerpts.quotes import requests_of, rules_of
 from acp_agent.compaction.shortening import fit
 from acp_agent.conversation.context import Entry
-from acp_agent.conversation.memory import Quote
 from acp_agent.conversation.messages import RecipePrompt, Text, ToolResult, UserMessage
+from acp_agent.conversation.swaps import Quote
 
 PLENTY = 1_000_000
 PROSE = "The cart adds up what the lines cost. " * 60

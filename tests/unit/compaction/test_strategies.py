@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from acp_agent.compaction.strategies.excerpts import SUMMARY as EXCERPTS
+from acp_agent.compaction.strategies.modelless import SUMMARY as EXCERPTS
 from support.compactions import shown_compactions
 from support.editors import ZED_BETA
 from support.memory import stage

@@ -26,7 +26,6 @@ from acp_agent.compaction.verify import (
 )
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.events import PlanEntry
-from acp_agent.conversation.memory import Memory, Pin
 from acp_agent.conversation.messages import (
     AssistantMessage,
     CompactedBlock,
@@ -40,6 +39,7 @@ from acp_agent.conversation.messages import (
     UserMessage,
     UserPart,
 )
+from acp_agent.conversation.swaps import Memory, Pin
 from acp_agent.errors import ModelError
 from acp_agent.llm.provider import ModelEvent, ModelRequest
 

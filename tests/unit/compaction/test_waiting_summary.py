@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from acp_agent.compaction.strategies.excerpts import SUMMARY as EXCERPTS
+from acp_agent.compaction.strategies.modelless import SUMMARY as EXCERPTS
 from support.background import OUT_OF_ROOM, PREPARE, Desk, held, live
 from support.client import AgentError
 from support.compactions import is_summary_request, messages, said, shown_compactions

@@ -23,9 +23,8 @@ from acp_agent.conversation.events import (
     ToolReturned,
     UserPrompted,
 )
-from acp_agent.conversation.memory import Memory, Pin, Quote
 from acp_agent.conversation.messages import AssistantMessage, Text, ToolCall, ToolResult
-from acp_agent.conversation.swaps import Pinned, Receipt
+from acp_agent.conversation.swaps import Memory, Pin, Pinned, Quote, Receipt
 from acp_agent.errors import StorageError
 from support.events import EXAMPLES, GOLDEN, KINDS, any_event
 

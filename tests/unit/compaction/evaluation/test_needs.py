@@ -48,8 +48,7 @@ def test_a_fact_of_every_class_that_the_session_goes_back_to_is_needed(tmp_path:
     }
     assert ("words", "vouchers") in found
     assert ("words", "helper") in found
-    assert found["rules", plain(RULE)].asked is None
-    assert found["numbers", "8347"].seq < HALF < (found["numbers", "8347"].asked or 0)
+    assert found["numbers", "8347"].seq < HALF
 
 
 def test_what_only_a_tool_shows_again_is_not_needed(tmp_path: Path) -> None:
@@ -156,7 +155,7 @@ def test_a_fact_is_there_only_by_itself(text: str, key: str, there: bool) -> Non
 
 
 def test_a_decision_in_other_words_counts_where_one_line_has_most_of_them() -> None:
-    need = Need("decisions", "We decided to keep the discount in shop/pricing.py because vouchers are stacked", 1, 9)
+    need = Need("decisions", "We decided to keep the discount in shop/pricing.py because vouchers are stacked", 1)
     assert need.kept(left("- the discount: keep it in shop/pricing.py, vouchers are stacked there"))
     assert not need.kept(left("the discount\nkeep it\nshop/pricing.py\nvouchers\nstacked because decided"))
 

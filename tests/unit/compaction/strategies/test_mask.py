@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from acp_agent.compaction.cuts import unanswered_from
 from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.shortening import Rewrite, _mask_images, apply_rewrites
-from acp_agent.compaction.strategies.mask import MASKED, _plan_mask
+from acp_agent.compaction.strategies.modelless import MASKED, _plan_mask
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import (
     AssistantMessage,

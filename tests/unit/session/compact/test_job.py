@@ -47,7 +47,6 @@ from acp_agent.session.project.hooks import SessionHooks
 from acp_agent.session.project.models import ActiveModel
 from acp_agent.session.project.recipe_run import RecipeRun
 from acp_agent.session.project.requests import Requests
-from acp_agent.session.project.workspace import ProjectInstructions
 from acp_agent.storage.store import SessionStore
 from support.logs import LogBuilder
 
@@ -112,8 +111,7 @@ class Desk:
         handlers = known_handlers(builtin_handlers().values())
         library = RecipeLibrary.read([RecipeFolder("builtin", builtin_recipes_dir())], Known(handlers))
         hooks = cast(SessionHooks, self)  # as far as a compaction needs them
-        instructions, requests = cast(ProjectInstructions, self), cast(Requests, Meter())
-        compactor = Compactor(self.log, instructions, CompactionService(), hooks, requests, self.show)
+        compactor = Compactor(self.log, self.read, CompactionService(), hooks, cast(Requests, Meter()), self.show)
         context = self.log.context
         state = ConversationState.from_context(
             context, ModelRequest("m", context.instructions, context.messages), BUDGET

@@ -1,23 +1,31 @@
-"""`mask`: replaces each old tool result by one line: the call, the size of its result, and how to read it again.
+"""The strategies that ask no model: `excerpts` keeps the most valuable lines, word for word; `mask` replaces each old
+tool result by one line: the call, the size of its result, and how to read it again.
 
-All that was said stays, and no model is asked. Every change breaks the provider's cache from its place on, so that
-results are masked in batches. "The Complexity Trap" (arXiv:2508.21433) is why this comes before any summary.
+With `mask` all that was said stays. Every change breaks the provider's cache from its place on, so that results are
+masked in batches. "The Complexity Trap" (arXiv:2508.21433) is why it comes before any summary.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from anyio import to_thread
 
 from acp_agent.compaction.cuts import unanswered_from
 from acp_agent.compaction.estimate import estimate_message, estimate_messages
-from acp_agent.compaction.layers import TAIL_SHARE, masked_target
-from acp_agent.compaction.shortening import LeftOut, Rewrite, apply_rewrites, fewer_images
+from acp_agent.compaction.layers import TAIL_SHARE, masked_target, no_room
+from acp_agent.compaction.shortening import LeftOut, Rewrite, apply_rewrites, fewer_images, fit
 from acp_agent.compaction.strategy import Draft, Task
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import AssistantMessage, Text, ToolCall, ToolResult
+
+SUMMARY = (
+    "No summary was written. What you said, the newest messages and excerpts of all others stay word for word; every "
+    "entry stays in the session's record."
+)
+SHORTENED = "The longest messages were shortened in the middle. The whole of them stays in the record."
 
 MASKED = "[masked result]"
 """How the line in place of a result begins."""
@@ -28,6 +36,29 @@ MAX_NAMED = 100
 
 CLEAR_SHARE = 0.1
 """Of the window: masking less is not worth the provider's cache, which it breaks."""
+
+
+class ExcerptsStrategy:
+    """Leaves the choice to the layers, which fill the whole size where there is no summary."""
+
+    name = "excerpts"
+
+    async def draft(self, task: Task) -> Draft | None:
+        """Return a cut; if nothing may be replaced but the request has to fit, shorten the longest messages instead."""
+        if (cut := await to_thread.run_sync(task.cut, abandon_on_cancel=True)) is not None:
+            return Draft(cut, SUMMARY, told=False)
+        state = task.state
+        if not task.policy.must_fit:
+            return None
+        room = int(state.budget.target / state.rate) - state.prefix
+        before = estimate_messages(entry.message for entry in state.entries)
+        if before <= room:
+            return None
+        shorten = partial(fit, state.entries, max(0, room), state.turn_from, recall_hint=state.recall)
+        rewritten = await to_thread.run_sync(shorten, abandon_on_cancel=True)
+        if not rewritten:
+            raise no_room(state, state.budget.used, state.budget.most)
+        return Draft(None, SHORTENED, rewritten=rewritten)
 
 
 def _plan_mask(
