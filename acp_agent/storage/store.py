@@ -24,8 +24,18 @@ from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import Event, LoggedEvent
 from acp_agent.errors import StorageError
 from acp_agent.storage.database import BUSY_SECONDS, is_busy, open_database, storage_errors, transaction
-from acp_agent.storage.records import ArchiveFilter, SessionPage, SessionRecord, read_page, read_record
-from acp_agent.storage.rows import find, fold_from, read_events, read_some, storable
+from acp_agent.storage.rows import (
+    ArchiveFilter,
+    SessionPage,
+    SessionRecord,
+    find,
+    fold_from,
+    read_events,
+    read_page,
+    read_record,
+    read_some,
+    storable,
+)
 from acp_agent.storage.search import Found, search
 from acp_agent.storage.writes import append, archive, create, delete
 

@@ -7,9 +7,9 @@ masked in batches. "The Complexity Trap" (arXiv:2508.21433) is why it comes befo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import accumulate
 
 from anyio import to_thread
 
@@ -86,7 +86,8 @@ def _plan_mask(
         return ()
     answers = [entry.message for entry in entries if isinstance(entry.message, AssistantMessage)]
     calls = {call.id: call for answer in answers for call in answer.tool_calls}
-    end = min(_tail_from(sizes, keep_tail_tokens), unanswered_from(entries, turn_from))
+    tail = sum(taken <= keep_tail_tokens for taken in accumulate(reversed(sizes)))
+    end = min(len(entries) - tail, unanswered_from(entries, turn_from))
     rewrites: list[Rewrite] = []
     gained = 0
     for entry, size in zip(entries[:end], sizes, strict=False):
@@ -99,15 +100,6 @@ def _plan_mask(
             rewrites.append(Rewrite(entry.seq, shorter))
             gained += size - estimate_message(shorter)
     return tuple(rewrites) if gained >= clear_at_least else ()
-
-
-def _tail_from(sizes: Sequence[int], tokens: int) -> int:
-    """Return the index of the first of the newest entries that together take no more than this."""
-    for index in range(len(sizes) - 1, -1, -1):
-        tokens -= sizes[index]
-        if tokens < 0:
-            return index + 1
-    return 0
 
 
 def _placeholder(result: ToolResult, call: ToolCall | None, tokens: int, left_out: LeftOut) -> str:

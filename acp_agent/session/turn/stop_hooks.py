@@ -17,11 +17,11 @@ from acp_agent.conversation.updates import Show
 from acp_agent.errors import AgentError, HookError
 from acp_agent.hooks.outcomes import Compact, Continue, Outcome, Replace, Summarize
 from acp_agent.session.compact.control import SessionCompaction
+from acp_agent.session.compact.order import REPLACE
 from acp_agent.session.compact.report import finished
 from acp_agent.session.log import SessionLog
 from acp_agent.session.project.hooks import SessionHooks
 from acp_agent.session.project.requests import Requests
-from acp_agent.session.source import REPLACE
 from acp_agent.session.turn.record import TurnRecord
 
 MAX_CONTINUES = 5

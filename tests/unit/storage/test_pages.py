@@ -16,7 +16,7 @@ from acp_agent.conversation.events import ModeChanged, SessionForked, TitleChang
 from acp_agent.conversation.messages import Text
 from acp_agent.errors import InvalidParamsError, SessionNotFoundError
 from acp_agent.storage.database import open_database
-from acp_agent.storage.records import read_page
+from acp_agent.storage.rows import read_page
 from acp_agent.storage.store import ArchiveFilter, SessionRecord
 from support.stores import START, Open, notes, opened
 
