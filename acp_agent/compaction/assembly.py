@@ -21,8 +21,7 @@ from acp_agent.compaction.layers import (
 from acp_agent.compaction.shortening import Rewrite, apply_rewrites, fewer_images, fit
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
 from acp_agent.compaction.strategy import Draft
-from acp_agent.conversation.context import Entry
-from acp_agent.conversation.messages import AssistantMessage, ToolResult, UserMessage, new_id
+from acp_agent.conversation.messages import AssistantMessage, Entry, ToolResult, UserMessage, new_id
 from acp_agent.conversation.swaps import Receipt, Rewritten
 from acp_agent.errors import CompactionError
 
@@ -156,19 +155,13 @@ def _rewritten(
     after = result.tokens_after
     if policy.must_fit and strategy != "mask" and after > state.budget.most:
         raise no_room(state, after, state.budget.most)
-    relieved = _relieved(state, policy, result)
+    relieved = policy.limits.exceeded(state.request.messages) and not policy.limits.exceeded(result.messages)
     enough = estimate_messages(entry.message for entry in entries) <= masked_target(state)
     if policy.must_fit:
         must = state.budget.used > state.budget.limit or state.budget.used - after >= state.budget.least_answer
         return result if (enough if strategy == "mask" else must) and after <= state.budget.most else None
     good = policy.by_hand or enough or (relieved and after <= state.budget.usable)
     return result if good and (after < state.budget.used or relieved) else None
-
-
-def _relieved(state: ConversationState, policy: CompactionPolicy, result: CompactedState) -> bool:
-    """Return whether the result brings the images and bytes of a request back below their limits."""
-    limits = policy.limits
-    return limits.exceeded(state.request.messages) and not limits.exceeded(result.messages)
 
 
 def _result(
@@ -182,9 +175,6 @@ def _result(
         entries=entries,
         strategy=strategy,
         summary=draft.summary,
-        sent=(),
-        boundary=0,
-        pinned=(),
         rewritten=rewritten,
         memory=state.memory,
         files=_still_seen(state, draft, rewritten),

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from acp_agent.compaction.estimate import estimate_message
-from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import (
     AssistantMessage,
     AssistantPart,
+    Entry,
     Message,
     Thinking,
     ToolCall,

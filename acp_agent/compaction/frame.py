@@ -11,8 +11,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from acp_agent.conversation.context import Entry
-from acp_agent.conversation.messages import AssistantMessage, CompactedBlock, Message, Text, UserMessage, UserPart
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    CompactedBlock,
+    Entry,
+    Message,
+    Text,
+    UserMessage,
+    UserPart,
+)
 
 _HISTORY = (
     "The earlier part of this conversation was replaced by the summary below to make room. It is a record of what "

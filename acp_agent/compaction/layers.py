@@ -34,8 +34,7 @@ from acp_agent.compaction.excerpts.selection import ExcerptIndex, excerpts_of
 from acp_agent.compaction.facts import passages
 from acp_agent.compaction.frame import frame_excerpts, frame_quotes, frame_summary
 from acp_agent.compaction.state import CompactionPolicy, ConversationState
-from acp_agent.conversation.context import Entry
-from acp_agent.conversation.messages import Message, Text, UserPart
+from acp_agent.conversation.messages import Entry, Message, Text, UserPart
 from acp_agent.conversation.swaps import Quote
 from acp_agent.errors import CompactionError, NoRoomError
 from acp_agent.frozen import frozen

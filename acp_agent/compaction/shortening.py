@@ -16,12 +16,12 @@ from typing import TypeAlias
 from acp_agent.compaction.budget import since_prompt
 from acp_agent.compaction.estimate import CHARACTERS_PER_TOKEN, count_images, estimate_message, estimate_part
 from acp_agent.compaction.state import CompactionPolicy
-from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import (
     AssistantMessage,
     AssistantPart,
     Audio,
     CompactedBlock,
+    Entry,
     Image,
     JsonValue,
     Message,

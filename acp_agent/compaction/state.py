@@ -11,9 +11,9 @@ from typing import Literal, TypeAlias
 
 from acp_agent.compaction.budget import Limits, TokenBudget
 from acp_agent.compaction.estimate import estimate_messages, estimate_prefix, used_tokens
-from acp_agent.conversation.context import Context, Entry
+from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import PlanEntry
-from acp_agent.conversation.messages import Message, Usage, UserPart
+from acp_agent.conversation.messages import Entry, Message, Usage, UserPart
 from acp_agent.conversation.swaps import Memory, Pinned, Receipt, Rewritten
 from acp_agent.frozen import frozen
 from acp_agent.llm.provider import ModelRequest, ToolDefinition
@@ -216,14 +216,14 @@ class CompactedState:
     entries: tuple[Entry, ...]
     strategy: str
     summary: str
-    sent: tuple[UserPart, ...]
-    boundary: int
-    pinned: tuple[Pinned, ...]
     rewritten: tuple[Rewritten, ...]
     memory: Memory
     files: Mapping[str, str | None]
     tokens_before: int
     tokens_after: int
+    sent: tuple[UserPart, ...] = ()
+    boundary: int = 0
+    pinned: tuple[Pinned, ...] = ()
     receipt: Receipt = field(default_factory=Receipt)
     usage: Usage | None = None
     source: tuple[Entry, ...] = ()

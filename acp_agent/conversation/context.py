@@ -64,8 +64,6 @@ from acp_agent.conversation.messages import (
 from acp_agent.conversation.swaps import Carried, Memory, Pin
 from acp_agent.frozen import frozen
 
-__all__ = ["Context", "Entry", "Files"]
-
 Files: TypeAlias = dict[str, str | None]
 
 _LOOKS_BACK = (UserPrompted, TurnRefused, ContextSwapped, ContextRestored)

@@ -268,6 +268,17 @@ class Entry:
         return self.message.typed if isinstance(self.message, RecipePrompt) else self.message.parts
 
 
+def words_in(part: UserPart) -> str:
+    """Return the text of a part of a prompt; of a file its address."""
+    match part:
+        case Text():
+            return part.text
+        case ResourceLink() | Resource():
+            return part.uri
+        case _:
+            return ""
+
+
 def new_id(prefix: str) -> str:
     """Return a fresh identifier such as `msg_6f9c…`: unique, and legal as an id with every provider and editor."""
     return f"{prefix}_{os.urandom(16).hex()}"

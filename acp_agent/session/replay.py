@@ -48,11 +48,11 @@ async def replay(events: AsyncIterator[LoggedEvent], view_of: Callable[[ToolCall
     async for logged in events:
         event = logged.event
         match event:
-            case UserPrompted():
+            case UserPrompted() | TurnEnded():
                 for update in _unsettled(partial, calls, view_of):
                     yield update
                 partial, calls = None, {}
-                for part in event.shown:
+                for part in event.shown if isinstance(event, UserPrompted) else ():
                     yield UserSaid(event.message_id, part)
             case PartialAnswer():
                 partial = event.after(partial)
@@ -66,10 +66,6 @@ async def replay(events: AsyncIterator[LoggedEvent], view_of: Callable[[ToolCall
                 if was_cancelled(result):
                     status = "cancelled"
                 yield CallFinished(call.id, call.name, event.view, call.arguments, status, result.parts, replayed=True)
-            case TurnEnded():
-                for update in _unsettled(partial, calls, view_of):
-                    yield update
-                partial, calls = None, {}
             case NoteAdded():
                 yield AgentSaid(event.message_id, event.text)
             case PlanChanged():

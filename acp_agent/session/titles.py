@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import anyio
 import anyio.to_thread
@@ -46,15 +47,15 @@ _UNTYPED = re.compile(r"\s*(?:<([A-Za-z_-]+)>.*</\1>|Sharing the following file 
 _log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False, slots=True)
 class Titles:
     """Gives one session its titles, unless a person has given it one."""
 
-    def __init__(self, log: SessionLog, models: SessionModels, show: Show, tasks: TaskGroup) -> None:
-        self._log = log
-        self._models = models
-        self._show = show
-        self._tasks = tasks
-        self._prompt: Sequence[UserPart] = ()
+    _log: SessionLog
+    _models: SessionModels
+    _show: Show
+    _tasks: TaskGroup
+    _prompt: Sequence[UserPart] = ()
 
     async def take(self, prompt: Sequence[UserPart]) -> None:
         """Take the words of the first prompt for a title, and note that the model is to be asked for a better one."""

@@ -63,20 +63,17 @@ class Found:
     snippet: str
 
 
-def search(
-    connection: sqlite3.Connection, session_id: str, query: str, limit: int, before: int | None
-) -> tuple[Found, ...]:
+def search(connection: sqlite3.Connection, session_id: str, query: str, limit: int) -> tuple[Found, ...]:
     """Return the messages that hold all words of a query or, if none does, some of them; see `SessionStore.search`.
 
     :raises SessionNotFoundError: no such session.
     """
     with transaction(connection, "DEFERRED"):
         session, head, _ = find(connection, session_id)
-        last = head if before is None else min(head, before - 1)
         words = [re.compile(_pattern(word)) for word in _query_words(query)]
-        if limit < 1 or last < 1 or not words:
+        if limit < 1 or not words:
             return ()
-        ranks = list(_ranked(connection, session, words, last))
+        ranks = list(_ranked(connection, session, words, head))
         complete = [rank for rank in ranks if rank[0] == len(words)]
         best = sorted(complete or ranks, reverse=True)[:limit]
         logged = read_some(connection, session, (seq for *_, seq in best))

@@ -151,7 +151,7 @@ class SessionStore:
 
         return await self._read(session_id, fold)
 
-    async def search(self, session_id: str, query: str, *, limit: int, before: int | None = None) -> tuple[Found, ...]:
+    async def search(self, session_id: str, query: str, *, limit: int) -> tuple[Found, ...]:
         """Return the messages of a session that hold the words of a query, best first.
 
         Prompts, answers with their calls, results and summaries are searched; calls of `recall` and their results are
@@ -161,10 +161,9 @@ class SessionStore:
 
         :param query: plain words; nothing in it is syntax but double quotes.
         :param limit: so many at most.
-        :param before: only entries with a smaller seq.
         :raises SessionNotFoundError: no such session.
         """
-        return await self._run(search, session_id, query, limit, before)
+        return await self._run(search, session_id, query, limit)
 
     async def read(self, session_id: str, seqs: Sequence[int]) -> tuple[LoggedEvent, ...]:
         """Return the entries at these places, in order and once each, without those that do not exist.

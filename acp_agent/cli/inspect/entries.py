@@ -9,11 +9,12 @@ from typing import Literal, NamedTuple, TypeAlias, cast
 
 from acp_agent.compaction.estimate import estimate_message, estimate_part
 from acp_agent.compaction.frame import layer_of
-from acp_agent.conversation.context import Context, Entry
+from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import ContextSwapped, Event, MessageSupplied, PlanChanged
 from acp_agent.conversation.messages import (
     AssistantPart,
     Audio,
+    Entry,
     Image,
     Message,
     Resource,

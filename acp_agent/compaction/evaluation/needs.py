@@ -16,8 +16,7 @@ from acp_agent.compaction.evaluation.facts import FactClass, Found, plain, words
 from acp_agent.compaction.evaluation.recordings import Recording
 from acp_agent.compaction.excerpts.rules import stated_rules
 from acp_agent.compaction.facts import passages
-from acp_agent.conversation.context import Entry
-from acp_agent.conversation.messages import Message
+from acp_agent.conversation.messages import Entry, Message
 from acp_agent.frozen import frozen
 
 Gram: TypeAlias = tuple[str, ...]

@@ -13,10 +13,11 @@ from pathlib import Path
 from acp_agent.compaction.cuts import legal_cuts
 from acp_agent.compaction.estimate import estimate_message, estimate_messages, estimate_text
 from acp_agent.compaction.state import ConversationState
-from acp_agent.conversation.context import Context, Entry
+from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import ContextRestored, ContextSwapped, LoggedEvent
 from acp_agent.conversation.messages import (
     AssistantMessage,
+    Entry,
     JsonObject,
     JsonValue,
     Message,

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Sequence
 from acp_agent.compaction.estimate import CHARACTERS_PER_TOKEN, estimate_text
 from acp_agent.compaction.excerpts.rules import same_rule_key, stated_rules
 from acp_agent.compaction.shortening import SHORTEST_PIECE, LeftOut, cut_middle
-from acp_agent.conversation.context import Entry
 from acp_agent.conversation.events import PlanEntry
 from acp_agent.conversation.markdown import fence_for
-from acp_agent.conversation.messages import Resource, ResourceLink, Text, UserPart
+from acp_agent.conversation.messages import Entry, words_in
 from acp_agent.conversation.swaps import Memory, Pin, Quote
 from acp_agent.errors import InvalidParamsError
 
@@ -146,18 +145,8 @@ def words_of(entry: Entry) -> str:
     """Return what the user typed in this message; of an attached file its address."""
     text = ""
     for part in entry.typed:
-        piece = _words(part)
+        piece = words_in(part)
         # Editors split a text where a file is mentioned: such pieces go on in the same line.
         apart = text and piece and not text[-1].isspace() and not piece[0].isspace()
         text += f"\n{piece}" if apart else piece
     return text
-
-
-def _words(part: UserPart) -> str:
-    match part:
-        case Text():
-            return part.text
-        case ResourceLink() | Resource():
-            return part.uri
-        case _:
-            return ""

@@ -18,8 +18,7 @@ from acp_agent.compaction.estimate import estimate_message, estimate_messages
 from acp_agent.compaction.layers import TAIL_SHARE, masked_target, no_room
 from acp_agent.compaction.shortening import LeftOut, Rewrite, apply_rewrites, fewer_images, fit
 from acp_agent.compaction.strategy import Draft, Task
-from acp_agent.conversation.context import Entry
-from acp_agent.conversation.messages import AssistantMessage, Text, ToolCall, ToolResult
+from acp_agent.conversation.messages import AssistantMessage, Entry, Text, ToolCall, ToolResult
 
 SUMMARY = (
     "No summary was written. What you said, the newest messages and excerpts of all others stay word for word; every "

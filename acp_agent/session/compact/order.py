@@ -16,7 +16,7 @@ from acp_agent.compaction.excerpts.selection import ExcerptIndex
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState, Workspace
 from acp_agent.compaction.strategy import Writer
 from acp_agent.config.forms import Share
-from acp_agent.conversation.context import Context, Entry
+from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
     ContextRestored,
     ContextSwapped,
@@ -26,7 +26,7 @@ from acp_agent.conversation.events import (
     LoggedEvent,
     TurnRefused,
 )
-from acp_agent.conversation.messages import UserMessage, new_id
+from acp_agent.conversation.messages import Entry, UserMessage, new_id
 from acp_agent.conversation.swaps import CompactionTrigger
 from acp_agent.errors import CompactionError, OverflowLimit
 from acp_agent.frozen import frozen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from acp_agent.conversation.messages import Audio, CompactedBlock, Image, Resource, ResourceLink, Text, UserPart
+from acp_agent.conversation.messages import Text, UserPart, words_in
 from acp_agent.conversation.updates import Command
 
 COMPACT = "compact"
@@ -71,7 +71,7 @@ def mentioned(parts: tuple[UserPart, ...], before: str = "") -> str:
     :param before: the text that they stand behind.
     """
     text = before
-    for more in filter(None, map(_as_text, parts)):
+    for more in filter(None, map(words_in, parts)):
         apart = text and not text[-1].isspace() and text[-1] not in _OPENING and not more[0].isspace()
         text += f" {more}" if apart and more[0] not in _CLOSING else more
     return text[len(before) :]
@@ -93,13 +93,3 @@ def says_anything(parts: tuple[UserPart, ...]) -> bool:
 def text_of(parts: tuple[UserPart, ...]) -> str:
     """Return the text of a prompt, without what is attached to it."""
     return "\n".join(part.text for part in parts if isinstance(part, Text))
-
-
-def _as_text(part: UserPart) -> str:
-    match part:
-        case Text():
-            return part.text
-        case ResourceLink() | Resource():
-            return part.uri
-        case Image() | Audio() | CompactedBlock():
-            return ""

@@ -7,6 +7,7 @@ missing or may change.
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 from dataclasses import replace
@@ -146,6 +147,7 @@ class SessionModels:
     """Resolves names to models, and remembers what their refusals have shown.
 
     :param tasks: where providers are asked for windows, so that a slow answer holds no turn up.
+    :ivar learned: what the refusals of each model have shown.
     :ivar registry: is replaced, and closed, when the settings are read again.
     """
 
@@ -155,12 +157,13 @@ class SessionModels:
         self._tasks = tasks
         self._asking: dict[str, anyio.Event] = {}
         self._used: set[str] = set()
-        self._learned: dict[str, _LearnedWindow] = {}
+        self.learned: defaultdict[str, _LearnedWindow] = defaultdict(_LearnedWindow)
 
     async def use(self, registry: Registry) -> None:
         """Take the models of other settings from now on."""
         former, self.registry = self.registry, registry
-        self._used, self._learned = set(), {}
+        self._used = set()
+        self.learned.clear()
         await former.aclose()
 
     async def begin_turn(self) -> None:
@@ -195,7 +198,7 @@ class SessionModels:
         if name not in self._used:
             self._used.add(name)
             await self._ask_windows([name], FIRST_WAIT)
-        resolved, learned = self.registry.resolve(name), self.learned(name)
+        resolved, learned = self.registry.resolve(name), self.learned[name]
         known, window = resolved.profile, resolved.window
         if learned.tokens is not None:
             window = min(window, learned.tokens)
@@ -205,14 +208,6 @@ class SessionModels:
         return ActiveModel(
             name, resolved.id, resolved.provider, budget, is_guess, learned.rate, output, known, self._attachments
         )
-
-    def learned(self, name: str) -> _LearnedWindow:
-        """Return what the session has learned of a model's window."""
-        return self._learned.get(name, _LearnedWindow())
-
-    def learn(self, name: str, learned: _LearnedWindow) -> None:
-        """Replace what the session has learned of a model's window."""
-        self._learned[name] = learned
 
     async def prewarm(self, chosen: str) -> None:
         """Load what the model in use needs, except an SDK, so that the first prompt does not wait for it."""

@@ -142,13 +142,13 @@ def recipe_run(library: RecipeLibrary, parts: tuple[UserPart, ...]) -> RecipeRun
     return RecipeRun(recipe, instructions, (*before, *behind), arguments)
 
 
-def surroundings(session_id: str, cwd: str, recipe: Recipe, runner: CommandRunner | None = None) -> Surroundings:
+def surroundings(session_id: str, cwd: str, recipe: Recipe, env: Mapping[str, str] | None = None) -> Surroundings:
     """Return the surroundings of one rendering.
 
     :param cwd: absolute path of the session's folder.
-    :param runner: runs the commands; one for this folder, with the agent's own environment, where not given.
+    :param env: all environment variables of the commands; the agent's own where it is None.
     """
-    runner = runner or CommandRunner(cwd)
+    runner = _CommandRunner(cwd, env=env)
 
     def shell(*words: object) -> str:
         argv = [word for word in words if isinstance(word, str)]
@@ -175,7 +175,7 @@ class _GitFacts:
     :ivar head: the commit.
     """
 
-    def __init__(self, cwd: str, runner: CommandRunner) -> None:
+    def __init__(self, cwd: str, runner: _CommandRunner) -> None:
         self._runner = runner
         self.root, self.head, self.branch = git_place(cwd)
 
@@ -189,7 +189,7 @@ class _GitFacts:
         return bool(output) if code == 0 else ""
 
 
-class CommandRunner:
+class _CommandRunner:
     """Runs the commands of one text, one after the other, from one thread; another may end it with `close`.
 
     :param cwd: absolute path of the folder to run in.

@@ -94,11 +94,11 @@ class SessionRecipes:
 
         :raises RecipeError: see `RecipeRun.rendered`.
         """
-        from acp_agent.session.project.recipe_run import CommandRunner, surroundings
+        from acp_agent.session.project.recipe_run import surroundings
 
         state = self._state
-        runner = CommandRunner(str(state.cwd), env=environment_without(key_variables(state.settings)))
-        return await run.rendered(surroundings(state.id, str(state.cwd), run.recipe, runner))
+        env = environment_without(key_variables(state.settings))
+        return await run.rendered(surroundings(state.id, str(state.cwd), run.recipe, env))
 
     async def compact_recipe(self) -> Recipe:
         """Return the recipe that automatic compaction runs.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -28,14 +28,14 @@ UNSURE_SHARE = 0.1
 """Share of the window: if our own estimate makes up no more of a count, the rest of it is the provider's."""
 
 
+@dataclass(eq=False, slots=True)
 class Requests:
     """Builds and measures the requests of one session."""
 
-    def __init__(self, state: SessionState, models: SessionModels, mcp: SessionMcp) -> None:
-        self._state = state
-        self._models = models
-        self._mcp = mcp
-        self._defined: tuple[ToolRegistry, tuple[ToolDefinition, ...], int] | None = None
+    _state: SessionState
+    _models: SessionModels
+    _mcp: SessionMcp
+    _defined: tuple[ToolRegistry, tuple[ToolDefinition, ...], int] | None = None
 
     @property
     def context(self) -> Context:
@@ -98,20 +98,22 @@ class Requests:
 
     def learn_answer(self, active: ActiveModel, answer: AssistantMessage, asked: Context) -> None:
         """Learn how a model counts that has refused a request, from the answer to one with this context."""
-        learned = self._models.learned(active.name)
+        learned = self._models.learned[active.name]
         if answer.usage is not None and learned.tokens is not None:
-            self._models.learn(active.name, learned.after_answer(answer.usage.prompt_tokens, self.estimate(asked)))
+            counted = answer.usage.prompt_tokens
+            self._models.learned[active.name] = learned.after_answer(counted, self.estimate(asked))
 
     def learn_refusal(self, active: ActiveModel, refusal: ContextOverflowError) -> Callable[[], None]:
         """Learn from a refusal of the last request; return what forgets it again."""
-        learned = self._models.learned(active.name)
-        self._models.learn(active.name, learned.after_refusal(refusal, self.used(active), self.estimate()))
-        return partial(self._models.learn, active.name, learned)
+        all_learned, used, estimate = self._models.learned, self.used(active), self.estimate()
+        before = all_learned[active.name]
+        all_learned[active.name] = before.after_refusal(refusal, used, estimate)
+        return partial(all_learned.__setitem__, active.name, before)
 
     def learn_full(self, active: ActiveModel) -> None:
         """Learn from an answer that ended because the window was full."""
-        learned = self._models.learned(active.name)
-        self._models.learn(active.name, learned.after_full(self.used(active), self.estimate()))
+        learned = self._models.learned[active.name]
+        self._models.learned[active.name] = learned.after_full(self.used(active), self.estimate())
 
     # --- sizes ---
 

@@ -16,7 +16,7 @@ from acp_agent.compaction.estimate import (
 )
 from acp_agent.compaction.excerpts.quotes import new_pin, pin_of, render_pins
 from acp_agent.compaction.state import CompactedState
-from acp_agent.conversation.context import Context, Entry
+from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
     CompactionFailed,
     ContextRestored,
@@ -28,6 +28,7 @@ from acp_agent.conversation.events import (
 from acp_agent.conversation.messages import (
     AssistantMessage,
     AssistantPart,
+    Entry,
     Text,
     Thinking,
     ToolCall,

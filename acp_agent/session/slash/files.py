@@ -8,10 +8,12 @@ changed is in no record, and stays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
+from typing import TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -41,34 +43,9 @@ _QUOTE = 100
 """Characters of a prompt by which its turn is named."""
 
 
-@dataclass(slots=True)
-class _Turn:
-    """A turn as the log has it.
-
-    :ivar seq: of its prompt.
-    :ivar edits: sequence numbers of the calls that changed files.
-    """
-
-    seq: int
-    name: str
-    edits: list[int] = field(default_factory=list[int])
-
-
-@dataclass(slots=True)
-class _File:
-    """What a turn made of a file.
-
-    :ivar before: digest of the text that it began with; None if there was no file.
-    :ivar text: that text.
-    :ivar after: digest of what the turn left.
-    :ivar problem: why the text cannot be put back; empty if it can.
-    """
-
-    path: Path
-    before: str | None
-    text: str | None
-    after: str | None
-    problem: str = ""
+_Edit: TypeAlias = tuple[str | None, str | None, str | None]
+"""One change of a file: the digest of its text before, that text, and the digest of its text afterwards; None if there
+was no file."""
 
 
 @dataclass(eq=False, slots=True)
@@ -127,21 +104,22 @@ class FileCommands:
         """Take back the edits of the newest turn that has any."""
         if rest.strip():
             raise ToolError("Nothing may follow `/undo`, and nothing was undone.")
-        environment, turn = self._environment(), await self._newest_turn()
-        if turn is None:
+        environment, found = self._environment(), await self._newest_turn()
+        if found is None:
             raise ToolError(
                 "There is nothing to undo: no turn of this session has changed a file that is not undone already."
             )
+        turn, name, calls = found
         # The text of each file as it is, and as it was.
         texts: dict[Path, tuple[str | None, str | None]] = {}
         refused: list[str] = []
-        for file in _files(await self._log.read(turn.edits)):
+        for path, edits in _edits(await self._log.read(calls)).items():
             try:
-                texts[file.path] = await _texts(environment, file)
+                texts[path] = await _texts(environment, path, edits)
             except ToolError as error:
-                refused.append(f"- `{shown(file.path, environment.cwd)}`: {error}")
+                refused.append(f"- `{shown(path, environment.cwd)}`: {error}")
         if refused:
-            head = f"Nothing was undone. Of what {turn.name} changed, this cannot be taken back:"
+            head = f"Nothing was undone. Of what {name} changed, this cannot be taken back:"
             raise ToolError("\n".join((head, "", *refused)))
         lines = "\n".join(
             f"- `{shown(path, environment.cwd)}`: {_done(now, then)}" for path, (now, then) in texts.items()
@@ -152,65 +130,58 @@ class FileCommands:
             for path, (now, then) in texts.items():
                 if now != then:
                     await _put_back(environment, path, then)
-            sent = f"The user took back what your edits changed in files in {turn.name}:\n\n{lines}\n\n{_READ_AGAIN}"
-            await self._log.append(EditsUndone(new_id("msg"), turn.seq, tuple(map(str, texts)), sent))
-        return f"Undone what {turn.name} changed in {counted(len(texts), 'file')}:\n\n{lines}"
+            sent = f"The user took back what your edits changed in files in {name}:\n\n{lines}\n\n{_READ_AGAIN}"
+            await self._log.append(EditsUndone(new_id("msg"), turn, tuple(map(str, texts)), sent))
+        return f"Undone what {name} changed in {counted(len(texts), 'file')}:\n\n{lines}"
 
-    async def _newest_turn(self) -> _Turn | None:
-        """Return the newest turn with edits that are not undone."""
-        turns: list[_Turn] = []
+    async def _newest_turn(self) -> tuple[int, str, list[int]] | None:
+        """Return the newest turn with edits that are not undone: its seq, its name and the seqs of these calls."""
+        turns: dict[int, tuple[int, str, list[int]]] = {}
         async for logged in self._log.events():
             match logged.event:
                 case UserPrompted(steers=False, shown=parts):
                     words = one_line(" ".join(part.text for part in parts if isinstance(part, Text)), _QUOTE).strip()
-                    turns.append(_Turn(logged.seq, f"the turn “{words}”"))
+                    turns[logged.seq] = logged.seq, f"the turn “{words}”", []
                 case ToolReturned(before=before, files=files) if turns:
                     if any(former.digest != version.digest for former, version in zip(before, files, strict=False)):
-                        turns[-1].edits.append(logged.seq)
+                        turns[max(turns)][2].append(logged.seq)
                 case EditsUndone(turn=seq):
-                    turns = [turn for turn in turns if turn.seq != seq]
+                    turns.pop(seq, None)
                 case _:
                     pass
-        return next((turn for turn in reversed(turns) if turn.edits), None)
+        return next((turn for turn in reversed(turns.values()) if turn[2]), None)
 
 
 async def _ignore(progress: Progress) -> None:
     del progress
 
 
-def _files(events: Iterable[LoggedEvent]) -> Iterable[_File]:
-    """Return what the calls of a turn made of each file, in the order of the first changes."""
-    files: dict[str, _File] = {}
+def _edits(events: Iterable[LoggedEvent]) -> dict[Path, list[_Edit]]:
+    """Return the changes that the calls of a turn made to each file, in order."""
+    files: dict[Path, list[_Edit]] = {}
     for event in (logged.event for logged in events):
-        if not isinstance(event, ToolReturned):
-            continue
-        for former, version, diff in zip(event.before, event.files, event.view.diffs, strict=False):
-            file = files.get(former.path)
-            if file is None:
-                text = None if former.digest is None else diff.old_text
-                file = _File(Path(former.path), former.digest, text, former.digest)
-                if former.digest is not None and (text is None or digest(text) != former.digest):
-                    file.problem = "it was too large for its text from before to be kept."
-                files[former.path] = file
-            if file.after != former.digest:
-                file.problem = "something else changed it in the middle of that turn, which would be lost."
-            file.after = version.digest
-    return files.values()
+        if isinstance(event, ToolReturned):
+            for former, version, diff in zip(event.before, event.files, event.view.diffs, strict=False):
+                files.setdefault(Path(former.path), []).append((former.digest, diff.old_text, version.digest))
+    return files
 
 
-async def _texts(environment: Environment, file: _File) -> tuple[str | None, str | None]:
+async def _texts(environment: Environment, path: Path, edits: Sequence[_Edit]) -> tuple[str | None, str | None]:
     """Return the text of a file as it is and as it was; None means that there is no file.
 
     :raises ToolError: it cannot be put back; says why.
     """
-    now = await text_to_change(environment, file.path)
+    now, (before, text, _) = await text_to_change(environment, path), edits[0]
     found = None if now is None else digest(now)
-    if found == file.before:
+    if found == before:
         return now, now
-    changed = "it is gone." if now is None else "it has changed since, which would be lost."
-    if problem := file.problem or (changed if found != file.after else ""):
-        raise ToolError(problem)
-    return now, file.text
+    if any(edit[2] != following[0] for edit, following in pairwise(edits)):
+        raise ToolError("something else changed it in the middle of that turn, which would be lost.")
+    if before is not None and (text is None or digest(text) != before):
+        raise ToolError("it was too large for its text from before to be kept.")
+    if found != edits[-1][2]:
+        raise ToolError("it is gone." if now is None else "it has changed since, which would be lost.")
+    return now, None if before is None else text
 
 
 async def _put_back(environment: Environment, path: Path, text: str | None) -> None:

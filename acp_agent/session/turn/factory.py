@@ -29,11 +29,10 @@ from acp_agent.session.slash.context import CompactReports, ContextCommands
 from acp_agent.session.slash.files import FileCommands
 from acp_agent.session.slash.offer import CommandOffer
 from acp_agent.session.state import SessionState
-from acp_agent.session.turn.calls import ToolCalls
+from acp_agent.session.turn.answer import StopHooks, ToolCalls
 from acp_agent.session.turn.loop import PromptSubmitter, TurnLoop
 from acp_agent.session.turn.record import TurnRecord
 from acp_agent.session.turn.runner import TurnRunner
-from acp_agent.session.turn.stop_hooks import StopHooks
 from acp_agent.tools.environment import Environment
 
 

@@ -30,9 +30,8 @@ from acp_agent.session.project.recipe_run import RecipeRun
 from acp_agent.session.project.recipes import SessionRecipes
 from acp_agent.session.project.requests import Requests
 from acp_agent.session.project.settings import SessionOptions
-from acp_agent.session.turn.calls import ToolCalls
+from acp_agent.session.turn.answer import StopHooks, ToolCalls
 from acp_agent.session.turn.record import TurnRecord
-from acp_agent.session.turn.stop_hooks import StopHooks
 
 GATHER_SECONDS = 0.03
 """How long deltas are gathered behind something that was shown, so that they are saved and shown together."""

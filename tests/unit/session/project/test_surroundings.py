@@ -16,7 +16,7 @@ import pytest
 from acp_agent.errors import RecipeError
 from acp_agent.recipes.model import CommandError, Recipe
 from acp_agent.recipes.template import render
-from acp_agent.session.project.recipe_run import MAX_COMMAND_OUTPUT, CommandRunner, RecipeRun, surroundings
+from acp_agent.session.project.recipe_run import MAX_COMMAND_OUTPUT, RecipeRun, _CommandRunner, surroundings
 from support.waiting import read_pipe
 
 
@@ -97,18 +97,18 @@ def test_a_command_that_may_not_run_or_fails_is_named_with_file_and_line(
 
 def test_commands_inherit_nothing_but_the_environment_that_they_are_given(tmp_path: Path) -> None:
     made = recipe("{{ shell('env') }}", "env")
-    around = surroundings("sess_1", str(tmp_path), made, CommandRunner(str(tmp_path), env={"SHOP": "open"}))
+    around = surroundings("sess_1", str(tmp_path), made, {"SHOP": "open"})
     assert render(made, {}, "", around) == "SHOP=open"
 
 
 def test_long_output_is_cut_with_a_note(tmp_path: Path) -> None:
     program = f"print('a' * {MAX_COMMAND_OUTPUT * 3})"
-    code, output, _ = CommandRunner(str(tmp_path)).run([sys.executable, "-c", program])
+    code, output, _ = _CommandRunner(str(tmp_path)).run([sys.executable, "-c", program])
     assert (code, output) == (0, "a" * MAX_COMMAND_OUTPUT + "\n[cut at 64 KiB]")
 
 
 async def test_the_time_limit_is_for_all_commands_of_a_text_and_leaves_no_process(tmp_path: Path) -> None:
-    runner = CommandRunner(str(tmp_path), 0.4)
+    runner = _CommandRunner(str(tmp_path), 0.4)
     with pytest.raises(CommandError, match=r"the commands of a recipe have 0\.4 seconds in all"):
         runner.run(["sh", "-c", "sleep 60 & echo $! > pid; wait"])
     await until(lambda: not alive(int((tmp_path / "pid").read_text())))
