@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from acp_agent.compaction.cuts import Cut
 from acp_agent.compaction.estimate import estimate_messages, estimate_text
@@ -21,7 +20,7 @@ from acp_agent.compaction.layers import (
 from acp_agent.compaction.shortening import Rewrite, apply_rewrites, fewer_images, fit
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
 from acp_agent.compaction.strategy import Draft
-from acp_agent.conversation.messages import AssistantMessage, Entry, ToolResult, UserMessage, new_id
+from acp_agent.conversation.messages import Entry, UserMessage, new_id
 from acp_agent.conversation.swaps import Receipt, Rewritten
 from acp_agent.errors import CompactionError
 
@@ -169,20 +168,18 @@ def _result(
 ) -> CompactedState:
     rewritten = tuple({each.seq: Rewritten(each.seq, each.message) for each in rewrites}.values())
     after = state.prefix + estimate_messages(entry.message for entry in entries)
-    pinned = draft.cut.pinned if draft.cut else ()
-    kept = len(draft.cut.kept) if draft.cut else len(state.entries)
+    cut = draft.cut or Cut((), (), state.entries)
     return CompactedState(
         entries=entries,
         strategy=strategy,
         summary=draft.summary,
         rewritten=rewritten,
         memory=state.memory,
-        files=_still_seen(state, draft, rewritten),
         tokens_before=state.budget.used,
         tokens_after=round(after * state.calibration),
         receipt=Receipt(
-            summarised=len(draft.summarised) - len(pinned),
-            kept=kept + len(pinned) - len(rewritten),
+            summarised=len(cut.summarised) - len(cut.pinned),
+            kept=len(cut.kept) + len(cut.pinned) - len(rewritten),
             rewritten=len(rewritten),
             unverified=draft.unverified,
             missing=draft.missing,
@@ -190,13 +187,3 @@ def _result(
         ),
         source=state.originals,
     )
-
-
-def _still_seen(state: ConversationState, draft: Draft, rewritten: tuple[Rewritten, ...]) -> dict[str, str | None]:
-    """Return the file versions that the model still sees: those of calls whose result stays as it was."""
-    gone = {rewrite.seq for rewrite in rewritten} | {entry.seq for entry in draft.summarised}
-    messages = [(entry.seq, entry.message) for entry in state.entries]
-    results = {message.call_id: seq not in gone for seq, message in messages if isinstance(message, ToolResult)}
-    calls = [call for _, message in messages if isinstance(message, AssistantMessage) for call in message.tool_calls]
-    seen = {str(Path(state.workspace.cwd, str(call.arguments.get("path")))): results.get(call.id) for call in calls}
-    return {path: digest for path, digest in state.files.items() if seen.get(path, draft.cut is None)}

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 from typing import Literal, TypeAlias
 
@@ -48,7 +48,6 @@ class ConversationState:
     :ivar request: what the next step would send, all of it.
     :ivar budget: of the model that goes on with the conversation, filled with this conversation.
     :ivar turn_from: number of the prompt of a turn that is still running.
-    :ivar files: digests of the file versions that the model has seen.
     :ivar guessed: whether the window is what the conversation has to fit into, and not known to be the model's.
     :ivar source: the original entries, those that earlier compactions replaced included; empty where `entries` are all.
     """
@@ -60,7 +59,6 @@ class ConversationState:
     turn_from: int | None = None
     plan: tuple[PlanEntry, ...] = ()
     mode: str = ""
-    files: Mapping[str, str | None] = field(default_factory=dict[str, "str | None"])
     workspace: Workspace = Workspace()
     guessed: bool = False
     source: tuple[Entry, ...] = ()
@@ -102,7 +100,6 @@ class ConversationState:
             turn_from=context.turn_from,
             plan=context.plan,
             mode=context.mode,
-            files=context.files,
             workspace=workspace or Workspace(cwd=context.cwd),
             guessed=guessed,
             source=source,
@@ -218,7 +215,6 @@ class CompactedState:
     summary: str
     rewritten: tuple[Rewritten, ...]
     memory: Memory
-    files: Mapping[str, str | None]
     tokens_before: int
     tokens_after: int
     sent: tuple[UserPart, ...] = ()
@@ -247,6 +243,5 @@ class CompactedState:
             request=request,
             budget=state.budget.filled(used, state.budget.system),
             memory=self.memory,
-            files=self.files,
             source=source,
         )

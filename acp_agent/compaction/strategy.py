@@ -15,7 +15,7 @@ from acp_agent.compaction.excerpts.selection import ExcerptIndex
 from acp_agent.compaction.layers import planned_cut
 from acp_agent.compaction.shortening import Rewrite
 from acp_agent.compaction.state import CompactionPolicy, ConversationState
-from acp_agent.conversation.messages import Entry, UserPart
+from acp_agent.conversation.messages import UserPart
 from acp_agent.frozen import frozen
 from acp_agent.llm.provider import NativeCompaction
 
@@ -87,11 +87,6 @@ class Draft:
     unverified: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-
-    @property
-    def summarised(self) -> tuple[Entry, ...]:
-        """The entries that leave."""
-        return self.cut.summarised if self.cut else ()
 
 
 class Strategy(Protocol):

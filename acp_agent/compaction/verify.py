@@ -22,16 +22,7 @@ from acp_agent.compaction.cuts import Cut
 from acp_agent.compaction.facts import LONGEST, RUNS, facts_of_run, key_of
 from acp_agent.compaction.state import ConversationState
 from acp_agent.compaction.strategy import Draft, Task
-from acp_agent.conversation.messages import (
-    CompactedBlock,
-    Entry,
-    Image,
-    Resource,
-    ResourceLink,
-    Text,
-    Thinking,
-    ToolCall,
-)
+from acp_agent.conversation.messages import Entry, Image, Resource, ResourceLink, ToolCall, texts_in
 from acp_agent.errors import CompactionError, ModelError
 from acp_agent.frozen import frozen
 
@@ -237,14 +228,11 @@ def _verified_part(summary: str) -> str:
 def _texts(entry: Entry) -> Iterator[str]:
     """Yield all texts of an entry, from every speaker."""
     for part in (*entry.message.parts, *entry.typed):
-        if isinstance(part, Text | Thinking | CompactedBlock | Resource):
-            yield part.text or ""
+        yield from texts_in(part)
         if isinstance(part, ResourceLink | Resource | Image) and part.uri:
-            yield f"{part.uri} {unquote(part.uri)}"
-        if isinstance(part, ResourceLink):
-            yield f"{part.name}\n{part.title or ''}\n{part.description or ''}"
+            yield unquote(part.uri)
         if isinstance(part, ToolCall):
-            yield f"{part.name} {part.invalid or ''}\n{json.dumps(part.arguments, ensure_ascii=False)}"
+            yield f"{part.invalid or ''}\n{json.dumps(part.arguments, ensure_ascii=False)}"
 
 
 def unverified(text: str, known: Known) -> tuple[_Piece, ...]:

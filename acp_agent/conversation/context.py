@@ -86,7 +86,7 @@ class Context:
     :ivar cost: US dollars spent in this session.
     :ivar files: digest of each file version that the model has seen since the last compaction.
     :ivar turn_from: seq of the prompt of a turn that has not ended.
-    :ivar memory: what no compaction may paraphrase: pins, rules, requests, facts.
+    :ivar memory: what no compaction may paraphrase.
     :ivar swaps: seqs of the compactions that are in force, the newest last.
     :ivar fold_from: seq at which a fold that yields this context may begin; 0 for the log's beginning.
     :ivar restored: whether the newest swap was an undo: the user wants this context as it is.
@@ -239,11 +239,8 @@ class Context:
         if before is None or self.prompted != from_seq:
             kept = tuple(entry for entry in self.entries if entry.summary or entry.seq < from_seq)
             before = replace(self, **_NOT_COUNTED, entries=kept)
-        # A refused request must not return as a remembered one; pins stay until the user removes them.
-        memory = replace(before.memory, pins=self.memory.pins, next_pin=self.memory.next_pin)
-        changed = replace(self, head=seq, revision=seq, **_values(before, _BEFORE), partial=None)
         # Some files were read in the messages that are gone; reading again is cheap, editing unseen text is not.
-        return replace(changed, memory=memory, files={})
+        return replace(self, head=seq, revision=seq, **_values(before, _BEFORE), partial=None, files={})
 
     def _answered(self, seq: int, message: AssistantMessage) -> Context:
         entries = self.entries

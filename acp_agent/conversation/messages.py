@@ -6,6 +6,7 @@ They are independent of any wire form; `llm` translates them for providers and `
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -266,6 +267,13 @@ class Entry:
         if self.summary or self.note or not isinstance(self.message, UserMessage):
             return ()
         return self.message.typed if isinstance(self.message, RecipePrompt) else self.message.parts
+
+
+def texts_in(part: UserPart | AssistantPart) -> Iterator[str]:
+    """Yield all texts of a part: address, name, title, description, text."""
+    for name in ("uri", "name", "title", "description", "text"):
+        if text := getattr(part, name, None):
+            yield text
 
 
 def words_in(part: UserPart) -> str:

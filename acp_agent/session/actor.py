@@ -22,7 +22,7 @@ from acp_agent.session.attachments import whole
 from acp_agent.session.client import SessionClient
 from acp_agent.session.mailbox import Mailbox, Ticket
 from acp_agent.session.project.commands import says_anything
-from acp_agent.session.project.settings import SessionOptions
+from acp_agent.session.project.settings import SessionOptions, chosen
 from acp_agent.session.replay import replay
 from acp_agent.session.slash.offer import CommandOffer
 from acp_agent.session.state import SessionState
@@ -206,7 +206,7 @@ class Session:
             finally:
                 self._running, self.state.in_turn = None, False
                 if self._ending is None and not is_failure and outcome != "cancelled":
-                    self._record.begin_title()
+                    self._record.titles.begin()
 
     async def _loaded(self) -> TurnRunner:
         async with self._loading:
@@ -283,7 +283,8 @@ class Session:
                 self._tell_others(before)
 
     def _tell_others(self, before: Context) -> None:
-        if _settings(self.state.context) != _settings(before):
+        now = self.state.context
+        if (now.title, chosen(now)) != (before.title, chosen(before)):
             self.changed.set()
             self.changed = anyio.Event()
 
@@ -317,7 +318,3 @@ class Session:
     def _require_open(self) -> None:
         if self._ending is not None:
             raise SessionClosedError(self.session_id)
-
-
-def _settings(context: Context) -> tuple[object, ...]:
-    return context.title, context.mode, context.model, context.thought_level, context.auto_compaction

@@ -52,8 +52,9 @@ async def replay(events: AsyncIterator[LoggedEvent], view_of: Callable[[ToolCall
                 for update in _unsettled(partial, calls, view_of):
                     yield update
                 partial, calls = None, {}
-                for part in event.shown if isinstance(event, UserPrompted) else ():
-                    yield UserSaid(event.message_id, part)
+                if isinstance(event, UserPrompted):
+                    for part in event.shown:
+                        yield UserSaid(event.message_id, part)
             case PartialAnswer():
                 partial = event.after(partial)
             case AssistantAnswered():

@@ -22,7 +22,7 @@ from acp_agent.conversation.events import (
     ToolReturned,
     UserPrompted,
 )
-from acp_agent.conversation.messages import Image, JsonValue, Resource, ResourceLink, Text, ToolCall, UserPart
+from acp_agent.conversation.messages import JsonValue, Text, ToolCall, texts_in
 from acp_agent.frozen import frozen
 from acp_agent.storage.database import transaction
 from acp_agent.storage.rows import find, load, read_some
@@ -165,7 +165,8 @@ def _snippet(text: str, words: Iterable[re.Pattern[str]]) -> str:
 def _pieces(event: Event) -> Iterator[str]:
     match event:
         case UserPrompted():
-            yield from _texts((*event.shown, *(event.sent or ())))
+            for part in (*event.shown, *(event.sent or ())):
+                yield from texts_in(part)
         case TextPinned():
             yield event.text
         case AssistantAnswered():
@@ -180,21 +181,6 @@ def _pieces(event: Event) -> Iterator[str]:
             yield event.summary
         case _:
             return
-
-
-def _texts(parts: Iterable[UserPart]) -> Iterator[str]:
-    for part in parts:
-        match part:
-            case Text():
-                yield part.text
-            case ResourceLink():
-                yield from (part.uri, part.name, part.title or "", part.description or "")
-            case Resource():
-                yield from (part.uri, part.text or "")
-            case Image():
-                yield part.uri or ""
-            case _:
-                continue
 
 
 def _leaves(value: JsonValue) -> Iterator[str]:

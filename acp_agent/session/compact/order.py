@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import anyio
 from anyio import to_thread
@@ -26,7 +27,7 @@ from acp_agent.conversation.events import (
     LoggedEvent,
     TurnRefused,
 )
-from acp_agent.conversation.messages import Entry, UserMessage, new_id
+from acp_agent.conversation.messages import AssistantMessage, Entry, ToolResult, UserMessage, new_id
 from acp_agent.conversation.swaps import CompactionTrigger
 from acp_agent.errors import CompactionError, OverflowLimit
 from acp_agent.frozen import frozen
@@ -96,7 +97,6 @@ class Order:
         if result.sent:
             behind = [entry.seq for entry in context.entries if not entry.summary and entry.seq > result.boundary]
             keep_from, fold_from = min(behind, default=context.head + len(fresh) + 1), 0
-        memory = replace(result.memory, pins=context.memory.pins, next_pin=context.memory.next_pin)
         swap = ContextSwapped(
             compaction_id=compaction_id,
             message_id=new_id("msg"),
@@ -104,7 +104,7 @@ class Order:
             summary=result.summary,
             sent=result.sent,
             keep_from=keep_from,
-            carried=replace(context.carried(), instructions=text, memory=memory),
+            carried=replace(context.carried(), instructions=text),
             tokens_before=result.tokens_before,
             tokens_after=result.tokens_after,
             pinned=result.pinned,
@@ -113,7 +113,7 @@ class Order:
             digest=self.run.recipe.digest,
             strategy=result.strategy,
             rewritten=result.rewritten,
-            files=tuple(FileVersion(path, version) for path, version in context.files.items() if path in result.files),
+            files=_still_seen(result, context),
             fold_from=fold_from,
             earlier=context.swaps,
             receipt=result.receipt,
@@ -177,6 +177,21 @@ class OriginalEntries:
             self._index, known = ExcerptIndex(), ()
         for entry in self.entries[len(known) :]:
             self._index.add(entry)
+
+
+def _still_seen(result: CompactedState, context: Context) -> tuple[FileVersion, ...]:
+    """Return the file versions that the model still sees: those of calls whose result stays as it was."""
+    gone = {rewritten.seq for rewritten in result.rewritten}
+    stays = {
+        entry.message.call_id
+        for entry in result.entries
+        if isinstance(entry.message, ToolResult) and entry.seq not in gone
+    }
+    answers = [entry.message for entry in context.entries if isinstance(entry.message, AssistantMessage)]
+    calls = [call for answer in answers for call in answer.tool_calls]
+    seen = {str(Path(context.cwd, str(call.arguments.get("path")))): call.id in stays for call in calls}
+    versions = (FileVersion(path, digest) for path, digest in context.files.items())
+    return tuple(version for version in versions if seen.get(version.path, not result.sent))
 
 
 @dataclass(eq=False, slots=True)

@@ -209,9 +209,9 @@ class SessionModels:
             name, resolved.id, resolved.provider, budget, is_guess, learned.rate, output, known, self._attachments
         )
 
-    async def prewarm(self, chosen: str) -> None:
-        """Load what the model in use needs, except an SDK, so that the first prompt does not wait for it."""
-        name = await self.name(chosen)
+    async def prewarm(self) -> None:
+        """Load what the default model needs, except an SDK, so that the first prompt does not wait for it."""
+        name = await self.name("")
         if name is not None:
             await self.registry.prewarm(name)
 

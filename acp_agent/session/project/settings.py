@@ -56,14 +56,18 @@ _THOUGHT_LEVELS = (
 
 
 class SessionOptions:
-    """Shows and changes the options of one session, and reads its settings again."""
+    """Shows and changes the options of one session, and reads its settings again.
+
+    :ivar is_stale: whether the settings are read again at the next turn, since a turn failed for a reason that the user
+        may fix in a file.
+    """
 
     def __init__(self, state: SessionState, models: SessionModels, services: Services, show: Show) -> None:
         self._state = state
         self._models = models
         self._services = services
         self._show = show
-        self._is_stale = False
+        self.is_stale = False
         self._version = models.registry.version()
 
     @property
@@ -173,7 +177,7 @@ class SessionOptions:
         if former is not None:
             if context.mode != former.mode:
                 await self._show(ModeUpdated(self._state.mode))
-            if _chosen(context) != _chosen(former):
+            if chosen(context) != chosen(former):
                 await self._show(OptionsUpdated(await self.all()))
             if context.title is not None and context.title != former.title:
                 await self._show(TitleUpdated(context.title))
@@ -182,10 +186,6 @@ class SessionOptions:
 
     # --- settings ---
 
-    def mark_stale(self) -> None:
-        """Read the settings again at the next turn: this one failed for a reason that the user may fix in a file."""
-        self._is_stale = True
-
     async def renew(self) -> bool:
         """Read the settings again if they are stale; show the options if other models may be chosen.
 
@@ -193,10 +193,10 @@ class SessionOptions:
         :raises ConfigError: they are wrong. They stay stale, and nothing has changed.
         """
         former, self._version = self._version, self._models.registry.version()
-        renewed = self._is_stale
+        renewed = self.is_stale
         if renewed:
             settings = await anyio.to_thread.run_sync(self._services.settings, self._state.cwd, abandon_on_cancel=True)
-            self._state.settings, self._is_stale = settings, False
+            self._state.settings, self.is_stale = settings, False
             await self._models.use(self._services.models(settings))
         if renewed or self._version != former:
             await self._show(OptionsUpdated(await self.all()))
@@ -248,5 +248,6 @@ def _recipe_mode(recipe: Recipe, chosen: str) -> str:
     return "" if recipe.origin == "project" and is_freer else recipe.mode
 
 
-def _chosen(context: Context) -> tuple[object, ...]:
+def chosen(context: Context) -> tuple[object, ...]:
+    """Return what the options of a session show of its context."""
     return context.mode, context.model, context.thought_level, context.auto_compaction

@@ -298,12 +298,11 @@ def _restoration(
     if context.swaps[-1:] != (seq,):
         raise CompactionError("The session changed meanwhile. Nothing was undone; try again.")
     since = tuple(entry for entry in context.entries if entry.seq > seq and not entry.summary)
-    memory = replace(before.memory, pins=context.memory.pins, next_pin=context.memory.next_pin)
     return ContextRestored(
         compaction_id=swap.compaction_id,
         undone=seq,
         entries=(*before.entries, *since),
-        carried=replace(context.carried(), memory=memory),
+        carried=context.carried(),
         tokens=used_tokens(before, prefix_tokens) + estimate_messages(entry.message for entry in since),
         files=tuple(FileVersion(path, digest) for path, digest in {**before.files, **context.files}.items()),
         earlier=before.swaps,

@@ -327,7 +327,7 @@ def replacement(
         summary=f"A hook replaced the conversation by {len(messages)} of its own messages.",
         sent=first.parts,
         keep_from=context.head + 1,
-        carried=replace(context.carried(), memory=context.memory),
+        carried=context.carried(),
         tokens_before=used,
         tokens_after=prefix_tokens + estimate_messages(messages),
         strategy=REPLACE,

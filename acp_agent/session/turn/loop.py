@@ -153,7 +153,7 @@ class TurnLoop:
             hooked = await self._submitter.put(ticket, run)
             if hooked.blocks or hooked.stop is not None:
                 return "end_turn"
-            await self._record.give_title(ticket.parts)
+            await self._record.titles.take(ticket.parts)
             self._stop_hooks.begin()
             settings, before = self._options.settings, self._requests.context.cost
             steers = settings.prompts_while_working == "steer"

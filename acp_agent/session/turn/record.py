@@ -18,7 +18,7 @@ from acp_agent.conversation.events import (
     TurnRefused,
     UserPrompted,
 )
-from acp_agent.conversation.messages import ToolCall, UserMessage, UserPart, new_id
+from acp_agent.conversation.messages import ToolCall, UserMessage, new_id
 from acp_agent.conversation.updates import AgentSaid, CallFinished, CallStatus, PromptTaken, Show
 from acp_agent.errors import AgentError, ModelRequestError, sentence
 from acp_agent.session.log import SessionLog
@@ -36,6 +36,7 @@ from acp_agent.tools.text import one_line
 class TurnRecord:
     """Logs the prompts of one session and how their turns end, so that the log is legal however that is.
 
+    :ivar titles: gives the session its titles.
     :ivar begun_call: the id of the call that began to run last, in this process.
     """
 
@@ -43,7 +44,7 @@ class TurnRecord:
     _instructions: ReadInstructions
     _mcp: SessionMcp
     _requests: Requests
-    _titles: Titles
+    titles: Titles
     _notices: Notices
     _show: Show
     begun_call: str = ""
@@ -100,10 +101,6 @@ class TurnRecord:
         with anyio.CancelScope(shield=True):
             await self._show(PromptTaken(message_id, ticket.parts))
 
-    async def give_title(self, parts: tuple[UserPart, ...]) -> None:
-        """Give the session a title by its first prompt."""
-        await self._titles.take(parts)
-
     async def note(self, text: str, *, apart: bool = False) -> None:
         """Tell the user something that stays in the session.
 
@@ -154,10 +151,6 @@ class TurnRecord:
         """Show how full the window is; without a model there is none."""
         with suppress(AgentError):
             await self._show(await self._requests.usage())
-
-    def begin_title(self) -> None:
-        """Ask for a better title, now that a turn is over."""
-        self._titles.begin()
 
     def view_of(self, call: ToolCall) -> CallView:
         """Return what an editor shows of a call before anything is known of it but its arguments."""

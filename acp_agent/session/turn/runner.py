@@ -66,7 +66,7 @@ class TurnRunner:
 
         :raises AgentError: there is no such model.
         """
-        await self._models.prewarm("")
+        await self._models.prewarm()
         await self._hooks.start()
 
     async def end(self, reason: Literal["close", "delete", "exit"]) -> None:
@@ -105,7 +105,7 @@ class TurnRunner:
                     elif text:
                         await record.note(text)
         except (ModelAuthError, ConfigError):
-            self._options.mark_stale()
+            self._options.is_stale = True
             raise
         # Not above, where its failure would close the turn once more.
         await record.close(stop)
