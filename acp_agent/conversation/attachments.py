@@ -41,8 +41,8 @@ def extract_blobs(event: Event, blobs: dict[str, bytes]) -> Event:
         data = data_of(part)
         if data is None or isinstance(data, Stored) or len(data) < STORED_FROM:
             return part
-        stored = _stored(data, blobs)
-        return part if stored is data else with_data(part, stored)
+        content = decoded(data) if plain(data) == data else None
+        return part if content is None else with_data(part, _kept(content, blobs))
 
     return _changed(event, keep)
 
@@ -110,11 +110,6 @@ def stored_in(parts: Iterable[UserPart]) -> Iterator[Stored]:
         data = data_of(part)
         if isinstance(data, Stored):
             yield data
-
-
-def _stored(data: str, blobs: dict[str, bytes]) -> Data:
-    content = decoded(data) if plain(data) == data else None
-    return data if content is None else _kept(content, blobs)
 
 
 def _kept(content: bytes, blobs: dict[str, bytes]) -> Stored:

@@ -59,7 +59,6 @@ from acp_agent.conversation.messages import (
     ToolResult,
     Usage,
     UserMessage,
-    UserPart,
 )
 from acp_agent.conversation.swaps import Carried, Memory, Pin
 from acp_agent.frozen import frozen
@@ -313,12 +312,13 @@ def _prompt(seq: int, event: UserPrompted) -> tuple[Entry, ...]:
     """Return what a prompt adds to the context: one entry, or none for a command that the model never sees."""
     if event.sent is None:
         return (Entry(seq, UserMessage(event.message_id, event.shown)),) if event.shown else ()
-    typed = tuple(_address(part) for part in event.shown if not isinstance(part, Image | Audio))
+    # Of a file its address: its contents are in what is sent.
+    typed = tuple(
+        ResourceLink(part.uri, part.uri, part.mime_type) if isinstance(part, Resource) else part
+        for part in event.shown
+        if not isinstance(part, Image | Audio)
+    )
     return (Entry(seq, RecipePrompt(event.message_id, event.sent, typed=typed)),) if event.sent else ()
-
-
-def _address(part: UserPart) -> UserPart:
-    return ResourceLink(part.uri, part.uri, part.mime_type) if isinstance(part, Resource) else part
 
 
 def _values(source: Context | Carried, names: Iterable[str], **others: Any) -> dict[str, Any]:

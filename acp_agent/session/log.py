@@ -90,7 +90,8 @@ class SessionLog:
             async with self._lock:
                 while events := build(self.context):
                     try:
-                        self._fold(await self.store.append(self.session_id, self.context.head, events))
+                        for logged in await self.store.append(self.session_id, self.context.head, events):
+                            self.context = self.context.apply(logged)
                     except SessionConflictError:
                         await (self._reload() if behind_others else self._catch_up())
                     else:
@@ -153,10 +154,6 @@ class SessionLog:
     async def context_at(self, seq: int) -> Context:
         """Return the context as it was behind an entry."""
         return await self.store.context_at(self.session_id, seq)
-
-    def _fold(self, logged: Sequence[LoggedEvent]) -> None:
-        for event in logged:
-            self.context = self.context.apply(event)
 
     async def _is_behind(self) -> bool:
         return (await self.store.record(self.session_id)).head != self.context.head

@@ -128,7 +128,11 @@ class SessionMcp:
     def commands(self) -> tuple[Command, ...]:
         """Return the servers' prompts as slash commands."""
         return tuple(
-            Command(f"mcp:{server.short.lower()}:{name}", _described(prompt, server), _hint(prompt))
+            Command(
+                f"mcp:{server.short.lower()}:{name}",
+                f"{one_line(prompt.title or prompt.description or '', 200)} (MCP server {server.name})".lstrip(),
+                _hint(prompt),
+            )
             for server in self._servers
             for name, prompt in _prompts(server).items()
         )
@@ -224,10 +228,6 @@ def _prompts(server: SessionServer) -> dict[str, Prompt]:
     for prompt in server.offer.prompts:
         found.setdefault(command_part(prompt.name), prompt)
     return found
-
-
-def _described(prompt: Prompt, server: SessionServer) -> str:
-    return f"{one_line(prompt.title or prompt.description or '', 200)} (MCP server {server.name})".lstrip()
 
 
 def _hint(prompt: Prompt) -> str | None:

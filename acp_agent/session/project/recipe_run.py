@@ -154,7 +154,8 @@ def surroundings(session_id: str, cwd: str, recipe: Recipe, env: Mapping[str, st
         argv = [word for word in words if isinstance(word, str)]
         if len(argv) != len(words) or not argv:
             raise CommandError('shell() takes texts: the command and each of its arguments, as in shell("git", "log")')
-        if reason := _refusal(recipe, argv):
+        reason = refusal_of_words(argv, recipe.allowed_commands or ())
+        if reason and (recipe.is_template or refusal_of_words(argv, LOOKING)):
             raise RefusedCommandError(f"`{shlex.join(argv)}` may not run here: {reason}")
         code, output, complaint = runner.run(argv)
         if code != 0:
@@ -252,11 +253,6 @@ class _CommandRunner:
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             raise CommandError(f"`{shlex.join(argv)}` cannot be started: {reason}") from error
-
-
-def _refusal(recipe: Recipe, words: Sequence[str]) -> str:
-    reason = refusal_of_words(words, recipe.allowed_commands or ())
-    return "" if reason and not recipe.is_template and not refusal_of_words(words, LOOKING) else reason
 
 
 def _beginning(file: IO[bytes]) -> str:
