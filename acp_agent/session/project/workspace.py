@@ -51,10 +51,10 @@ async def read_instructions(directories: Sequence[Path], home: Path) -> Instruct
     :param directories: the session's working directory, then its additional ones.
     :param home: the agent's own folder, whose instruction files hold for every project.
     """
-    return await anyio.to_thread.run_sync(load_instructions, directories, home, datetime.now(UTC).astimezone().date())
+    return await anyio.to_thread.run_sync(_load_instructions, directories, home, datetime.now(UTC).astimezone().date())
 
 
-def load_instructions(directories: Sequence[Path], home: Path, today: date) -> InstructionsLoaded:
+def _load_instructions(directories: Sequence[Path], home: Path, today: date) -> InstructionsLoaded:
     """Put the system prompt together of the files from the repository's root down to the working directory, of the
     additional directories and of the home. Touches the disk; a file that cannot be used is named in the text.
     """

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from acp_agent.conversation.events import InstructionsLoaded
-from acp_agent.session.project.workspace import MAX_FILE_BYTES, load_instructions, read_instructions
+from acp_agent.session.project.workspace import MAX_FILE_BYTES, _load_instructions, read_instructions
 
 TODAY = date(2026, 1, 2)
 SECRET = "a secret of somebody else's"
@@ -28,7 +28,7 @@ class Places:
         self.outside.write_text(SECRET)
 
     def load(self, cwd: Path | None = None, *additional: Path) -> InstructionsLoaded:
-        return load_instructions((cwd or self.below, *additional), self.home, TODAY)
+        return _load_instructions((cwd or self.below, *additional), self.home, TODAY)
 
 
 @pytest.fixture
