@@ -41,9 +41,8 @@ from acp_agent.hooks.events import (
     TurnEnd,
     UserMessageSend,
 )
-from acp_agent.hooks.messages import as_json
 from acp_agent.hooks.outcomes import Outcome, Replace
-from acp_agent.hooks.payload import TOOLS
+from acp_agent.hooks.payload import TOOLS, as_json
 from acp_agent.session.project.trust import advice
 from acp_agent.storage.store import SessionStore
 

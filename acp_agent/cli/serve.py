@@ -17,8 +17,7 @@ from acp_agent.app import connection, sessions_database, start_home_logging
 from acp_agent.cli.terminal.process import aside
 from acp_agent.errors import AgentError, install_command
 from acp_agent.secrets.known import remember_secret
-from acp_agent.server.web.listener import WebServer, listening_socket
-from acp_agent.server.web.websocket import PATH, AccessPolicy, Endpoint, parse_origin
+from acp_agent.server.web import PATH, AccessPolicy, Endpoint, WebServer, listening_socket, parse_origin
 
 VARIABLE = "ACP_AGENT_TOKEN"
 MIN_CHARACTERS = 16

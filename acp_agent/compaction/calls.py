@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import TypeAlias
 
-from acp_agent.conversation.messages import Usage
+from acp_agent.conversation.messages import CompactedBlock, Usage
 from acp_agent.errors import (
     CompactionError,
     ContextOverflowError,
@@ -15,7 +15,6 @@ from acp_agent.errors import (
 )
 from acp_agent.llm.provider import (
     Answered,
-    Compacted,
     ModelEvent,
     ModelRequest,
     NativeCompaction,
@@ -88,15 +87,15 @@ class ModelCalls:
             ) from error
         raise CompactionError("The model's answer ended without an end.", "The history is unchanged; try again.")
 
-    async def ask_native(self, native: NativeCompaction, request: ModelRequest, instructions: str) -> Compacted:
+    async def ask_native(self, native: NativeCompaction, request: ModelRequest, instructions: str) -> CompactedBlock:
         """Ask the provider to compact, once; raises what `ask` raises."""
         await self._begun()
         try:
-            compacted = await native.compact(request, instructions, self._count)
+            block, usage = await native.compact(request, instructions, self._count)
         except ContextOverflowError as error:
             raise SummaryOverflowError(_TOO_LARGE, _LARGER) from error
-        self.spent(compacted.usage)
-        return compacted
+        self.spent(usage)
+        return block
 
     def spent(self, usage: Usage) -> None:
         """Add the usage of an answer."""

@@ -16,7 +16,6 @@ from acp_agent.conversation.messages import JsonObject, JsonValue
 from acp_agent.conversation.strict_json import parse_json
 from acp_agent.errors import HookError
 from acp_agent.hooks.events import BeforeCompaction, BeforeToolCall, HookEvent, SessionStart, UserMessageSend
-from acp_agent.hooks.messages import conversation
 from acp_agent.hooks.outcomes import (
     NOTHING,
     Action,
@@ -28,7 +27,7 @@ from acp_agent.hooks.outcomes import (
     Summarize,
     Verdict,
 )
-from acp_agent.hooks.payload import EDIT_KEYS, KEYS, edits_of, with_claude_keys
+from acp_agent.hooks.payload import EDIT_KEYS, KEYS, conversation, edits_of, with_claude_keys
 
 _BLOCKED = 2
 """The exit status that refuses."""

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 import anyio
 
-from acp_agent.conversation.messages import JsonObject
+from acp_agent.conversation.messages import CompactedBlock, JsonObject, Usage
 from acp_agent.conversation.strict_json import get_int, get_objects, get_text
 from acp_agent.errors import ConfigError, ContextOverflowError, ModelAuthError, ModelRequestError
 from acp_agent.frozen import frozen
@@ -29,7 +29,7 @@ from acp_agent.llm.errors import CallFailed, error_of, logged, reason, verdict
 from acp_agent.llm.parts import estimated_usage
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.profiles import ModelProfile
-from acp_agent.llm.provider import Answered, Compacted, ModelEvent, ModelRequest, Retrying
+from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, Retrying
 
 _log = logging.getLogger(__name__)
 
@@ -247,7 +247,7 @@ class _NativeClient(ModelClient):
 
     async def compact(
         self, request: ModelRequest, instructions: str, again: Callable[[], None] = lambda: None
-    ) -> Compacted:
+    ) -> tuple[CompactedBlock, Usage]:
         """See `NativeCompaction.compact`."""
         answered: Answered | None = None
         async with aclosing(self._stream(request, instructions)) as events:
@@ -258,7 +258,7 @@ class _NativeClient(ModelClient):
                     answered = event
         assert answered is not None  # the last event of every stream that does not raise
         if answered.compacted is not None:
-            return Compacted(answered.compacted, answered.usage)
+            return answered.compacted, answered.usage
         if answered.stop_reason == "context_overflow":
             raise ContextOverflowError(
                 f"{self.name} cannot compact the conversation: it leaves no room for the prompt for the summary."

@@ -1,11 +1,13 @@
 """Why a model call failed: reading the provider's error, deciding whether to retry, and the message for the user.
 
-`overflow` has the messages for requests that are too large. Pure: no SDK, no HTTP client, no clock.
+Pure: no SDK, no HTTP client, no clock. The words for requests that are too large are from the documentation of the
+servers that docs/models.md names, and from what users report.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -22,7 +24,6 @@ from acp_agent.errors import (
     ModelUnavailableError,
     OverflowLimit,
 )
-from acp_agent.llm.overflow import exceeds_minute, limit_in, maximum_in, prompt_in
 from acp_agent.llm.places import Endpoint
 from acp_agent.secrets.text import mask
 
@@ -135,7 +136,7 @@ def verdict(failure: CallFailed) -> _Verdict:
     of_key = failure.code in _KEY_CODES or failure.message.lower().startswith(_KEY_REFUSED)
     if status in (401, 403) or (status == 400 and of_key):
         return "auth"
-    if failure.code in ("insufficient_quota", "billing_error") or exceeds_minute(failure.message):
+    if failure.code in ("insufficient_quota", "billing_error") or _exceeds_minute(failure.message):
         return "refused"
     return "again" if status is None or status in (408, 409, 429) or status >= 500 else "refused"
 
@@ -144,10 +145,12 @@ def _overflow_limit(failure: CallFailed) -> OverflowLimit | None:
     """Return what the request had too much of; None where the failure is another one."""
     if failure.code in _TOKEN_CODES:
         return "tokens"
-    if failure.status not in (400, 413, 422, 500, None) or exceeds_minute(failure.message):
+    if failure.status not in (400, 413, 422, 500, None) or _exceeds_minute(failure.message):
         return None
-    if limit := limit_in(failure.message):
-        return limit
+    said = failure.message.lower()
+    for limit, words in _WORDS.items():
+        if any(word in said for word in words):
+            return limit
     return "bytes" if failure.status == 413 or failure.code == "request_too_large" else None
 
 
@@ -228,7 +231,7 @@ def error_of(
     if kind == "overflow":
         limit = _overflow_limit(failure) or "tokens"
         text, of_tokens = f"The conversation {_TOO_MUCH[limit]}, says {who}.{detail}", limit == "tokens"
-        maximum, prompt = (maximum_in(failure.message), prompt_in(failure.message)) if of_tokens else (None, None)
+        maximum, prompt = (_number(words, failure.message) if of_tokens else None for words in (_MAXIMUM, _PROMPT))
         return ContextOverflowError(text, partial=shown, limit=limit, maximum=maximum, prompt=prompt)
     if shown:
         return ModelStreamError(
@@ -246,7 +249,7 @@ def error_of(
     if failure.kind in _SENTENCES:
         error = ModelUnavailableError if failure.kind in _REASONS else ModelRequestError
         return error(f"{who}{_SENTENCES[failure.kind]}{detail}")
-    if exceeds_minute(failure.message):
+    if _exceeds_minute(failure.message):
         return ModelRequestError(
             f"{who} refused the request: with the answer that it asks for, it is larger than what your account may use"
             " in a minute, so waiting does not help. Set `max_output_tokens` or `context_window` in config.yaml to less"
@@ -255,3 +258,70 @@ def error_of(
     words = f"{failure.code} {failure.message}".lower()
     of_image = failure.status in _IMAGE_STATUSES and any(word in words for word in _OF_IMAGE)
     return (ImageRefusedError if of_image else ModelRequestError)(f"{who} refused the request{status}.{detail}")
+
+
+_WORDS: dict[OverflowLimit, tuple[str, ...]] = {
+    "tokens": (
+        "context length",  # OpenAI, vLLM, OpenRouter, LM Studio
+        "context window",  # OpenAI, llama.cpp
+        "context size",  # llama.cpp
+        "context limit",  # Anthropic
+        "n_ctx",  # llama.cpp
+        "prompt is too long",  # Anthropic
+        "input is too long",  # Bedrock behind a gateway
+        "prompt too long",  # Ollama
+        "input tokens exceed",  # OpenAI
+        "input token count",  # Gemini, Vertex
+        "maximum model length",  # vLLM
+        "tokens) is too long",
+        "model token limit",  # Moonshot
+        "prompt token count",  # Copilot
+        "maximum prompt length",  # xAI
+        "maximum allowed input length",
+        "tokens in the prompt",  # Cohere
+        "too many input tokens",
+        "reduce the length of",
+    ),
+    "images": ("too many images", "too much media", "many-image request", "image(s)", "images, exceed"),
+    "bytes": ("request exceeds the maximum", "payload size exceeds", "body too large", "entity too large"),
+}
+_TOKENS_PER_MINUTE = "tokens per min"  # OpenAI, Groq
+_NUMBER = r"(\d[\d,]{2,12}|\d{1,4}(?= ?[km]\b))(?: ?([km])\b)?"
+_WINDOW = (
+    r"\b(?:context (?:length|window|size)|n_ctx|maximum (?:prompt|(?:allowed )?input|model) length)"
+    r"(?: of this model)?(?: =|:)? ?\(?(?:(?:is|of|only) ){0,2}"
+)
+_COUNTED = r"\b(?:contains|has|resulted in|too long:|token count(?: of| is)?|request|prompt|input(?: length)?)"
+_MAXIMUM = (
+    rf"> {_NUMBER}",  # as in "210000 tokens > 200000 maximum"
+    # As in "context size (4096 tokens)", "exceeds the maximum number of tokens allowed (1048576)", "limit of 8192".
+    rf"(?:{_WINDOW}|\btokens allowed \(|\bsupports up to |\blimit(?: is| of|:) ){_NUMBER}",
+)
+_PROMPT = (
+    rf"{_NUMBER} \+ [\d,]+ > ",  # as in "190000 + 20000 > 200000"
+    # As in "4066 in your prompt" and "100000 of text input".
+    rf"{_NUMBER} (?:tokens )?(?:in|of|from) (?:the |your )?(?:text )?(?:messages|prompt|input)\b",
+    # As in "your prompt contains at least 9000 input tokens" and "the request (9210 tokens)".
+    rf"{_COUNTED} (?:at least )?\(?(?:length )?{_NUMBER}",
+)
+
+
+def _exceeds_minute(message: str) -> bool:
+    """Return whether one request wants more than the account may have in a minute.
+
+    This is not an overflow of the window, since the output limit counts too, however short the prompt is. Neither is it
+    a rate limit that passes.
+    """
+    said = message.lower()
+    return "request too large" in said and _TOKENS_PER_MINUTE in said
+
+
+def _number(sayings: tuple[str, ...], message: str) -> int | None:
+    """Return the number of tokens that the words of an overflow have in one of these sayings."""
+    # Compiled with the first refusal: an adapter's import, which the first prompt waits for, would take half as long
+    # again.
+    for saying in sayings:
+        if match := re.search(saying, message, re.IGNORECASE):
+            number, unit = match.groups()
+            return int(number.replace(",", "")) * {"k": 1_000, "m": 1_000_000}.get((unit or "").lower(), 1)
+    return None

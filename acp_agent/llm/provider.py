@@ -93,19 +93,6 @@ class Answered:
 ModelEvent: TypeAlias = TextDelta | ThinkingDelta | Retrying | Answered
 
 
-@frozen
-class Compacted:
-    """What a provider made of a conversation.
-
-    :ivar block: goes into the first message of the new context. Its `text` is the summary where the provider lets it be
-        read; it is empty where the provider keeps it encrypted, and the caller has to put a text there.
-    :ivar usage: tokens of the compaction itself. They say nothing of the size of the context, old or new.
-    """
-
-    block: CompactedBlock
-    usage: Usage
-
-
 class Provider(Protocol):
     """A model provider."""
 
@@ -155,7 +142,7 @@ class NativeCompaction(Protocol):
 
     async def compact(
         self, request: ModelRequest, instructions: str, again: Callable[[], None] = lambda: None
-    ) -> Compacted:
+    ) -> tuple[CompactedBlock, Usage]:
         """Have the messages of a request summarised; all of them, so that what is to stay verbatim is left out.
 
         System prompt, tools and thought level should be those of the session's other requests: the cached prefix is
@@ -165,6 +152,8 @@ class NativeCompaction(Protocol):
         :param instructions: the prompt for the summary in place of the provider's own; empty for the provider's own.
             OpenAI takes none, so that they are passed over there.
         :param again: called before the provider is asked once more; what it raises ends the compaction.
+        :returns: the block for the first message of the new context, whose `text` is empty where the provider keeps the
+            summary encrypted, so that the caller has to put one there; and the tokens of the compaction itself.
         :raises ContextOverflowError: the conversation, or with it the prompt for the summary, does not fit the window.
         :raises ModelRequestError: the model cannot be compacted with, or no summary came of it.
         :raises ModelError: as `Provider.stream` does; failures that pass are tried again.

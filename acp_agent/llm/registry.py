@@ -12,16 +12,18 @@ from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import anyio
+from anyio import to_thread
 
 from acp_agent.config.forms import is_model_name
 from acp_agent.config.load import unknown_provider
 from acp_agent.config.settings import ModelSettings, Settings
+from acp_agent.conversation.strict_json import get_objects, get_text, parse_object
 from acp_agent.errors import AgentError, ConfigError, ModelAuthError
 from acp_agent.frozen import frozen
 from acp_agent.llm.credentials import ModelAccess
-from acp_agent.llm.local import list_models
 from acp_agent.llm.places import BUILT_IN, Endpoint, Places
 from acp_agent.llm.profiles import ModelProfile, profile
 from acp_agent.llm.provider import Provider
@@ -36,6 +38,8 @@ NO_MODEL = (
     " in config.yaml."
 )
 _LIST_SECONDS = 60.0
+_LOCAL_SECONDS = 0.3
+"""Within which a local server says what models it has."""
 
 
 BUILT_IN_PROVIDERS = tuple(BUILT_IN)
@@ -222,7 +226,7 @@ class Registry:
         found: dict[str, tuple[str, ...]] = {}
 
         async def look(name: str, base_url: str) -> None:
-            found[name] = await list_models(base_url)
+            found[name] = await _list_models(base_url)
 
         servers = self.places.local_urls()
         async with anyio.create_task_group() as tasks:
@@ -258,3 +262,31 @@ def _make_client() -> Callable[[Endpoint, Callable[[str], ModelProfile]], ModelC
     from acp_agent.llm.client import make_client
 
     return make_client
+
+
+async def _list_models(base_url: str) -> tuple[str, ...]:
+    """Return the ids of the models that an OpenAI-compatible server offers; none where no server answers at once.
+
+    :param base_url: with `/v1` at its end.
+    """
+    with anyio.move_on_after(_LOCAL_SECONDS):
+        return await to_thread.run_sync(_listed, base_url, abandon_on_cancel=True)
+    return ()
+
+
+def _listed(base_url: str) -> tuple[str, ...]:
+    from http.client import HTTPConnection, HTTPException
+
+    parts = urlsplit(base_url)
+    if parts.scheme != "http" or not parts.hostname:  # as local servers are reached
+        return ()
+    connection = HTTPConnection(parts.hostname, parts.port, timeout=_LOCAL_SECONDS)
+    try:
+        connection.request("GET", f"{parts.path.rstrip('/')}/models", headers={"Connection": "close"})
+        answer = connection.getresponse()
+        found = parse_object(answer.read()) if answer.status == 200 else None
+        return tuple(name for model in get_objects(found or {}, "data") if (name := get_text(model, "id")))
+    except (OSError, HTTPException, ValueError):
+        return ()
+    finally:
+        connection.close()

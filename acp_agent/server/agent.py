@@ -30,9 +30,9 @@ from acp_agent.jsonrpc.router import Call, Handler
 from acp_agent.logfile import log_failure
 from acp_agent.protocol import methods
 from acp_agent.protocol.updates import given
+from acp_agent.server.channel import EditorServers
 from acp_agent.server.content import servers_from_wire
 from acp_agent.server.handshake import AUTH_METHOD, LOGIN_METHOD, Capabilities
-from acp_agent.server.mcp_messages import EditorServers
 from acp_agent.server.params import NewSession, ParamsReader, fork_point
 from acp_agent.session.actor import Session
 from acp_agent.session.client import SessionClient

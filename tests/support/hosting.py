@@ -12,8 +12,7 @@ import anyio
 from acp_agent.app import connection, sessions_database
 from acp_agent.jsonrpc.transport import Transport
 from acp_agent.server.connection import Connection
-from acp_agent.server.web.listener import WebServer, listening_socket
-from acp_agent.server.web.websocket import PATH, AccessPolicy, Endpoint
+from acp_agent.server.web import PATH, AccessPolicy, Endpoint, WebServer, listening_socket
 
 
 @dataclass(slots=True)

@@ -30,7 +30,7 @@ from acp_agent.errors import (
     ModelStreamError,
     ModelUnavailableError,
 )
-from acp_agent.llm.provider import Answered, Compacted, ModelEvent, ModelRequest, NativeCompaction, Retrying, TextDelta
+from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, NativeCompaction, Retrying, TextDelta
 
 WINDOW = 20_000
 BY_HAND = CompactionPolicy("Summarise.")
@@ -125,10 +125,10 @@ class OwnCompaction:
 
     async def compact(
         self, request: ModelRequest, instructions: str, again: Callable[[], None] = lambda: None
-    ) -> Compacted:
+    ) -> tuple[CompactedBlock, Usage]:
         if self.error:
             raise self.error
-        return Compacted(CompactedBlock("anthropic", {"type": "compaction"}, "# Goal\nA cart."), Usage(10, 5))
+        return CompactedBlock("anthropic", {"type": "compaction"}, "# Goal\nA cart."), Usage(10, 5)
 
 
 def history(turns: int, characters: int, results: int = 0) -> list[Message]:

@@ -12,7 +12,7 @@ import anyio
 from acp_agent.conversation import messages as m
 from acp_agent.llm.client import ModelClient, _NativeClient
 from acp_agent.llm.profiles import ModelProfile, Prices
-from acp_agent.llm.provider import Answered, Compacted, ModelRequest, ToolDefinition
+from acp_agent.llm.provider import Answered, ModelRequest, ToolDefinition
 from support.adapters import adapter, collect
 from support.models import ModelServer, Reply, model_server
 
@@ -68,5 +68,5 @@ def going_on(block: m.CompactedBlock, **changed: Any) -> ModelRequest:
     return replace(ASK, messages=(first, *tail), **changed)
 
 
-async def compacted(provider: _NativeClient, instructions: str = "Keep all names.") -> Compacted:
+async def compacted(provider: _NativeClient, instructions: str = "Keep all names.") -> tuple[m.CompactedBlock, m.Usage]:
     return await provider.compact(ASK, instructions)

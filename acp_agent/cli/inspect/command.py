@@ -28,7 +28,7 @@ from acp_agent.errors import AgentError, ConfigError
 from acp_agent.llm.registry import Registry
 from acp_agent.protocol import JsonObject
 from acp_agent.regular import open_regular
-from acp_agent.server.web.listener import WebServer, listening_socket
+from acp_agent.server.web import WebServer, listening_socket
 from acp_agent.storage.store import SessionRecord, SessionStore
 
 _HOST = "127.0.0.1"

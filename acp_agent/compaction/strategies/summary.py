@@ -206,14 +206,14 @@ class NativeStrategy:
         if cut is None:
             return None
         messages = _compactable(cut) if task.native.keeps_user_messages else cut.messages
-        compacted = await task.calls.ask_native(
+        block = await task.calls.ask_native(
             task.native, replace(task.state.request, messages=messages), task.policy.prompt
         )
-        if compacted.block.text.strip():
+        if block.text.strip():
 
             async def written(_: str = "") -> str:
                 # The provider's block cannot be changed, so a correction would reach only its text.
-                return compacted.block.text.strip()
+                return block.text.strip()
 
             draft = await verify(task, cut, written, written)
         else:
@@ -222,7 +222,7 @@ class NativeStrategy:
                 return None
             draft = replace(summary, cut=cut)
         [portable] = frame_summary(draft.summary, recall=task.state.recall)
-        return replace(draft, body=(replace(compacted.block, text=portable.text),))
+        return replace(draft, body=(replace(block, text=portable.text),))
 
 
 def _compactable(cut: Cut) -> tuple[Message, ...]:

@@ -24,14 +24,18 @@ from acp_agent.jsonrpc.messages import PeerClosedError, RpcError
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.protocol import methods
 from acp_agent.protocol.updates import session_update, tool_call
-from acp_agent.server.channel import Channel, joined_deltas
+from acp_agent.server.channel import (
+    Channel,
+    EditorQuestions,
+    EditorServers,
+    joined_deltas,
+    permission_options,
+    trust_options,
+)
 from acp_agent.server.content import cut
 from acp_agent.server.handshake import Capabilities
-from acp_agent.server.mcp_messages import EditorServers
-from acp_agent.server.questions import EditorQuestions, permission_options, trust_options
-from acp_agent.server.v1.files import EditorFiles
+from acp_agent.server.v1.environment import EditorFiles, EditorTerminals
 from acp_agent.server.v1.presenter import Presenter
-from acp_agent.server.v1.terminals import EditorTerminals
 from acp_agent.session.client import Answer
 from acp_agent.tools.environment import CommandRunner
 from acp_agent.tools.shell.run import LocalCommands

@@ -13,8 +13,8 @@ from acp_agent.errors import ToolError
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.protocol import JsonObject, JsonValue, as_object, methods, v2
 from acp_agent.protocol.updates import given
+from acp_agent.server.channel import EditorServers
 from acp_agent.server.handshake import Capabilities
-from acp_agent.server.mcp_messages import EditorServers
 from acp_agent.server.v1 import client
 from acp_agent.server.v2.presenter import Presenter, State
 from acp_agent.server.v2.terminals import ShownCommands

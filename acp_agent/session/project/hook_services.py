@@ -45,8 +45,7 @@ from acp_agent.conversation.messages import (
 )
 from acp_agent.errors import CompactionError, HookError
 from acp_agent.hooks.contract import Summary
-from acp_agent.hooks.messages import blocks_of
-from acp_agent.hooks.payload import TOOLS, with_claude_keys
+from acp_agent.hooks.payload import TOOLS, blocks_of, with_claude_keys
 from acp_agent.session.log import transcript_file
 from acp_agent.session.project.models import ActiveModel
 from acp_agent.session.project.recipe_run import RecipeRun

@@ -17,11 +17,11 @@ from anyio.abc import TaskGroup
 
 from acp_agent.compaction.budget import SURE_SHARE, TokenBudget
 from acp_agent.compaction.estimate import MAX_CALIBRATION
-from acp_agent.conversation.messages import Text, Usage, UserMessage, new_id
+from acp_agent.conversation.messages import CompactedBlock, Text, Usage, UserMessage, new_id
 from acp_agent.errors import ContextOverflowError
 from acp_agent.frozen import frozen
 from acp_agent.llm.profiles import DEFAULT_WINDOW, ModelProfile
-from acp_agent.llm.provider import Answered, Compacted, ModelEvent, ModelRequest, NativeCompaction, Provider
+from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, NativeCompaction, Provider
 from acp_agent.llm.registry import Registry
 from acp_agent.session.attachments import Attachments
 
@@ -137,7 +137,7 @@ class ActiveModel:
 
     async def compact(
         self, request: ModelRequest, instructions: str, again: Callable[[], None] = lambda: None
-    ) -> Compacted:
+    ) -> tuple[CompactedBlock, Usage]:
         """See `NativeCompaction.compact`."""
         assert isinstance(self.provider, NativeCompaction)
         return await self.provider.compact(await self.resolved(request), instructions, again)

@@ -11,8 +11,7 @@ from acp_agent.errors import ToolError
 from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.server.channel import Channel
 from acp_agent.server.handshake import Capabilities
-from acp_agent.server.v1.files import EditorFiles
-from acp_agent.server.v1.terminals import EditorTerminals
+from acp_agent.server.v1.environment import EditorFiles, EditorTerminals
 from acp_agent.tools.environment import Progress
 
 PATIENCE = 60

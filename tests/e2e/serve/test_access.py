@@ -17,7 +17,7 @@ from websockets.exceptions import InvalidStatus
 
 from acp_agent.cli import serve
 from acp_agent.errors import AgentError
-from acp_agent.server.web.websocket import AccessPolicy, parse_origin
+from acp_agent.server.web import AccessPolicy, parse_origin
 from support.editors import BARE
 from support.models import Reply, ToolCall
 from support.remote import serving, site

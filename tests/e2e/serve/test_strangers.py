@@ -12,7 +12,7 @@ import anyio.abc
 import pytest
 from websockets.asyncio.client import connect
 
-from acp_agent.server.web import listener
+from acp_agent.server import web
 from support.hosting import hosted
 from support.remote import GREETING
 
@@ -42,7 +42,7 @@ async def ended(one: anyio.abc.SocketStream) -> bytes:
 async def test_a_connection_that_does_not_become_a_websocket_is_closed_soon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listener, "OPENING_SECONDS", 0.3)
+    monkeypatch.setattr(web, "OPENING_SECONDS", 0.3)
     endless = b"POST /acp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n{"
     async with hosted(tmp_path) as site, connect(site.url) as stays:
         for said in (b"", HEAD, endless):
@@ -54,7 +54,7 @@ async def test_a_connection_that_does_not_become_a_websocket_is_closed_soon(
 
 async def test_a_crowd_that_says_nothing_keeps_no_client_from_being_served(tmp_path: Path) -> None:
     async with hosted(tmp_path) as site, connect(site.url) as first, AsyncExitStack() as crowd:
-        for _ in range(2 * listener.MAX_CONNECTIONS):
+        for _ in range(2 * web.MAX_CONNECTIONS):
             await crowd.enter_async_context(connected(site.port))
         async with connect(site.url) as other:
             for client in (first, other):

@@ -14,7 +14,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from acp_agent.jsonrpc.transport import MAX_LINE_BYTES
-from acp_agent.server.web import websocket
+from acp_agent.server import web
 from support.hosting import hosted
 from support.remote import GREETING, serving
 
@@ -77,7 +77,7 @@ async def test_the_end_of_the_agent_closes_every_connection_and_says_why(tmp_pat
 async def test_one_more_client_than_may_be_is_refused_until_another_has_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(websocket, "MAX_CLIENTS", 1)
+    monkeypatch.setattr(web, "MAX_CLIENTS", 1)
     async with hosted(tmp_path) as site:
         async with connect(site.url):
             with pytest.raises(InvalidStatus) as refused:

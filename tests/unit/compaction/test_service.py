@@ -18,9 +18,18 @@ from acp_agent.compaction.service import CompactionService
 from acp_agent.compaction.state import CompactionPolicy
 from acp_agent.compaction.strategies import by_name, installed_strategies
 from acp_agent.compaction.strategy import Draft, Task
-from acp_agent.conversation.messages import AssistantMessage, Image, Message, Text, ToolResult, UserMessage
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    CompactedBlock,
+    Image,
+    Message,
+    Text,
+    ToolResult,
+    Usage,
+    UserMessage,
+)
 from acp_agent.errors import AgentError, CompactionError, ModelUnavailableError
-from acp_agent.llm.provider import Compacted, ModelRequest
+from acp_agent.llm.provider import ModelRequest
 from support.ladder import AT_THRESHOLD, BY_HAND, MOVES, MUST_FIT, WINDOW, Model, answered, history, run, state_of
 
 
@@ -31,7 +40,7 @@ class DownToo:
 
     async def compact(
         self, request: ModelRequest, instructions: str, again: Callable[[], None] = lambda: None
-    ) -> Compacted:
+    ) -> tuple[CompactedBlock, Usage]:
         raise ModelUnavailableError("down")
 
 

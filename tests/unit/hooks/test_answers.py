@@ -32,9 +32,8 @@ from acp_agent.hooks.events import (
     SessionStart,
     UserMessageSend,
 )
-from acp_agent.hooks.messages import as_json, conversation
 from acp_agent.hooks.outcomes import NOTHING, Compact, Continue, Decision, Outcome, Replace, Summarize
-from acp_agent.hooks.payload import with_claude_keys
+from acp_agent.hooks.payload import as_json, conversation, with_claude_keys
 from support.hook_answers import AT, JSON, OBJECTS, STOP, read, read_text, specific
 
 CALL = BeforeToolCall(AT, "call_1", "shell", {"command": "ls", "timeout": 3})

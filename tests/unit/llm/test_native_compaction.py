@@ -21,14 +21,14 @@ def test_only_these_two_compact_themselves() -> None:
 async def test_anthropic_returns_a_readable_block_and_the_usage_of_the_compaction() -> None:
     reply = Reply("A shop for bread.", usage=Usage(input=900, output=50, cache_read=800))
     async with playing("anthropic", reply, Reply("A shop.")) as (provider, server):
-        made = await compacted(provider)
+        block, usage = await compacted(provider)
         await compacted(provider, " \n")
-    assert made.block.provider == "anthropic"
-    assert made.block.text == "A shop for bread."
-    assert made.block.data == snapshot(
+    assert block.provider == "anthropic"
+    assert block.text == "A shop for bread."
+    assert block.data == snapshot(
         {"type": "compaction", "content": "A shop for bread.", "signature": "sig-3309f0b9f4fd8d2e"}
     )
-    assert made.usage == m.Usage(900, 50, 800, 0, cost=pytest.approx(0.0148))  # pyright: ignore[reportArgumentType]
+    assert usage == m.Usage(900, 50, 800, 0, cost=pytest.approx(0.0148))  # pyright: ignore[reportArgumentType]
     call, without = server.calls
     assert without.body["compaction"] == {"type": "summarize"}
     assert call.headers["anthropic-beta"] == BETA

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from acp_agent.errors import ContextOverflowError, ModelRequestError
-from acp_agent.llm.errors import CallFailed, error_of, verdict
-from acp_agent.llm.overflow import prompt_in
+from acp_agent.llm.errors import _PROMPT, CallFailed, _number, error_of, verdict
 from acp_agent.llm.places import Endpoint
 
 ENDPOINT = Endpoint("local", "openai-chat", "http://localhost/v1", key_hint="LOCAL_API_KEY")
@@ -86,7 +85,7 @@ def test_a_request_that_is_too_long_is_known_by_the_words_and_its_maximum_is_rea
     ],
 )
 def test_the_tokens_of_the_prompt_are_told_from_those_of_the_answer_and_of_both(said: str, prompt: int | None) -> None:
-    assert prompt_in(said) == prompt
+    assert _number(_PROMPT, said) == prompt
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,0 @@
-"""Serves clients that connect over WebSocket. Needs the extra `serve`."""
