@@ -29,33 +29,24 @@ async def discover(settings: Settings, origins: Collection[Origin] = ORIGINS) ->
     :param origins: whose hooks to look for. A project's are a stranger's code, which runs here already.
     """
     project = str(settings.project.parent) if settings.project else ""
-    own = _enabled(settings.home / FOLDER) if "user" in origins else []
-    projects = _project_files(settings) if "project" in origins else ()
-    found: dict[Path, Found] = {path: Found() for path in (*own, *projects)}
+    homes: dict[Origin, Path | None] = {"user": settings.home, "project": settings.project}
+    found: dict[Path, Found] = {}
 
     async def look(path: Path, origin: Origin) -> None:
         found[path] = await _of_file(path, origin, project)
 
     async with anyio.create_task_group() as tasks:
-        for path in found:
-            tasks.start_soon(look, path, "user" if path in own else "project")
-    in_order = [_of_config(settings, origins, project)]
-    if "user" in origins:
-        in_order.append(await to_thread.run_sync(python_hooks.installed, abandon_on_cancel=True))
-    in_order += found.values()
-    return joined(in_order)
-
-
-def _project_files(settings: Settings) -> tuple[Path, ...]:
-    """Return the files of the project's folder that may be hooks, by name; none of them is opened."""
-    return tuple(_enabled(settings.project / FOLDER)) if settings.project else ()
-
-
-def _of_config(settings: Settings, origins: Collection[Origin], project: str) -> Found:
+        for origin, home in homes.items():
+            for path in _enabled(home / FOLDER) if home is not None and origin in origins else ():
+                found[path] = Found()
+                tasks.start_soon(look, path, origin)
     # A project's file is read even if it is not trusted, so its errors are reported with the user's.
     faults = tuple(HookError(fault) for fault in settings.hook_faults) if "config" in origins else ()
-    commands = (command for command in settings.hooks if command.origin in origins)
-    return Found(tuple(command_hook(command, project) for command in commands), faults)
+    commands = tuple(command_hook(each, project) for each in settings.hooks if each.origin in origins)
+    in_order = [Found(commands, faults)]
+    if "user" in origins:
+        in_order.append(await to_thread.run_sync(python_hooks.installed, abandon_on_cancel=True))
+    return joined([*in_order, *found.values()])
 
 
 async def _of_file(path: Path, origin: Origin, project: str) -> Found:

@@ -110,10 +110,6 @@ class Outcome:
     stop: str | None = None
     notices: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        if isinstance(self.summary, str) and not self.summary.strip():
-            object.__setattr__(self, "summary", None)
-
     @classmethod
     def allow(cls, reason: str = "") -> Outcome:
         """Let the call be made without asking the user."""
@@ -241,7 +237,7 @@ def bounded(outcome: Outcome) -> Outcome:
         decision=outcome.decision and replace(outcome.decision, reason=cut(outcome.decision.reason)),
         context=_bounded_texts(outcome.context),
         action=action,
-        summary=None if outcome.summary is None else cut(outcome.summary),
+        summary=cut(outcome.summary) if outcome.summary and outcome.summary.strip() else None,
         stop=None if outcome.stop is None else cut(outcome.stop),
         notices=_bounded_texts(outcome.notices),
     )

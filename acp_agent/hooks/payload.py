@@ -98,10 +98,10 @@ async def payload(event: HookEvent) -> JsonObject:
 def _details(event: HookEvent) -> JsonObject:
     """Return the keys that the event alone has."""
     match event:
-        case SessionStart():
-            return {"source": event.source}
-        case UserMessageSend():
-            return {"prompt": event.prompt}
+        case SessionStart(source=source):
+            return {"source": source}
+        case UserMessageSend(prompt=prompt):
+            return {"prompt": prompt}
         case BeforeToolCall() | AfterToolCall():
             call: JsonObject = {
                 "tool": event.tool,

@@ -18,49 +18,60 @@ from acp_agent.llm.credentials import ModelAccess
 
 
 @frozen
-class BuiltIn:
-    """A provider that needs no configuration.
+class Place:
+    """A provider: what is built in, with the user's settings and what the environment and the editor say of it.
 
-    :ivar keys: environment variables that may hold its key; none for a local server.
+    :ivar base_url: None where the configuration lacks it.
+    :ivar variables: of the environment, that may hold its key; none for a local server.
     :ivar offered: models for the picker; the first is the default where the key is set.
     :ivar small: its cheap model, for little things; empty where there is none to rely on.
+    :ivar variable: the first of `variables` with a key in it.
+    :ivar enabled: False where the editor has turned it off.
     """
 
     kind: ProviderKind
     base_url: str | None = None
-    keys: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
     offered: tuple[str, ...] = ()
     small: str = ""
+    name: str = ""
+    variable: str | None = None
+    enabled: bool = True
+
+    @property
+    def api(self) -> Literal["anthropic", "openai"]:
+        """Return whose API it speaks."""
+        return "anthropic" if self.kind == "anthropic" else "openai"
 
 
-BUILT_IN: dict[str, BuiltIn] = {
-    "anthropic": BuiltIn(
+BUILT_IN: dict[str, Place] = {
+    "anthropic": Place(
         "anthropic",
-        keys=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
+        variables=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
         offered=("claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-5-5"),
         small="claude-haiku-5-5",
     ),
-    "openai": BuiltIn(
+    "openai": Place(
         "openai-responses",
-        keys=("OPENAI_API_KEY",),
+        variables=("OPENAI_API_KEY",),
         offered=("gpt-6.2-sol", "gpt-6.2-astra", "gpt-6-luna"),
         small="gpt-6-luna",
     ),
-    "google": BuiltIn(
+    "google": Place(
         "openai-chat",
         "https://generativelanguage.googleapis.com/v1beta/openai/",
         ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         ("gemini-3.8-flash", "gemini-3.1-pro-preview"),
         small="gemini-3.1-flash-lite",
     ),
-    "openrouter": BuiltIn(
+    "openrouter": Place(
         "openai-chat",
         "https://openrouter.ai/api/v1",
         ("OPENROUTER_API_KEY",),
         ("anthropic/claude-sonnet-5.5", "openai/gpt-6.2-sol"),
     ),
-    "ollama": BuiltIn("openai-chat", "http://localhost:11434/v1"),
-    "lmstudio": BuiltIn("openai-chat", "http://localhost:1234/v1"),
+    "ollama": Place("openai-chat", "http://localhost:11434/v1"),
+    "lmstudio": Place("openai-chat", "http://localhost:1234/v1"),
 }
 """The built-in providers; the first one whose key is set is the default."""
 
@@ -148,26 +159,7 @@ def is_base_url(url: str, *, secrets: bool = False) -> bool:
 def key_variables(settings: Settings) -> frozenset[str]:
     """Return the environment variables that may hold a provider's key, whether or not the provider is in use."""
     configured = (provider.api_key_env for provider in settings.providers.values() if provider.api_key_env)
-    return frozenset(configured).union(*(built_in.keys for built_in in BUILT_IN.values()))
-
-
-@frozen
-class Place:
-    """A provider as shown to the user.
-
-    :ivar api: whose API it speaks.
-    :ivar base_url: None where the configuration lacks it.
-    :ivar variables: of the environment, that may hold its key; none where it needs no key.
-    :ivar variable: the first of them with a key in it.
-    :ivar enabled: False where the editor has turned it off.
-    """
-
-    name: str
-    api: Literal["anthropic", "openai"]
-    base_url: str | None
-    variables: tuple[str, ...]
-    variable: str | None
-    enabled: bool
+    return frozenset(configured).union(*(built_in.variables for built_in in BUILT_IN.values()))
 
 
 class Places:
@@ -198,13 +190,12 @@ class Places:
         :raises ConfigError: a base URL in the environment is none.
         """
         return tuple(
-            Place(
-                name,
-                "anthropic" if known.kind == "anthropic" else "openai",
-                self._base_url(name),
-                known.keys,
-                self.variable(name),
-                not self._access.is_disabled(name),
+            replace(
+                known,
+                name=name,
+                base_url=self._base_url(name),
+                variable=self.variable(name),
+                enabled=not self._access.is_disabled(name),
             )
             for name, known in self._known.items()
             if known.kind != "scripted"
@@ -228,7 +219,7 @@ class Places:
             # Neither the user's keys nor the user's headers: the place is not the one that they are meant for.
             hint = "the headers that the editor sends with its requests"
             return Endpoint(name, kind, base_url, headers=route.headers, key_hint=hint)
-        variables, found = self._known[name].keys, self.variable(name)
+        variables, found = self._known[name].variables, self.variable(name)
         value, hint = self._env.get(found or "", "").strip() or None, found or " or ".join(variables) or "its headers"
         if found is None and (value := self._access.key(name)):
             hint = f"the key that `acp-agent login {name}` has stored"
@@ -263,7 +254,7 @@ class Places:
         return {
             name: url
             for name, known in self._known.items()
-            if known.kind == "openai-chat" and not known.keys and not self._access.is_disabled(name)
+            if known.kind == "openai-chat" and not known.variables and not self._access.is_disabled(name)
             if (url := self._base_url(name))
         }
 
@@ -276,7 +267,7 @@ class Places:
 
     def variable(self, name: str) -> str | None:
         """Return the first of a provider's variables that has a key in it."""
-        variables = self._known[name].keys if name in self._known else ()
+        variables = self._known[name].variables if name in self._known else ()
         return next((each for each in variables if self._env.get(each, "").strip()), None)
 
     def _base_url(self, name: str) -> str | None:
@@ -293,8 +284,8 @@ class Places:
         return url
 
 
-def _corrected(name: str, given: ProviderSettings) -> BuiltIn:
+def _corrected(name: str, given: ProviderSettings) -> Place:
     """Return what is known of a provider, with the user's settings in place of what is built in."""
-    known = BUILT_IN.get(name) or BuiltIn("openai-chat")
-    keys = (given.api_key_env,) if given.api_key_env else known.keys
-    return replace(known, kind=given.kind or known.kind, base_url=given.base_url or known.base_url, keys=keys)
+    known = BUILT_IN.get(name) or Place("openai-chat")
+    variables = (given.api_key_env,) if given.api_key_env else known.variables
+    return replace(known, kind=given.kind or known.kind, base_url=given.base_url or known.base_url, variables=variables)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import anyio
 from anyio import to_thread
@@ -275,18 +274,12 @@ async def _list_models(base_url: str) -> tuple[str, ...]:
 
 
 def _listed(base_url: str) -> tuple[str, ...]:
-    from http.client import HTTPConnection, HTTPException
+    from http.client import HTTPException
+    from urllib.request import ProxyHandler, build_opener
 
-    parts = urlsplit(base_url)
-    if parts.scheme != "http" or not parts.hostname:  # as local servers are reached
-        return ()
-    connection = HTTPConnection(parts.hostname, parts.port, timeout=_LOCAL_SECONDS)
-    try:
-        connection.request("GET", f"{parts.path.rstrip('/')}/models", headers={"Connection": "close"})
-        answer = connection.getresponse()
-        found = parse_object(answer.read()) if answer.status == 200 else None
-        return tuple(name for model in get_objects(found or {}, "data") if (name := get_text(model, "id")))
+    try:  # as local servers are reached: past any proxy
+        with build_opener(ProxyHandler({})).open(f"{base_url.rstrip('/')}/models", timeout=_LOCAL_SECONDS) as answer:
+            found = parse_object(answer.read())
     except (OSError, HTTPException, ValueError):
         return ()
-    finally:
-        connection.close()
+    return tuple(name for model in get_objects(found or {}, "data") if (name := get_text(model, "id")))

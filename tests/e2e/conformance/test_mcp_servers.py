@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 
+from acp_agent.session.project import mcp
 from support.http_server import Exchange, http_server
 from support.mcp import mcp_program, ready, says, tool
 from support.memory import stage
@@ -19,7 +21,10 @@ async def mute(exchange: Exchange) -> None:
     await anyio.sleep_forever()
 
 
-async def test_servers_that_say_nothing_hold_up_no_way_of_opening_and_the_user_hears_of_them(tmp_path: Path) -> None:
+async def test_servers_that_say_nothing_hold_up_no_way_of_opening_and_the_user_hears_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp, "PATIENCE_SECONDS", 0)
     talker = mcp_program(tmp_path, "talker", tools=[tool("talk")], results={"talk": says("Hello there.")})
     replies = (Reply(tool_calls=[ToolCall("mcp__talker__talk")]), Reply("Hello."))
     async with http_server(mute) as url, stage(tmp_path, *replies) as it:

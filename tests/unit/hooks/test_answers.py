@@ -72,7 +72,6 @@ BLOCKED = Outcome(Decision("block", "No."))
         ({"message": "Say it better."}, Outcome(message="Say it better.")),
         ({"summary": "All."}, Outcome(summary="All.")),
         (specific(summary="All."), Outcome(summary="All.")),
-        (specific(summary=" "), NOTHING),
         ({"action": "compact"}, Outcome(action=Compact())),
         ({"action": "compact", "instructions": "Keep the API."}, Outcome(action=Compact("Keep the API."))),
         ({"action": "summary"}, Outcome(action=Summarize())),

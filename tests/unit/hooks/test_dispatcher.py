@@ -266,5 +266,6 @@ def test_what_a_hook_adds_has_no_blank_texts_and_a_bound() -> None:
     actions = [Continue(said), Continue((" ",)), Compact(LONG), Summarize(LONG), SwapContext(" \n")]
     wanted = [Continue(kept), None, Compact(CUT), Summarize(CUT), None]
     assert [bounded(Outcome(action=action)).action for action in actions] == wanted
+    assert bounded(Outcome(summary=" \n")).summary is None
     replacing = Outcome(tool_output=LONG, message=LONG, action=SwapContext(LONG))
     assert bounded(replacing) == replacing

@@ -69,7 +69,6 @@ def test_the_first_action_and_the_first_summary_hold_and_the_last_replacement(fi
     assert both.context == (*first.context, *second.context)
 
 
-def test_an_empty_answer_is_not_an_absent_one_but_a_blank_summary_is() -> None:
+def test_an_empty_answer_is_not_an_absent_one() -> None:
     assert Outcome(tool_output="full").then(Outcome(tool_output="")).tool_output == ""
     assert Outcome(message="").then(NOTHING).message == ""
-    assert Outcome(summary=" \n").then(Outcome(summary="# Goal")).summary == "# Goal"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from acp_agent.mcp.client import READ_SECONDS
 from acp_agent.mcp.model import START_SECONDS
+from acp_agent.session.project import mcp as module
 from acp_agent.session.project.mcp import MAX_TOOLS, PATIENCE_SECONDS
 from support.checkout import REPOSITORY
 from support.editors import ZED, ZED_BETA, Editor
@@ -151,7 +153,10 @@ def test_the_page_says_how_long_a_server_may_take() -> None:
     assert f"{MAX_TOOLS} tools" in page
 
 
-async def test_the_tools_of_a_slow_server_come_when_it_is_ready(tmp_path: Path) -> None:
+async def test_the_tools_of_a_slow_server_come_when_it_is_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PATIENCE_SECONDS", math.inf)
     slow = mcp_program(tmp_path, "slow", tools=[tool("late")], results={}, slow=True)
     async with stage(tmp_path, Reply("One."), Reply("Two."), mcp=[slow.entry]) as it:
         await it.prompt("/help")
@@ -161,6 +166,7 @@ async def test_the_tools_of_a_slow_server_come_when_it_is_ready(tmp_path: Path) 
         await it.agent.cancel(it.session)
         assert await handle.result() == {"stopReason": "cancelled"}
         assert "is not ready yet" not in it.agent.text()
+        monkeypatch.setattr(module, "PATIENCE_SECONDS", 0)
         assert await it.prompt() == {"stopReason": "end_turn"}
         assert "'slow' is not ready yet" in it.agent.text()
         await logged(it, "MCP server slow is not ready yet")
