@@ -151,12 +151,16 @@ def _flat(value: JsonValue) -> JsonValue:
 
 
 def _outcome(answer: Answer, event: HookEvent) -> Outcome:
+    defers = bool(answer.defer) and isinstance(event, BeforeCompaction)  # as version 0.1.0 could
+    # Claude Code's `defer` leaves the decision to its caller; here the mode decides.
+    verdict = _VERDICTS.get(answer.permission or answer.decision or ("block" if defers else ""))
+    reason = answer.reason if answer.permission_reason is None else answer.permission_reason
     arguments = answer.tool_input
     if arguments is not None and isinstance(event, BeforeToolCall):
         arguments = with_our_keys(event.tool, arguments, event.input, event.at.cwd)
         arguments = None if arguments == event.input else arguments
     return Outcome(
-        decision=_decision(answer, event),
+        decision=Decision(verdict, reason) if verdict else None,
         tool_input=arguments,
         tool_output=None if answer.tool_output is None else _text_of(answer.tool_output),
         message=answer.message,
@@ -164,20 +168,8 @@ def _outcome(answer: Answer, event: HookEvent) -> Outcome:
         action=_action(answer),
         summary=answer.summary,
         stop=None if answer.goes_on else answer.stop_reason,
-        notices=tuple(filter(None, (answer.system_message, _DEFERS if _defers(answer, event) else ""))),
+        notices=tuple(filter(None, (answer.system_message, _DEFERS if defers else ""))),
     )
-
-
-def _defers(answer: Answer, event: HookEvent) -> bool:
-    """Return whether an answer delays a compaction, as those of version 0.1.0 could."""
-    return bool(answer.defer) and isinstance(event, BeforeCompaction)
-
-
-def _decision(answer: Answer, event: HookEvent) -> Decision | None:
-    # Claude Code's `defer` leaves the decision to its caller; here the mode decides.
-    verdict = _VERDICTS.get(answer.permission or answer.decision or ("block" if _defers(answer, event) else ""))
-    reason = answer.reason if answer.permission_reason is None else answer.permission_reason
-    return Decision(verdict, reason) if verdict else None
 
 
 def _action(answer: Answer) -> Action | None:

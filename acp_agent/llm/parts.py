@@ -232,30 +232,13 @@ class ArgumentsTooLongError(Exception):
     """A call's arguments have passed `MAX_ARGUMENTS`, and the rest of the stream is not to be read."""
 
 
-class PartialArguments:
-    """The arguments of one call while they stream."""
+def check_arguments(arguments: str) -> None:
+    """Check the length of a call's arguments while they stream; `tool_call` drops them where it is too much.
 
-    __slots__ = ("_pieces", "_size")
-
-    def __init__(self) -> None:
-        self._pieces: list[str] = []
-        self._size = 0
-
-    def add(self, piece: str) -> None:
-        """Append a piece.
-
-        :raises ArgumentsTooLongError: together they are too long; all of them are dropped.
-        """
-        self._size += len(piece)
-        if self._size > MAX_ARGUMENTS:
-            self._pieces = [_DROPPED]
-            raise ArgumentsTooLongError
-        self._pieces.append(piece)
-
-    @property
-    def text(self) -> str:
-        """The pieces, joined."""
-        return "".join(self._pieces)
+    :raises ArgumentsTooLongError: they are too long.
+    """
+    if len(arguments) > MAX_ARGUMENTS:
+        raise ArgumentsTooLongError
 
 
 def tool_call(call_id: str, name: str, arguments: str) -> ToolCall:

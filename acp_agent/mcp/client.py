@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext
+from operator import methodcaller
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import anyio
@@ -24,7 +25,7 @@ from acp_agent.config.settings import McpServer
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError
 from acp_agent.mcp.elicitation import Elicitations, fields_of
-from acp_agent.mcp.model import HandshakeRefusedError, Offer, ServerOptions, server_environment
+from acp_agent.mcp.model import INHERITED, HandshakeRefusedError, Offer, ServerOptions
 from acp_agent.mcp.stdio import over_stdio
 from acp_agent.mcp.transports import Watch, inspected, leaves_of, over_acp, over_http, over_sse
 from acp_agent.tools.environment import Environment
@@ -155,16 +156,12 @@ class Connection:
             return found
         cursor: str | None = None
         for _ in range(_MAX_PAGES):
-            page = await self.ask(_page_of(kind, cursor))
+            page: Any = await self.ask(methodcaller(f"list_{kind}", cursor=cursor))
             found += getattr(page, kind)
             cursor = page.next_cursor
             if not cursor:
                 break
         return found
-
-
-def _page_of(kind: str, cursor: str | None) -> Callable[[Client], Awaitable[Any]]:
-    return lambda client: getattr(client, f"list_{kind}")(cursor=cursor)
 
 
 @asynccontextmanager
@@ -196,10 +193,9 @@ async def connect(
     ) -> types.ElicitResult | types.ErrorData:
         try:
             if isinstance(params, types.ElicitRequestURLParams):
-                return types.ElicitResult(
-                    action=await elicitations.visit(params.message, params.url, params.elicitation_id)
-                )
-            answer = await elicitations.fill(params.message, fields_of(cast("JsonObject", params.requested_schema)))
+                answer = await elicitations.visit(params.message, params.url, params.elicitation_id)
+            else:
+                answer = await elicitations.fill(params.message, fields_of(cast("JsonObject", params.requested_schema)))
         except ToolError as error:
             return types.ErrorData(code=types.INVALID_PARAMS, message=str(error))
         if isinstance(answer, str):
@@ -231,7 +227,8 @@ async def connect(
 def _transport(server: McpServer, options: ServerOptions, watch: Watch) -> Transport:
     match server.transport:
         case "stdio":
-            env = server_environment(options.env, server.env)
+            inherited = {name: options.env[name] for name in INHERITED if name in options.env}
+            env = {**inherited, **server.env}
             return over_stdio(server.command, server.args, options.roots[0], env, watch)
         case "acp":
             if options.channel is None:

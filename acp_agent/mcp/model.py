@@ -23,7 +23,7 @@ from acp_agent.tools.text import digest
 if TYPE_CHECKING:
     from mcp.types import Prompt, Tool
 
-_INHERITED = (
+INHERITED = (
     *("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "TMPDIR", "TZ"),
     *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES"),
     *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"),
@@ -96,15 +96,6 @@ class ServerOptions:
     elicits: bool = False
     channel: McpChannel | None = None
     start_seconds: float = START_SECONDS
-
-
-def server_environment(env: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """Return all environment variables of a server.
-
-    :param env: the agent's environment.
-    :param own: the variables that the server's entry sets.
-    """
-    return {**{name: env[name] for name in _INHERITED if name in env}, **own}
 
 
 def with_values(server: McpServer, env: Mapping[str, str]) -> McpServer:

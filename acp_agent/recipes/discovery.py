@@ -40,10 +40,6 @@ _NAME = re.compile(rf"{_WORD}(?:/{_WORD}){{0,{MAX_DEPTH}}}")
 _log = logging.getLogger(__name__)
 
 
-class _NotOursError(RecipeError):
-    """A file of Claude Code's cannot be used here, which is no mistake in it."""
-
-
 @frozen
 class RecipeFolder:
     """A folder with recipes; need not exist.
@@ -101,10 +97,11 @@ class RecipeLibrary:
                 trusted_text = trusted(path) if trusted is not None and folder.origin == "project" else ""
                 try:
                     recipe = read_recipe(folder, name, path, known, reserved, trusted_text)
-                except _NotOursError as error:
-                    _log.info("left out: %s", error)
                 except RecipeError as error:
-                    errors.append(error)
+                    if folder.form == "claude" and isinstance(error.__cause__, DocumentError):
+                        _log.info("left out: %s", error)  # what cannot be used here is no mistake in it
+                    else:
+                        errors.append(error)
                 else:
                     (recipes if recipe.digest else untrusted)[recipe.name] = recipe
         return cls(dict(sorted(recipes.items())), tuple(errors), dict(sorted(untrusted.items())))
@@ -168,8 +165,7 @@ def read_recipe(
         raise
     except DocumentError as error:
         message = f"{error.key}: {error.message}" if error.key else error.message
-        kind = _NotOursError if folder.form == "claude" else RecipeError
-        raise kind(message, source=str(path), line=error.line) from error
+        raise RecipeError(message, source=str(path), line=error.line) from error
     except Exception as error:  # one file must not take the others with it
         _log.exception("the recipe %s could not be read", path)
         raise RecipeError(f"cannot be read ({type(error).__name__}: {error})", source=str(path)) from error

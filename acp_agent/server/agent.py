@@ -33,7 +33,7 @@ from acp_agent.protocol.updates import given
 from acp_agent.server.channel import EditorServers
 from acp_agent.server.content import servers_from_wire
 from acp_agent.server.handshake import AUTH_METHOD, LOGIN_METHOD, Capabilities
-from acp_agent.server.params import NewSession, ParamsReader, fork_point
+from acp_agent.server.params import NewSession, fork_point, read_params
 from acp_agent.session.actor import Session
 from acp_agent.session.client import SessionClient
 from acp_agent.session.mailbox import Ticket
@@ -60,7 +60,7 @@ class Agent(ABC):
     :ivar version: of the protocol.
     :ivar models: the package with the version's models.
     :ivar capabilities: what the editor said it can do.
-    :ivar read_params: validates what a handler takes; see `ParamsReader.read`.
+    :ivar read_params: validates what a handler takes; see `params.read_params`.
     """
 
     version: ClassVar[int]
@@ -73,7 +73,8 @@ class Agent(ABC):
         self._peer = peer
         self._services = services
         self._open_sessions = sessions
-        self.read_params = ParamsReader(self.models, {name: model for name, (model, _) in self.routes().items()}).read
+        names = {name: model for name, (model, _) in self.routes().items()}
+        self.read_params = partial(read_params, self.models, names)
         self._servers = EditorServers(peer)
         self._manager: SessionManager | None = None
         self._opening = anyio.Lock(fast_acquire=True)

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from acp_agent.config.settings import McpServer
 from acp_agent.conversation.encoding import plain
 from acp_agent.conversation.messages import (
     Audio,
     CompactedBlock,
-    Data,
     Image,
     Resource,
     ResourceLink,
@@ -102,41 +101,25 @@ def without_repeats(parts: tuple[UserPart, ...]) -> tuple[UserPart, ...]:
 def block_from_part(part: UserPart) -> JsonObject:
     """Return the block that a part came from; a few words in place of one that is too large for a line."""
     match part:
-        case Image() if missing := _missing(part.data):
-            return text_content(f"[{part.uri or 'a picture'}: {missing}]")
-        case Audio() if missing := _missing(part.data):
-            return text_content(f"[a sound: {missing}]")
-        case Resource() if part.text is None and (missing := _missing(part.blob or "")):
-            return text_content(f"[{part.uri}: {missing}]")
         case Text() | CompactedBlock():
             return text_content(cut(part.text))
-        case Audio():
-            return {"type": "audio", "data": _base64(part.data), "mimeType": part.mime_type}
-        case Image():
-            picture: JsonObject = {"type": "image", "data": _base64(part.data), "mimeType": part.mime_type}
-            return {**picture, **given(uri=part.uri)}
         case ResourceLink():
             more = given(mimeType=part.mime_type, title=part.title, description=part.description, size=part.size)
             return {"type": "resource_link", "uri": part.uri, "name": part.name, **more}
-        case Resource():
+        case Resource(text=str() as text):
             held: JsonObject = {"uri": part.uri, **given(mimeType=part.mime_type)}
-            if part.text is None:
-                return {"type": "resource", "resource": {**held, "blob": _base64(part.blob or "")}}
-            return {"type": "resource", "resource": {**held, "text": cut(part.text)}}
-        case _:
-            assert_never(part)
-
-
-def _missing(data: Data) -> str:
-    """Return why bytes are not shown; an empty text where they are."""
-    if data_length(data) > MAX_DATA:
-        return "too large to be shown again"
-    return "" if isinstance(data, str) else "no longer there"
-
-
-def _base64(data: Data) -> str:
-    assert isinstance(data, str)
-    return data
+            return {"type": "resource", "resource": {**held, "text": cut(text)}}
+        case Image() | Audio() | Resource():
+            data = (part.blob or "") if isinstance(part, Resource) else part.data
+            uri = None if isinstance(part, Audio) else part.uri
+            too_large = data_length(data) > MAX_DATA
+            if too_large or not isinstance(data, str):
+                name = "a sound" if isinstance(part, Audio) else uri or "a picture"
+                return text_content(f"[{name}: {'too large to be shown again' if too_large else 'no longer there'}]")
+            held = {**given(uri=uri, mimeType=part.mime_type)}
+            if isinstance(part, Resource):
+                return {"type": "resource", "resource": {**held, "blob": data}}
+            return {"type": "image" if isinstance(part, Image) else "audio", "data": data, **held}
 
 
 # --- the size of a line ---

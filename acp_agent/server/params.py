@@ -33,31 +33,23 @@ _TRACE = ("traceparent", "tracestate", "baggage")
 _LONGEST_TRACE = 8_192
 
 
-class ParamsReader:
-    """Reads the params of requests.
+async def read_params(models: ModuleType, names: Mapping[str, str], method: str, params: JsonObject) -> Any:
+    """Return what the handler of a method takes.
 
     :param models: the package with the models of a version.
     :param names: of the models, by method; the params of other methods are left as they came.
+    :raises InvalidParamsError: the params are wrong; says which member is.
     """
+    plain = _PLAIN[method](params) if method in _PLAIN else None
+    if plain is not None or method not in names:
+        return plain or params
 
-    def __init__(self, models: ModuleType, names: Mapping[str, str]) -> None:
-        self._models = models
-        self._names = names
-
-    async def read(self, method: str, params: JsonObject) -> Any:
-        """Return what the handler of a method takes.
-
-        :raises InvalidParamsError: the params are wrong; says which member is.
-        """
-        plain = _PLAIN[method](params) if method in _PLAIN else None
-        if plain is not None or method not in self._names:
-            return plain or params
-        # In a thread, since the first one imports and builds its model.
-        return await anyio.to_thread.run_sync(self._validate, method, params, abandon_on_cancel=True)
-
-    def _validate(self, method: str, params: JsonObject) -> WireModel:
-        model: type[WireModel] = getattr(self._models, self._names[method])
+    def validate() -> WireModel:
+        model: type[WireModel] = getattr(models, names[method])
         return model.from_params(params, method)
+
+    # In a thread, since the first one imports and builds its model.
+    return await anyio.to_thread.run_sync(validate, abandon_on_cancel=True)
 
 
 @frozen

@@ -26,7 +26,7 @@ from acp_agent.conversation.messages import (
 from acp_agent.conversation.strict_json import get_int, get_object, get_objects, get_text
 from acp_agent.llm.adapters.adapter import Adapter, Call, Fold, Omissions, answered, wire_name
 from acp_agent.llm.errors import CallFailed, stream_error
-from acp_agent.llm.parts import PartialArguments, arguments_of, base64_of, tool_call, user_parts
+from acp_agent.llm.parts import arguments_of, base64_of, check_arguments, tool_call, user_parts
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import Answered, ModelRequest, TextDelta, ThinkingDelta
@@ -37,7 +37,7 @@ _BREAKPOINT: JsonValue = {"type": "ephemeral"}
 _BUDGETS = {"low": 4_096, "medium": 12_288, "high": 24_576}
 _LEAST_BUDGET = 1_024
 _BUDGET_SHARE = 8  # of the window: one eighth fits behind a context that fills the usable window
-_GROWING = ("text", "thinking", "signature")
+_GROWING = ("text", "thinking", "signature", "partial_json")
 """Members of a block that come in pieces."""
 
 
@@ -196,7 +196,6 @@ class _MessagesFold(Fold):
     def __init__(self, provider: str) -> None:
         self._provider = provider
         self._blocks: dict[int, JsonObject] = {}
-        self._arguments: dict[int, PartialArguments] = {}
         self._stop = ""
         self._usage: JsonObject = {}
 
@@ -239,8 +238,7 @@ class _MessagesFold(Fold):
                 block[key] = get_text(block, key) + text
         if delta.get("type") == "compaction_delta":
             block |= {key: delta[key] for key in delta if key != "type"}
-        if piece := get_text(delta, "partial_json"):
-            self._arguments.setdefault(index, PartialArguments()).add(piece)
+        check_arguments(get_text(block, "partial_json"))
         if text := get_text(delta, "text"):
             return (TextDelta(text),)
         return (ThinkingDelta(text),) if (text := get_text(delta, "thinking")) else ()
@@ -268,7 +266,6 @@ class _MessagesFold(Fold):
             case "redacted_thinking":
                 return Thinking("", self._provider, block)
             case "tool_use":
-                arguments = self._arguments.get(index, PartialArguments()).text
-                return tool_call(get_text(block, "id"), get_text(block, "name"), arguments)
+                return tool_call(get_text(block, "id"), get_text(block, "name"), get_text(block, "partial_json"))
             case _:
                 return None

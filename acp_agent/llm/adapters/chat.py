@@ -30,10 +30,10 @@ from acp_agent.conversation.strict_json import get_object, get_objects, get_text
 from acp_agent.llm.adapters.adapter import Adapter, Call, Fold, Omissions, answered, openai_usage, wire_name
 from acp_agent.llm.errors import stream_error
 from acp_agent.llm.parts import (
-    PartialArguments,
     arguments_text,
     audio_format,
     base64_of,
+    check_arguments,
     image_url,
     sendable_sound,
     tool_call,
@@ -178,7 +178,7 @@ def _answer(message: AssistantMessage, provider: str) -> JsonObject | None:
 class _Call:
     id: str
     name: str
-    arguments: PartialArguments = field(default_factory=PartialArguments)
+    arguments: str = ""
     extra: JsonObject = field(default_factory=dict[str, JsonValue])
 
 
@@ -229,7 +229,7 @@ class _ChatFold(Fold):
             parts.append(Thinking("".join(self._thinking), self._provider, data))
         if text := "".join(self._text):
             parts.append(Text(text))
-        parts += [tool_call(call.id, call.name, call.arguments.text) for call in self._calls]
+        parts += [tool_call(call.id, call.name, call.arguments) for call in self._calls]
         return answered(parts, self._finish, self._counted())
 
     def _extend(self, delta: JsonObject) -> None:
@@ -244,7 +244,8 @@ class _ChatFold(Fold):
         call.id = call.id or call_id
         call.name = call.name or name
         call.extra = get_object(delta, _EXTRA) or call.extra
-        call.arguments.add(get_text(function, "arguments"))
+        call.arguments += get_text(function, "arguments")
+        check_arguments(call.arguments)
 
     def _counted(self) -> Usage:
         price = self._usage.get("cost")  # OpenRouter's

@@ -25,7 +25,7 @@ from acp_agent.conversation.messages import (
 from acp_agent.conversation.strict_json import get_int, get_object, get_objects, get_text
 from acp_agent.llm.adapters.adapter import Adapter, Call, Fold, Omissions, answered, openai_usage, wire_name
 from acp_agent.llm.errors import stream_error
-from acp_agent.llm.parts import PartialArguments, arguments_text, image_url, tool_call, user_parts
+from acp_agent.llm.parts import arguments_text, check_arguments, image_url, tool_call, user_parts
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import Answered, ModelRequest, TextDelta, ThinkingDelta
 
@@ -152,7 +152,6 @@ class _ResponsesFold(Fold):
     def __init__(self, provider: str) -> None:
         self._provider = provider
         self._items: dict[int, JsonObject] = {}
-        self._arguments: dict[int, PartialArguments] = {}
         self._final: JsonObject = {}
 
     def feed(self, event: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
@@ -164,13 +163,12 @@ class _ResponsesFold(Fold):
                 return (ThinkingDelta(text),)
             case "response.reasoning_summary_part.added" if get_int(event, "summary_index") > 0:
                 return (ThinkingDelta("\n\n"),)
-            case "response.output_item.added":
+            case "response.output_item.added" | "response.output_item.done":
                 self._items[index] = get_object(event, "item")
-            case "response.function_call_arguments.delta":
-                self._arguments.setdefault(index, PartialArguments()).add(text)
-            case "response.output_item.done":
-                self._items[index] = get_object(event, "item")
-                self._arguments.pop(index, None)
+            case "response.function_call_arguments.delta" if index in self._items:
+                arguments = get_text(self._items[index], "arguments") + text
+                self._items[index] |= {"arguments": arguments}
+                check_arguments(arguments)
             case "response.completed" | "response.incomplete":
                 self._final = get_object(event, "response")
                 self.complete = True
@@ -186,8 +184,6 @@ class _ResponsesFold(Fold):
         return ()
 
     def answer(self) -> Answered:
-        for index, arguments in self._arguments.items():  # broken off in the arguments of a call
-            self._items[index] = {**self._items.get(index, {}), "arguments": arguments.text}
         parts: list[AssistantPart] = []
         reason = get_text(get_object(self._final, "incomplete_details"), "reason")
         for item in [self._items[index] for index in sorted(self._items)] or get_objects(self._final, "output"):
