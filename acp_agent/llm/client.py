@@ -142,22 +142,8 @@ class ModelClient:
         self._windows: dict[str, int | None] = {}
         self._without: dict[tuple[str, str], Omissions] = {}
 
-    async def prewarm(self) -> None:
-        """Import what the SDK stands on, in a worker thread.
-
-        :raises ModelAuthError: there is no key, or it cannot be sent.
-        """
-        await self._connection.prewarm()
-
-    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """See `Provider.stream`."""
-        return self._stream(request)
-
-    async def _stream(self, request: ModelRequest, prompt: str | None = None) -> AsyncGenerator[ModelEvent, None]:
-        """Stream the answer to a request.
-
-        :param prompt: see `Adapter.call`.
-        """
+    async def stream(self, request: ModelRequest, prompt: str | None = None) -> AsyncGenerator[ModelEvent, None]:
+        """See `Provider.stream`; and for the prompt `Adapter.call`."""
         profile, without = self._profile_of(request.model), self._left_out(request)
         retries = _Retries(self._endpoint, self._policy)
         while True:
@@ -250,7 +236,7 @@ class _NativeClient(ModelClient):
     ) -> tuple[CompactedBlock, Usage]:
         """See `NativeCompaction.compact`."""
         answered: Answered | None = None
-        async with aclosing(self._stream(request, instructions)) as events:
+        async with aclosing(self.stream(request, instructions)) as events:
             async for event in events:
                 if isinstance(event, Retrying):
                     again()

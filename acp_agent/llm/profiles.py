@@ -156,14 +156,12 @@ def _gemini(price_in: float, price_out: float) -> ModelProfile:
     )
 
 
-_TABLE: dict[str, ModelProfile] = {
+_FAMILIES: dict[str, ModelProfile] = {
     # Anthropic
     "claude-": _claude(200_000, 64_000, "none", 3, 15),
     "claude-opus-4": _claude(200_000, 32_000, "budget", 15, 75),
     "claude-opus-4-5": _claude(200_000, 64_000, "budget", 5, 25),
-    "claude-opus-4-6": _claude(1_000_000, 128_000, "adaptive", 5, 25),
-    "claude-opus-4-7": _claude(1_000_000, 128_000, "adaptive", 5, 25),
-    "claude-opus-4-8": _claude(1_000_000, 128_000, "adaptive", 5, 25),
+    "claude-opus-4-6 claude-opus-4-7 claude-opus-4-8": _claude(1_000_000, 128_000, "adaptive", 5, 25),
     "claude-sonnet-4": _claude(200_000, 64_000, "budget", 3, 15),
     "claude-sonnet-4-6": _claude(1_000_000, 64_000, "adaptive", 3, 15),
     "claude-haiku-4-5": _claude(200_000, 64_000, "budget", 1, 5),
@@ -171,8 +169,7 @@ _TABLE: dict[str, ModelProfile] = {
     "claude-opus-5-5": _claude(1_000_000, 128_000, "adaptive-always", 4, 20),
     "claude-sonnet-5": _claude(1_000_000, 128_000, "adaptive-default", 2, 10),
     "claude-haiku-5": _claude(1_000_000, 128_000, "adaptive-default", 0.1, 0.5),
-    "claude-fable-5": _claude(1_000_000, 128_000, "adaptive-always", 10, 50),
-    "claude-mythos": _claude(1_000_000, 128_000, "adaptive-always", 10, 50),
+    "claude-fable-5 claude-mythos": _claude(1_000_000, 128_000, "adaptive-always", 10, 50),
     # OpenAI
     "gpt-audio": _gpt_audio(2.5, 10),
     "gpt-audio-mini": _gpt_audio(0.6, 2.4),
@@ -188,28 +185,25 @@ _TABLE: dict[str, ModelProfile] = {
     "gpt-5.4": _gpt(1_050_000, 2.5, 15, "none"),
     "gpt-5.4-mini": _gpt(400_000, 0.75, 4.5, "none"),
     "gpt-5.4-nano": _gpt(400_000, 0.2, 1.25, "none"),
-    "gpt-5.4-pro": _gpt(1_050_000, 30, 180, "medium", cached=1),
     "gpt-5.5": _gpt(1_050_000, 5, 30, "none"),
-    "gpt-5.5-pro": _gpt(1_050_000, 30, 180, "medium", cached=1),
+    "gpt-5.4-pro gpt-5.5-pro": _gpt(1_050_000, 30, 180, "medium", cached=1),
     "gpt-5.6": _gpt(1_050_000, 4, 20, "none", written=1.25),
     "gpt-5.6-terra": _gpt(1_050_000, 2, 12, "none", written=1.25),
     "gpt-5.6-luna": _gpt(1_050_000, 0.2, 1.2, "none", written=1.25),
     "gpt-6": _gpt(1_050_000, 2, 10, "low", written=1.25),
     "gpt-6-sol": _gpt(1_050_000, 2, 10, "none", written=1.25),
     "gpt-6-luna": _gpt(1_050_000, 0.1, 0.5, "none", written=1.25),
-    "gpt-6-astra": _gpt(1_050_000, 10, 50, "low", written=1.25),
-    "gpt-6.1-sol": _gpt(1_050_000, 2, 10, "low", 0.05, 1.25),
-    "gpt-6.2-sol": _gpt(1_050_000, 2, 10, "low", 0.05, 1.25),
-    "gpt-6.2-astra": _gpt(1_050_000, 10, 50, "low", written=1.25),
+    "gpt-6-astra gpt-6.2-astra": _gpt(1_050_000, 10, 50, "low", written=1.25),
+    "gpt-6.1-sol gpt-6.2-sol": _gpt(1_050_000, 2, 10, "low", 0.05, 1.25),
     # Google
     "gemini-": replace(_gemini(0, 0), prices=None),
     "gemini-2.5-pro": _gemini(1.25, 10),
     "gemini-2.5-flash": _gemini(0.3, 2.5),
     "gemini-2.5-flash-lite": _gemini(0.1, 0.4),
-    "gemini-3-pro": _gemini(2, 12),
     "gemini-3-flash": _gemini(0.5, 3),
-    "gemini-3.1-pro": _gemini(2, 12),
+    "gemini-3-pro gemini-3.1-pro": _gemini(2, 12),
     "gemini-3.1-flash-lite": _gemini(0.25, 1.5),
     "gemini-3.5-flash": _gemini(1.5, 9),
 }
 """By the beginnings of their ids. OpenAI's models before GPT-5 are not in it."""
+_TABLE = {prefix: family for prefixes, family in _FAMILIES.items() for prefix in prefixes.split()}

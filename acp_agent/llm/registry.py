@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import anyio
 from anyio import to_thread
@@ -183,18 +184,12 @@ class Registry:
         return tuple(dict.fromkeys(enabled))
 
     def load(self, model: str) -> None:
-        """Import what asks a model, without an SDK; run this in a thread. A name that is none needs nothing."""
-        if model.partition("/")[0] in self.places.names():
+        """Import what asks a model, and what its SDK stands on, but not the SDK, which takes more memory than all else.
+        Run this in a thread. A name that is none needs nothing."""
+        provider = model.partition("/")[0]
+        if provider in self.places.names() and self.places.kind(provider) != "scripted":
             _make_client()
-
-    async def prewarm(self, model: str) -> None:
-        """Import what a call to a model needs, except an SDK, in a worker thread.
-
-        :raises ModelAuthError: there is no key for it.
-        :raises ConfigError: see `resolve`.
-        """
-        await self.unlock(model)
-        await self._provider(model.partition("/")[0]).prewarm()
+            import httpx2  # pyright: ignore[reportUnusedImport]  # noqa: F401
 
     async def try_key(self, provider: str, key: str) -> bool:
         """Ask a provider whether it takes a key, with one small request that costs nothing.
@@ -274,12 +269,18 @@ async def _list_models(base_url: str) -> tuple[str, ...]:
 
 
 def _listed(base_url: str) -> tuple[str, ...]:
-    from http.client import HTTPException
-    from urllib.request import ProxyHandler, build_opener
+    from http.client import HTTPConnection, HTTPException
 
-    try:  # as local servers are reached: past any proxy
-        with build_opener(ProxyHandler({})).open(f"{base_url.rstrip('/')}/models", timeout=_LOCAL_SECONDS) as answer:
-            found = parse_object(answer.read())
+    parts = urlsplit(base_url)
+    if parts.scheme != "http" or not parts.hostname:  # as local servers are reached
+        return ()
+    connection = HTTPConnection(parts.hostname, parts.port, timeout=_LOCAL_SECONDS)
+    try:
+        connection.request("GET", f"{parts.path.rstrip('/')}/models", headers={"Connection": "close"})
+        answer = connection.getresponse()
+        found = parse_object(answer.read()) if answer.status == 200 else None
+        return tuple(name for model in get_objects(found or {}, "data") if (name := get_text(model, "id")))
     except (OSError, HTTPException, ValueError):
         return ()
-    return tuple(name for model in get_objects(found or {}, "data") if (name := get_text(model, "id")))
+    finally:
+        connection.close()

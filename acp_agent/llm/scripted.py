@@ -124,10 +124,6 @@ class ScriptedProvider:
         self._path = path
         self._script: Script | None = None
 
-    async def prewarm(self) -> None:
-        """Read the script."""
-        self._loaded()
-
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """See `Provider.stream`.
 

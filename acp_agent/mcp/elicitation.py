@@ -187,11 +187,11 @@ def _field(name: str, asked: JsonValue, required: bool) -> FormField:
         if is_secret_name(name) or is_secret_name(title) or asked.get("format") == "password":
             raise ToolError(f"the field {shown} asks for a secret, which no form may; use an address (mode `url`)")
         choices = ()
+    numbers = int | float if kind == "number" else int
     limits: JsonObject = {
         key: value
         for key, value in asked.items()
-        if (key in _LIMITS and isinstance(value, int))
-        or (key in _LIMITS and kind == "number" and isinstance(value, float) and math.isfinite(value))
+        if (key in _LIMITS and isinstance(value, numbers) and math.isfinite(value))
         or (key == "pattern" and isinstance(value, str))
         or (key == "format" and value in _FORMATS)
     }

@@ -50,7 +50,7 @@ def parts_from_blocks(blocks: Sequence[v1.ContentBlock | v2.ContentBlock]) -> tu
 
     :raises InvalidParamsError: a kind of content that is not taken.
     """
-    return tuple(_part(block) for block in blocks)
+    return tuple(map(_part, blocks))
 
 
 def _part(block: v1.ContentBlock | v2.ContentBlock) -> UserPart:
@@ -157,7 +157,7 @@ def servers_from_wire(servers: Sequence[v1.McpServer | v2.McpServer]) -> tuple[M
 
     :raises InvalidParamsError: a way to speak to one that the agent does not advertise.
     """
-    return tuple(_server(server) for server in servers)
+    return tuple(map(_server, servers))
 
 
 def _server(server: v1.McpServer | v2.McpServer) -> McpServer:

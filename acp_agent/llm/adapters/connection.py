@@ -63,15 +63,6 @@ class Connection:
         self._client: AsyncAnthropic | AsyncOpenAI | None = None
         self._making = anyio.Lock()
 
-    async def prewarm(self) -> None:
-        """Check the key and import what the SDK stands on, in a worker thread, but not yet the SDK, which takes more
-        memory than all else of the agent.
-
-        :raises ModelAuthError: there is no key, or it cannot be sent.
-        """
-        self._endpoint.check_key()
-        await to_thread.run_sync(_import_http, abandon_on_cancel=True)
-
     async def read(self, call: Call, fold: Fold) -> AsyncGenerator[TextDelta | ThinkingDelta, None]:
         """Send a call, feed its answer to `fold` and yield what can be shown, to the end of the answer or until a
         call's arguments are too long, which ends it.
@@ -276,7 +267,3 @@ async def _drain(body: AsyncIterator[bytes]) -> None:
     with anyio.move_on_after(_DRAIN_SECONDS):
         async for _ in body:
             pass
-
-
-def _import_http() -> None:
-    import httpx2  # pyright: ignore[reportUnusedImport]  # noqa: F401

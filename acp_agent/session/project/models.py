@@ -209,11 +209,6 @@ class SessionModels:
             name, resolved.id, resolved.provider, budget, is_guess, learned.rate, output, known, self._attachments
         )
 
-    async def prewarm(self) -> None:
-        """Load what the default model needs, except an SDK, so that the first prompt does not wait for it."""
-        name = await self.name("")
-        if name is not None:
-            await self.registry.prewarm(name)
 
     async def _ask_windows(self, names: Iterable[str], seconds: float) -> None:
         """Ask providers for windows in the background, and wait a moment for their answers."""

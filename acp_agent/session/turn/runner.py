@@ -62,11 +62,7 @@ class TurnRunner:
     _show: Show
 
     async def prewarm(self) -> None:
-        """Load what the model in use needs, except an SDK, and dispatch `session_start`.
-
-        :raises AgentError: there is no such model.
-        """
-        await self._models.prewarm()
+        """Dispatch `session_start`."""
         await self._hooks.start()
 
     async def end(self, reason: Literal["close", "delete", "exit"]) -> None:

@@ -79,22 +79,6 @@ async def test_what_own_hooks_want_done_behind_an_answer_does_not_take_the_place
         assert "The hook own" not in str(it.agent.updates(kind="notice"))
 
 
-SWAPS = """\
-from acp_agent.hooks import *
-
-@hook("turn_end")
-async def swaps(event, services):
-    return Outcome(action=SwapContext("LONG " * 400 if event.is_summary else "Only this."))
-"""
-BOUNDED = """\
----
-description: Make it short
-hooks: {turn_end: {handler: swap_context, params: {max_summary_tokens: 60}}}
----
-Summarise it.
-"""
-
-
 async def test_a_hook_s_summary_is_refused_as_a_model_s_would_be(tmp_path: Path) -> None:
     with_hook(tmp_path, 'Outcome(summary="# Goal\\nA cart, says the hook.")')
     refuses = {"command": "! grep -q 'says the hook' || { echo 'Say it better.' >&2; exit 2; }"}

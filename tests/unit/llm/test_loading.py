@@ -10,14 +10,14 @@ from support.checkout import REPOSITORY
 PREWARM = """
 import gc, sys
 from pathlib import Path
-import anyio
+import anyio, anyio.to_thread
 from acp_agent.config.settings import Settings
 from acp_agent.llm.registry import Registry
 
 async def main(name):
     keys = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k", "GEMINI_API_KEY": "k"}
     registry = Registry(Settings(home=Path("/nowhere")), keys)
-    await registry.prewarm(name)
+    await anyio.to_thread.run_sync(registry.load, name)
     before = set(sys.modules)
     await registry.learn_window(name)
     print(*before)

@@ -13,17 +13,6 @@ READ = Reply(tool_calls=[ToolCall("read", {"path": "a.txt"})])
 CONFIG = ".acp-agent/config.yaml"
 GUARD = "hooks:\n  PreToolUse:\n    - {command: 'exit 2', timeout: 5}\n"
 WRONG = GUARD.replace("timeout", "timeuot")
-COUNT = """\
-from pathlib import Path
-from acp_agent.hooks import hook
-
-seen = []
-
-@hook("session_start", "user_message_send")
-def count(event, services):
-    seen.append(event.name)
-    Path(__file__).parents[2].joinpath("seen").write_text(" ".join(seen))
-"""
 
 
 def told(it: Stage) -> list[str]:
