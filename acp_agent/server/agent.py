@@ -22,7 +22,6 @@ from weakref import WeakValueDictionary
 
 import anyio
 
-from acp_agent.conversation.messages import UserPart
 from acp_agent.conversation.updates import Option
 from acp_agent.errors import AgentError, InvalidParamsError, SessionClosedError, SessionNotFoundError
 from acp_agent.jsonrpc.messages import INTERNAL_ERROR, METHOD_NOT_FOUND, JsonObject, JsonValue, RpcError
@@ -34,7 +33,7 @@ from acp_agent.protocol.updates import given
 from acp_agent.server.channel import EditorServers
 from acp_agent.server.content import servers_from_wire
 from acp_agent.server.handshake import AUTH_METHOD, LOGIN_METHOD, Capabilities
-from acp_agent.server.params import NewSession, fork_point, read_params, trace_context
+from acp_agent.server.params import NewSession, fork_point, read_params
 from acp_agent.session.actor import Session
 from acp_agent.session.client import SessionClient
 from acp_agent.session.mailbox import Ticket
@@ -74,8 +73,7 @@ class Agent(ABC):
         self._peer = peer
         self._services = services
         self._open_sessions = sessions
-        names = {name: model for name, (model, _) in self.routes().items()}
-        self.read_params = partial(read_params, self.models, names)
+        self.read_params = partial(read_params, self.models, {name: each for name, (each, _) in self.routes().items()})
         self._servers = EditorServers(peer)
         self._manager: SessionManager | None = None
         self._opening = anyio.Lock(fast_acquire=True)
@@ -158,19 +156,10 @@ class Agent(ABC):
             call.after_response(session.show_offers)
         return session
 
-    async def _submit(
-        self, call: Call, session_id: str, parts: tuple[UserPart, ...], *, provisional: bool = False
-    ) -> Ticket:
-        """Submit a prompt. Where its request is cancelled, it leaves the queue, or its turn is cancelled."""
-        session = await self._find(call, session_id)
-        ticket = session.submit(parts, trace_context(call.params.get("_meta")), provisional=provisional)
-
-        def withdraw() -> None:
-            if session.withdraw(ticket):
-                ticket.answer("cancelled")
-
-        call.on_cancel(withdraw)
-        return ticket
+    def _withdraw(self, session: Session, ticket: Ticket) -> None:
+        """Withdraw a prompt whose request was cancelled: from the queue, or by cancelling its turn."""
+        if session.withdraw(ticket):
+            ticket.answer("cancelled")
 
     async def _new(self, call: Call, params: v1.NewSessionRequest | NewSession) -> JsonValue:
         servers, client = servers_from_wire(params.mcp_servers), partial(self._client, params.cwd)
@@ -310,8 +299,7 @@ class Agent(ABC):
                 await self._peer.notify(methods.AUTH_STATUS_UPDATE, account)
 
     async def _list_providers(self, call: Call, params: object) -> JsonValue:
-        """Return the configurable providers. None of them is required, and `current` is null for one that is
-        disabled."""
+        """Return the configurable providers: none is required, and `current` is null for a disabled one."""
         rows: list[JsonValue] = [
             {
                 "providerId": place.name,

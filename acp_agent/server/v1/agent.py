@@ -12,7 +12,7 @@ from acp_agent.protocol import methods, v1
 from acp_agent.protocol.updates import given
 from acp_agent.server.agent import Agent, Route
 from acp_agent.server.content import parts_from_blocks, without_repeats
-from acp_agent.server.params import Prompt
+from acp_agent.server.params import Prompt, trace_context
 from acp_agent.server.v1.client import EditorClient
 from acp_agent.server.v1.presenter import config_options
 from acp_agent.session.actor import Session
@@ -51,7 +51,9 @@ class AgentV1(Agent):
 
     async def _prompt(self, call: Call, params: PromptRequest | Prompt) -> JsonValue:
         parts = params.parts if isinstance(params, Prompt) else parts_from_blocks(params.prompt)
-        ticket = await self._submit(call, params.session_id, without_repeats(parts))
+        session = await self._find(call, params.session_id)
+        ticket = session.submit(without_repeats(parts), trace_context(call.params.get("_meta")))
+        call.on_cancel(partial(self._withdraw, session, ticket))
         await ticket.done.wait()
         stop = ticket.result()
         if stop == "cancelled" and call.cancel_requested:

@@ -8,6 +8,7 @@ ACP v2, "Prompt Lifecycle" and "Session Setup".
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from acp_agent.errors import InvalidParamsError, SessionClosedError, SessionNotFoundError
@@ -16,7 +17,7 @@ from acp_agent.jsonrpc.router import Call
 from acp_agent.protocol import methods, v2
 from acp_agent.server.agent import Agent, Route
 from acp_agent.server.content import parts_from_blocks
-from acp_agent.server.params import Prompt
+from acp_agent.server.params import Prompt, trace_context
 from acp_agent.server.v2.client import EditorClient
 from acp_agent.server.v2.presenter import available_commands, config_options
 from acp_agent.session.actor import Session
@@ -72,7 +73,9 @@ class AgentV2(Agent):
         parts = params.parts if isinstance(params, Prompt) else parts_from_blocks(params.prompt)
         if not says_anything(parts):
             raise InvalidParamsError("session/prompt: the prompt is empty.")
-        ticket = await self._submit(call, params.session_id, parts, provisional=True)
+        session = await self._find(call, params.session_id)
+        ticket = session.submit(parts, trace_context(call.params.get("_meta")), provisional=True)
+        call.on_cancel(partial(self._withdraw, session, ticket))
         await ticket.placed.wait()
         if not ticket.message_id:
             ticket.result()  # raises why it has no place
