@@ -209,7 +209,6 @@ class SessionModels:
             name, resolved.id, resolved.provider, budget, is_guess, learned.rate, output, known, self._attachments
         )
 
-
     async def _ask_windows(self, names: Iterable[str], seconds: float) -> None:
         """Ask providers for windows in the background, and wait a moment for their answers."""
         for name in names:
