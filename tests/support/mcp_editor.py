@@ -10,63 +10,44 @@ As strict as the TypeScript SDK's: MCP 2026-07-28 alone, which has no handshake 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import anyio
 
 from support.client import AgentError, AgentProcess
-from support.waiting import Changes
 
 VERSION = "2026-07-28"
 ABOUT = "io.modelcontextprotocol/"
 _LISTS = {"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources"}
 
-Handler = Callable[[Mapping[str, Any]], Awaitable[Any]]
-
 
 class EditorServer:
     """One server.
 
-    :ivar there: False answers as for a server that the editor has no more.
     :ivar got: method and params of every request, oldest first.
     :ivar active: the ids of the requests that are being worked on.
-    :ivar handlers: answers by method in place of the usual ones; each gets the message's params.
     """
 
     def __init__(self, name: str, *, results: Mapping[str, Any] | None = None, **lists: list[dict[str, Any]]) -> None:
         self.name = name
         self.server_id = f"server of {name}"
         self.lists = lists
-        self.there = True
         self.got: list[tuple[str, Mapping[str, Any]]] = []
         self.active: dict[str, str] = {}
-        self.handlers: dict[str, Handler] = {}
         self.agent: AgentProcess | None = None
         self._results = results or {}
-        self._listening: dict[str, Mapping[str, Any]] = {}
-        self._acknowledged = Changes()
-        self._listeners = 0
+        self._listening: set[str] = set()
 
     @property
     def entry(self) -> dict[str, Any]:
         """As an editor names it in `mcpServers`."""
         return {"type": "acp", "name": self.name, "serverId": self.server_id}
 
-    def calls(self) -> list[dict[str, Any]]:
-        return [
-            {"name": params["name"], "arguments": params.get("arguments")}
-            for method, params in self.got
-            if method == "tools/call"
-        ]
-
     async def says(self, request_id: str, method: str, params: Mapping[str, Any]) -> None:
         assert self.agent is not None
         message = {"serverId": self.server_id, "requestId": request_id, "method": method, "params": params}
         await self.agent.notify("mcp/message", message)
-
-    async def listened_to(self) -> None:
-        await self._acknowledged.until(lambda: self._listeners > 0, 10, lambda: f"nobody listens to {self.name}")
 
     async def changed(self, name: str) -> None:
         for request_id in list(self._listening):
@@ -74,8 +55,6 @@ class EditorServer:
             await self.says(request_id, f"notifications/{name}/list_changed", params)
 
     async def handle(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        if not self.there:
-            raise AgentError(-33001, "MCP server registration unavailable")
         request_id, method, params = message["requestId"], message["method"], message.get("params") or {}
         if request_id in self.active:
             raise AgentError(-32602, "duplicate active MCP request ID")
@@ -87,15 +66,11 @@ class EditorServer:
         self.got.append((method, params))
         self.active[request_id] = method
         try:
-            return await self._answer(request_id, method, params, message)
+            return await self._answer(request_id, method, params)
         finally:
             del self.active[request_id]
 
-    async def _answer(
-        self, request_id: str, method: str, params: Mapping[str, Any], message: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        if method in self.handlers:
-            return await self.handlers[method](message)
+    async def _answer(self, request_id: str, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         if method == "server/discover":
             able = {name: {"listChanged": True} for name in self.lists}
             return _result(supportedVersions=[VERSION], capabilities=able, ttlMs=0, cacheScope="private")
@@ -110,31 +85,25 @@ class EditorServer:
 
     async def listen(self, request_id: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Answer `subscriptions/listen`: never, until it is taken back."""
-        self._listening[request_id] = params
+        self._listening.add(request_id)
         try:
-            acknowledged = {
-                "notifications": params["notifications"],
-                "_meta": {f"{ABOUT}subscriptionId": request_id},
-            }
+            meta = {"_meta": {f"{ABOUT}subscriptionId": request_id}}
+            acknowledged = {"notifications": params["notifications"], **meta}
             await self.says(request_id, "notifications/subscriptions/acknowledged", acknowledged)
-            self._listeners += 1
-            self._acknowledged.notify()
             await anyio.sleep_forever()
             raise AssertionError("it sleeps until it is cancelled")
         finally:
-            del self._listening[request_id]
+            self._listening.remove(request_id)
 
 
-def provide(agent: AgentProcess, *servers: EditorServer) -> None:
-    """Have the editor answer for these servers, and for no others."""
-    by_id = {server.server_id: server for server in servers}
-    for server in servers:
-        server.agent = agent
+def provide(agent: AgentProcess, server: EditorServer) -> None:
+    """Have the editor answer for this server, and for no other."""
+    server.agent = agent
 
     async def handle(message: Mapping[str, Any]) -> Any:
-        if message["serverId"] not in by_id:
+        if message["serverId"] != server.server_id:
             raise AgentError(-33001, "MCP server registration unavailable", {"serverId": message["serverId"]})
-        return await by_id[message["serverId"]].handle(message)
+        return await server.handle(message)
 
     agent.handlers["mcp/message"] = handle
 

@@ -11,13 +11,8 @@ from support.memory import stage
 from support.replies import Reply, ToolCall
 from support.stage import Stage, results
 
+PRIVATE = {"ttlMs": 0, "cacheScope": "private"}
 LOOK = tool("look", inputSchema={"type": "object", "properties": {"at": {"type": "string"}}})
-
-
-async def opened(it: Stage, *servers: EditorServer) -> str:
-    """A session with these servers, which the editor provides."""
-    provide(it.agent, *servers)
-    return await it.agent.new_session(it.folder, mcpServers=[server.entry for server in servers])
 
 
 def offered(it: Stage, call: int) -> list[str]:
@@ -36,21 +31,19 @@ async def test_tools_prompts_and_resources_of_the_editor_are_used_as_those_of_an
         results={
             "look": says("A lamp."),
             "tidy": {"messages": [{"role": "user", "content": {"type": "text", "text": "Tidy the drawer."}}]},
-            "desk://note": {
-                "contents": [{"uri": "desk://note", "text": "Buy ink."}],
-                "ttlMs": 0,
-                "cacheScope": "private",
-            },
+            "desk://note": {"contents": [{"uri": "desk://note", "text": "Buy ink."}], **PRIVATE},
         },
     )
     replies = [Reply(tool_calls=[ToolCall("mcp__desk__look", {"at": "top"})]), Reply("I see."), Reply("Done.")]
     async with stage(tmp_path, *replies, Reply("Noted."), mode="full-access") as it:
         assert it.agent.initialized["agentCapabilities"]["mcpCapabilities"]["acp"] is True
-        session = await opened(it, desk)
+        provide(it.agent, desk)
+        session = await it.agent.new_session(it.folder, mcpServers=[desk.entry])
         await ready(it, "desk")
         assert await it.agent.prompt(session, "Look", 30) == {"stopReason": "end_turn"}
         assert offered(it, 0) == ["mcp__desk__look"]
-        assert desk.calls() == [{"name": "look", "arguments": {"at": "top"}}]
+        [called] = [params for method, params in desk.got if method == "tools/call"]
+        assert (called["name"], called["arguments"]) == ("look", {"at": "top"})
         assert [result.text for result in results(it.server.calls[1].body)] == ["A lamp."]
         # Another tool comes, and is there in the next turn.
         desk.lists["tools"] = [LOOK, tool("clean")]
