@@ -10,8 +10,7 @@ from support.memory import stage
 from support.replies import Reply, ToolCall
 from support.stage import Stage, results
 
-LARGE = "\x01 a line\n" * 1_400_000  # 12.6 million characters, of which one in nine takes six bytes in JSON
-THOUGHT = "\x01" * 2_000_000  # twelve million bytes of JSON
+LARGE = ("\x01" * 8 + "\n") * 240_000  # twelve million bytes of JSON, and a sixth as many characters
 LIMIT = 10 << 20
 SECONDS = 120.0
 
@@ -24,23 +23,21 @@ def longest(it: Stage) -> int:
     return max(len(line.raw) for line in it.agent.lines if line.received)
 
 
-async def test_twelve_megabytes_of_prompt_and_answer_are_shown_and_replayed_by_their_beginnings(
-    tmp_path: Path,
-) -> None:
-    async with stage(tmp_path, Reply([LARGE], thinking=THOUGHT), dialect="anthropic") as it:
+async def test_twelve_megabytes_of_prompt_and_answer_are_shown_and_replayed_by_their_beginnings(tmp_path: Path) -> None:
+    async with stage(tmp_path, Reply([LARGE], thinking=LARGE), dialect="anthropic") as it:
         assert await it.prompt([{"type": "text", "text": LARGE}], SECONDS) == {"stopReason": "end_turn"}
         async with it.restarted() as later:
             await later.agent.load(it.session, it.folder, timeout=SECONDS)
-            for kind, text in (("user_message", LARGE), ("agent_message", LARGE), ("agent_thought", THOUGHT)):
+            for kind in ("user_message", "agent_message", "agent_thought"):
                 shown = said(later, f"{kind}_chunk")
-                assert shown == f"{text[:MAX_TEXT]}\n… ({len(text) - MAX_TEXT} more characters)"
+                assert shown == f"{LARGE[:MAX_TEXT]}\n… ({len(LARGE) - MAX_TEXT} more characters)"
             assert max(longest(it), longest(later)) < LIMIT
 
 
 async def test_a_call_that_writes_nearly_as_much_as_it_may_is_asked_shown_and_replayed_in_lines_below_ten(
     tmp_path: Path,
 ) -> None:
-    text = LARGE.replace("\x01", "\t")[:800_000]  # with the backslashes of JSON, just below 1 MiB
+    text = ("\t a line\n" * 88_889)[:800_000]  # with the backslashes of JSON, just below 1 MiB
     write = Reply(tool_calls=[ToolCall("write", {"path": "large.txt", "content": text})])
     async with stage(tmp_path, write, Reply("Written."), editor=BARE) as it:
         assert await it.prompt("Write much", SECONDS) == {"stopReason": "end_turn"}

@@ -21,11 +21,7 @@ from acp_agent.conversation.events import (
     SummaryDropped,
     UserPrompted,
 )
-from acp_agent.conversation.messages import (
-    CompactedBlock,
-    Text,
-    Usage,
-)
+from acp_agent.conversation.messages import CompactedBlock, Text, Usage
 from support.inspection import inspected
 from support.logs import LogBuilder, legal_logs
 
@@ -45,21 +41,18 @@ def test_a_story_that_goes_on_later_is_the_same_as_one_told_at_once(log: Log, da
 
 
 @given(legal_logs())
-def test_turns_follow_each_other_and_hold_every_item_once_in_the_order_of_the_log(log: Log) -> None:
-    seen = inspected(log)
+def test_every_item_cost_and_context_of_a_log_is_told_once(log: Log) -> None:
+    seen, context = inspected(log), Context.from_log(log)
     seqs = [item.seq for turn in seen.turns for item in turn.items]
     assert seqs == sorted(seqs)
     assert [turn.number for turn in seen.turns] == [*range(len(seen.turns))]
     assert len(seen.turns) - 1 == sum(isinstance(logged.event, UserPrompted) for logged in log)
     for turn, later in itertools.pairwise(seen.turns):
         assert all(turn.seq <= item.seq < later.seq for item in turn.items)
-
-
-@given(legal_logs())
-def test_what_the_model_saw_is_what_the_context_was_before_and_behind_each_compaction(log: Log) -> None:
-    done = [each for each in inspected(log).compactions if each.status == "completed"]
-    swaps = [logged.seq for logged in log if isinstance(logged.event, ContextSwapped)]
-    assert [each.seq for each in done] == swaps
+    assert totals(seen)["cost"] == pytest.approx(context.cost)
+    assert totals(seen)["compaction_cost"] == pytest.approx(sum(each.cost for each in seen.compactions))
+    done = [each for each in seen.compactions if each.status == "completed"]
+    assert [each.seq for each in done] == [logged.seq for logged in log if isinstance(logged.event, ContextSwapped)]
     for each in done:
         for blocks, seq in ((each.before, each.seq - 1), (each.after, each.seq)):
             entries = Context.from_log(log[:seq]).entries
@@ -67,13 +60,6 @@ def test_what_the_model_saw_is_what_the_context_was_before_and_behind_each_compa
         stays = {block.seq for block in each.after}
         assert {block.seq for block in each.before if block.layer == "replaced"}.isdisjoint(stays)
         assert {block.seq for block in each.before if block.layer in ("tail", "pinned")} <= stays
-
-
-@given(legal_logs())
-def test_the_costs_of_all_items_are_what_the_session_cost(log: Log) -> None:
-    seen = inspected(log)
-    assert totals(seen)["cost"] == pytest.approx(Context.from_log(log).cost)
-    assert totals(seen)["compaction_cost"] == pytest.approx(sum(each.cost for each in seen.compactions))
 
 
 def a_session() -> Story:
@@ -96,12 +82,7 @@ def test_a_session_is_told_with_its_turns_steps_sizes_and_costs() -> None:
     seen = a_session()
     start, first, second = seen.turns
     assert [item.title for item in start.items] == ["Session started", "Instructions loaded"]
-    assert (first.title, first.stop, second.title, second.stop) == (
-        "Fix the cart",
-        "end_turn",
-        "And now?",
-        "",
-    )
+    assert (first.title, first.stop, second.title, second.stop) == ("Fix the cart", "end_turn", "And now?", "")
     assert [(item.kind, item.title, item.status) for item in first.items] == [
         ("prompt", "Prompt", ""),
         ("answer", "Answer", ""),

@@ -15,6 +15,7 @@ from acp_agent.compaction.layers import unanswered
 from acp_agent.conversation.messages import AssistantMessage, Message, Text, ToolCall, ToolResult, UserMessage
 from acp_agent.conversation.swaps import Memory, Pin
 from acp_agent.llm.provider import ModelEvent, ModelRequest
+from support.logs import is_legal
 
 SIZE = 2_000
 POLICY = CompactionPolicy("", strategy="excerpts", size=SIZE)
@@ -69,19 +70,6 @@ def compacted(state: ConversationState) -> CompactedState:
     return result
 
 
-def check_legal(messages: tuple[Message, ...]) -> None:
-    """The first message is the user's, and the results of each answer's calls stand right behind it, each once."""
-    assert isinstance(messages[0], UserMessage)
-    waiting: set[str] = set()
-    for message in messages:
-        if isinstance(message, ToolResult):
-            waiting.remove(message.call_id)
-            continue
-        assert not waiting
-        waiting = {call.id for call in message.tool_calls} if isinstance(message, AssistantMessage) else set()
-    assert not waiting
-
-
 def whole(messages: tuple[Message, ...]) -> str:
     return "\n".join(part.text for message in messages for part in message.parts if isinstance(part, Text))
 
@@ -118,7 +106,8 @@ def test_size_rules_pins_source_and_form_hold_through_ten(
         inside = [entry.message for entry in result.entries if entry.summary or entry.seq not in beside]
         assert estimate_messages(inside) <= SIZE
         assert beside <= {entry.seq for entry in result.entries if not entry.summary}
-        check_legal(result.messages)
+        assert isinstance(result.messages[0], UserMessage)
+        assert is_legal(result.messages)
         text = whole(result.messages)
         assert "Fix the cart." in text
         assert all(rule in text for rule in RULES)

@@ -1,4 +1,4 @@
-"""Where a history may be cut: one law for each invariant, on what three providers would receive."""
+"""Where a history may be cut: laws of what three providers would receive."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 from hypothesis import given
 
-from acp_agent.compaction.cuts import (
-    legal_cuts,
-)
+from acp_agent.compaction.cuts import legal_cuts
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import AssistantMessage, Text, Thinking, ToolCall, ToolResult, UserMessage
 from support.histories import (
@@ -43,38 +41,25 @@ def result(call_id: str) -> ToolResult:
     return ToolResult(call_id, (Text("done"),))
 
 
-# One law for each ----------------------------------------------------------------------------------------------------
-
-
 def legal(history: History) -> list[int]:
     return legal_cuts(history.entries, history.turn_from)
 
 
 @given(histories(texts=SHORT))
-def test_no_result_is_left_without_its_call_and_no_call_leaves_before_its_result(history: History) -> None:
+def test_no_call_is_torn_from_its_result_its_batch_or_the_thinking_that_led_to_it(history: History) -> None:
+    before = faults(behind_summary(history.messages))
+    thought = thinking_of_calls(behind_summary(history.messages))
     results = {entry.message.call_id for entry in history.entries if isinstance(entry.message, ToolResult)}
     for index in legal(history):
-        kept = faults(behind_summary(history.messages[index:]))
+        tail = behind_summary(history.messages[index:])
+        kept = faults(tail)
+        assert kept <= before
         assert not [fault for fault in kept if "has no call" in fault]
-        left = {call.id for entry in history.entries[:index] for call in calls_of(entry)}
-        assert left <= results
-
-
-@given(histories(texts=SHORT))
-def test_no_batch_of_calls_is_split_on_either_side_of_the_cut(history: History) -> None:
-    before = faults(behind_summary(history.messages))
-    for index in legal(history):
-        assert faults(behind_summary(history.messages[index:])) <= before
+        assert {call.id for entry in history.entries[:index] for call in calls_of(entry)} <= results
         # What is summarised in pieces is sent as well.
         assert not faults((*history.messages[:index], user("Summarise.")))
-
-
-@given(histories(texts=SHORT))
-def test_no_call_loses_the_thinking_that_led_to_it(history: History) -> None:
-    whole = thinking_of_calls(behind_summary(history.messages))
-    for index in legal(history):
-        kept = thinking_of_calls(behind_summary(history.messages[index:]))
-        assert kept == {call: thought for call, thought in whole.items() if call in kept}
+        led = thinking_of_calls(tail)
+        assert led == {call: thoughts for call, thoughts in thought.items() if call in led}
 
 
 @given(histories(texts=SHORT, strays=True))

@@ -52,30 +52,21 @@ def fold_start(log: Log) -> int:
 
 
 @given(legal_logs())
-def test_at_every_moment_the_tail_that_the_newest_compaction_names_is_enough(log: Log) -> None:
-    whole = Context()
-    for entry in log:
-        whole = whole.apply(entry)
-        assert whole.fold_from == fold_start(log[: entry.seq])
-        assert Context.from_log(log[max(whole.fold_from, 1) - 1 : entry.seq]) == whole
-
-
-@given(legal_logs())
-def test_applying_an_event_leaves_the_context_before_it_as_it_was(log: Log) -> None:
+def test_at_every_moment_the_messages_are_legal_and_the_tail_that_the_newest_compaction_names_is_enough(
+    log: Log,
+) -> None:
     context, seen = Context(), list[tuple[Context, Context]]()
     for entry in log:
         seen.append((context, copy.deepcopy(context)))
         context = context.apply(entry)
-    assert all(before == kept for before, kept in seen)
-
-
-@given(legal_logs())
-def test_a_legal_log_gives_messages_that_a_provider_takes(log: Log) -> None:
-    context = Context()
-    for entry in log:
-        context = context.apply(entry)
+        assert context.fold_from == fold_start(log[: entry.seq])
+        assert Context.from_log(log[max(context.fold_from, 1) - 1 : entry.seq]) == context
         if not context.open_calls:
             assert is_legal(context.messages)
+        if isinstance(entry.event, EditsUndone):  # what was read of these files does not hold any more
+            assert not context.files.keys() & set(entry.event.paths)
+            assert context.entries[-1].note
+    assert all(before == kept for before, kept in seen), "applying an event leaves the context before it as it was"
 
 
 def steps(log: Log, *kinds: type[Event]) -> Iterator[tuple[list[Context], LoggedEvent, Context]]:
@@ -121,40 +112,33 @@ def shortened(entries: Iterable[Entry], event: ContextSwapped) -> tuple[Entry, .
 
 
 @given(legal_logs())
-def test_after_a_swap_the_context_is_the_summary_the_pinned_and_the_tail(log: Log) -> None:
+def test_a_swap_leaves_its_summary_the_pinned_and_the_tail_or_rewrites_messages_and_changes_no_other(log: Log) -> None:
     for contexts, entry, after in steps(log, ContextSwapped):
         event, before = entry.event, contexts[-1]
-        if not isinstance(event, ContextSwapped) or not event.sent:
-            continue
-        summary, *rest = after.entries
-        assert summary == Entry(entry.seq, UserMessage(event.message_id, event.sent), summary=True)
-        pinned = [e for e in before.entries if e.seq == before.turn_from and e.seq < event.keep_from]
-        tail = [left for left in before.entries if left.seq >= event.keep_from and not left.summary]
-        assert tuple(rest) == shortened([*pinned, *tail], event)
-        assert after.carried() == replace(event.carried, cost=before.cost + 0.5)
-        assert after.swaps == (*before.swaps, entry.seq)
-
-
-@given(legal_logs())
-def test_a_swap_that_only_rewrites_changes_nothing_but_those_messages(log: Log) -> None:
-    for contexts, entry, after in steps(log, ContextSwapped):
-        event, before = entry.event, contexts[-1]
-        if not isinstance(event, ContextSwapped) or event.sent:
-            continue
-        assert after == replace(
-            before,
-            head=entry.seq,
-            revision=entry.seq,
-            entries=shortened(before.entries, event),
-            usage=None,
-            baseline=event.tokens_after,
-            baseline_seq=entry.seq,
-            swaps=(*before.swaps, entry.seq),
-            fold_from=before.fold_from or 1,
-            restored=False,
-            files={version.path: version.digest for version in event.files},
-            partial=None,
-        )
+        assert isinstance(event, ContextSwapped)
+        if event.sent:
+            summary, *rest = after.entries
+            assert summary == Entry(entry.seq, UserMessage(event.message_id, event.sent), summary=True)
+            pinned = [e for e in before.entries if e.seq == before.turn_from and e.seq < event.keep_from]
+            tail = [left for left in before.entries if left.seq >= event.keep_from and not left.summary]
+            assert tuple(rest) == shortened([*pinned, *tail], event)
+            assert after.carried() == replace(event.carried, cost=before.cost + 0.5)
+            assert after.swaps == (*before.swaps, entry.seq)
+        else:
+            assert after == replace(
+                before,
+                head=entry.seq,
+                revision=entry.seq,
+                entries=shortened(before.entries, event),
+                usage=None,
+                baseline=event.tokens_after,
+                baseline_seq=entry.seq,
+                swaps=(*before.swaps, entry.seq),
+                fold_from=before.fold_from or 1,
+                restored=False,
+                files={version.path: version.digest for version in event.files},
+                partial=None,
+            )
 
 
 @given(legal_logs())
@@ -191,16 +175,6 @@ def test_when_every_compaction_is_undone_the_context_is_as_if_none_had_been(log:
     expected = Context.from_log(never)
     assert undone.context.entries == expected.entries
     assert undone.context.memory == expected.memory
-
-
-@given(legal_logs())
-def test_a_file_whose_changes_were_taken_back_counts_as_not_read(log: Log) -> None:
-    context = Context()
-    for entry in log:
-        context = context.apply(entry)
-        if isinstance(entry.event, EditsUndone):
-            assert not context.files.keys() & set(entry.event.paths)
-            assert context.entries[-1].note
 
 
 @given(legal_logs())

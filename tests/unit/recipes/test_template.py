@@ -140,4 +140,5 @@ def test_a_prompt_has_a_largest_size_that_what_the_user_typed_does_not_count_to(
     loop = "{% for a in instructions %}{{ 'x' }}" + "y" * 300 + "{% endfor %}"
     with pytest.raises(RecipeError, match="renders to more than 256 KiB"):
         render(recipe(loop), {}, "z" * 1000)
-    assert len(render(recipe("{{ instructions }}"), {}, "z" * 2 * MAX_OUTPUT)) == 2 * MAX_OUTPUT
+    typed = "words and " * (MAX_OUTPUT // 5) + "words"
+    assert render(recipe("{{ instructions }}"), {}, typed) == typed
