@@ -16,7 +16,6 @@ terminals and permissions.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -77,7 +76,6 @@ class AgentProcess(Conversation):
         self._validate = validate
         self._laws = Laws(editor) if laws else None
         self._judged_sent = 0
-        self._valid_forms: set[str] = set()
         self._serving: dict[Any, anyio.CancelScope] = {}
 
     # Conversation ----------------------------------------------------------------------------------------------------
@@ -177,16 +175,10 @@ class AgentProcess(Conversation):
             self._judged_sent = len(self.sent)
             self.problems += self._laws.judge(line)
         if self._validate and (line.method or line.kind == "error"):  # the wire complains of all else
-            # A check costs a millisecond: of the chunks which differ in their text alone, one is enough.
-            form = _chunk_form(line)
-            if form in self._valid_forms:
-                return
             try:
                 validate_outgoing(line.message, line.method or None)
             except SchemaViolationError as error:
                 self.problems.append(f"{line.label} is not what the schema says: {error}")
-            else:
-                self._valid_forms.update({form} if form else ())
 
     async def _serve(self, line: Line, scope: anyio.CancelScope) -> None:
         id = line.message["id"]
@@ -332,15 +324,6 @@ async def connected_agent(*, home: Path, **options: Any) -> AsyncGenerator[Agent
     async with start_agent(home=home, **options) as agent:
         await agent.initialize()
         yield agent
-
-
-def _chunk_form(line: Line) -> str:
-    """A text chunk without its text; "" for every other message."""
-    content = line.update.get("content")
-    if not line.update_kind.endswith("_chunk") or not isinstance(content, dict) or type(content.get("text")) is not str:
-        return ""
-    update = {**line.update, "content": {**content, "text": ""}}
-    return json.dumps({**line.message, "params": {**line.params, "update": update}})
 
 
 def environment(home: Path, mark: str, env: Mapping[str, str | None], *, own: bool) -> dict[str, str]:

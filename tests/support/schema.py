@@ -76,12 +76,43 @@ def official_schema(version: int = 1) -> Schema:
     return cast(Schema, json.loads((ROOMS / f"v{version}" / "schema.json").read_text(encoding="utf-8")))
 
 
+_accepted: set[tuple[str, int, str]] = set()
+"""Definition, version and form of all that was found to be right: to judge a form takes a millisecond."""
+
+
 def _check(label: str, definition: str, value: object, version: int) -> None:
+    form = (definition, version, json.dumps(_form(value, _words(version))))
+    if form in _accepted:
+        return
     error = best_match(_errors(_validator(definition, version), value))
     if error is not None:
         raise SchemaViolationError(f"{_place(label, error.absolute_path)}: {error.message[:500]}")
     for path in _undeclared({"$ref": f"#/$defs/{definition}"}, value, (), version):
         raise SchemaViolationError(f"{_place(label, path)}: the schema declares no such property")
+    _accepted.add(form)
+
+
+def _form(value: Any, words: frozenset[str]) -> Any:
+    """Return a value with one text for all that the schema does not know: it judges them alike."""
+    if isinstance(value, dict):
+        return {key: _form(member, words) for key, member in cast(dict[str, Any], value).items()}
+    if isinstance(value, list):
+        return [_form(item, words) for item in cast(list[Any], value)]
+    return "any other" if isinstance(value, str) and value not in words else value
+
+
+@cache
+def _words(version: int) -> frozenset[str]:
+    """Return the texts that the schema tells from others: its constants, and the empty one, as the shortest."""
+    found, waiting = {""}, [cast(Any, official_schema(version))]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            found |= {str(each) for each in (part.get("const"), *part.get("enum", ()))}
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+    return frozenset(found)
 
 
 def _place(label: str, path: Iterable[str | int]) -> str:
