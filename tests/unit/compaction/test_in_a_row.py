@@ -78,7 +78,7 @@ def whole(messages: tuple[Message, ...]) -> str:
     st.lists(st.tuples(st.lists(TURNS, min_size=1, max_size=3), st.booleans()), min_size=10, max_size=10),
     st.lists(st.text(min_size=1, max_size=60), max_size=2),
 )
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_size_rules_pins_source_and_form_hold_through_ten(
     rounds: list[tuple[list[Turn], bool]], pins: list[str]
 ) -> None:
