@@ -26,13 +26,6 @@ def root_logger() -> Iterator[logging.Logger]:
     logging.raiseExceptions = True
 
 
-def test_the_log_is_readable_by_its_owner_alone(tmp_path: Path, root_logger: logging.Logger) -> None:
-    path = start_logging(tmp_path / "logs", {})
-    assert path is not None
-    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
 def test_a_secret_of_the_environment_never_reaches_the_log(tmp_path: Path, root_logger: logging.Logger) -> None:
     path = start_logging(tmp_path, {"SOME_API_KEY": "correct-horse-battery", "EDITOR": "a-plain-value"})
     assert path is not None

@@ -15,15 +15,7 @@ from acp_agent.compaction.cuts import Cut
 from acp_agent.compaction.frame import frame_summary
 from acp_agent.compaction.state import CompactionPolicy, ConversationState, Workspace
 from acp_agent.compaction.strategy import Task
-from acp_agent.compaction.verify import (
-    Known,
-    _mend_request,
-    _missing_sections,
-    known_of,
-    mark,
-    unverified,
-    verify,
-)
+from acp_agent.compaction.verify import Known, _mend_request, _missing_sections, known_of, mark, unverified, verify
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.events import PlanEntry
 from acp_agent.conversation.messages import (
@@ -271,7 +263,23 @@ HOSTILE = st.lists(
                 ">",
             ),
             *("https://a.b/c", "x.py", "a/b/", "foo_bar", "12", "1,234", ". ", "- ", "## ", "> ", "\u2028", "\x00"),
-            *("[#1]", "|", "*", "\r\n", "  ", "[unverified]", " [unverified]", "three odd words", "…", "'", "ẞ_x", "é"),
+            *(
+                "]",
+                "<",
+                ">",
+                "é",
+                "[#1]",
+                "|",
+                "*",
+                "\r\n",
+                "  ",
+                "[unverified]",
+                " [unverified]",
+                "three odd words",
+                "…",
+                "'",
+                "ẞ_x",
+            ),
         ]
     ),
     max_size=30,

@@ -29,7 +29,6 @@ from acp_agent.hooks.events import (
 )
 from acp_agent.hooks.outcomes import NOTHING, Compact, Continue, Decision, Outcome, Summarize
 from acp_agent.hooks.rules import When, _BoundRule, load
-from acp_agent.patterns import compile_wildcards
 
 SERVICES = cast("Services", None)
 
@@ -214,24 +213,6 @@ async def test_a_path_is_compared_as_the_tools_read_it_also_after_another_hook_c
     inside = ["migrations/1.sql", "./app/../migrations/a/b", f"{shop}/migrations/1", f"file://{shop}/migrations/1"]
     assert [await blocked(path) for path in (*inside, "link/1.sql")] == [True] * 5
     assert [await blocked(path) for path in ("migrations", "app/1.sql", "/migrations.txt", "", "~")] == [False] * 5
-
-
-@pytest.mark.parametrize(
-    ("glob", "fitting", "others"),
-    [
-        ("*.sql", ["a.sql", "x/y/b.sql"], ["a.sqlx", "sql"]),
-        ("migrations", ["migrations", "x/migrations/1"], ["migrations2", "x/y"]),
-        ("migrations/", ["migrations/1", "x/migrations/1"], ["migrations", "x/migrations"]),
-        ("/migrations/", ["migrations/1"], ["x/migrations/1"]),
-        ("db/*.sql", ["db/1.sql"], ["db/x/1.sql", "x/db/1.sql"]),
-        ("db/**/*.sql", ["db/1.sql", "db/x/y/1.sql"], ["1.sql", "x/db/1.sql"]),
-        ("**", ["a", "a/b"], []),
-        ("./src/[ab]*", ["src/a1", "src/b/c"], ["src/c"]),
-    ],
-)
-def test_the_patterns_of_paths_are_those_of_gitignore(glob: str, fitting: Sequence[str], others: Sequence[str]) -> None:
-    pattern = compile_wildcards([glob])
-    assert [path for path in (*fitting, *others) if pattern.search(path)] == fitting
 
 
 @pytest.mark.parametrize(

@@ -163,13 +163,18 @@ def test_anthropic_prefix_stays_the_same(continuation: tuple[tuple[m.Message, ..
 # OpenAI --------------------------------------------------------------------------------------------------------------
 
 
-@given(histories())
-@example(only_thinking("openai", type="reasoning", id="rs"))
-@example(thinking_last("openai", type="reasoning", id="rs"))
-def test_responses_history_is_legal(history: tuple[m.Message, ...]) -> None:
-    body: Any = wire_body("openai", request(history), ModelProfile())
+@given(continued())
+@example((only_thinking("openai", type="reasoning", id="rs"), 1))
+@example((thinking_last("openai", type="reasoning", id="rs"), 1))
+def test_responses_history_is_legal_and_its_prefix_stays_the_same(
+    continuation: tuple[tuple[m.Message, ...], int],
+) -> None:
+    history, length = continuation
+    items: list[Any] = wire_body("openai", request(history), ModelProfile())["input"]
+    earlier: list[Any] = wire_body("openai", request(history[:length]), ModelProfile())["input"]
+    assert items[: len(earlier)] == earlier
     open_calls: list[str] = []
-    for item, following in pairwise([*body["input"], {"role": "end"}]):
+    for item, following in pairwise([*items, {"role": "end"}]):
         assert item.get("type") != "reasoning" or "assistant" in following.values() or "type" in following
         if item.get("type") == "function_call":
             open_calls.append(item["call_id"])
@@ -184,18 +189,16 @@ def test_responses_history_is_legal(history: tuple[m.Message, ...]) -> None:
     assert not open_calls
 
 
-@given(continued())
-def test_responses_prefix_stays_the_same(continuation: tuple[tuple[m.Message, ...], int]) -> None:
+@given(continued(), st.booleans())
+def test_chat_history_is_legal_and_its_prefix_stays_the_same_up_to_the_last_users_message(
+    continuation: tuple[tuple[m.Message, ...], int], images: bool
+) -> None:
     history, length = continuation
-    earlier = wire_body("openai", request(history[:length]), ModelProfile())["input"]
-    later = wire_body("openai", request(history), ModelProfile())["input"]
-    assert later[: len(earlier)] == earlier
-
-
-@given(histories(), st.booleans())
-def test_chat_history_is_legal(history: tuple[m.Message, ...], images: bool) -> None:
-    body: Any = wire_body("chat", request(history), ModelProfile(images=images))
-    first, *rest = body["messages"]
+    sent: list[Any] = wire_body("chat", request(history), ModelProfile(images=images))["messages"]
+    earlier: list[Any] = wire_body("chat", request(history[:length]), ModelProfile(images=images))["messages"]
+    closed = earlier[:-1] if earlier[-1]["role"] == "user" else earlier
+    assert sent[: len(closed)] == closed
+    first, *rest = sent
     assert first["role"] == "system"
     open_calls: list[str] = []
     before = ""
@@ -215,14 +218,3 @@ def test_chat_history_is_legal(history: tuple[m.Message, ...], images: bool) -> 
     assert not open_calls
     assert before in ("user", "tool")
     assert images or "image_url" not in json.dumps(rest)
-
-
-@given(continued())
-def test_chat_prefix_stays_the_same_up_to_the_last_users_message(
-    continuation: tuple[tuple[m.Message, ...], int],
-) -> None:
-    history, length = continuation
-    earlier = wire_body("chat", request(history[:length]), ModelProfile())["messages"]
-    later = wire_body("chat", request(history), ModelProfile())["messages"]
-    closed = earlier[:-1] if earlier[-1]["role"] == "user" else earlier
-    assert later[: len(closed)] == closed

@@ -75,6 +75,11 @@ async def test_a_pattern_that_cannot_be_meant_is_refused(workspace: Workspace, p
     ("pattern", "path", "found"),
     [
         ("*.py", "a/b.py", True),
+        ("*.py", "a/b.pyx", False),
+        ("db/*.py", "x/db/b.py", False),
+        ("db/*.py", "db/x/b.py", False),
+        ("db/**/*.py", "db/x/y/b.py", True),
+        ("src", "src2", False),
         ("src", "src/a/b", True),
         ("src/", "src/a/b", True),
         ("./src/*.c", "src/a.c", True),
