@@ -263,7 +263,7 @@ PIECES = [
         "*",
     ),
     *("https://a.b/c", "x.py", "a/b/", "foo_bar", "12", "1,234", ". ", "- ", "## ", "> ", "\u2028", "\x00", "\r\n"),
-    *("[#1]", "  ", "[unverified]", " [unverified]", "three odd words", "…", "'", "ẞ_x", "é"),
+    *("[#1]", "|", "*", "  ", "[unverified]", " [unverified]", "three odd words", "…", "'", "ẞ_x", "é"),
 ]
 HOSTILE = st.lists(st.sampled_from(PIECES), max_size=30).map("".join)
 
