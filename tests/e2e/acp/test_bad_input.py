@@ -7,7 +7,7 @@ from pathlib import Path
 from support.client import AgentProcess
 from support.memory import stage
 
-PARSE_ERROR, INVALID_REQUEST, NOT_FOUND, INVALID_PARAMS, NO_SESSION = -32700, -32600, -32601, -32602, -32002
+NOT_FOUND, INVALID_PARAMS, NO_SESSION = -32601, -32602, -32002
 
 
 async def still_works(agent: AgentProcess) -> None:

@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from support.client import AgentProcess
 from support.compactions import shown_compactions
-from support.editors import ZED_BETA
-from support.memory import agent_in_memory
-from support.models import MODELS, ModelServer, Reply, Request, model_server
+from support.memory import desk
+from support.models import MODELS, Reply, Request
 
 LONG = "The cart adds prices. " * 200
 NATIVE: dict[str, Any] = {"compaction": {"strategy": "native", "prepare": False, "wait": True}}
-ANTHROPIC, OPENAI = f"anthropic/{MODELS['anthropic']}", f"openai/{MODELS['openai']}"
-
-
-@asynccontextmanager
-async def session_with(
-    home: Path, server: ModelServer, config: Mapping[str, Any] = NATIVE, env: Mapping[str, str] | None = None
-) -> AsyncIterator[tuple[AgentProcess, str]]:
-    """A session that may use all providers, with the server's dialect as its model's."""
-    every = {**server.env("openai"), **server.env("anthropic"), **server.env()}
-    server.write_config(home, config)
-    async with agent_in_memory(home=home, env={**every, **(env or {})}, capabilities=ZED_BETA) as agent:
-        yield agent, await agent.new_session(home)
+ANTHROPIC = f"anthropic/{MODELS['anthropic']}"
 
 
 def occurrences(call: Request, text: str) -> int:
@@ -40,7 +25,8 @@ async def test_what_openai_compacts_holds_no_layer_of_ours_and_the_users_words_r
     script = [Reply(LONG)]
     for _ in range(3):
         script += [Reply("hidden"), Reply("# Goal\nBread."), Reply(LONG)]
-    async with model_server(script, "openai") as server, session_with(tmp_path, server) as (agent, session):
+    async with desk(tmp_path, env={}, config=NATIVE, script=lambda _: script.pop(0)) as it:
+        agent, session = it.agent, it.session
         await agent.prompt(session, "/pin Rye alone.")
         await agent.prompt(session, "Which flour is the oldest?")
         await agent.prompt(session, "/compact")
@@ -52,7 +38,7 @@ async def test_what_openai_compacts_holds_no_layer_of_ours_and_the_users_words_r
         await agent.set_config_option(session, "model", ANTHROPIC)
         await agent.prompt(session, "Four?")
     assert [compaction.statuses[-1] for compaction in shown_compactions(agent)] == ["completed"] * 3
-    first, _, after_one, second, _, after_two, third, _, elsewhere = server.calls[1:]
+    first, _, after_one, second, _, after_two, third, _, elsewhere = it.server.calls[1:]
     for call in (first, second, third):
         assert call.path == "/v1/responses/compact"
         assert not call.mentions("<carried_over>")

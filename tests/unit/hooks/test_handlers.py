@@ -207,9 +207,6 @@ def test_a_schema_may_refer_to_itself_and_to_nothing_else() -> None:
     assert (form_fault(json.dumps(["x"] * 9), {"items": {"type": "null"}}) or "").endswith("; and 4 more")
 
 
-"""Python's `re` would look for `^(a+)+$` in it for years."""
-
-
 # --- export_markdown ---
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fnmatch
 import os
 import shlex
-import string
 import subprocess
 from pathlib import Path
 
@@ -112,9 +111,6 @@ def test_what_is_not_understood_is_forbidden_where_anything_is() -> None:
     assert "`!git push --f*`" in refusal("git push > x", patterns)
     assert "`!git push --f*`" in refusal("ls; git push origin --force", patterns)
     assert "`!git push --f*`" in refusal("if ls; then git push --force; fi", patterns)
-
-
-WORDS = st.text(string.ascii_letters + "-=#*?[]'\" /.~!", max_size=8)
 
 
 PIECES = ["'", '"', "; ", "&& ", "| ", "\\;", "\\", "{}", "(", " ", "a", "&", "#", "$(echo z)", "\n"]

@@ -55,12 +55,6 @@ def test_a_file_with_crlf_is_edited_like_one_without_and_keeps_its_line_ends(
         assert found == expected
 
 
-def refused(text: str, *replacements: Replacement) -> str:
-    with pytest.raises(ToolError) as caught:
-        apply(text, replacements)
-    return str(caught.value)
-
-
 @pytest.mark.parametrize(
     ("text", "edits", "said"),
     [
