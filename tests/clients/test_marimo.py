@@ -157,11 +157,7 @@ async def test_a_person_works_with_the_agent_in_the_panel_of_a_notebook(tmp_path
     port, home = free_port(), tmp_path / "agent"
     words = ["--origin", origin(port), "--websocket"]
 
-    async with (
-        model_server(script, "openai") as server,
-        marimo(repo, tmp_path, port) as address,
-        browser() as page,
-    ):
+    async with model_server(script, "openai") as server, marimo(repo, tmp_path, port) as address, browser() as page:
         person, env = Person(page), {**server.env(), "ACP_AGENT_WIRE": "1"}
         async with serving(home, *words, "127.0.0.1:0", env=env) as served:
             source = PREPARED % (json.dumps(PANEL), CLAUDE, served.port)

@@ -21,11 +21,7 @@ from acp_agent.llm.adapters.responses import ResponsesAdapter
 from acp_agent.llm.client import ModelClient, _RetryPolicy, make_client
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.profiles import ModelProfile, Prices
-from acp_agent.llm.provider import (
-    ModelEvent,
-    ModelRequest,
-    TextDelta,
-)
+from acp_agent.llm.provider import ModelEvent, ModelRequest, TextDelta
 from support.models import ModelServer, Reply, model_server
 
 KEY = "test-key"

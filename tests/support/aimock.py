@@ -30,11 +30,7 @@ from support.npm import node, npm_package
 
 Dialect = Literal["anthropic", "openai", "chat"]
 DIALECTS: tuple[Dialect, ...] = ("anthropic", "openai", "chat")
-PATHS: dict[Dialect, str] = {
-    "anthropic": "/v1/messages",
-    "openai": "/v1/responses",
-    "chat": "/v1/chat/completions",
-}
+PATHS: dict[Dialect, str] = {"anthropic": "/v1/messages", "openai": "/v1/responses", "chat": "/v1/chat/completions"}
 KEY = "test-key"
 _START_SECONDS = 15
 _MODELS: dict[Dialect, str] = {

@@ -18,10 +18,7 @@ PATH = "/bin"
 
 
 async def doctor(
-    home: Path,
-    *words: str,
-    env: Mapping[str, str] | None = None,
-    run: Callable[..., Awaitable[Ran]] = run_command,
+    home: Path, *words: str, env: Mapping[str, str] | None = None, run: Callable[..., Awaitable[Ran]] = run_command
 ) -> tuple[Ran, list[dict[str, Any]]]:
     """What it printed, and its findings; without the editors of this machine.
 

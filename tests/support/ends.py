@@ -95,11 +95,7 @@ def made_peer(
 
 @asynccontextmanager
 async def serving(
-    handlers: Mapping[str, Handler],
-    *,
-    max_line: int = MAX_LINE_BYTES,
-    seconds: float = 5,
-    **options: Any,
+    handlers: Mapping[str, Handler], *, max_line: int = MAX_LINE_BYTES, seconds: float = 5, **options: Any
 ) -> AsyncGenerator[Client]:
     """A running peer, and the other ends of its pipes. All of it within some seconds."""
     near_read, far_write = os.pipe()

@@ -141,12 +141,7 @@ class _Builder:
 
 
 @st.composite
-def histories(
-    draw: st.DrawFn,
-    *,
-    texts: st.SearchStrategy[str] = TEXTS,
-    strays: bool = False,
-) -> History:
+def histories(draw: st.DrawFn, *, texts: st.SearchStrategy[str] = TEXTS, strays: bool = False) -> History:
     """Legal histories, with or without an earlier summary, whose last turn is over or runs at any stage.
 
     :param texts: what is said; by default also what is far too long.

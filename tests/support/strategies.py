@@ -45,11 +45,7 @@ def put(tmp_path: Path, recipe: str) -> Path:
 
 @asynccontextmanager
 async def compacted(
-    tmp_path: Path,
-    settings: Mapping[str, Any],
-    *more: Reply,
-    recipe: str = "",
-    env: Mapping[str, str | None] = {},
+    tmp_path: Path, settings: Mapping[str, Any], *more: Reply, recipe: str = "", env: Mapping[str, str | None] = {}
 ) -> AsyncIterator[Stage]:
     """Open a session that has read two files and was then compacted by hand."""
     if recipe:

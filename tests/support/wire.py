@@ -176,8 +176,7 @@ class Wire:
     async def read_error_with_null_id(self) -> AgentError:
         """Wait for the next error whose id is null (each is returned once)."""
         line = await self.wait_for(
-            lambda line: line.kind == "error" and line.message.get("id") is None,
-            since=self._null_id_errors_read,
+            lambda line: line.kind == "error" and line.message.get("id") is None, since=self._null_id_errors_read
         )
         self._null_id_errors_read = line.index + 1
         error = line.message["error"]

@@ -26,13 +26,7 @@ async def provider(agent: AgentProcess, name: str) -> dict[str, Any]:
 def route(server: ModelServer, **more: Any) -> dict[str, Any]:
     """Params that send OpenAI's requests to this server."""
     headers = {"authorization": f"Bearer {KEY}", "X-Gateway-Pass": SECRET}
-    return {
-        "providerId": "openai",
-        "apiType": "openai",
-        "baseUrl": f"{server.base_url}/v1",
-        "headers": headers,
-        **more,
-    }
+    return {"providerId": "openai", "apiType": "openai", "baseUrl": f"{server.base_url}/v1", "headers": headers, **more}
 
 
 async def test_an_open_sessions_next_request_goes_where_the_editor_sends_it_and_back_once_it_was_turned_off(

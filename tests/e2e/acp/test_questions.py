@@ -88,9 +88,7 @@ async def test_whatever_comes_in_place_of_an_answer_the_turn_goes_on(tmp_path: P
         # The end of the wire ends it as well: `stage` fails where the agent does not go by itself.
 
 
-async def test_an_editor_without_forms_is_asked_by_dialogs_and_goes_on_to_the_next_with_a_yes(
-    tmp_path: Path,
-) -> None:
+async def test_an_editor_without_forms_is_asked_by_dialogs_and_goes_on_to_the_next_with_a_yes(tmp_path: Path) -> None:
     free = ToolCall("ask_user", {"questions": [{"question": "What name?"}]})
     replies = (Reply(tool_calls=[ASK, ASK, free]), Reply("Done."))
     async with stage(tmp_path, *replies, editor=ACPX, mode="plan") as it:

@@ -127,13 +127,7 @@ UPDATES: st.SearchStrategy[Update] = st.one_of(
     st.builds(CommandsUpdated, st.lists(st.builds(Command, NAME, TEXT, MAYBE), max_size=2).map(tuple)),
     st.builds(CompactionStarted, ID, TEXT),
     st.builds(CompactionChunk, ID, TEXT),
-    st.builds(
-        CompactionFinished,
-        ID,
-        st.sampled_from(["completed", "failed", "cancelled"]),
-        MAYBE,
-        MAYBE,
-    ),
+    st.builds(CompactionFinished, ID, st.sampled_from(["completed", "failed", "cancelled"]), MAYBE, MAYBE),
     st.builds(Notice, st.sampled_from(["info", "warning", "error"]), NAME.filter(str.strip)),
 )
 SECOND = Capabilities.of(2, {})

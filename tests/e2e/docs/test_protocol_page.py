@@ -82,10 +82,7 @@ def test_what_the_page_says_is_used_is_and_the_rest_is_not() -> None:
     named = {version: methods(official_schema(version)["$defs"]) for version in (1, 2)}
     for name, (*parts, how) in written("Methods").items():
         for version, part in zip((1, 2), parts, strict=True):
-            assert (name in named[version]) is (part != "–" and how.startswith("yes")), (
-                name,
-                version,
-            )
+            assert (name in named[version]) is (part != "–" and how.startswith("yes")), (name, version)
     spoken = {version: kinds(official_schema(version)["$defs"]) for version in (1, 2)}
     for name, (*parts, how) in written("Updates").items():
         for version, part in zip((1, 2), parts, strict=True):

@@ -6,11 +6,7 @@ from pathlib import Path
 
 import anyio
 
-from acp_agent.conversation.events import (
-    AssistantAnswered,
-    CallView,
-    ToolReturned,
-)
+from acp_agent.conversation.events import AssistantAnswered, CallView, ToolReturned
 from acp_agent.conversation.messages import AssistantMessage, Text, ToolCall, ToolResult, Usage
 from acp_agent.storage.store import SessionStore
 from support.browser import browser
@@ -73,10 +69,7 @@ async def test_a_page_from_a_file_shows_the_session_and_asks_the_network_for_not
             " [side.getAttribute('aria-label'), ...[...side.querySelectorAll('.block')].map((one) => one.className)])"
         )
         fixed, replaced, tail = "block layer-fixed", "block layer-replaced", "block layer-tail"
-        assert sides == [
-            ["Before", fixed, *[replaced] * 4, tail],
-            ["After", fixed, "block layer-summary", tail],
-        ]
+        assert sides == [["Before", fixed, *[replaced] * 4, tail], ["After", fixed, "block layer-summary", tail]]
         # What is said of the parts is what is said of the whole.
         sums = await page.value(
             "[...document.querySelectorAll('#compaction-1 .side > section')].map((side) =>"

@@ -156,11 +156,7 @@ REFUSED = {
     "a page": (["--origin", "http://localhost:2718/edit"], {}, "'http://localhost:2718/edit' is no origin of a page"),
     "no address": (["--websocket", "127.0.0.1:http"], {}, "'127.0.0.1:http' is no address"),
     "no port": (["--websocket", f"127.0.0.1:{'1' * 5_000}"], {}, "'127.0.0.1:1"),
-    "no brackets": (
-        ["--websocket", "::1"],
-        {},
-        "'::1' is no address: write HOST:PORT, as 127.0.0.1:8080",
-    ),
+    "no brackets": (["--websocket", "::1"], {}, "'::1' is no address: write HOST:PORT, as 127.0.0.1:8080"),
     "a URL": (["--websocket", "http://127.0.0.1:0"], {}, "'http://127.0.0.1:0' is no address"),
     "not ours": (["--websocket", "192.0.2.1:0"], {"ACP_AGENT_TOKEN": TOKEN}, "Cannot listen on 192.0.2.1, port 0"),
 }

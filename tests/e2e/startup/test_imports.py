@@ -65,9 +65,7 @@ def test_the_handshake_needs_the_standard_library_and_serving_not_what_only_late
     assert compiled == "True", "no class has its methods compiled one by one"
 
 
-async def test_a_session_without_a_prompt_takes_little_memory_and_never_loads_the_providers_sdk(
-    tmp_path: Path,
-) -> None:
+async def test_a_session_without_a_prompt_takes_little_memory_and_never_loads_the_providers_sdk(tmp_path: Path) -> None:
     async with model_server([Reply("hi")]) as server:
         env = {**server.env("openai"), "PYTHONPROFILEIMPORTTIME": "1"}
         async with start_agent(home=tmp_path, env=env, laws=False) as agent:

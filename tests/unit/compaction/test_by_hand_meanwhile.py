@@ -7,11 +7,7 @@ from pathlib import Path
 import anyio
 
 from support.background import PREPARE, SUMMARY, Desk
-from support.compactions import (
-    both_editors,
-    said,
-    shown_compactions,
-)
+from support.compactions import both_editors, said, shown_compactions
 from support.editors import ZED_BETA, Editor
 from support.memory import desk
 from support.models import Reply, Usage

@@ -41,9 +41,7 @@ async def test_a_turn_whose_every_step_fills_half_the_window_goes_on_to_its_end(
     async with (
         model_server(answer, max_prompt_tokens=window) as server,
         agent_in_memory(
-            home=tmp_path,
-            env=server.env() | {"ACP_AGENT_CONTEXT_WINDOW": str(window)},
-            capabilities=ZED_BETA,
+            home=tmp_path, env=server.env() | {"ACP_AGENT_CONTEXT_WINDOW": str(window)}, capabilities=ZED_BETA
         ) as agent,
     ):
         session = await agent.new_session(tmp_path)

@@ -16,9 +16,7 @@ from support.editors import ZED_BETA
 from support.memory import agent_in_memory, desk
 from support.models import Reply, ToolCall, Usage
 
-SMALL = {
-    "models": {"openai/gpt-test": {"context_window": 20_000}, "openai/small-test": {"context_window": 13_000}},
-}
+SMALL = {"models": {"openai/gpt-test": {"context_window": 20_000}, "openai/small-test": {"context_window": 13_000}}}
 
 
 def whole(it: Desk) -> list[str]:

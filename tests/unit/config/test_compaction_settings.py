@@ -132,9 +132,7 @@ def test_a_mistake_is_named_with_file_line_and_key_in_every_place(
         assert words in str(error)
 
 
-def test_the_users_own_providers_may_write_summaries_and_a_caller_who_knows_no_names_gets_any(
-    machine: Machine,
-) -> None:
+def test_the_users_own_providers_may_write_summaries_and_a_caller_who_knows_no_names_gets_any(machine: Machine) -> None:
     section = "compaction: {model: mine/small}"
     user = f"providers: {{mine: {{base_url: 'http://localhost:1/v1'}}}}\n{section}\nmodels: {{a/b: {{{section}}}}}\n"
     found = machine.load(user, f"{section}\n")

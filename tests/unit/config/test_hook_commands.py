@@ -56,10 +56,7 @@ hooks:
         ("Stop: {command: x}", "2: hooks.Stop: should be a list"),
         ("Stop: [make]", "2: hooks.Stop.0: should be `key: value` lines of its own"),
         ("Stop:\n    - hooks: make", "3: hooks.Stop.0.hooks: should be a list"),
-        (
-            "Stop:\n    - hooks: []\n      command: x",
-            "4: hooks.Stop.0.command: unknown key; known are: hooks, matcher",
-        ),
+        ("Stop:\n    - hooks: []\n      command: x", "4: hooks.Stop.0.command: unknown key; known are: hooks, matcher"),
         (
             "Stop:\n    - hooks:\n        - type: prompt\n          command: x",
             "4: hooks.Stop.0.hooks.0: its `type` is none",

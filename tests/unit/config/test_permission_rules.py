@@ -20,9 +20,7 @@ STEPS = st.lists(
 
 @settings(max_examples=40)
 @given(STEPS)
-def test_two_processes_see_each_others_rules_whatever_they_do(
-    steps: list[tuple[str, bool, Path, list[str]]],
-) -> None:
+def test_two_processes_see_each_others_rules_whatever_they_do(steps: list[tuple[str, bool, Path, list[str]]]) -> None:
     meant: dict[Path, set[str]] = {Path("/shop"): set(), Path("/cart"): set()}
     with TemporaryDirectory() as folder:
         both = PermissionRules(Path(folder)), PermissionRules(Path(folder))

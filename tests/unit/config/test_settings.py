@@ -102,7 +102,7 @@ def test_the_users_file_can_set_everything(machine: Machine) -> None:
                 64_000,
                 ModelPrices(3.0, 0.3, 3.75, 15.0),
                 CompactionChoices(True, 0.9, False, False, Share(0.3), "summary", "a/b"),
-            ),
+            )
         },
         providers={
             "local": ProviderSettings("local", None, "http://127.0.0.1:8080/v1", "LOCAL_KEY", {"X-Team": "blue"}),

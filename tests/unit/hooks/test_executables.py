@@ -17,14 +17,7 @@ from acp_agent.errors import HookError
 from acp_agent.hooks.contract import Hook, Services
 from acp_agent.hooks.discovery import discover
 from acp_agent.hooks.dispatcher import Dispatcher
-from acp_agent.hooks.events import (
-    AgentStop,
-    BeforeCompaction,
-    BeforeToolCall,
-    HookEvent,
-    SessionEnd,
-    SessionStart,
-)
+from acp_agent.hooks.events import AgentStop, BeforeCompaction, BeforeToolCall, HookEvent, SessionEnd, SessionStart
 from acp_agent.hooks.executables import OUTPUT_LIMIT, _program_run
 from acp_agent.hooks.outcomes import NOTHING, Outcome
 from support.hook_answers import AT, moment

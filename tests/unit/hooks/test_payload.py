@@ -55,12 +55,7 @@ async def test_an_event_is_told_with_our_keys_and_with_claude_codes(tmp_path: Pa
         "permission_mode": "default",
         "invoked_by": "",
         "turn_number": 1,
-        "usage": {
-            "input_tokens": 10,
-            "output_tokens": 2,
-            "current_context_window": 700,
-            "max_context_window": 1000,
-        },
+        "usage": {"input_tokens": 10, "output_tokens": 2, "current_context_window": 700, "max_context_window": 1000},
         "tool": "edit",
         "tool_name": "Edit",
         "tool_use_id": "call_1",
@@ -94,13 +89,7 @@ async def test_an_event_is_told_with_our_keys_and_with_claude_codes(tmp_path: Pa
                 "tool_name": "Bash",
                 "tool_output": "a",
                 "is_error": False,
-                "tool_response": {
-                    "success": True,
-                    "content": "a",
-                    "stdout": "a",
-                    "stderr": "",
-                    "interrupted": False,
-                },
+                "tool_response": {"success": True, "content": "a", "stdout": "a", "stderr": "", "interrupted": False},
             },
         ),
         (

@@ -100,10 +100,7 @@ async def test_a_file_is_run_anew_for_each_session_under_a_name_that_nobody_else
         ("\nimport json\njson.loads('{')\n", "FILE:5: could not be loaded: JSONDecodeError: Expecting property name"),
         ("import sys\nsys.exit(3)\n", "FILE:4: could not be loaded: SystemExit: 3"),
         ("raise KeyError\n", "FILE:3: could not be loaded: KeyError"),
-        (
-            "@hook('before_call')\nasync def f(e, s): ...\n",
-            "FILE:3: In @hook, there is no event 'before_call'",
-        ),
+        ("@hook('before_call')\nasync def f(e, s): ...\n", "FILE:3: In @hook, there is no event 'before_call'"),
         ("@hook()\nasync def f(e, s): ...\n", "FILE:3: @hook names no event."),
         ("@hook('turn_end', on_error='x')\ndef f(e, s): ...\n", "FILE:3: `on_error` should be 'ask',"),
         ("@hook('turn_end', matcher='(')\ndef f(e, s): ...\n", "FILE:3: The matcher `(` is no regular expression"),

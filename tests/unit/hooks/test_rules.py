@@ -117,10 +117,7 @@ async def test_what_a_rule_wants(event: str, then: str, outcome: Outcome, tmp_pa
         ("on: agent_stop\n", "FILE:1: then: is required"),
         ("- on: agent_stop\n  then: compact\n- then: compact\n", "FILE:3: on: is required"),
         ("on: agent_stopp\nthen: compact\n", "FILE:1: on: there is no event 'agent_stopp'; did you mean `agent_stop`?"),
-        (
-            "on: agent_stop\nwhen:\n  used: 3\nthen: compact\n",
-            "FILE:3: when.used: unknown key; did you mean `usage`?",
-        ),
+        ("on: agent_stop\nwhen:\n  used: 3\nthen: compact\n", "FILE:3: when.used: unknown key; did you mean `usage`?"),
         ("on: agent_stop\nwhen: {usage: 70}\nthen: compact\n", "FILE:2: when.usage: should be a share of the window"),
         ("on: agent_stop\nwhen: {usage: 170%}\nthen: compact\n", "FILE:2: when.usage: should be a share of the window"),
         ("on: agent_stop\nwhen: {since: 10}\nthen: compact\n", "FILE:2: when.since: should be a time, such as 30s"),

@@ -7,11 +7,7 @@ import time
 import pytest
 
 from acp_agent.conversation import messages as m
-from acp_agent.errors import (
-    ModelAuthError,
-    ModelRequestError,
-    ModelUnavailableError,
-)
+from acp_agent.errors import ModelAuthError, ModelRequestError, ModelUnavailableError
 from acp_agent.llm.client import _RetryPolicy
 from acp_agent.llm.provider import Answered, Retrying
 from support.adapters import DIALECTS, adapter, collect, outcome, playing, request, texts

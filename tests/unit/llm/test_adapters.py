@@ -9,12 +9,7 @@ import pytest
 
 from acp_agent.conversation import messages as m
 from acp_agent.llm.profiles import ModelProfile
-from acp_agent.llm.provider import (
-    Answered,
-    TextDelta,
-    ThinkingDelta,
-    ToolDefinition,
-)
+from acp_agent.llm.provider import Answered, TextDelta, ThinkingDelta, ToolDefinition
 from support.adapters import DIALECTS, collect, playing, request, texts
 from support.models import Reply, ToolCall, Usage
 

@@ -53,9 +53,7 @@ def test_blocks_of_every_kind_keep_their_order() -> None:
 
 
 @pytest.mark.parametrize("unknown", [0, None])
-def test_counts_are_replaced_and_not_added_up_nor_taken_back_by_one_that_is_not_known(
-    unknown: int | None,
-) -> None:
+def test_counts_are_replaced_and_not_added_up_nor_taken_back_by_one_that_is_not_known(unknown: int | None) -> None:
     counted = {"input_tokens": 9, "output_tokens": 1, "cache_read_input_tokens": 5, "cache_creation_input_tokens": None}
     last = {"output_tokens": 40, "input_tokens": unknown, "cache_read_input_tokens": unknown}
     _, answer = messages(

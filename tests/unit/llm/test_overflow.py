@@ -136,10 +136,7 @@ OTHER_REFUSALS = [
         400,
         "max_tokens is too large: 8192. This model supports at most 4096 completion tokens, whereas you provided 8192.",
     ),
-    (
-        400,
-        "must be less than or equal to 16384, the maximum value for max_tokens is less than the context_window",
-    ),
+    (400, "must be less than or equal to 16384, the maximum value for max_tokens is less than the context_window"),
     # Images, and other things that are too large or too many
     (400, "messages.0.content.1.image.source.base64.data: image exceeds 5 MB maximum: 6000000 bytes > 5242880 bytes"),
     (400, "At least one of the image dimensions exceed max allowed size: 8000 pixels"),

@@ -10,14 +10,7 @@ from hypothesis import strategies as st
 from mcp.types import CallToolResult, PromptMessage
 
 from acp_agent.conversation.messages import Image, JsonObject, Resource, Text
-from acp_agent.mcp.tools import (
-    EMPTY,
-    IMAGE_LIMIT,
-    IMAGES,
-    TEXT_LIMIT,
-    _result_parts,
-    prompt_parts,
-)
+from acp_agent.mcp.tools import EMPTY, IMAGE_LIMIT, IMAGES, TEXT_LIMIT, _result_parts, prompt_parts
 from support.pictures import BROKEN, encoded, png
 
 BLOB = encoded(png())

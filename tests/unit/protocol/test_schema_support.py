@@ -6,22 +6,11 @@ from typing import Any
 
 import pytest
 
-from support.schema import (
-    SchemaViolationError,
-    official_errors,
-    validate_outgoing,
-    validate_result,
-)
+from support.schema import SchemaViolationError, official_errors, validate_outgoing, validate_result
 
 TEXT = {"type": "text", "text": "x"}
 CHUNK = {"sessionUpdate": "agent_message_chunk", "content": TEXT}
-OPTION = {
-    "id": "m",
-    "name": "n",
-    "type": "select",
-    "currentValue": "a",
-    "options": [{"value": "a", "name": "b"}],
-}
+OPTION = {"id": "m", "name": "n", "type": "select", "currentValue": "a", "options": [{"value": "a", "name": "b"}]}
 
 
 def update(**members: Any) -> dict[str, Any]:

@@ -155,10 +155,7 @@ def test_a_projects_files_may_not_be_links_out_of_it_and_the_users_may(folders: 
         (folder / "mine.md").symlink_to(tmp_path / "elsewhere" / "secret.md")
     (folders.project / "inside.md").symlink_to("../../shared")
     library = folders.library()
-    assert {name: recipe.origin for name, recipe in library.recipes.items()} == {
-        "inside": "project",
-        "mine": "user",
-    }
+    assert {name: recipe.origin for name, recipe in library.recipes.items()} == {"inside": "project", "mine": "user"}
     assert [Path(error.source or "").name for error in library.errors] == ["mine.md"]
     assert all("is a link that leads out of" in str(error) for error in library.errors)
 

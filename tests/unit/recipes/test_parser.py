@@ -224,12 +224,7 @@ TURN_END = [
         "did you mean `keep_tail_tokens`?",
     ),
     ("\n    handlers: [swap_context]\n    on_error: block", 5, "on_error", "belongs to one handler"),
-    (
-        "\n    handlers:\n    - compact\n    - {handler: external, on_error: block}",
-        6,
-        "handlers.1",
-        "no parameters",
-    ),
+    ("\n    handlers:\n    - compact\n    - {handler: external, on_error: block}", 6, "handlers.1", "no parameters"),
     ("{handler: compact, on_error: stop}", 3, "on_error", "should be 'ask', 'allow' or 'block'"),
     ("{handler: swap_context, params: {max_summary_tokens: 0}}", 3, "params.max_summary_tokens", "greater than 0"),
     ("{handler: swap_context, params: {preserve_system_prompt: no}}", 3, "params.preserve_system_prompt", "boolean"),
@@ -293,11 +288,7 @@ def test_an_argument_of_any_name_that_is_taken_is_what_the_template_says(name: s
 
 @pytest.mark.parametrize(
     ("matter", "line"),
-    [
-        ("", 1),
-        ("---\ndescription: x\nhooks: {}\n---\n", 3),
-        ("---\nhooks:\n  turn_end: {handler: compact}\n---\n", 2),
-    ],
+    [("", 1), ("---\ndescription: x\nhooks: {}\n---\n", 3), ("---\nhooks:\n  turn_end: {handler: compact}\n---\n", 2)],
 )
 def test_a_recipe_of_a_name_that_has_a_duty_must_keep_its_hook(matter: str, line: int) -> None:
     with pytest.raises(DocumentError, match=r"must have `turn_end: \{handler: swap_context\}`") as caught:

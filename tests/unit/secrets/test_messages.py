@@ -94,11 +94,7 @@ MESSAGES: tuple[Any, ...] = (
         "tokenizer_class": "X",
         "added_tokens_decoder": {"0": {"content": "<s>"}},
     },
-    {
-        "max_tokens": 200000,
-        "total_tokens": 1234567,
-        "usage": {"cachedReadTokens": 300000, "thoughtTokens": 5},
-    },
+    {"max_tokens": 200000, "total_tokens": 1234567, "usage": {"cachedReadTokens": 300000, "thoughtTokens": 5}},
     {"prompt_tokens_details": {"cached_tokens": 150000}, "tokens": [1, 200000], "tokens_per_second": 41.5},
     {"auth": {"required": True}, "cookie": None, "secret": True, "password": False},
     {"headers": ["Name", "Age"], "rows": [["Ann", 5]]},

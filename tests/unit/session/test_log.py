@@ -8,13 +8,7 @@ from pathlib import Path
 import anyio
 
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import (
-    Event,
-    ModeChanged,
-    NoteAdded,
-    TitleChanged,
-    UserPrompted,
-)
+from acp_agent.conversation.events import Event, ModeChanged, NoteAdded, TitleChanged, UserPrompted
 from acp_agent.conversation.messages import Text
 from acp_agent.session.log import SessionLog
 from acp_agent.storage.store import SessionStore

@@ -90,9 +90,7 @@ def visible(log: Iterable[LoggedEvent]) -> list[str]:
 
 
 @given(legal_logs())
-def test_every_visible_text_of_a_log_is_replayed_once_and_in_order(
-    log: tuple[LoggedEvent, ...],
-) -> None:
+def test_every_visible_text_of_a_log_is_replayed_once_and_in_order(log: tuple[LoggedEvent, ...]) -> None:
     updates = replayed(log)
     assert texts(updates) == visible(log)
     asked = [

@@ -55,11 +55,7 @@ def test_a_schema_is_sound_and_compact(tool: Tool) -> None:
                 "integer, unable to parse string as an integer."
             ),
         ),
-        (
-            "write",
-            {"path": "a", "content": "x\ud800"},
-            "hold half a character",
-        ),
+        ("write", {"path": "a", "content": "x\ud800"}, "hold half a character"),
     ],
     ids=["missing", "unknown", "all at once", "surrogate"],
 )

@@ -20,15 +20,7 @@ from acp_agent.conversation.events import (
     ToolReturned,
     UserPrompted,
 )
-from acp_agent.conversation.messages import (
-    AssistantMessage,
-    JsonValue,
-    Resource,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
+from acp_agent.conversation.messages import AssistantMessage, JsonValue, Resource, Text, Thinking, ToolCall, ToolResult
 from acp_agent.errors import ToolError
 from acp_agent.storage.store import Found, SessionStore
 from acp_agent.tools.text import MAX_CHARACTERS, MAX_LINE, MAX_LINES

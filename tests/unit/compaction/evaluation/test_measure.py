@@ -20,13 +20,7 @@ from acp_agent.compaction.evaluation.measure import (
     policy_method,
     table,
 )
-from acp_agent.compaction.evaluation.recordings import (
-    Recording,
-    from_log,
-    points,
-    read_recording,
-    state_at,
-)
+from acp_agent.compaction.evaluation.recordings import Recording, from_log, points, read_recording, state_at
 from acp_agent.compaction.service import CompactionService
 from acp_agent.compaction.state import CompactionPolicy
 from acp_agent.compaction.strategy import Writer

@@ -10,13 +10,7 @@ from acp_agent.compaction.evaluation.facts import FactClass, commands, errors, f
 from acp_agent.compaction.evaluation.needs import Need, Remains, needs_at, read_messages
 from acp_agent.compaction.evaluation.recordings import Recording, read_recording
 from acp_agent.conversation.messages import Text, UserMessage
-from support.recordings import (
-    RULE,
-    Step,
-    as_transcript,
-    cart_session,
-    write,
-)
+from support.recordings import RULE, Step, as_transcript, cart_session, write
 
 HALF = 9
 """Messages of the cart's session up to the user's second one."""

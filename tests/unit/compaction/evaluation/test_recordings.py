@@ -168,10 +168,7 @@ def test_a_session_of_ours_is_imported_as_if_it_had_never_been_compacted(log: tu
         ('{"type": "user"', ":1: is not a JSON object"),
         ('{\n  "messages": [\n    oops\n', ":1: is not a JSON object"),
         ('{"type": "user", "message": {"content": "a"}}\nnonsense\n{"type": "user"}\n', ":2: is not a JSON object"),
-        (
-            '{"type": "user", "message": {"content": "a"}}\n{"type": "us\n\n{}\n',
-            ":2: is not a JSON object",
-        ),
+        ('{"type": "user", "message": {"content": "a"}}\n{"type": "us\n\n{}\n', ":2: is not a JSON object"),
         ('{"type": "user", "message": {"content": "a"}}\n[1]\n{}\n', ":2: is not a JSON object"),
         ('{"history": [{"role": "user", "content": "a"}]}', ":1: is JSON of another form; expected"),
         ('{"messages": [{"role": "system", "content": "a"}]}', "nothing was said in it"),

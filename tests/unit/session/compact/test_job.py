@@ -31,12 +31,7 @@ from acp_agent.errors import CompactionError
 from acp_agent.hooks.events import TokenUsage
 from acp_agent.hooks.handlers import builtin_handlers, known_handlers
 from acp_agent.hooks.outcomes import NOTHING, Outcome, SwapContext
-from acp_agent.llm.provider import (
-    Answered,
-    ModelEvent,
-    ModelRequest,
-    TextDelta,
-)
+from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, TextDelta
 from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary, builtin_recipes_dir
 from acp_agent.recipes.model import Known
 from acp_agent.session.compact.job import Compactor

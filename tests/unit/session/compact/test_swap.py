@@ -18,12 +18,7 @@ from acp_agent.compaction.layers import planned_cut
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
 from acp_agent.compaction.strategy import Draft
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import (
-    AssistantAnswered,
-    Event,
-    InstructionsLoaded,
-    LoggedEvent,
-)
+from acp_agent.conversation.events import AssistantAnswered, Event, InstructionsLoaded, LoggedEvent
 from acp_agent.conversation.messages import Message, Text, UserMessage
 from acp_agent.errors import CompactionError
 from acp_agent.hooks.handlers import builtin_handlers, known_handlers

@@ -71,9 +71,7 @@ async def test_a_recipe_in_a_folder_is_offered_in_one_word_and_understood_in_bot
         )
 
 
-async def test_commands_of_claude_code_work_as_they_are_and_stand_behind_the_agents_own_folders(
-    tmp_path: Path,
-) -> None:
+async def test_commands_of_claude_code_work_as_they_are_and_stand_behind_the_agents_own_folders(tmp_path: Path) -> None:
     home = tmp_path / "home"
     write(home / ".claude" / "commands", {"Team/Fix It.md": FIX, "own.md": "Claude's.", "compact.md": "No hook."})
     write(home / "state" / "recipes", {"own.md": "Ours."})

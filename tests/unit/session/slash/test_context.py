@@ -39,7 +39,7 @@ async def test_context_says_what_fills_the_window_and_leaves_no_trace(tmp_path: 
     ]
     async with stage(tmp_path, *replies, env={"ACP_AGENT_CONTEXT_WINDOW": "40000"}, dialect="anthropic") as it:
         assert set(rows(await said(it, "/context"))) == {
-            *("System prompt", "Tools", "**In use**", "Kept for the answer", "Free"),
+            *("System prompt", "Tools", "**In use**", "Kept for the answer", "Free")
         }
         await it.prompt("Never touch `prices.py`. What is it?")
         await said(it, "/pin prices are cents")
