@@ -32,7 +32,6 @@ WINDOW = {"ACP_AGENT_CONTEXT_WINDOW": "20000"}
 LONG = "The cart adds prices. " * 900
 PREPARE, THRESHOLD, OUT_OF_ROOM = 11_000, 12_500, 14_400
 SUMMARY = "# Goal\nA cart."
-OTHER = "# Goal\nSomebody else's."
 
 
 @dataclass(slots=True)
@@ -82,11 +81,9 @@ class Desk:
         return messages([call.body for call in self.server.calls if not is_summary_request(call.body)][-1])
 
     def logged(self) -> list[str]:
-        return [kind for kind, _ in self.events()]
-
-    def events(self) -> list[tuple[str, str]]:
+        """The kinds of the events that are in the log."""
         with closing(sqlite3.connect(f"file:{self.home / 'state' / 'sessions.db'}?mode=ro", uri=True)) as database:
-            return database.execute("SELECT kind, data FROM events ORDER BY session, seq").fetchall()
+            return [kind for (kind,) in database.execute("SELECT kind FROM events ORDER BY session, seq")]
 
 
 @asynccontextmanager
@@ -115,21 +112,7 @@ async def desk(
             yield it
 
 
-def held(text: str = SUMMARY, *, usage: Usage | None = None) -> tuple[Reply, anyio.Event]:
+def held() -> tuple[Reply, anyio.Event]:
     """A summary that stops in its middle until the event is set."""
     hold = anyio.Event()
-    return Reply([text[:3], text[3:]], hold=hold, hold_after=1, usage=usage), hold
-
-
-async def prepared(it: Desk, hold: anyio.Event, state: str = "ready", used: int = PREPARE + 50) -> None:
-    """A turn behind which a summary is ready, or being written."""
-    await it.filled()
-    await it.prompt("Two?", Reply("Second answer.", usage=Usage(used, 5)))
-    await it.server.wait_held()
-    if state == "ready":
-        hold.set()
-        await it.ready()
-
-
-def live(it: Desk) -> dict[str, Any]:
-    return next(call.body for call in reversed(it.server.calls) if not is_summary_request(call.body))
+    return Reply([SUMMARY[:3], SUMMARY[3:]], hold=hold, hold_after=1), hold

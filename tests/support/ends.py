@@ -116,22 +116,3 @@ async def serving(
                 client.peer.close()
                 await client.end_input()
                 await client.stop_reading()
-
-
-@asynccontextmanager
-async def two_peers(
-    near_handlers: Mapping[str, Handler], far_handlers: Mapping[str, Handler]
-) -> AsyncGenerator[tuple[Peer, Peer]]:
-    near_read, far_write = os.pipe()
-    far_read, near_write = os.pipe()
-    near = made_peer(StdioTransport(near_read, near_write), near_handlers)
-    far = made_peer(StdioTransport(far_read, far_write), far_handlers)
-    with anyio.fail_after(5):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(near.run)
-            tasks.start_soon(far.run)
-            try:
-                yield near, far
-            finally:
-                near.close()
-                far.close()

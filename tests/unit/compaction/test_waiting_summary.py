@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from acp_agent.compaction.strategies.modelless import SUMMARY as EXCERPTS
-from support.background import OUT_OF_ROOM, PREPARE, Desk, held, live
+from support.background import OUT_OF_ROOM, PREPARE, Desk, held
 from support.client import AgentError
-from support.compactions import is_summary_request, messages, said, shown_compactions
+from support.compactions import is_summary_request, said, shown_compactions
 from support.editors import ZED_BETA
 from support.memory import agent_in_memory, desk
 from support.models import Reply, ToolCall, Usage
@@ -20,7 +20,7 @@ SMALL = {"models": {"openai/gpt-test": {"context_window": 20_000}, "openai/small
 
 
 def whole(it: Desk) -> list[str]:
-    return [said(message).splitlines()[-1] for message in messages(live(it))]
+    return [said(message).splitlines()[-1] for message in it.last]
 
 
 HOOK = """\

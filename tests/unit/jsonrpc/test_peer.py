@@ -25,7 +25,7 @@ from acp_agent.jsonrpc.messages import (
 from acp_agent.jsonrpc.outbox import MAX_QUEUED_MESSAGES
 from acp_agent.jsonrpc.router import Call
 from acp_agent.jsonrpc.transport import StdioTransport
-from support.ends import echo, error, forever, made_peer, notification, request, serving, two_peers
+from support.ends import echo, error, forever, made_peer, notification, request, serving
 
 CANCELLED = "The request was cancelled."
 
@@ -235,11 +235,20 @@ async def test_two_peers_ask_each_other_in_the_midst_of_a_request_and_raise_each
             raise RpcError(-32001, "Not now.", {"retry": 5})
         return params["n"] * 2
 
-    async with two_peers({"ask_back": ask_back}, {"double": double}) as (near, far):
-        assert await far.request("ask_back", {"n": 21}) == 42
-        with pytest.raises(RpcError) as caught:
-            await near.request("double", {"n": "x"})
-        assert (caught.value.code, caught.value.message, caught.value.data) == (-32001, "Not now.", {"retry": 5})
+    near_read, far_write = os.pipe()
+    far_read, near_write = os.pipe()
+    near = made_peer(StdioTransport(near_read, near_write), {"ask_back": ask_back})
+    far = made_peer(StdioTransport(far_read, far_write), {"double": double})
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(near.run)
+            tasks.start_soon(far.run)
+            assert await far.request("ask_back", {"n": 21}) == 42
+            with pytest.raises(RpcError) as caught:
+                await near.request("double", {"n": "x"})
+            assert (caught.value.code, caught.value.message, caught.value.data) == (-32001, "Not now.", {"retry": 5})
+            near.close()
+            far.close()
 
 
 async def test_a_request_that_runs_out_of_time_is_taken_back_and_a_late_answer_is_ignored() -> None:

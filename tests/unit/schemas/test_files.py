@@ -13,9 +13,8 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from acp_agent.schemas import SchemaName
+from acp_agent.schemas import SchemaName, schema_path
 from support.checkout import REPOSITORY
-from support.schemas import schema_of
 
 EXAMPLES: Mapping[str, SchemaName] = {
     "yaml config": "config",
@@ -32,21 +31,21 @@ def test_examples_in_the_documentation_are_what_the_schemas_accept(page: Path) -
     for info, name in EXAMPLES.items():
         for text in re.findall(rf"^```{info}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL):
             document = yaml.safe_load(re.sub(r"^(- |  )?on:", r"\1'on':", text, flags=re.MULTILINE))
-            Draft202012Validator(schema_of(name)).validate(document)
+            Draft202012Validator(json.loads(schema_path(name).read_text("utf-8"))).validate(document)
     for text in re.findall(r"^```markdown recipe\n---\n(.*?)^---$", page.read_text(), re.MULTILINE | re.DOTALL):
-        Draft202012Validator(schema_of("recipe")).validate(yaml.safe_load(text))
+        Draft202012Validator(json.loads(schema_path("recipe").read_text("utf-8"))).validate(yaml.safe_load(text))
 
 
 @pytest.mark.parametrize("path", sorted((REPOSITORY / "recipes").glob("*.md")), ids=lambda path: path.stem)
 def test_the_schema_accepts_the_built_in_recipes(path: Path) -> None:
     matter = yaml.safe_load(path.read_text().split("---\n")[1])
-    Draft202012Validator(schema_of("recipe")).validate(matter)
+    Draft202012Validator(json.loads(schema_path("recipe").read_text("utf-8"))).validate(matter)
 
 
 def test_the_command_prints_a_schema() -> None:
     command = [sys.executable, "-m", "acp_agent", "schema", "rule"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=REPOSITORY)
-    assert json.loads(printed.stdout) == schema_of("rule")
+    assert json.loads(printed.stdout) == json.loads(schema_path("rule").read_text("utf-8"))
 
 
 def test_the_schemas_and_the_tables_of_the_documentation_are_up_to_date() -> None:

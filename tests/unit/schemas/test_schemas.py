@@ -20,8 +20,7 @@ from acp_agent.hooks.handlers import builtin_handlers, known_handlers
 from acp_agent.hooks.rules import load
 from acp_agent.recipes.model import Known
 from acp_agent.recipes.parser import parse_recipe
-from acp_agent.schemas import SCHEMA_NAMES, SchemaName
-from support.schemas import schema_of
+from acp_agent.schemas import SCHEMA_NAMES, SchemaName, schema_path
 
 Document = Any
 KNOWN = Known(known_handlers(builtin_handlers().values()), params=builtin_handlers())
@@ -41,6 +40,10 @@ STRANGE: list[Document] = [
 
 NAMES = ["x", "a/b", "KEY", "X-Team", "instructions", "cwd", "9", "two words"]
 NAMES += ["PreToolUse", "turn_end", "Stop", "Notification", "nowhere"]
+
+
+def schema_of(name: SchemaName) -> dict[str, Any]:
+    return json.loads(schema_path(name).read_text("utf-8"))
 
 
 def written(document: Document) -> str:

@@ -7,6 +7,7 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -17,7 +18,7 @@ from acp_agent.conversation.messages import Text
 from acp_agent.errors import InvalidParamsError, SessionNotFoundError
 from acp_agent.storage.database import open_database
 from acp_agent.storage.rows import read_page
-from acp_agent.storage.store import ArchiveFilter, SessionRecord
+from acp_agent.storage.store import ArchiveFilter, SessionRecord, SessionStore
 from support.stores import START, Open, notes, opened
 
 
@@ -26,6 +27,19 @@ async def a_millisecond_later() -> None:
     begun = time.time_ns() // 1_000_000
     while time.time_ns() // 1_000_000 == begun:
         await anyio.lowlevel.checkpoint()
+
+
+async def in_pages(store: SessionStore, cwd: str | None, **options: Any) -> dict[str, SessionRecord]:
+    """The sessions by id, read two by two, each of which comes once."""
+    found: dict[str, SessionRecord] = {}
+    cursor: str | None = None
+    while True:
+        page = await store.list(cwd, cursor, limit=2, **options)
+        assert not found.keys() & {record.session_id for record in page.sessions}
+        found |= {record.session_id: record for record in page.sessions}
+        if (cursor := page.next_cursor) is None:
+            return found
+        assert len(page.sessions) == 2
 
 
 async def test_a_session_that_is_made_or_deleted_between_two_pages_disturbs_no_other(open_store: Open) -> None:
@@ -83,17 +97,9 @@ async def test_an_archived_session_is_listed_only_where_it_is_asked_for_and_noth
                 await store.archive(session_id, True)
         assert await store.record("s3") == replace(before, archived=True)
         for (archived, cwd), ids in expected.items():
-            shown: list[SessionRecord] = []
-            cursor = None
-            while True:
-                page = await store.list(cwd, cursor, limit=2, archived=archived)
-                shown += page.sessions
-                if (cursor := page.next_cursor) is None:
-                    break
-                assert len(page.sessions) == 2
-            assert {record.session_id for record in shown} == ids
-            assert len(shown) == len(ids)
-            assert all(record.archived == (record.session_id in ("s3", "s4")) for record in shown)
+            shown = await in_pages(store, cwd, archived=archived)
+            assert {*shown} == ids
+            assert all(record.archived == (id in ("s3", "s4")) for id, record in shown.items())
     async with opened(open_store) as store:
         assert (await store.record("s3")).archived
         for _ in range(2):
@@ -119,16 +125,7 @@ async def test_a_session_that_was_never_prompted_named_archived_or_forked_is_lis
         await store.fork("s4", "s8", 1, "/b", [], [SessionForked("s4", 1, "/b")])
 
         async def shown(*named: str, cwd: str | None = None, archived: ArchiveFilter = "exclude") -> set[str]:
-            ids: list[str] = []
-            cursor: str | None = None
-            while True:
-                page = await store.list(cwd, cursor, limit=2, archived=archived, not_begun=named)
-                ids += [record.session_id for record in page.sessions]
-                if (cursor := page.next_cursor) is None:
-                    break
-                assert len(page.sessions) == 2
-            assert len(ids) == len(set(ids))
-            return set(ids)
+            return {*await in_pages(store, cwd, archived=archived, not_begun=named)}
 
         assert await shown() == {"s1", "s2", "s8"}
         assert await shown("s1", "s5", "s6", "unknown", "\ud800") == {"s1", "s2", "s5", "s6", "s8"}
