@@ -8,23 +8,24 @@ from acp_agent.conversation.context import Context
 from support.logs import LogBuilder
 
 
+def sixty_steps(log: LogBuilder) -> None:
+    for number in range(60):
+        log.step(f"Step {number}.", calls=number % 3)
+
+
 def test_a_long_log_folds_as_its_events_do_one_by_one() -> None:
     log = LogBuilder()
     log.prompt("Fix it.")
-    for number in range(60):
-        log.step(f"Step {number}.", calls=number % 3)
+    sixty_steps(log)
     keep = log.context.entries[40].seq
     log.swap(min(cut for cut in log.cuts() if cut >= keep))
-    for number in range(60):
-        log.step(f"Step {number}.", calls=number % 3)
+    sixty_steps(log)
     log.refuse()
     log.prompt("Again.")
-    for number in range(60):
-        log.step(f"Step {number}.", calls=number % 3)
+    sixty_steps(log)
     log.mask()
     log.restore()
-    for number in range(60):
-        log.step(f"Step {number}.", calls=number % 3)
+    sixty_steps(log)
     one_by_one = reduce(Context.apply, log.logged, Context())
     folded = Context.from_log(log.logged)
     assert folded == one_by_one == log.context

@@ -90,22 +90,17 @@ async def test_a_database_with_damaged_pages_is_left_as_it_is(path: Path) -> Non
     assert path.read_bytes() == damaged
 
 
-async def test_another_programs_database_is_left_as_it_is(path: Path) -> None:
+@pytest.mark.parametrize("whose", ["another program", "newer acp-agent"])
+async def test_a_database_of_another_program_or_a_newer_version_is_left_as_it_is(path: Path, whose: str) -> None:
+    newer, cure = len(MIGRATIONS) + 1, "move it away"
+    if whose == "newer acp-agent":
+        await fill(path)
+        cure = rf"its version is {newer}.*Update acp-agent"
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE sessions (bookmark TEXT)")
+        own = "CREATE TABLE sessions (bookmark TEXT)"
+        connection.execute(own if whose == "another program" else f"PRAGMA user_version = {newer}")
     before = path.read_bytes()
-    with pytest.raises(StorageError, match=r"sessions\.db is a database of another program.*move it away"):
-        await SessionStore.open(path)
-    assert path.read_bytes() == before
-
-
-async def test_a_database_of_a_newer_version_is_left_as_it_is(path: Path) -> None:
-    await fill(path)
-    newer = len(MIGRATIONS) + 1
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"PRAGMA user_version = {newer}")
-    before = path.read_bytes()
-    with pytest.raises(StorageError, match=rf"newer acp-agent \(its version is {newer}.*Update acp-agent"):
+    with pytest.raises(StorageError, match=rf"sessions\.db .*{whose}.*{cure}"):
         await SessionStore.open(path)
     assert path.read_bytes() == before
 
