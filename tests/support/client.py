@@ -78,8 +78,6 @@ class AgentProcess(Conversation):
         self._judged_sent = 0
         self._serving: dict[Any, anyio.CancelScope] = {}
 
-    # Conversation ----------------------------------------------------------------------------------------------------
-
     async def initialize(self, **over: Any) -> dict[str, Any]:
         """Send `initialize` as this editor does; keywords replace or add params."""
         params: dict[str, Any] = {"protocolVersion": 1}
@@ -153,8 +151,6 @@ class AgentProcess(Conversation):
     def _family(self) -> set[Process]:
         found = descendants(self.pid) | marked(self._mark)
         return {process for process in found if process.pid != self.pid}
-
-    # Serving ---------------------------------------------------------------------------------------------------------
 
     def handle(self, line: Line) -> None:
         self._judge(line)

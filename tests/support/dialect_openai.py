@@ -63,9 +63,6 @@ def model(name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": CREATED, "owned_by": "test"}
 
 
-# Responses -----------------------------------------------------------------------------------------------------------
-
-
 def responses_events(reply: Reply, request: Any, number: int) -> Iterator[Event]:
     for sequence, (name, data, delta) in enumerate(_responses(reply, request, number)):
         yield Event(name, {"type": name, "sequence_number": sequence, **data}, delta)
@@ -227,9 +224,6 @@ def _content(text: str, refused: bool) -> dict[str, Any]:
     if refused:
         return {"type": "refusal", "refusal": text}
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
-
-
-# Chat Completions ----------------------------------------------------------------------------------------------------
 
 
 def chat_events(reply: Reply, request: Any, number: int) -> Iterator[Event]:

@@ -85,8 +85,6 @@ class ModelServer:
         self._changes = Changes()
         self._held = 0
 
-    # For the test ----------------------------------------------------------------------------------------------------
-
     @property
     def model(self) -> str:
         """`provider/model`, for `ACP_AGENT_MODEL`."""
@@ -147,8 +145,6 @@ class ModelServer:
             return "\n".join([what, *seen[-20:]])
 
         await self._changes.until(look, timeout, describe)
-
-    # For the clients -------------------------------------------------------------------------------------------------
 
     async def serve(self, exchange: Exchange) -> None:
         request = exchange.request

@@ -91,8 +91,6 @@ class Wire:
         self._last_id = 0
         self._null_id_errors_read = 0
 
-    # Sending ---------------------------------------------------------------------------------------------------------
-
     async def request(self, method: str, params: Any = None, timeout: float = 10) -> Any:
         return await (await self.start_request(method, params)).result(timeout)
 
@@ -146,8 +144,6 @@ class Wire:
                 except BlockingIOError:
                     await anyio.wait_writable(fd)
 
-    # Waiting ---------------------------------------------------------------------------------------------------------
-
     async def wait_for(self, wanted: Callable[[Line], bool], timeout: float = 5, *, since: int = 0) -> Line:
         """Wait for the first received line that `wanted` accepts; one that is already here counts.
 
@@ -189,8 +185,6 @@ class Wire:
         """
         first = start.index + 1 if isinstance(start, Line) else start
         return [line.label for line in self.lines[first : end and end.index]]
-
-    # The process -----------------------------------------------------------------------------------------------------
 
     @property
     def pid(self) -> int:
@@ -234,8 +228,6 @@ class Wire:
         shown = [f"  {'<-' if line.received else '->'} {line.raw[:400].decode(errors='replace')}" for line in traffic]
         end = f"  exit code {self.process.returncode}" if self.exited else "  still running"
         return "\n".join([*self.problems, *shown, end, "  stderr: " + self.stderr[-2000:]])
-
-    # Receiving -------------------------------------------------------------------------------------------------------
 
     def run(self, tasks: TaskGroup) -> None:
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):

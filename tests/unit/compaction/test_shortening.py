@@ -98,9 +98,6 @@ def signed(message: AssistantMessage) -> list[tuple[int, Thinking]]:
     return [(place, part) for place, part in enumerate(message.parts) if isinstance(part, Thinking) and part.data]
 
 
-# Laws ----------------------------------------------------------------------------------------------------------------
-
-
 @given(histories(), st.sampled_from([100, 1_000, 8_000]))
 def test_only_giants_become_shorter_and_stay_what_they_are(history: History, most: int) -> None:
     entries = history.entries
@@ -154,9 +151,6 @@ def test_a_cut_text_is_no_longer_than_asked_and_begins_and_ends_as_it_did(text: 
         tail = rest.partition(" ...]")[2]
         assert text.startswith(head.removesuffix("\n"))
         assert text.endswith(tail.removeprefix("\n"))
-
-
-# What becomes of what ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -61,9 +61,6 @@ def read(output: str, tool: str = "read", *, is_error: bool = False) -> AfterToo
     return AfterToolCall(Moment("s", "/shop", transcript), "c", tool, {}, (Text(output),), is_error)
 
 
-# --- the order ---
-
-
 def other(answer: Outcome) -> tuple[Hook, list[HookEvent]]:
     """A hook that is not the recipe's, and what it is asked about."""
     heard: list[HookEvent] = []
@@ -129,9 +126,6 @@ async def test_the_parameters_of_swap_context_go_into_the_swap() -> None:
     assert outcome.action == SwapContext("A cart.", True, 900, 0)
 
 
-# --- append_context ---
-
-
 async def test_a_text_and_a_file_of_the_project_are_added(tmp_path: Path) -> None:
     (tmp_path / "rules.md").write_text("Be brief.\n")
     event = UserMessageSend(Moment("s", str(tmp_path), transcript), "Hi")
@@ -141,8 +135,6 @@ async def test_a_text_and_a_file_of_the_project_are_added(tmp_path: Path) -> Non
     with pytest.raises(HookError, match="leads out of"):
         await handle("append_context", event, {"file": "out"})
 
-
-# --- validate_output, validate_tool_output ---
 
 VALUES: st.SearchStrategy[JsonValue] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -207,9 +199,6 @@ def test_a_schema_may_refer_to_itself_and_to_nothing_else() -> None:
     assert (form_fault(json.dumps(["x"] * 9), {"items": {"type": "null"}}) or "").endswith("; and 4 more")
 
 
-# --- export_markdown ---
-
-
 async def export(folder: Path, path: str, *, overwrite: bool = False) -> None:
     await handle("export_markdown", answered("Done.", folder), {"path": path, "overwrite": overwrite})
 
@@ -241,9 +230,6 @@ async def test_an_export_stays_in_the_project(tmp_path: Path) -> None:
         with pytest.raises(HookError, match=words):
             await export(project, name, overwrite=True)
     assert [(path.name, path.read_text()) for path in outside.iterdir()] == [("a.md", MARK)]
-
-
-# --- log_tool_usage ---
 
 
 async def test_calls_are_logged_for_the_user_alone_and_without_secrets(

@@ -30,9 +30,6 @@ from support.ends import echo, error, forever, made_peer, notification, request,
 CANCELLED = "The request was cancelled."
 
 
-# --- answers ---
-
-
 async def test_a_request_is_answered_with_its_id_and_the_handlers_result() -> None:
     async with serving({"echo": echo}) as client:
         for id in (1, "one", None, 10**40):
@@ -187,9 +184,6 @@ async def test_a_client_that_does_not_read_holds_up_its_own_updates_only() -> No
         assert (line["id"], line["error"]["code"]) == (1, REQUEST_CANCELLED)
 
 
-# --- cancelling ---
-
-
 async def test_cancel_request_ends_a_request_and_frees_its_id_which_is_refused_before() -> None:
     async with serving({"forever": forever, "echo": echo}) as client:
         answer = await client.ask(request(1, "forever"), request(1, "echo"))
@@ -221,9 +215,6 @@ async def test_a_handler_may_turn_a_cancel_into_a_result_of_its_own() -> None:
     async with serving({"prompt": prompt}) as client:
         answer = await client.ask(request(1, "prompt"), notification("$/cancel_request", requestId=1))
         assert answer["result"] == {"stopReason": "cancelled"}
-
-
-# --- requests of ours ---
 
 
 async def test_two_peers_ask_each_other_in_the_midst_of_a_request_and_raise_each_others_errors() -> None:
@@ -259,9 +250,6 @@ async def test_a_request_that_runs_out_of_time_is_taken_back_and_a_late_answer_i
         assert taken_back == notification("$/cancel_request", requestId=asked["id"])
         late = [{"jsonrpc": "2.0", "id": id, "result": {}} for id in (asked["id"], 77, "x", None)]
         assert (await client.ask(*late, request(1, "echo")))["id"] == 1
-
-
-# --- the end ---
 
 
 async def test_when_the_input_ends_requests_of_ours_fail_and_later_ones_too_while_notifications_vanish() -> None:

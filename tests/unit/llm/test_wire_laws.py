@@ -113,9 +113,6 @@ def test_a_name_that_a_model_made_up_becomes_legal_and_a_legal_one_stays(name: s
     assert sent == name or not LEGAL_NAME.fullmatch(name)
 
 
-# Anthropic -----------------------------------------------------------------------------------------------------------
-
-
 def flat(body: Any) -> list[tuple[str, str]]:
     """Blocks with their roles: that is all the API sees of where one message ends and the next begins."""
     return [
@@ -158,9 +155,6 @@ def test_anthropic_prefix_stays_the_same(continuation: tuple[tuple[m.Message, ..
     assert earlier["tools"] == later["tools"]
     assert earlier["system"] == later["system"]
     assert flat(later)[: len(flat(earlier))] == flat(earlier)
-
-
-# OpenAI --------------------------------------------------------------------------------------------------------------
 
 
 @given(continued())

@@ -283,9 +283,6 @@ def test_an_answer_of_null_counts_as_empty_and_one_that_cannot_be_used_is_no_fau
     assert not isinstance(caught.value, InvalidParamsError)
 
 
-# --- version 2 reads kinds of things that are not known yet ---
-
-
 def test_a_kind_of_thing_that_is_not_known_yet_is_read_as_that() -> None:
     server: JsonObject = {"type": "_pigeon", "name": "n", "loft": "north"}
     opened = parse(v2.NewSessionRequest, {"cwd": "/", "mcpServers": [server]}, "session/new")

@@ -84,8 +84,6 @@ def line(rewrite: Rewrite) -> str:
     return part.text
 
 
-# Laws ----------------------------------------------------------------------------------------------------------------
-
 SIZES = st.sampled_from([0, 50, 2_000, 50_000])
 
 
@@ -154,9 +152,6 @@ def test_only_the_newest_images_stay(history: History, most: int) -> None:
 
 def images(entries: tuple[Entry, ...]) -> list[object]:
     return [part for entry in entries for part in entry.message.parts if is_picture(part)]
-
-
-# What a line says ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
