@@ -182,8 +182,8 @@ def _chosen_without(name: str) -> Callable[..., object]:
 MECHANISMS: Mapping[str, Mapping[str, object]] = {
     "(as it is)": {},
     "words, facts alone": {"excerpts.selection.WORD": 0},
-    "what is said before what is shown": {"excerpts.selection.SHOWN": 1},
-    "any weight for what is shown": {"excerpts.selection.SHOWN": 0},
+    "what is said before what is shown": {"excerpts.selection.SHOWN_FACT": 1, "excerpts.selection.SHOWN_WORD": 0.3},
+    "any weight for what is shown": {"excerpts.selection.SHOWN_FACT": 0, "excerpts.selection.SHOWN_WORD": 0},
     "recency": {"excerpts.selection.HALVED_AFTER": 10**9},
     "a second and third line of a fact": {"excerpts.selection.REPEATED": (1,)},
     "neighbours together": {"excerpts.selection.NEIGHBOUR_BONUS": 1},

@@ -190,6 +190,10 @@ class CompactionPolicy:
     written: str | None = None
     limits: Limits = Limits()
 
+    def __post_init__(self) -> None:
+        if self.size is not None and self.size < 1:
+            raise ValueError(f"size: {self.size}; it is a number of tokens, 1 or more")
+
     def size_tokens(self, state: ConversationState) -> int:
         """Return the tokens of the new context, by the provider's count."""
         if self.size is not None:

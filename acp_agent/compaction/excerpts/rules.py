@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-MAX_RULE_LENGTH, MAX_RULES, MAX_TYPED = 500, 40, 2_000
+MAX_RULE_LENGTH, MAX_TYPED = 500, 2_000
 _WORD = re.compile(r"[\u3040-\u9fff가-힣]|[^\W\u3040-\u9fff가-힣]+'?|,")
 _MARKS = str.maketrans("’;:(–—¡", "',,,,,,")
 
@@ -21,11 +21,11 @@ def _table(rows: str) -> list[str]:
 
 
 # `^` and `$` stand for the beginning and the end of a clause. English, German, French, Spanish; the plainest of others.
-_CUES = _table("""never|always|must|mustn't|^do not|^don't|^dont|^only|only$|may only|can only|should only|^no|^not
-not allowed|forbidden|prohibited|off limits|from now on|from here on|going forward|in future|make sure|at most|ensure
-be sure to|remember to|avoid|refrain from|stick to|stick with|no circumstances|whenever|unless|you have to|has to
-you need to|you should|should not|shouldn't|may not|required|mandatory|prefer|instead of|rather than|^keep|^leave
-^ask me|without adding|without changing|without asking|answer in|reply in|no more than
+_CUES = _table("""never|always|must|mustn't|^do not|^don't|^dont|only|^no|^not|not allowed|forbidden|prohibited
+off limits|from now on|from here on|going forward|in future|make sure|at most|ensure|be sure to|remember to|avoid
+refrain from|stick to|stick with|no circumstances|whenever|unless|you have to|has to|you need to|you should|should not
+shouldn't|may not|required|mandatory|prefer|instead of|rather than|^keep|^leave|^ask me|without adding|without changing
+without asking|answer in|reply in|no more than
 nie|niemals|immer|stets|grundsätzlich|keinesfalls|keinen fall|keinen umständen|ab jetzt|ab sofort|ab heute|von nun an
 von jetzt an|in zukunft|künftig|zukünftig|achte darauf|stell sicher|stelle sicher|denk daran|vergiss nicht|vermeide
 verzichte|halte dich|halt dich|muss|musst|müssen|verboten|zwingend|unbedingt|ausschließlich|darf|darfst|dürfen|sollst
@@ -46,8 +46,9 @@ bundan sonra|sadece|yalnızca|kesinlikle|всегда|никогда|нельз�
 必须|必須|不要|不许|不得|请勿|請勿|禁止|绝不|絕不|务必|務必|总是|總是|永远|永遠|只能|只用|从现在起|必ず|絶対|常に|しないで|ないでください|てはいけ|今後|반드시|절대|항상|하지마|지마세요|앞으로|금지""")
 # They hold a cue and state no rule.
 _IDIOMS = _table("""never mind|never seen|never had|never been|always worked|always had|always been|must have been
-no idea|no$|no problem|no luck|not sure|keep going|has to do with|immer noch|immer wieder|noch nie|muss an|toujours pas
-jamais vu|no sé|no hay|no funciona|no es|no está|no puedo|no veo|no entiendo|nunca había|non so|não sei|не знаю""")
+no idea|no$|no problem|no luck|not sure|the only|it only|keep going|has to do with|immer noch|immer wieder|noch nie
+muss an|toujours pas|jamais vu|no sé|no hay|no funciona|no es|no está|no puedo|no veo|no entiendo|nunca había|non so
+não sei|не знаю""")
 # A clause that begins with an order and holds a limit is a rule too; a question is one only where it is polite.
 _ORDERS = _table("""^use|^touch|^change|^edit|^modify|^write|^run|^commit|^push|^add|^create|^ändere|^verändere|^fass
 ^fasse|^lösche|^mach|^nimm|^nutze|^benutze|^verwende|^schreib|^schreibe|^committe|^pushe|^installiere|^füge|^rühr|^lass
@@ -73,8 +74,7 @@ def same_rule_key(text: str) -> str:
 
 def stated_rules(text: str) -> list[str]:
     """Return the rules as slices of the text, in order, each once. The items behind "Never:" stay with it."""
-    found: list[str] = []
-    listing = False
+    found, listing = list[str](), False
     for piece in prose(text):
         listing = bool(listing and piece and (_ITEM.match(piece) or not piece.strip() or found[-1][-1] != "\n"))
         if listing and len(found[-1] + piece) <= MAX_RULE_LENGTH:
@@ -84,8 +84,8 @@ def stated_rules(text: str) -> list[str]:
         listing = listing or (leads and (has_cue or _holds(f" {_line(piece)} ", _LISTS)))
         if listing or (has_cue and not (piece.isascii() and len(piece.split()) == 1)):
             found.append(piece)
-    rules = [_ITEM.sub("", rule).strip() for rule in found]
-    return [*{same_rule_key(rule): rule for rule in rules if 0 < len(rule) <= MAX_RULE_LENGTH}.values()][-MAX_RULES:]
+    rules = [_ITEM.sub("", rule).strip()[:MAX_RULE_LENGTH].rstrip() for rule in found]
+    return [*{same_rule_key(rule): rule for rule in rules if rule}.values()]
 
 
 def prose(text: str) -> Iterator[str]:

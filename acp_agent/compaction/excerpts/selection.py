@@ -20,16 +20,16 @@ from acp_agent.conversation.messages import Entry
 
 UNIT_OVERHEAD = 30
 """Characters that a line counts as longer than it is: many short ones say less than a few long ones."""
-WORD = 0.3
+WORD = 0.32
 """Weight of a plain word that the user or the model said, where a fact weighs 1."""
-SHOWN = 0.1
-"""Weight of a fact or word that occurs only in results and files. The model repeats one in fifty such facts, and one
-in five of those that the user or the model wrote once."""
-HALVED_AFTER = 30
+SHOWN_FACT, SHOWN_WORD = 0.25, 0.1
+"""Weights of what occurs only in results and files. The model repeats one in fifty such facts, and one in five of those
+that the user or the model wrote once."""
+HALVED_AFTER = 60
 """Messages after which a fact that is not mentioned again weighs half."""
-REPEATED = (1.0, 0.3, 0.3)
+REPEATED = (1.0, 0.25, 0.25)
 """Share of its weight that the first, second and third line with a fact is worth: each has other words around it."""
-NEIGHBOUR_BONUS = 1.5
+NEIGHBOUR_BONUS = 1.3
 """Factor on the value of a line whose neighbour is already chosen."""
 
 _WORD = re.compile(r"[^\W\d_]{5,30}")
@@ -57,8 +57,8 @@ class _Mentions:
     def weight(self, entries: int) -> float:
         """Return what a line is worth for it among so many entries."""
         if not self.is_fact:
-            return WORD if self.spoken else SHOWN
-        return (1.0 if self.spoken else SHOWN) / (1 + (entries - self.last) / HALVED_AFTER)
+            return WORD if self.spoken else SHOWN_WORD
+        return (1.0 if self.spoken else SHOWN_FACT) / (1 + (entries - self.last) / HALVED_AFTER)
 
 
 class ExcerptIndex:
@@ -140,6 +140,7 @@ def excerpts_of(
     seqs: Container[int] | None = None,
     covered: Iterable[str] = (),
     named: Iterable[str] = (),
+    listed: Container[str] = (),
 ) -> str:
     """Return the lines that are most worth keeping, as the model reads them, in the order of the conversation.
 
@@ -147,6 +148,7 @@ def excerpts_of(
     :param seqs: entries to choose from; all where not given.
     :param covered: texts that stay in the new context anyway; their contents earn nothing.
     :param named: other texts of the new context; a fact named there still lacks its surrounding words.
+    :param listed: lines that stand in the new context already.
     """
     with index.lock:
         choice = _Choice(index, room * CHARACTERS_PER_TOKEN)
@@ -154,7 +156,7 @@ def excerpts_of(
             choice.seen[key] = 1
         for key in index.keys_of(covered):
             choice.seen[key] = len(REPEATED)
-        choice.fill(seqs)
+        choice.fill(seqs, listed)
         return choice.render()
 
 
@@ -169,11 +171,22 @@ class _Choice:
         self.entries: set[int] = set()
         self.passages: set[int] = set()
 
-    def fill(self, seqs: Container[int] | None) -> None:
-        """Take the line with the best value for its length, until none that fits adds anything."""
+    def fill(self, seqs: Container[int] | None, listed: Container[str]) -> None:
+        """Take the line with the best value for its length, until none that fits adds anything; then the newest
+        others.
+
+        :param seqs: see `excerpts_of`, and `listed`.
+        """
         units = self.index.units
-        left = bytearray(seqs is None or unit.seq in seqs for unit in units) + bytes(2)
-        heap = [(-self._value(number), number) for number in range(len(units)) if left[number]]
+        candidates = [
+            number
+            for number, unit in enumerate(units)
+            if (seqs is None or unit.seq in seqs) and unit.text.strip() not in listed
+        ]
+        left = bytearray(len(units) + 2)
+        for number in candidates:
+            left[number] = 1
+        heap = [(-self._value(number), number) for number in candidates]
         heapq.heapify(heap)
         while heap:
             before, number = heapq.heappop(heap)
@@ -190,6 +203,11 @@ class _Choice:
             for other in (number - 1, number + 1):
                 if left[other]:
                     heapq.heappush(heap, (-self._value(other), other))
+        said = {unit.text for unit, taken in zip(units, self.taken, strict=False) if taken}
+        for number in reversed(candidates):
+            if (text := units[number].text) not in said and self._cost(number) <= self.room:
+                self._take(number)
+                said.add(text)
 
     def render(self) -> str:
         """Return the chosen lines below the number of their entry and its speaker.

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from acp_agent.compaction.excerpts.rules import (
     MAX_RULE_LENGTH,
-    MAX_RULES,
     MAX_TYPED,
     prose,
     same_rule_key,
@@ -156,7 +155,7 @@ def test_every_rule_is_a_slice_of_the_message_and_all_bounds_hold(pieces: list[s
         rules = stated_rules(text)
         assert all(rule in text and rule == rule.strip() != "" for rule in rules)
         assert all(len(rule) <= MAX_RULE_LENGTH for rule in rules)
-        assert len(rules) == len({same_rule_key(rule) for rule in rules}) <= MAX_RULES
+        assert len(rules) == len({same_rule_key(rule) for rule in rules})
         assert stated_rules(text) == rules
         assert all(piece in text for piece in prose(text))
 
@@ -169,14 +168,13 @@ def test_on_the_corpus_nine_cues_of_ten_are_found_and_few_ordinary_sentences_tak
     assert sum(stated_rules(text) != [] for text in ordinary) <= 0.25 * len(ordinary)
 
 
-def test_a_sentence_that_is_too_long_is_no_rule() -> None:
-    assert stated_rules("Never " + "x" * (MAX_RULE_LENGTH - 6)) == ["Never " + "x" * (MAX_RULE_LENGTH - 6)]
-    assert stated_rules("Never " + "x" * (MAX_RULE_LENGTH - 5)) == []
+def test_of_a_long_sentence_the_beginning_is_the_rule() -> None:
+    assert stated_rules("Never " + "x" * MAX_RULE_LENGTH) == ["Never " + "x" * (MAX_RULE_LENGTH - 6)]
 
 
-def test_of_more_rules_than_a_message_may_state_the_last_ones_count() -> None:
-    text = "\n".join(f"- Never use port {port}." for port in range(100))
-    assert stated_rules(text) == [f"Never use port {port}." for port in range(100 - MAX_RULES, 100)]
+def test_a_message_may_state_a_hundred_rules() -> None:
+    rules = [f"Never use port {port}." for port in range(100)]
+    assert stated_rules("\n".join(f"- {rule}" for rule in rules)) == rules
 
 
 def test_two_rules_are_the_same_but_for_case_and_space_and_contradicting_ones_both_stand() -> None:
@@ -243,4 +241,4 @@ def test_a_long_list_of_one_line_items_is_typed() -> None:
 )
 @pytest.mark.timeout(20)
 def test_hostile_texts_end(text: str) -> None:
-    assert len(stated_rules(text)) <= MAX_RULES
+    stated_rules(text)

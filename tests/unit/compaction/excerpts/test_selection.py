@@ -189,3 +189,22 @@ def test_nothing_in_the_excerpts_can_end_their_frame() -> None:
 )
 def test_catastrophic_texts_are_read_in_linear_time(text: str) -> None:
     assert estimate_text(excerpts_of(ExcerptIndex.of(entries(result(text))), 2_000)) <= 2_000
+
+
+def test_the_room_is_used_up_with_the_newest_lines_where_none_adds_anything_new() -> None:
+    words = ("the cart adds prices and taxes", "prices and taxes the cart adds", "and the cart adds taxes")
+    said = [f"{words[number % 3]} {words[number % 2]} {number % 10}{number % 7}." for number in range(400)]
+    text = excerpts_of(ExcerptIndex.of(entries(*map(answer, said))), 1_000)
+    assert 950 <= estimate_text(text) <= 1_000
+    lines = [line for _, _, line in printed(text)]
+    assert said[-1] in lines
+    assert len(lines) == len(set(lines))
+
+
+def test_a_command_that_is_listed_is_no_excerpt_as_well() -> None:
+    index = ExcerptIndex.of(entries(answer("I run the tests.", "make test"), answer("And these.", "make lint")))
+    assert [line for _, _, line in printed(excerpts_of(index, 1_000, listed={"make test"}))] == [
+        "I run the tests.",
+        "And these.",
+        "make lint",
+    ]
