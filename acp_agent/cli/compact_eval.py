@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 from pathlib import Path

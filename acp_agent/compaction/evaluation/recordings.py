@@ -160,7 +160,7 @@ def _text(content: JsonValue) -> str:
 def _claude_code(lines: list[JsonObject]) -> Iterator[JsonObject]:
     """Yield messages of Claude Code, which records each block of an answer on a line of its own."""
     for line in lines:
-        if line.get("type") in _CLAUDE_TYPES and not any(line.get(mark) is True for mark in _CLAUDE_LEFT_OUT):
+        if get_text(line, "type") in _CLAUDE_TYPES and not any(line.get(mark) is True for mark in _CLAUDE_LEFT_OUT):
             yield {"role": line["type"], "content": get_object(line, "message").get("content")}
 
 
