@@ -222,7 +222,7 @@ class TurnLoop:
                     async for event in stream:
                         if isinstance(event, TextDelta | ThinkingDelta):
                             try:
-                                send.send_nowait(event)  # `send` gives way to other tasks each time, which takes 10 µs
+                                send.send_nowait(event)  # `send` yields to other tasks each time, which takes 10 µs
                             except anyio.WouldBlock:
                                 await send.send(event)
                         elif isinstance(event, Retrying) and event.delay:
