@@ -11,15 +11,15 @@ from acp_agent.app import build_services
 from acp_agent.cli.terminal.client import TerminalClient
 from acp_agent.session.manager import SessionManager
 from acp_agent.storage.store import SessionStore
-from acp_agent.tools.forms import Questions
 
 
 class Gone(TerminalClient):
     """A client that is not there any more when it is first asked something."""
 
-    @property
-    def questions(self) -> Questions:
-        raise BrokenPipeError("nobody reads")
+    def __getattribute__(self, name: str) -> object:
+        if name == "questions":
+            raise BrokenPipeError("nobody reads")
+        return super().__getattribute__(name)
 
 
 async def test_a_session_whose_client_is_gone_when_it_is_made_or_forked_is_not_left_behind(tmp_path: Path) -> None:
