@@ -232,12 +232,12 @@ class ArgumentsTooLongError(Exception):
     """A call's arguments have passed `MAX_ARGUMENTS`, and the rest of the stream is not to be read."""
 
 
-def check_arguments(arguments: str) -> None:
-    """Check the length of a call's arguments while they stream; `tool_call` drops them where it is too much.
+def check_arguments(length: int) -> None:
+    """Check how long a call's arguments are while they stream; `tool_call` drops them where that is too much.
 
     :raises ArgumentsTooLongError: they are too long.
     """
-    if len(arguments) > MAX_ARGUMENTS:
+    if length > MAX_ARGUMENTS:
         raise ArgumentsTooLongError
 
 

@@ -28,7 +28,8 @@ from acp_agent.mcp.elicitation import Elicitations, fields_of
 from acp_agent.mcp.model import INHERITED, HandshakeRefusedError, Offer, ServerOptions
 from acp_agent.mcp.stdio import over_stdio
 from acp_agent.mcp.transports import Watch, inspected, leaves_of, over_acp, over_http, over_sse
-from acp_agent.tools.environment import Environment
+from acp_agent.tools.environment import Environment, OutputArrived, Report
+from acp_agent.tools.text import clean
 
 Mode: TypeAlias = Literal["legacy", "auto"]
 """How a version is agreed on: by the handshake, or by asking for the version first. Nearly every server knows the
@@ -52,11 +53,12 @@ logging.getLogger("mcp").setLevel(logging.CRITICAL)
 class Connection:
     """A server that has answered.
 
+    :param server: with the values of its variables.
     :param client: entered.
     :ivar watch: says when and why the server is gone.
     """
 
-    def __init__(self, server: str, client: Client, watch: Watch, elicitations: Elicitations) -> None:
+    def __init__(self, server: McpServer, client: Client, watch: Watch, elicitations: Elicitations) -> None:
         self._server = server
         self._client = client
         self.watch = watch
@@ -75,20 +77,14 @@ class Connection:
             except ToolError as error:
                 if self.watch.lost.is_set():
                     raise
-                _log.warning("the MCP server %s did not list its %s: %s", self._server, kind, error)
+                _log.warning("the MCP server %s did not list its %s: %s", self._server.name, kind, error)
         return Offer(tuple(tools), tuple(more["prompts"]), tuple(each.uri for each in more["resources"]))
 
     async def call(
-        self,
-        name: str,
-        arguments: JsonObject,
-        seconds: float,
-        report: Callable[[str], Awaitable[None]],
-        environment: Environment,
+        self, name: str, arguments: JsonObject, report: Report, environment: Environment
     ) -> types.CallToolResult:
-        """Call a tool.
+        """Call a tool, in the server's time limit, in which the time that the user takes for a question does not count.
 
-        :param seconds: that it may take, without those in which the user thinks about a question.
         :param report: called with each progress.
         :param environment: of the call, during which the server may ask the user.
         :raises ToolError: it did not answer, or refused the call; says why.
@@ -96,7 +92,7 @@ class Connection:
 
         async def progressed(progress: float, total: float | None, message: str | None) -> None:
             share = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
-            await report(f"{share} {message or ''}".rstrip() + "\n")
+            await report(OutputArrived(clean(f"{share} {message or ''}".rstrip() + "\n")))
 
         meta = cast("types.RequestParamsMeta", {**environment.trace}) if environment.trace else None
         visit = self._elicitations.visit
@@ -113,7 +109,7 @@ class Connection:
                 what = "who is on the way there; try again then" if gone else "and they have not gone there"
                 raise ToolError(f"it wants the user to do something at an address first, {what}") from error
 
-        return await self.ask(ask, seconds, environment)
+        return await self.ask(ask, self._server.timeout, environment)
 
     async def ask(
         self,
@@ -146,7 +142,7 @@ class Connection:
             except (MCPError, RuntimeError) as error:
                 if isinstance(error, MCPError) and error.code == types.METHOD_NOT_FOUND:
                     return
-                _log.debug("the MCP server %s ended its subscription: %s", self._server, self.watch.why(error))
+                _log.debug("the MCP server %s ended its subscription: %s", self._server.name, self.watch.why(error))
             await anyio.sleep(_LISTEN_PAUSE)
 
     async def _listed(self, kind: str) -> list[Any]:
@@ -215,7 +211,7 @@ async def connect(
     try:
         async with client:
             ready = True
-            yield Connection(server.name, client, watch, elicitations)
+            yield Connection(server, client, watch, elicitations)
     except ToolError:
         raise
     except Exception as error:

@@ -15,17 +15,19 @@ import anyio
 import anyio.to_thread
 
 from acp_agent.config.settings import McpServer
+from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError
 from acp_agent.logfile import log_failure
 from acp_agent.mcp.model import HandshakeRefusedError, Offer, ServerOptions, identity, secrets, with_values
-from acp_agent.mcp.tools import McpTool, is_usable, server_names, tool_names
+from acp_agent.mcp.tools import DESCRIPTION_LIMIT, input_schema, is_usable, result_parts, server_names, tool_names
 from acp_agent.secrets.text import mask
-from acp_agent.tools.environment import Environment
-from acp_agent.tools.text import one_line
+from acp_agent.tools.environment import Environment, Report
+from acp_agent.tools.text import clean, cut_middle, one_line
+from acp_agent.tools.tool import Access, Outcome, PreparedCall
 
 if TYPE_CHECKING:
-    from mcp.types import CallToolResult, GetPromptResult, ReadResourceResult
+    from mcp.types import GetPromptResult, ReadResourceResult, Tool
 
     from acp_agent.mcp.client import Connection, Mode
 
@@ -47,6 +49,7 @@ class SessionServer:
     :param tell: shows the user a sentence, each one once.
     :param changed: called when it offers something else than before.
     :ivar name: its name for people.
+    :ivar identity: digits that tell it from every other server, whatever those are called.
     :ivar offer: what it offered last, also while it is away; `tools` likewise.
     :ivar reason: why it is not there.
     """
@@ -61,13 +64,14 @@ class SessionServer:
     ) -> None:
         self._server = server
         self.name = server.name
+        self.identity = identity(server)
         self.short = short
         self._options = options
         self._tell = tell
         self._changed = changed
         self.state: State = "starting"
         self.offer = Offer()
-        self.tools: tuple[McpTool, ...] = ()
+        self.tools: tuple[_McpTool, ...] = ()
         self.reason = ""
         self._connection: Connection | None = None
         self._mode: Mode = "auto" if server.transport == "acp" else "legacy"
@@ -95,28 +99,24 @@ class SessionServer:
 
     # --- requests ---
 
-    async def call(
-        self, tool: str, arguments: JsonObject, report: Callable[[str], Awaitable[None]], environment: Environment
-    ) -> CallToolResult:
-        """Call a tool; see `tools.Call`."""
-        seconds = self._server.timeout
-        return await self._asked(
-            lambda there: there.call(tool, arguments, seconds, report, environment), "answered this call"
-        )
-
     async def prompt(self, name: str, arguments: dict[str, str]) -> GetPromptResult:
         """Have one of its prompts made; a `ToolError` says why it cannot be."""
-        return await self._asked(
+        return await self.ask(
             lambda there: there.ask(lambda client: client.get_prompt(name, arguments)), f"made the prompt {name!r}"
         )
 
     async def read(self, uri: str) -> ReadResourceResult:
         """Read a resource; a `ToolError` says why it cannot be."""
-        return await self._asked(
+        return await self.ask(
             lambda there: there.ask(lambda client: client.read_resource(uri)), f"given {one_line(uri)}"
         )
 
-    async def _asked(self, ask: Callable[[Connection], Awaitable[T]], what: str) -> T:
+    async def ask(self, ask: Callable[[Connection], Awaitable[T]], what: str) -> T:
+        """Ask it something, once it is there.
+
+        :param what: what it has not done where that fails, in the words of the error.
+        :raises ToolError: says why there is no answer.
+        """
         with anyio.move_on_after(_CALL_PATIENCE):
             while self.state != "failed" and (self._connection is None or self._connection.watch.lost.is_set()):
                 await self._turned.wait()
@@ -213,9 +213,7 @@ class SessionServer:
             )
         self.offer = offer
         names = tool_names(self.short, (tool.name for tool in offer.tools if tool.name in usable))
-        self.tools = tuple(
-            McpTool(self.name, identity(self._server), self.call, name, usable[tool]) for tool, name in names.items()
-        )
+        self.tools = tuple(_McpTool(self, name, usable[tool]) for tool, name in names.items())
 
     async def _follow(self, connection: Connection) -> None:
         """List it again whenever it says that something has changed; keep what it offered where that fails."""
@@ -236,6 +234,43 @@ class SessionServer:
 
     def _masked(self, text: str) -> str:
         return mask(text, secrets(self._server, self._options.env))
+
+
+class _McpTool:
+    """A `Tool` that an MCP server runs.
+
+    :param name: as the model calls it.
+    """
+
+    def __init__(self, server: SessionServer, name: str, tool: Tool) -> None:
+        self._server = server
+        self._tool = tool
+        self._reads = bool(tool.annotations and tool.annotations.read_only_hint)
+        self.name = name
+        self.description = cut_middle(clean(tool.description or ""), DESCRIPTION_LIMIT)
+        self.input_schema = input_schema(tool.input_schema)
+
+    def preview(self, arguments: JsonObject) -> CallView:
+        """Title and kind for the announcement."""
+        title = self._tool.title or (self._tool.annotations and self._tool.annotations.title) or self._tool.name
+        shown = f"{one_line(title, 80)} ({one_line(self._server.name, 30)})"
+        return CallView(shown, "read" if self._reads else "other")
+
+    async def prepare(self, arguments: JsonObject, environment: Environment) -> PreparedCall:
+        """Return the call; the server checks the arguments."""
+        view = self.preview(arguments)
+
+        async def run(report: Report) -> Outcome:
+            answer = await self._server.ask(
+                lambda there: there.call(self._tool.name, arguments, report, environment), "answered this call"
+            )
+            # Images are decoded to be checked, which takes a while.
+            parts = await anyio.to_thread.run_sync(result_parts, answer, abandon_on_cancel=True)
+            return Outcome(parts, view, is_error=bool(answer.is_error))
+
+        effect = "read" if self._reads else "execute"
+        # Not the name alone: a rule for this server must not hold for another one that gets its name later.
+        return PreparedCall(view, Access(effect, subject=f"{self.name} ({self._server.identity})"), run)
 
 
 def session_servers(

@@ -1,4 +1,4 @@
-"""The tools of MCP servers as tools of the agent: their names, their schemas, and results as parts of messages.
+"""What MCP servers' tools, prompts and resources are to the model: names, schemas, and results as parts of messages.
 
 Tools are called `mcp__SERVER__TOOL`. A server's part is free of double underscores, so that no two servers' tools can
 have one name; within a server, names depend on the set of its tools and not on their order.
@@ -9,18 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
-
-from anyio import to_thread
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from acp_agent.conversation.encoding import plain
-from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import Image, JsonObject, JsonValue, Resource, ResultPart, Text, UserPart
 from acp_agent.llm.pictures import Unusable, received
-from acp_agent.tools.environment import Environment, OutputArrived, Report
 from acp_agent.tools.text import clean, counted, cut_middle, one_line
-from acp_agent.tools.tool import Access, Outcome, PreparedCall
 
 if TYPE_CHECKING:
     from mcp.types import BlobResourceContents, CallToolResult, ContentBlock, PromptMessage, TextResourceContents, Tool
@@ -43,53 +38,6 @@ _UNDERSCORES = re.compile(r"__+")
 _PROPERTY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _REFUSED = ("anyOf", "oneOf", "allOf", "not", "enum", "const", "if", "then", "else", "$schema", "$id")
 """Keywords that providers do not take at the top of a tool's schema: one such tool would fail every request."""
-
-Call: TypeAlias = (
-    "Callable[[str, JsonObject, Callable[[str], Awaitable[None]], Environment], Awaitable[CallToolResult]]"
-)
-"""Calls a tool by the server's own name for it; a `ToolError` says why there is no answer."""
-
-
-class McpTool:
-    """A `Tool` that an MCP server runs.
-
-    :param server: the server's name for people.
-    :param identity: digits that tell it from every other server, whatever those are called.
-    :param call: of that server.
-    :param name: as the model calls it.
-    """
-
-    def __init__(self, server: str, identity: str, call: Call, name: str, tool: Tool) -> None:
-        self._server = server
-        self._identity = identity
-        self._call = call
-        self._tool = tool
-        self._reads = bool(tool.annotations and tool.annotations.read_only_hint)
-        self.name = name
-        self.description = cut_middle(clean(tool.description or ""), DESCRIPTION_LIMIT)
-        self.input_schema = input_schema(tool.input_schema)
-
-    def preview(self, arguments: JsonObject) -> CallView:
-        """Title and kind for the announcement."""
-        title = self._tool.title or (self._tool.annotations and self._tool.annotations.title) or self._tool.name
-        return CallView(f"{one_line(title, 80)} ({one_line(self._server, 30)})", "read" if self._reads else "other")
-
-    async def prepare(self, arguments: JsonObject, environment: Environment) -> PreparedCall:
-        """Return the call; the server checks the arguments."""
-        view = self.preview(arguments)
-
-        async def run(report: Report) -> Outcome:
-            async def progress(text: str) -> None:
-                await report(OutputArrived(clean(text)))
-
-            answer = await self._call(self._tool.name, arguments, progress, environment)
-            # Images are decoded to be checked, which takes a while.
-            parts = await to_thread.run_sync(_result_parts, answer, abandon_on_cancel=True)
-            return Outcome(parts, view, is_error=bool(answer.is_error))
-
-        effect = "read" if self._reads else "execute"
-        # Not the name alone: a rule for this server must not hold for another one that gets its name later.
-        return PreparedCall(view, Access(effect, subject=f"{self.name} ({self._identity})"), run)
 
 
 def is_usable(tool: Tool) -> bool:
@@ -151,11 +99,12 @@ def command_part(name: str) -> str:
 # --- results ---
 
 
-def _result_parts(answer: CallToolResult) -> tuple[ResultPart, ...]:
-    """Return a tool's result as the model reads it."""
+def result_parts(answer: CallToolResult) -> tuple[ResultPart, ...]:
+    """Return a tool's result as the model reads it. A structured result is read where there is no text, since servers
+    are asked to repeat it as text."""
     parts = [_result_part(block) for block in answer.content]
     structured: JsonValue = answer.structured_content
-    if structured is not None and not _is_told(structured, [part.text for part in parts if isinstance(part, Text)]):
+    if structured is not None and not any(isinstance(part, Text) for part in parts):
         parts.append(Text(json.dumps(structured, ensure_ascii=False)))
     return _bounded(parts) or (Text(EMPTY),)
 
@@ -215,19 +164,6 @@ def _image(data: str, kind: str, uri: str | None = None) -> ResultPart:
         return Image(*received(data, kind), uri)
     except Unusable as error:
         return Text(f"[an image ({one_line(kind, 80)}) left out: {one_line(str(error))}]")
-
-
-def _is_told(structured: JsonValue, texts: Sequence[str]) -> bool:
-    """Return whether the texts say the same, as servers are asked to have them; a list may be a text for each item."""
-    value = structured["result"] if isinstance(structured, dict) and "result" in structured else structured
-    return value == [*texts] or any(each in (value, structured) for text in texts for each in (text, _parsed(text)))
-
-
-def _parsed(text: str) -> JsonValue:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
 
 
 def _bounded(parts: Sequence[ResultPart]) -> tuple[ResultPart, ...]:

@@ -6,7 +6,9 @@ on-demand compaction and context windows of platform.claude.com.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
+from io import StringIO
 
 from acp_agent.conversation.messages import (
     AssistantMessage,
@@ -196,6 +198,7 @@ class _MessagesFold(Fold):
     def __init__(self, provider: str) -> None:
         self._provider = provider
         self._blocks: dict[int, JsonObject] = {}
+        self._grown: defaultdict[tuple[int, str], StringIO] = defaultdict(StringIO)
         self._stop = ""
         self._usage: JsonObject = {}
 
@@ -224,6 +227,8 @@ class _MessagesFold(Fold):
         return ()
 
     def answer(self) -> Answered:
+        for (index, key), text in self._grown.items():
+            self._blocks[index][key] = text.getvalue()
         parts = [part for index in sorted(self._blocks) if (part := self._part(index)) is not None]
         compacted: CompactedBlock | None = None
         for block in self._blocks.values():
@@ -232,13 +237,13 @@ class _MessagesFold(Fold):
         return answered(parts, self._stop, self._counted(), compacted)
 
     def _extend(self, index: int, delta: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
-        block = self._blocks[index]
         for key in _GROWING:
             if text := get_text(delta, key):
-                block[key] = get_text(block, key) + text
+                self._grown[index, key].write(text)
+                if key == "partial_json":
+                    check_arguments(self._grown[index, key].tell())
         if delta.get("type") == "compaction_delta":
-            block |= {key: delta[key] for key in delta if key != "type"}
-        check_arguments(get_text(block, "partial_json"))
+            self._blocks[index] |= {key: delta[key] for key in delta if key != "type"}
         if text := get_text(delta, "text"):
             return (TextDelta(text),)
         return (ThinkingDelta(text),) if (text := get_text(delta, "thinking")) else ()

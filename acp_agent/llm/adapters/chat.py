@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from io import StringIO
 
 from acp_agent.conversation.messages import (
     AssistantMessage,
@@ -178,7 +179,7 @@ def _answer(message: AssistantMessage, provider: str) -> JsonObject | None:
 class _Call:
     id: str
     name: str
-    arguments: str = ""
+    arguments: StringIO = field(default_factory=StringIO)
     extra: JsonObject = field(default_factory=dict[str, JsonValue])
 
 
@@ -229,7 +230,7 @@ class _ChatFold(Fold):
             parts.append(Thinking("".join(self._thinking), self._provider, data))
         if text := "".join(self._text):
             parts.append(Text(text))
-        parts += [tool_call(call.id, call.name, call.arguments) for call in self._calls]
+        parts += [tool_call(call.id, call.name, call.arguments.getvalue()) for call in self._calls]
         return answered(parts, self._finish, self._counted())
 
     def _extend(self, delta: JsonObject) -> None:
@@ -244,8 +245,8 @@ class _ChatFold(Fold):
         call.id = call.id or call_id
         call.name = call.name or name
         call.extra = get_object(delta, _EXTRA) or call.extra
-        call.arguments += get_text(function, "arguments")
-        check_arguments(call.arguments)
+        call.arguments.write(get_text(function, "arguments"))
+        check_arguments(call.arguments.tell())
 
     def _counted(self) -> Usage:
         price = self._usage.get("cost")  # OpenRouter's

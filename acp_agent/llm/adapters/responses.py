@@ -6,7 +6,9 @@ same provider made. Source: the types of the openai SDK 3.54, and its guide on c
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
+from io import StringIO
 
 from acp_agent.conversation.messages import (
     AssistantMessage,
@@ -152,6 +154,7 @@ class _ResponsesFold(Fold):
     def __init__(self, provider: str) -> None:
         self._provider = provider
         self._items: dict[int, JsonObject] = {}
+        self._arguments: defaultdict[int, StringIO] = defaultdict(StringIO)
         self._final: JsonObject = {}
 
     def feed(self, event: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
@@ -166,9 +169,8 @@ class _ResponsesFold(Fold):
             case "response.output_item.added" | "response.output_item.done":
                 self._items[index] = get_object(event, "item")
             case "response.function_call_arguments.delta" if index in self._items:
-                arguments = get_text(self._items[index], "arguments") + text
-                self._items[index] |= {"arguments": arguments}
-                check_arguments(arguments)
+                self._arguments[index].write(text)
+                check_arguments(self._arguments[index].tell())
             case "response.completed" | "response.incomplete":
                 self._final = get_object(event, "response")
                 self.complete = True
@@ -185,6 +187,8 @@ class _ResponsesFold(Fold):
 
     def answer(self) -> Answered:
         parts: list[AssistantPart] = []
+        for index, arguments in self._arguments.items():  # an item that is done has them all
+            self._items[index] |= {"arguments": get_text(self._items[index], "arguments") or arguments.getvalue()}
         reason = get_text(get_object(self._final, "incomplete_details"), "reason")
         for item in [self._items[index] for index in sorted(self._items)] or get_objects(self._final, "output"):
             match item.get("type"):

@@ -8,6 +8,7 @@ ACP v2, "Tool Calls", "Diffs"; git-diff(1), "Generating patch text with -p".
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.views import Diff
@@ -16,7 +17,6 @@ from acp_agent.protocol.updates import given
 from acp_agent.tools.files.changes import same_lines
 from acp_agent.tools.text import whole_lines
 
-_CONTEXT = 3
 _NO_NEWLINE = "\\ No newline at end of file\n"
 
 
@@ -87,25 +87,17 @@ def _lines_before(old: list[str], new: list[str], line: int | None) -> int:
 
 
 def _hunks(old: list[str], new: list[str], before: int) -> Iterator[str]:
-    from difflib import SequenceMatcher
+    from difflib import unified_diff
 
-    for group in SequenceMatcher(None, old, new).get_grouped_opcodes(_CONTEXT):
-        (_, old_from, _, new_from, _), (_, _, old_to, _, new_to) = group[0], group[-1]
-        removed, added = _range(old_from, old_to, before), _range(new_from, new_to, before)
-        yield f"@@ -{removed} +{added} @@\n"
-        for tag, i1, i2, j1, j2 in group:
-            if tag == "equal":
-                yield from (_line(" ", line) for line in old[i1:i2])
-                continue
-            yield from (_line("-", line) for line in old[i1:i2])
-            yield from (_line("+", line) for line in new[j1:j2])
+    for line in islice(unified_diff(old, new), 2, None):  # behind the names of the files
+        if line.startswith("@@"):
+            _, removed, added, _ = line.split()
+            yield f"@@ {_shifted(removed, before)} {_shifted(added, before)} @@\n"
+        else:
+            yield line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}"
 
 
-def _range(start: int, stop: int, before: int) -> str:
-    count = stop - start
-    first = before + start + (1 if count else 0)
-    return f"{first}" if count == 1 else f"{first},{count}"
-
-
-def _line(sign: str, line: str) -> str:
-    return f"{sign}{line}" if line.endswith("\n") else f"{sign}{line}\n{_NO_NEWLINE}"
+def _shifted(lines: str, before: int) -> str:
+    """Return a range of lines, such as `-3,7`, behind so many more."""
+    start, comma, count = lines[1:].partition(",")
+    return f"{lines[0]}{int(start) + before}{comma}{count}"

@@ -21,7 +21,6 @@ SHAPES: dict[str, Any] = {
     "xAI": lambda said: {"code": "Client specified an invalid argument", "error": said},
     "vLLM": lambda said: {"object": "error", "message": said, "type": "BadRequestError", "param": None, "code": 400},
     "FastAPI": lambda said: {"detail": said},
-    "FastAPI, a list": lambda said: {"detail": [{"loc": ["body", "x"], "msg": said, "input": "the prompt"}]},
     "a title and a message": lambda said: {"statusCode": 400, "error": "Bad Request", "message": said},
     "OpenRouter": lambda said: {
         "error": {
@@ -65,7 +64,6 @@ def test_what_a_server_says_is_shown_and_understood_whatever_shape_its_errors_ha
     error = told(SHAPES[shape]("team budget is spent"), 422)
     assert type(error) is ModelRequestError
     assert "team budget is spent" in str(error)
-    assert "the prompt" not in str(error)
     long = "The number of tokens to keep from the initial prompt is greater than the context length."
     assert isinstance(told(SHAPES[shape](long)), ContextOverflowError)
 

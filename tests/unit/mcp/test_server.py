@@ -58,13 +58,15 @@ class Running:
     async def call(self, name: str) -> Any:
         """Call a tool; its texts, or why there are none."""
         try:
-            answer = await self.server.call(name, {}, nothing, self._environment)
+            answer = await self.server.ask(
+                lambda there: there.call(name, {}, nothing, self._environment), "answered this call"
+            )
         except ToolError as error:
             return str(error)
         return [block.text for block in answer.content if block.type == "text"]
 
 
-async def nothing(progress: str) -> None:
+async def nothing(progress: object) -> None:
     """Is told how far a call is."""
 
 
