@@ -158,16 +158,14 @@ def _decode(line: bytes) -> JsonValue:
 
 
 def _response(value: JsonObject) -> Response:
-    error = value.get("error")
-    if error is None:
-        return Response(value.get("id"), value.get("result"), None)
-    fields = error if isinstance(error, dict) else {"data": error}
-    code, message = fields.get("code"), fields.get("message")
-    if not isinstance(code, int):
-        code = INTERNAL_ERROR
-    if not isinstance(message, str):
-        message = "The response is an error without a message."
-    return Response(value.get("id"), None, RpcError(code, message, fields.get("data")))
+    match value.get("error"):
+        case None:
+            return Response(value.get("id"), value.get("result"), None)
+        case {"code": int(code), "message": str(message), **more}:
+            error = RpcError(code, message, more.get("data"))
+        case other:
+            error = RpcError(INTERNAL_ERROR, "The response is an error without a code and a message.", other)
+    return Response(value.get("id"), None, error)
 
 
 def _refuse_constant(name: str) -> float:

@@ -19,7 +19,6 @@ import anyio
 from acp_agent.conversation.messages import CompactedBlock, JsonObject, Usage
 from acp_agent.conversation.strict_json import get_int, get_objects, get_text
 from acp_agent.errors import ConfigError, ContextOverflowError, ModelAuthError, ModelRequestError
-from acp_agent.frozen import frozen
 from acp_agent.llm.adapters.adapter import Adapter, Omissions
 from acp_agent.llm.adapters.anthropic import AnthropicAdapter
 from acp_agent.llm.adapters.chat import ChatAdapter
@@ -47,35 +46,19 @@ _LONGEST_ASKED = 90.0
 """Seconds that a provider may ask to wait; a longer wait ends the call."""
 
 
-@frozen
-class _RetryPolicy:
-    """How often and how soon.
-
-    :ivar attempts: tries of one call in all.
-    :ivar connect_attempts: tries while no connection is made at all.
-    :ivar base: seconds of the first wait; each one after it is twice as long.
-    """
-
-    attempts: int = 7
-    connect_attempts: int = 3
-    base: float = 0.5
-
-    def delay(self, failed: int) -> float:
-        """Return the seconds to wait after so many failures; up to a quarter shorter by chance, so that clients spread
-        out."""
-        return min(_LONGEST_WAIT, self.base * 2 ** (failed - 1)) * random.uniform(0.75, 1.0)
-
-
-_DEFAULT_POLICY = _RetryPolicy()
+_FIRST_WAIT = 0.5
+"""Seconds before the second try."""
+_TRIES: dict[str, int] = {"again": 7, "unreachable": 3}
+"""Tries of one call in all, by the verdict on its failure; of any other there is one."""
 
 
 class _Retries:
     """Counts the tries of one call, which is repeated until part of its answer was yielded: a second answer would not
     continue the first. The SDKs' own retries are off, since they cannot know what was shown."""
 
-    def __init__(self, endpoint: Endpoint, policy: _RetryPolicy) -> None:
+    def __init__(self, endpoint: Endpoint, first_wait: float) -> None:
         self._endpoint = endpoint
-        self._policy = policy
+        self._first_wait = first_wait
         self._failed = 0
         self._tried = time.monotonic()
 
@@ -91,22 +74,27 @@ class _Retries:
         :raises ModelError: nothing is tried any more.
         """
         self._failed += 1
-        name, policy = self._endpoint.name, self._policy
+        name = self._endpoint.name
         said = logged(failure, self._endpoint.secrets)
         who = (name, self._endpoint.host, self._failed, time.monotonic() - self._tried, said)
         asked = _wait_asked_for(failure.headers)
         waited = asked if asked is not None and asked > _LONGEST_ASKED else None
-        most = {"again": policy.attempts, "unreachable": policy.connect_attempts}.get(verdict(failure), 0)
-        if shown or self._failed >= most or waited is not None:
+        if shown or self._failed >= _TRIES.get(verdict(failure), 1) or waited is not None:
             error = error_of(failure, self._endpoint, shown=shown, waited=waited)
             how = "in mid-answer" if shown else "given up"
             _log.warning("%s (%s): attempt %d failed after %.1f s: %s; %s: %s", *who, how, type(error).__name__)
             raise error from failure
-        delay = policy.delay(self._failed)
+        delay = _delay(self._first_wait, self._failed)
         delay = delay if asked is None else asked + delay * 0.1
         _log.info("%s (%s): attempt %d failed after %.1f s: %s; trying again in %.1f s", *who, delay)
         self._tried = time.monotonic() + delay
         return Retrying(f"{name}: {reason(failure)}", delay, self._failed, failure.status is not None)
+
+
+def _delay(first: float, failed: int) -> float:
+    """Return the seconds to wait after so many failures, each time twice as long; up to a quarter shorter by chance, so
+    that clients spread out."""
+    return min(_LONGEST_WAIT, first * 2 ** (failed - 1)) * random.uniform(0.75, 1.0)
 
 
 def _wait_asked_for(headers: Mapping[str, str]) -> float | None:
@@ -123,7 +111,7 @@ class ModelClient:
 
     :param adapter: makes the calls of its API.
     :param profile_of: what is known of a model, by its id.
-    :param policy: how failures are retried.
+    :param first_wait: seconds before a failed call is tried again for the first time.
     """
 
     def __init__(
@@ -131,21 +119,22 @@ class ModelClient:
         endpoint: Endpoint,
         adapter: Adapter,
         profile_of: Callable[[str], ModelProfile],
-        policy: _RetryPolicy = _DEFAULT_POLICY,
+        first_wait: float = _FIRST_WAIT,
     ) -> None:
         self.name = endpoint.name
         self._endpoint = endpoint
         self._adapter = adapter
         self._profile_of = profile_of
-        self._policy = policy
+        self._first_wait = first_wait
         self._connection = Connection(endpoint, adapter.sdk)
         self._windows: dict[str, int | None] = {}
         self._without: dict[tuple[str, str], Omissions] = {}
 
     async def stream(self, request: ModelRequest, prompt: str | None = None) -> AsyncGenerator[ModelEvent, None]:
         """See `Provider.stream`; and for the prompt `Adapter.call`."""
-        profile, without = self._profile_of(request.model), self._left_out(request)
-        retries = _Retries(self._endpoint, self._policy)
+        known = request.conversation_id, request.model
+        profile, without = self._profile_of(request.model), self._without.get(known, frozenset())
+        retries = _Retries(self._endpoint, self._first_wait)
         while True:
             call, fold = self._adapter.call(request, profile, without, prompt), self._adapter.fold()
             shown = False
@@ -162,7 +151,7 @@ class ModelClient:
                 else:
                     without = without.union((part,))
                     if request.conversation_id:
-                        self._without[request.conversation_id, request.model] = without
+                        self._without[known] = without
                     again = Retrying(f"{self.name}: it refused a part of the request", 0.0, 1, answered=True)
             yield again
             await anyio.sleep(again.delay)
@@ -173,9 +162,6 @@ class ModelClient:
         answer = fold.answer()
         usage = profile.priced(answer.usage) if answer.usage.total_tokens else estimated_usage(request, answer)
         yield replace(answer, usage=usage)
-
-    def _left_out(self, request: ModelRequest) -> Omissions:
-        return self._without.get((request.conversation_id, request.model), frozenset())
 
     def context_window(self, model: str) -> int | None:
         """See `Provider.context_window`."""
@@ -257,7 +243,7 @@ class _NativeClient(ModelClient):
 
 
 def make_client(
-    endpoint: Endpoint, profile_of: Callable[[str], ModelProfile], policy: _RetryPolicy = _DEFAULT_POLICY
+    endpoint: Endpoint, profile_of: Callable[[str], ModelProfile], first_wait: float = _FIRST_WAIT
 ) -> ModelClient:
     """Return the client of a provider that is asked over the network.
 
@@ -267,7 +253,7 @@ def make_client(
         raise ConfigError("needs `base_url: URL`", key=f"providers.{endpoint.name}")
     kinds = {"anthropic": AnthropicAdapter, "openai-responses": ResponsesAdapter}
     adapter = kinds.get(endpoint.kind, ChatAdapter)(endpoint)
-    return (_NativeClient if adapter.native_key else ModelClient)(endpoint, adapter, profile_of, policy)
+    return (_NativeClient if adapter.native_key else ModelClient)(endpoint, adapter, profile_of, first_wait)
 
 
 def _window_in(answer: JsonObject, model: str, names: Iterable[str]) -> int | None:

@@ -1,14 +1,16 @@
-"""The built-in table of models: windows, prices, images, thinking.
+"""The built-in table of models, `models.csv`: windows, prices, thinking; and how many images they take.
 
-A table, matched by the longest prefix of the model's id, so that dated ids find their family. Prices are US dollars for
+It is matched by the longest prefix of the model's id, so that dated ids find their family. Prices are US dollars for
 a million tokens at the standard tier, as of November 2026; a request in a long-context tier costs more. The limits of
 images are the lower ones of the providers' pages, to which gateways and older models keep.
 """
 
 from __future__ import annotations
 
+import csv
 from dataclasses import asdict, replace
-from typing import Literal, TypeAlias
+from pathlib import Path
+from typing import Literal, TypeAlias, cast
 
 from acp_agent.config.settings import ModelSettings
 from acp_agent.conversation.messages import Usage
@@ -20,6 +22,7 @@ ThinkingKind: TypeAlias = Literal["none", "budget", "adaptive", "adaptive-defaul
 
 DEFAULT_WINDOW = 128_000
 DEFAULT_MAX_OUTPUT = 8_192
+_PRICES = ("input", "cached_input", "cache_write", "answer")
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
@@ -102,108 +105,35 @@ def profile(model: str) -> ModelProfile:
     if name.startswith("claude"):
         name = name.replace(".", "-")
     best = max((prefix for prefix in _TABLE if name.startswith(prefix)), key=len, default="")
-    found = _TABLE.get(best) or ModelProfile(listed=False)
-    return replace(found, least_effort="low") if "codex" in name else found
+    return _TABLE.get(best) or ModelProfile(listed=False)
 
 
-def _claude(window: int, output: int, thinking: ThinkingKind, price_in: float, price_out: float) -> ModelProfile:
-    small = window <= 200_000
-    return ModelProfile(
-        window,
-        output,
-        thinking=thinking,
-        prices=Prices(price_in, price_in * 0.1, price_in * 1.25, price_out),
-        max_images=100 if small else 600,
-        max_request_bytes=32_000_000,
-        image_edge=1_568 if small else 2_000,
-    )
-
-
-def _gpt(
-    window: int, price_in: float, price_out: float, least: str, cached: float = 0.1, written: float = 1.0
-) -> ModelProfile:
-    """Return a model of OpenAI's.
-
-    :param cached: the price of cached input, as a share of `price_in`, and `written` that of what is cached.
-    """
-    return ModelProfile(
-        window,
-        128_000,
-        thinking="effort",
-        least_effort=least,
-        prices=Prices(price_in, price_in * cached, price_in * written, price_out),
-        max_images=500,
-        max_request_bytes=50_000_000,
-        image_characters=20_000_000,
-    )
-
-
-def _gpt_audio(price_in: float, price_out: float) -> ModelProfile:
-    prices = Prices(price_in, price_in, price_in, price_out)
-    return ModelProfile(128_000, 16_384, images=False, audio=True, prices=prices, max_request_bytes=50_000_000)
-
-
-def _gemini(price_in: float, price_out: float) -> ModelProfile:
-    return ModelProfile(
-        1_048_576,
-        65_536,
-        audio=True,
-        thinking="effort",
-        prices=Prices(price_in, price_in * 0.1, price_in, price_out),
-        max_images=3_600,
-        image_edge=3_072,
-        image_types=IMAGE_TYPES - {"image/gif"},
-    )
-
-
-_FAMILIES: dict[str, ModelProfile] = {
-    # Anthropic
-    "claude-": _claude(200_000, 64_000, "none", 3, 15),
-    "claude-opus-4": _claude(200_000, 32_000, "budget", 15, 75),
-    "claude-opus-4-5": _claude(200_000, 64_000, "budget", 5, 25),
-    "claude-opus-4-6 claude-opus-4-7 claude-opus-4-8": _claude(1_000_000, 128_000, "adaptive", 5, 25),
-    "claude-sonnet-4": _claude(200_000, 64_000, "budget", 3, 15),
-    "claude-sonnet-4-6": _claude(1_000_000, 64_000, "adaptive", 3, 15),
-    "claude-haiku-4-5": _claude(200_000, 64_000, "budget", 1, 5),
-    "claude-opus-5": _claude(1_000_000, 128_000, "adaptive-default", 5, 25),
-    "claude-opus-5-5": _claude(1_000_000, 128_000, "adaptive-always", 4, 20),
-    "claude-sonnet-5": _claude(1_000_000, 128_000, "adaptive-default", 2, 10),
-    "claude-haiku-5": _claude(1_000_000, 128_000, "adaptive-default", 0.1, 0.5),
-    "claude-fable-5 claude-mythos": _claude(1_000_000, 128_000, "adaptive-always", 10, 50),
-    # OpenAI
-    "gpt-audio": _gpt_audio(2.5, 10),
-    "gpt-audio-mini": _gpt_audio(0.6, 2.4),
-    "gpt-5": _gpt(400_000, 1.25, 10, "minimal"),
-    "gpt-5-mini": _gpt(400_000, 0.25, 2, "minimal"),
-    "gpt-5-nano": _gpt(400_000, 0.05, 0.4, "minimal"),
-    "gpt-5-pro": _gpt(400_000, 15, 120, "high", cached=1),
-    "gpt-5.1": _gpt(400_000, 1.25, 10, "none"),
-    "gpt-5.1-codex-mini": _gpt(400_000, 0.25, 2, "low"),
-    "gpt-5.2": _gpt(400_000, 1.75, 14, "none"),
-    "gpt-5.2-pro": _gpt(400_000, 21, 168, "medium", cached=1),
-    "gpt-5.3-codex": _gpt(400_000, 1.75, 14, "low"),
-    "gpt-5.4": _gpt(1_050_000, 2.5, 15, "none"),
-    "gpt-5.4-mini": _gpt(400_000, 0.75, 4.5, "none"),
-    "gpt-5.4-nano": _gpt(400_000, 0.2, 1.25, "none"),
-    "gpt-5.5": _gpt(1_050_000, 5, 30, "none"),
-    "gpt-5.4-pro gpt-5.5-pro": _gpt(1_050_000, 30, 180, "medium", cached=1),
-    "gpt-5.6": _gpt(1_050_000, 4, 20, "none", written=1.25),
-    "gpt-5.6-terra": _gpt(1_050_000, 2, 12, "none", written=1.25),
-    "gpt-5.6-luna": _gpt(1_050_000, 0.2, 1.2, "none", written=1.25),
-    "gpt-6": _gpt(1_050_000, 2, 10, "low", written=1.25),
-    "gpt-6-sol": _gpt(1_050_000, 2, 10, "none", written=1.25),
-    "gpt-6-luna": _gpt(1_050_000, 0.1, 0.5, "none", written=1.25),
-    "gpt-6-astra gpt-6.2-astra": _gpt(1_050_000, 10, 50, "low", written=1.25),
-    "gpt-6.1-sol gpt-6.2-sol": _gpt(1_050_000, 2, 10, "low", 0.05, 1.25),
-    # Google
-    "gemini-": replace(_gemini(0, 0), prices=None),
-    "gemini-2.5-pro": _gemini(1.25, 10),
-    "gemini-2.5-flash": _gemini(0.3, 2.5),
-    "gemini-2.5-flash-lite": _gemini(0.1, 0.4),
-    "gemini-3-flash": _gemini(0.5, 3),
-    "gemini-3-pro gemini-3.1-pro": _gemini(2, 12),
-    "gemini-3.1-flash-lite": _gemini(0.25, 1.5),
-    "gemini-3.5-flash": _gemini(1.5, 9),
+_LIMITS: dict[str, ModelProfile] = {
+    "claude": ModelProfile(max_images=600, max_request_bytes=32_000_000, image_edge=2_000),
+    "claude-small": ModelProfile(max_images=100, max_request_bytes=32_000_000, image_edge=1_568),
+    "gpt": ModelProfile(max_images=500, max_request_bytes=50_000_000, image_characters=20_000_000),
+    "gpt-audio": ModelProfile(images=False, audio=True, max_request_bytes=50_000_000),
+    "gemini": ModelProfile(audio=True, max_images=3_600, image_edge=3_072, image_types=IMAGE_TYPES - {"image/gif"}),
 }
-"""By the beginnings of their ids. OpenAI's models before GPT-5 are not in it."""
-_TABLE = {prefix: family for prefixes, family in _FAMILIES.items() for prefix in prefixes.split()}
+"""What models of one family have alike, by its name in the table."""
+
+
+def _read_table() -> dict[str, ModelProfile]:
+    """Return the models of `models.csv`, by the beginnings of their ids. OpenAI's before GPT-5 are not in it."""
+    table: dict[str, ModelProfile] = {}
+    with Path(__file__).with_name("models.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            prices = [float(row[kind]) for kind in _PRICES if row[kind]]
+            known = replace(
+                _LIMITS[row["limits"]],
+                context_window=int(row["window"]),
+                max_output_tokens=int(row["output"]),
+                thinking=cast("ThinkingKind", row["thinking"]),
+                least_effort=row["least_effort"],
+                prices=Prices(*prices) if prices else None,
+            )
+            table |= dict.fromkeys(row["models"].split(), known)
+    return table
+
+
+_TABLE = _read_table()

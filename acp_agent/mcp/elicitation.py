@@ -203,12 +203,11 @@ def _field(name: str, asked: JsonValue, required: bool) -> FormField:
 
 
 def _choices(asked: JsonObject) -> tuple[Choice, ...]:
-    titled, values, titles = asked.get("oneOf") or asked.get("anyOf"), asked.get("enum"), asked.get("enumNames")
+    titled, values = asked.get("oneOf") or asked.get("anyOf"), asked.get("enum")
     if isinstance(titled, list):
         pairs = [(each.get("const"), each.get("title")) for each in titled if isinstance(each, dict)]
     else:
-        values = values if isinstance(values, list) else []
-        pairs = [*zip(values, titles if isinstance(titles, list) else values, strict=False)]
+        pairs = [(value, value) for value in values] if isinstance(values, list) else []
     return tuple(
         Choice(value, _unlinked(one_line(str(title or value), 500))) for value, title in pairs if isinstance(value, str)
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import logging
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import anyio
@@ -16,18 +16,26 @@ import anyio.to_thread
 
 from acp_agent.config.settings import McpServer
 from acp_agent.conversation.events import CallView
-from acp_agent.conversation.messages import JsonObject
+from acp_agent.conversation.messages import JsonObject, Resource, UserPart
 from acp_agent.errors import ToolError
 from acp_agent.logfile import log_failure
 from acp_agent.mcp.model import HandshakeRefusedError, Offer, ServerOptions, identity, secrets, with_values
-from acp_agent.mcp.tools import DESCRIPTION_LIMIT, input_schema, is_usable, result_parts, server_names, tool_names
+from acp_agent.mcp.tools import (
+    DESCRIPTION_LIMIT,
+    input_schema,
+    is_usable,
+    prompt_parts,
+    resource_parts,
+    result_parts,
+    tool_names,
+)
 from acp_agent.secrets.text import mask
 from acp_agent.tools.environment import Environment, Report
 from acp_agent.tools.text import clean, cut_middle, one_line
 from acp_agent.tools.tool import Access, Outcome, PreparedCall
 
 if TYPE_CHECKING:
-    from mcp.types import GetPromptResult, ReadResourceResult, Tool
+    from mcp.types import Tool
 
     from acp_agent.mcp.client import Connection, Mode
 
@@ -99,17 +107,19 @@ class SessionServer:
 
     # --- requests ---
 
-    async def prompt(self, name: str, arguments: dict[str, str]) -> GetPromptResult:
+    async def prompt(self, name: str, arguments: dict[str, str]) -> tuple[UserPart, ...]:
         """Have one of its prompts made; a `ToolError` says why it cannot be."""
-        return await self.ask(
+        made = await self.ask(
             lambda there: there.ask(lambda client: client.get_prompt(name, arguments)), f"made the prompt {name!r}"
         )
+        return prompt_parts(made.messages)
 
-    async def read(self, uri: str) -> ReadResourceResult:
+    async def read(self, uri: str) -> tuple[Resource, ...]:
         """Read a resource; a `ToolError` says why it cannot be."""
-        return await self.ask(
+        found = await self.ask(
             lambda there: there.ask(lambda client: client.read_resource(uri)), f"given {one_line(uri)}"
         )
+        return resource_parts(found.contents)
 
     async def ask(self, ask: Callable[[Connection], Awaitable[T]], what: str) -> T:
         """Ask it something, once it is there.
@@ -271,16 +281,3 @@ class _McpTool:
         effect = "read" if self._reads else "execute"
         # Not the name alone: a rule for this server must not hold for another one that gets its name later.
         return PreparedCall(view, Access(effect, subject=f"{self.name} ({self._server.identity})"), run)
-
-
-def session_servers(
-    servers: Sequence[McpServer],
-    options: ServerOptions,
-    tell: Callable[[str], Awaitable[None]],
-    changed: Callable[[], None],
-) -> tuple[SessionServer, ...]:
-    """Return the servers of a session, before they run; for the parameters see `SessionServer`."""
-    shorts = server_names([server.name for server in servers])
-    return tuple(
-        SessionServer(server, short, options, tell, changed) for server, short in zip(servers, shorts, strict=True)
-    )

@@ -18,7 +18,7 @@ from acp_agent.errors import InvalidParamsError, ToolError, sentence
 from acp_agent.jsonrpc.messages import PeerClosedError, RpcError
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.mcp.model import OnNotification, ServerGoneError
-from acp_agent.protocol import JsonObject, JsonValue, as_object, methods, v1
+from acp_agent.protocol import JsonObject, JsonValue, methods, v1
 from acp_agent.protocol.updates import given, session_update, text_content, tool_call, tool_text
 from acp_agent.protocol.v1 import PermissionOptionKind
 from acp_agent.server.content import bounded, cut
@@ -33,11 +33,11 @@ Result = TypeVar("Result", bound="WireModel")
 
 MAX_JOINED = 16_384
 """Characters of neighbouring text deltas that are joined while the editor is slow."""
-_JOINABLE = ("agent_message_chunk", "agent_thought_chunk", "compaction_summary_chunk")
+JOINABLE = ("agent_message_chunk", "agent_thought_chunk", "compaction_summary_chunk")
 MAX_SUBJECT = 40
 """Characters of a permission option's name that tell what it covers; longer ones break editors' buttons."""
 _YES: tuple[PermissionOptionKind, ...] = ("allow_once", "allow_always")
-_MORE, _NONE = "more", "none"
+_NONE = "none"
 _OTHER_ANSWER = "_askUserQuestionCustomAnswer"
 """By which editors know a text as another answer to a choice, whichever agent asks: then they show the two as one."""
 _SERVER_UNAVAILABLE = -33001
@@ -108,15 +108,15 @@ class Channel:
 
 def joined_deltas(before: JsonObject, after: JsonObject) -> JsonObject | None:
     """Merge two adjacent text deltas of one message; return None if they cannot be merged."""
-    first, second = as_object(before["update"]), as_object(after["update"])
-    if before["sessionId"] != after["sessionId"] or second.get("sessionUpdate") not in _JOINABLE:
-        return None
-    if any(first.get(key) != second.get(key) for key in ("sessionUpdate", "messageId", "compactionId")):
-        return None
-    head, tail = as_object(first.get("content")).get("text"), as_object(second.get("content")).get("text")
-    if not isinstance(head, str) or not isinstance(tail, str) or len(head) + len(tail) > MAX_JOINED:
-        return None
-    return {**after, "update": {**second, "content": text_content(head + tail)}}
+    match before, after:
+        case (
+            {"sessionId": session, "update": {"content": {"text": str(head)}, **first}},
+            {"sessionId": same_session, "update": {"content": {"text": str(tail)}, **second}},
+        ) if (session, first) == (same_session, second) and len(head) + len(tail) <= MAX_JOINED:
+            joined: JsonObject = {**second, "content": text_content(head + tail)}
+            return {**after, "update": joined} if second.get("sessionUpdate") in JOINABLE else None
+        case _:
+            return None
 
 
 # --- questions to the user ---
@@ -189,22 +189,22 @@ class EditorQuestions:
             call.id, title=question, name=call.name, kind="other", status="pending", raw_input=bounded(call.arguments)
         )
         listed = cut(_listing(question, choices))
-        last = max(len(choices) - len(_YES), 0)
-        for begin in range(last + 1):
-            offered = [(str(index), choice.title) for index, choice in enumerate(choices)][begin:]
-            if begin < last:
-                offered[1:] = [(_MORE, "More …")]
+        rest = [*choices]
+        while rest:
+            goes_on = len(rest) > len(_YES)
+            titles = [rest[0].title, "More …"] if goes_on else [choice.title for choice in rest]
             options = [
-                _option(kind, one_line(title, 80), option_id)
-                for (option_id, title), kind in zip(offered, _YES, strict=False)
+                _option(kind, one_line(title, 80), str(index))
+                for index, (kind, title) in enumerate(zip(_YES, titles, strict=False))
             ]
             options.append(_option("reject_once", "None of these", _NONE))
             with _told_failure():
                 chosen = await self._channel.select(shown, options, listed)
             if chosen is None or chosen == _NONE:
-                return None
-            if chosen != _MORE:
-                return choices[int(chosen)]
+                break
+            if not goes_on or chosen == "0":
+                return rest[int(chosen)]
+            del rest[0]
         return None
 
     async def _elicit(self, params: JsonObject, call_id: str | None) -> v1.CreateElicitationResponse:

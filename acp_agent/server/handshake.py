@@ -12,11 +12,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from acp_agent import __version__
 from acp_agent.frozen import frozen
 from acp_agent.jsonrpc.messages import INVALID_PARAMS, Request, RpcError, encode, parse
 from acp_agent.protocol import JsonObject, JsonValue, as_object
+
+if TYPE_CHECKING:
+    from acp_agent.config.settings import Settings
 
 AUTH_METHOD = "api-key"
 LOGIN_METHOD = "login"
@@ -137,7 +141,8 @@ def agree(params: JsonObject, env: Mapping[str, str]) -> int:
         raise RpcError(INVALID_PARAMS, "initialize: protocolVersion must be the number of a version.")
     if requested == 1:
         return 1
-    enabled = _enabled_versions(env)
+    settings = settings_naming(env, b"protocol")  # as `protocol: {versions: [1]}`
+    enabled = _VERSIONS if settings is None else settings.protocol.versions
     version = max((version for version in enabled if version <= requested), default=None)
     if version is None:
         raise RpcError(
@@ -151,20 +156,20 @@ def agree(params: JsonObject, env: Mapping[str, str]) -> int:
     return version
 
 
-def _enabled_versions(env: Mapping[str, str]) -> tuple[int, ...]:
-    """Return the versions that the user's configuration leaves enabled, as `protocol: {versions: [1]}`. The file is
-    parsed, which delays the answer, only where it mentions the protocol."""
+def settings_naming(env: Mapping[str, str], key: bytes) -> Settings | None:
+    """Return the user's settings where their file has this key somewhere; None where it has not, or cannot be read,
+    which the first session reports. The file is parsed only then, since that delays the answer."""
     from acp_agent.config.home import CONFIG_FILE, home_dir
     from acp_agent.errors import ConfigError
 
     try:
-        if b"protocol" not in (home_dir(env) / CONFIG_FILE).read_bytes():
-            return _VERSIONS
+        if key not in (home_dir(env) / CONFIG_FILE).read_bytes():
+            return None
         from acp_agent.config import load_settings
 
-        return load_settings(env).protocol.versions
+        return load_settings(env)
     except (OSError, ConfigError):
-        return _VERSIONS  # the first session reports what is wrong with the file
+        return None
 
 
 def initialize_result(version: int, params: JsonObject) -> JsonObject:

@@ -25,7 +25,8 @@ from acp_agent.server.handshake import FORK_KEY
 if TYPE_CHECKING:
     from acp_agent.protocol.wire import WireModel
 
-_NEW = frozenset({"cwd", "additionalDirectories", "mcpServers", "_meta"})
+_LISTS = ("additionalDirectories", "mcpServers")
+_NEW = frozenset({"cwd", *_LISTS, "_meta"})
 _PROMPT = frozenset({"sessionId", "prompt", "_meta"})
 _TEXT = frozenset({"type", "text", "annotations", "_meta"})
 _LINK = frozenset({"type", "uri", "name", "annotations", "_meta"})
@@ -54,10 +55,10 @@ async def read_params(models: ModuleType, names: Mapping[str, str], method: str,
 
 @frozen
 class NewSession:
-    """Holds the params of a `NewSessionRequest` without MCP servers."""
+    """Holds the params of a `NewSessionRequest` without further directories and MCP servers."""
 
     cwd: str
-    additional_directories: list[str]
+    additional_directories: tuple[()] = ()
     mcp_servers: tuple[()] = ()
 
 
@@ -71,12 +72,9 @@ class Prompt:
 
 def _plain_new_session(params: JsonObject) -> NewSession | None:
     """Read the params of `session/new`; None where the model has to."""
-    more = params.get("additionalDirectories")
     match params:
-        case {"cwd": str(cwd)} if params.keys() <= _NEW and params.get("mcpServers") in ([], None):
-            listed = [] if more is None else more
-            paths = [path for path in listed if isinstance(path, str)] if isinstance(listed, list) else None
-            return NewSession(cwd, paths) if paths == listed and paths is not None else None
+        case {"cwd": str(cwd)} if params.keys() <= _NEW and all(params.get(key) in ([], None) for key in _LISTS):
+            return NewSession(cwd)
         case _:
             return None
 

@@ -16,12 +16,14 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import BinaryIO, Literal, TypeAlias
 
-from acp_agent.config import ensure_private_dir, home_dir, load_settings
-from acp_agent.config.home import CONFIG_FILE
+from acp_agent.config import ensure_private_dir, home_dir
 from acp_agent.errors import ConfigError
 from acp_agent.jsonrpc.messages import JsonObject, JsonValue
 from acp_agent.jsonrpc.transport import Transport
+from acp_agent.protocol import as_object
 from acp_agent.secrets.known import MIN_SECRET, secrets_of
+from acp_agent.server.channel import JOINABLE, joined_deltas
+from acp_agent.server.handshake import settings_naming
 
 Direction: TypeAlias = Literal["in", "out"]
 """`in`: from the client to the agent."""
@@ -45,10 +47,8 @@ def records_wire(env: Mapping[str, str]) -> bool:
     which is parsed only where that stands in it."""
     if said := env.get(WIRE_VARIABLE, "").strip().lower():
         return said not in ("0", "false", "no", "off")
-    try:
-        return b"wire_log" in (home_dir(env) / CONFIG_FILE).read_bytes() and load_settings(env).wire_log
-    except (OSError, ConfigError):
-        return False
+    settings = settings_naming(env, b"wire_log")
+    return settings is not None and settings.wire_log
 
 
 def record(
@@ -146,13 +146,18 @@ class _RecordingTransport:
             masked = mask_broken_json(line.decode(errors="replace"), self._known())
             self._append(now, direction, {"invalid": _short(masked)})
             return
-        if self._streamed is not None and _joined(self._streamed[2], message):
-            return
-        self._end_stream()
-        if isinstance(message, dict) and _chunk(message) is not None:
-            self._streamed = now, direction, message
-        else:
-            self._write(now, direction, message)
+        match message:
+            case {"params": {"sessionId": _, "update": {"sessionUpdate": kind}} as params} if kind in JOINABLE:
+                if self._streamed is not None and (
+                    joined := joined_deltas(as_object(self._streamed[2]["params"]), params)
+                ):
+                    now, params = self._streamed[0], joined
+                else:
+                    self._end_stream()
+                self._streamed = now, direction, {**message, "params": params}
+            case _:
+                self._end_stream()
+                self._write(now, direction, message)
 
     def _end_stream(self) -> None:
         if self._streamed is not None:
@@ -191,28 +196,6 @@ class _RecordingTransport:
         self._part += 1
         path = self._folder / f"{self._name}-{self._part:04}{_SUFFIX}"
         return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb", 0)
-
-
-def _chunk(message: JsonValue) -> tuple[tuple[JsonValue, ...], JsonObject] | None:
-    """Return to which stream of text a message belongs, and the content block that holds its piece."""
-    match message:
-        case {"params": {"sessionId": session, "update": {"sessionUpdate": str(kind), "content": dict(piece), **more}}}:
-            streams = kind.endswith("_chunk") and isinstance(piece.get("text"), str)
-            return ((session, kind, more.get("messageId")), piece) if streams else None
-        case _:
-            return None
-
-
-def _joined(first: JsonObject, message: JsonValue) -> bool:
-    """Add the text of a chunk to an earlier one of the same stream, as long as that stays short."""
-    before, after = _chunk(first), _chunk(message)
-    if before is None or after is None or before[0] != after[0]:
-        return False
-    text = f"{before[1]['text']}{after[1]['text']}"
-    if len(text) > MAX_TEXT:
-        return False
-    before[1]["text"] = text
-    return True
 
 
 def _short(text: str) -> str:

@@ -18,14 +18,13 @@ from acp_agent.llm.adapters.adapter import Adapter, Fold
 from acp_agent.llm.adapters.anthropic import AnthropicAdapter
 from acp_agent.llm.adapters.chat import ChatAdapter
 from acp_agent.llm.adapters.responses import ResponsesAdapter
-from acp_agent.llm.client import ModelClient, _RetryPolicy, make_client
+from acp_agent.llm.client import ModelClient, make_client
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.profiles import ModelProfile, Prices
 from acp_agent.llm.provider import ModelEvent, ModelRequest, TextDelta
 from support.models import ModelServer, Reply, model_server
 
 KEY = "test-key"
-QUICK = _RetryPolicy(attempts=4, base=0.005, connect_attempts=2)
 PROFILE = ModelProfile(200_000, 8_192, thinking="none", prices=Prices(10, 1, 20, 100))
 DIALECTS = ["anthropic", "openai", "chat"]
 BEGINNING: dict[str, list[dict[str, Any]]] = {
@@ -61,10 +60,9 @@ def adapter(
     base_url: str,
     *,
     headers: dict[str, str] | None = None,
-    policy: _RetryPolicy = QUICK,
     profile: ModelProfile = PROFILE,
 ) -> ModelClient:
-    return make_client(endpoint(dialect, base_url, headers), lambda _: profile, policy)
+    return make_client(endpoint(dialect, base_url, headers), lambda _: profile, first_wait=0.001)
 
 
 def endpoint(dialect: str, base_url: str, headers: dict[str, str] | None = None) -> Endpoint:
@@ -133,10 +131,10 @@ def encoded(events: list[dict[str, Any]]) -> bytes:
 
 @asynccontextmanager
 async def playing(
-    dialect: str, *replies: Reply, profile: ModelProfile = PROFILE, policy: _RetryPolicy = QUICK
+    dialect: str, *replies: Reply, profile: ModelProfile = PROFILE
 ) -> AsyncIterator[tuple[ModelClient, ModelServer]]:
     async with model_server(replies) as server:
-        provider = adapter(dialect, server.base_url, profile=profile, policy=policy)
+        provider = adapter(dialect, server.base_url, profile=profile)
         try:
             yield provider, server
         finally:

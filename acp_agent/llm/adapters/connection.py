@@ -11,11 +11,9 @@ from __future__ import annotations
 import gc
 import logging
 import os
-import ssl
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
-from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
@@ -239,8 +237,7 @@ def _http_client(default: type[httpx2.AsyncClient]) -> httpx2.AsyncClient:
     import httpx2
 
     try:
-        verify = _certificates(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
-        return default(verify=verify, timeout=httpx2.Timeout(READ_TIMEOUT, connect=CONNECT_TIMEOUT))
+        return default(timeout=httpx2.Timeout(READ_TIMEOUT, connect=CONNECT_TIMEOUT))
     except (OSError, ValueError, ImportError, httpx2.InvalidURL) as error:
         # Without their values, as a password may stand in them.
         named = [each for name in _NETWORK_VARIABLES for each in (name, name.lower()) if os.environ.get(each)]
@@ -249,17 +246,6 @@ def _http_client(default: type[httpx2.AsyncClient]) -> httpx2.AsyncClient:
             " for SOCKS needs the Python package socksio next to acp-agent), or unset the variable",
             source=", ".join(named) or "the system's proxy",
         ) from error
-
-
-@cache
-def _certificates(_file: str | None, _folder: str | None) -> ssl.SSLContext:
-    """Return the trusted authorities, read once for all clients, which takes 40 ms and 2 MiB.
-
-    :param _file: the variable `SSL_CERT_FILE`, and `_folder` the variable `SSL_CERT_DIR`, which httpx2 reads itself.
-    """
-    import httpx2
-
-    return httpx2.create_ssl_context()
 
 
 async def _drain(body: AsyncIterator[bytes]) -> None:

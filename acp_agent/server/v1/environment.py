@@ -197,35 +197,27 @@ class EditorTerminals:
         await finish_shielded(ask, CLEAN_UP_SECONDS)
 
     async def _wait(self, terminal: JsonObject, timeout: float) -> CommandResult:
-        timed_out = False
-        exit_code: int | None = None
-        signal: str | None = None
-        try:
-            exited = await self._channel.request(
-                methods.TERMINAL_WAIT_FOR_EXIT, terminal, v1.WaitForTerminalExitResponse, timeout=timeout
-            )
-            exit_code, signal = exited.exit_code, exited.signal
-        except TimeoutError:
-            timed_out = True
+        ended: v1.WaitForTerminalExitResponse | None = None
+        with anyio.move_on_after(timeout):
+            method = methods.TERMINAL_WAIT_FOR_EXIT
+            ended = await self._request(method, terminal, v1.WaitForTerminalExitResponse, timeout=None)
+        if ended is None:
             await self._end(methods.TERMINAL_KILL, terminal)
-        except RpcError as error:
-            raise _failure(methods.TERMINAL_WAIT_FOR_EXIT, error) from error
         output = await self._request(methods.TERMINAL_OUTPUT, terminal, v1.TerminalOutputResponse)
-        return CommandResult(output.output, "", exit_code, signal, timed_out=timed_out, merged=True)
+        exit_code, signal = (ended.exit_code, ended.signal) if ended is not None else (None, None)
+        return CommandResult(output.output, "", exit_code, signal, timed_out=ended is None, merged=True)
 
     async def _end(self, method: str, terminal: JsonObject) -> None:
         """Kill the command, which some editors cannot, or release the terminal, which they may have forgotten."""
         with suppress(RpcError, TimeoutError, PeerClosedError):
             await self._channel.ask(method, terminal, timeout=ANSWER_SECONDS)
 
-    async def _request(self, method: str, params: JsonObject, result: type[Result]) -> Result:
+    async def _request(
+        self, method: str, params: JsonObject, result: type[Result], *, timeout: float | None = ANSWER_SECONDS
+    ) -> Result:
         try:
-            return await self._channel.request(method, params, result, timeout=ANSWER_SECONDS)
+            return await self._channel.request(method, params, result, timeout=timeout)
         except RpcError as error:
-            raise _failure(method, error) from error
+            raise ToolError(f"The editor's terminal failed ({method}): {error.message}") from error
         except TimeoutError as error:
             raise ToolError(f"The editor did not answer to {method} within {ANSWER_SECONDS:.0f} s.") from error
-
-
-def _failure(method: str, error: RpcError) -> ToolError:
-    return ToolError(f"The editor's terminal failed ({method}): {error.message}")

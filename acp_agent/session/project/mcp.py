@@ -80,7 +80,8 @@ class SessionMcp:
         if self._servers or not self._wanted:
             return
         from acp_agent.mcp.model import ServerOptions
-        from acp_agent.mcp.server import session_servers
+        from acp_agent.mcp.server import SessionServer
+        from acp_agent.mcp.tools import server_names
 
         questions = self._client.questions
         options = ServerOptions(
@@ -89,7 +90,11 @@ class SessionMcp:
             elicits=questions.asks == "forms" or questions.opens_urls,
             channel=self._client.mcp_channel,
         )
-        self._servers = session_servers(self._wanted, options, self._notices.tell_once, self._changed)
+        shorts = server_names([server.name for server in self._wanted])
+        self._servers = tuple(
+            SessionServer(server, short, options, self._notices.tell_once, self._changed)
+            for server, short in zip(self._wanted, shorts, strict=True)
+        )
         for server in self._servers:
             self._tasks.start_soon(server.run)
 
@@ -173,11 +178,9 @@ class SessionMcp:
             raise InvalidParamsError(
                 f"The MCP server {server.name!r} has no prompt {wanted!r}; its prompts are: {known}"
             )
-        from acp_agent.mcp.tools import prompt_parts
-
         arguments = await self._arguments(prompt, line, f"/{name}")
         before, behind = around_command(parts)
-        made = prompt_parts((await server.prompt(prompt.name, arguments)).messages)
+        made = await server.prompt(prompt.name, arguments)
         if not made:
             raise ToolError(f"The MCP server {server.name!r} has put nothing into the prompt {prompt.name!r}.")
         return (*made, *before, *behind)
@@ -203,8 +206,6 @@ class SessionMcp:
         return values | await ask_arguments(self._client.questions, command, missing) if missing else values
 
     async def _read(self, part: Text | ResourceLink) -> tuple[Resource, ...]:
-        from acp_agent.mcp.tools import resource_parts
-
         if isinstance(part, ResourceLink):
             named = [(server, part.uri) for server in self._servers if part.uri in server.offer.resources][:1]
         else:
@@ -216,7 +217,7 @@ class SessionMcp:
             ]
         found: tuple[Resource, ...] = ()
         for server, uri in dict.fromkeys(named):
-            found += resource_parts((await server.read(uri)).contents)
+            found += await server.read(uri)
         return found
 
 

@@ -11,7 +11,7 @@ import pytest
 from acp_agent.compaction.calls import MAX_REQUESTS, ModelCalls
 from acp_agent.conversation.messages import AssistantMessage, Text, Thinking, UserMessage
 from acp_agent.errors import CompactionError
-from acp_agent.llm.client import _NativeClient, _RetryPolicy
+from acp_agent.llm.client import _NativeClient
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import ModelRequest
 from support.adapters import adapter
@@ -21,7 +21,6 @@ from support.replies import Reply
 GOOD = "# Goal\nA cart that adds prices."
 BUSY = Reply(http_status=529, headers={"retry-after-ms": "1"})
 PROFILE = ModelProfile(thinking="effort")
-QUICK = _RetryPolicy(attempts=7, base=0.002, connect_attempts=2)
 THOUGHT = Thinking("Hm.", "anthropic", {"type": "thinking", "signature": "s"})
 ASK = ModelRequest(
     "the-model",
@@ -45,7 +44,7 @@ DIALECTS = [*LEFT_OUT]
 async def counted(dialect: str, *replies: Reply) -> AsyncGenerator[tuple[ModelCalls, _NativeClient, ModelServer]]:
     """Calls of a real provider's."""
     async with model_server(replies) as server:
-        provider = adapter(dialect, server.base_url, policy=QUICK, profile=PROFILE)
+        provider = adapter(dialect, server.base_url, profile=PROFILE)
         assert isinstance(provider, _NativeClient)
         try:
             with anyio.fail_after(20):

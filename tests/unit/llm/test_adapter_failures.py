@@ -8,7 +8,6 @@ import pytest
 
 from acp_agent.conversation import messages as m
 from acp_agent.errors import ModelAuthError, ModelRequestError, ModelUnavailableError
-from acp_agent.llm.client import _RetryPolicy
 from acp_agent.llm.provider import Answered, Retrying
 from support.adapters import DIALECTS, adapter, collect, outcome, playing, request, texts
 from support.models import BEFORE_HEADERS, Reply, ToolCall, model_server
@@ -69,7 +68,7 @@ async def test_another_refusal_of_the_request_is_not_tried_again(dialect: str) -
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_an_unreachable_provider_is_an_error_that_names_its_host(dialect: str) -> None:
-    provider = adapter(dialect, "http://127.0.0.1:9", policy=_RetryPolicy())
+    provider = adapter(dialect, "http://127.0.0.1:9")
     began = time.monotonic()
     seen, error = await outcome(provider, request())
     await provider.aclose()

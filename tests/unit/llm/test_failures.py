@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from acp_agent.llm.client import _RetryPolicy, _wait_asked_for
+from acp_agent.llm.client import _delay, _wait_asked_for
 
 
 @pytest.mark.parametrize(
@@ -24,5 +24,4 @@ def test_the_wait_that_a_provider_asks_for(headers: dict[str, str], seconds: flo
 
 
 def test_waits_grow_and_are_bounded() -> None:
-    policy = _RetryPolicy(base=4)
-    assert [0.75 * wait <= policy.delay(n) <= wait for n, wait in enumerate([4, 8, 16, 20, 20], start=1)] == [True] * 5
+    assert [0.75 * wait <= _delay(4, n) <= wait for n, wait in enumerate([4, 8, 16, 20, 20], start=1)] == [True] * 5

@@ -11,17 +11,15 @@ from pathlib import Path
 import pytest
 
 from acp_agent.errors import ModelError, ModelUnavailableError
-from acp_agent.llm.client import _RetryPolicy
 from acp_agent.llm.provider import Answered, ModelEvent
 from support.adapters import BEGINNING, DIALECTS, ENDING, adapter, encoded, outcome, request
 
-POLICY = _RetryPolicy(attempts=2, base=0.005, connect_attempts=2)
 CERTIFICATE = Path(__file__).with_name("self_signed.pem")
 
 
 async def asked(dialect: str, base_url: str) -> tuple[list[ModelEvent], ModelError | None]:
     """What comes of a call."""
-    return await outcome(adapter(dialect, base_url, policy=POLICY), request())
+    return await outcome(adapter(dialect, base_url), request())
 
 
 @asynccontextmanager

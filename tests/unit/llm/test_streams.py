@@ -21,13 +21,9 @@ from acp_agent.errors import (
     ModelUnavailableError,
 )
 from acp_agent.llm.adapters.stream import Decoder
-from acp_agent.llm.client import _RetryPolicy
 from acp_agent.llm.provider import Answered, ModelEvent, Retrying, TextDelta
 from support.adapters import BEGINNING, DIALECTS, ENDING, adapter, encoded, outcome, request
 from support.http_server import Exchange, http_server
-
-QUICK = _RetryPolicy(attempts=2, base=0.005)
-PATIENT = _RetryPolicy(attempts=5, base=0.005)
 
 
 async def play(
@@ -37,7 +33,6 @@ async def play(
     ends: bool = True,
     stalls: bool = False,
     kind: str = "text/event-stream",
-    policy: _RetryPolicy = QUICK,
 ) -> tuple[list[ModelEvent], ModelError | None]:
     """What an adapter makes of a body.
 
@@ -56,7 +51,7 @@ async def play(
             exchange.hang_up()
 
     async with http_server(app) as url:
-        return await outcome(adapter(dialect, url, policy=policy), request())
+        return await outcome(adapter(dialect, url), request())
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -98,7 +93,7 @@ NO_END: dict[str, tuple[str, list[dict[str, Any]], bytes]] = {
 async def test_a_stream_that_shows_nothing_and_has_no_end_is_tried_again(what: str) -> None:
     dialect, events, last = NO_END[what]
     seen, error = await play(dialect, encoded(events) + last)
-    assert [type(event) for event in seen] == [Retrying]
+    assert [type(event) for event in seen] == [Retrying] * 6
     assert isinstance(error, ModelUnavailableError)
 
 
@@ -158,13 +153,13 @@ def failed_with(dialect: str, code: str) -> dict[str, Any]:
     [
         *((code, 1) for code in ("invalid_prompt", "bio_policy", "image_too_large", "invalid_base64_image")),
         *((code, 1) for code in ("invalid_request_error", "insufficient_quota")),
-        *((code, 5) for code in ("server_error", "rate_limit_exceeded", "server_is_overloaded", "slow_down")),
-        ("something_new", 5),
-        ("", 5),
+        *((code, 7) for code in ("server_error", "rate_limit_exceeded", "server_is_overloaded", "slow_down")),
+        ("something_new", 7),
+        ("", 7),
     ],
 )
 async def test_an_error_event_is_tried_again_as_its_code_tells(dialect: str, code: str, tries: int) -> None:
-    seen, error = await play(dialect, encoded([failed_with(dialect, code)]), policy=PATIENT)
+    seen, error = await play(dialect, encoded([failed_with(dialect, code)]))
     assert [type(event) for event in seen] == [Retrying] * (tries - 1)
     refused = ImageRefusedError if "image" in code else ModelRequestError
     assert type(error) is (refused if tries == 1 else ModelUnavailableError)
