@@ -88,7 +88,7 @@ class _Retries:
         delay = delay if asked is None else asked + delay * 0.1
         _log.info("%s (%s): attempt %d failed after %.1f s: %s; trying again in %.1f s", *who, delay)
         self._tried = time.monotonic() + delay
-        return Retrying(f"{name}: {reason(failure)}", delay, self._failed, failure.status is not None)
+        return Retrying(f"{name}: {reason(failure)}", delay)
 
 
 def _delay(first: float, failed: int) -> float:
@@ -152,7 +152,7 @@ class ModelClient:
                     without = without.union((part,))
                     if request.conversation_id:
                         self._without[known] = without
-                    again = Retrying(f"{self.name}: it refused a part of the request", 0.0, 1, answered=True)
+                    again = Retrying(f"{self.name}: it refused a part of the request", 0.0)
             yield again
             await anyio.sleep(again.delay)
         retries.answered()

@@ -66,13 +66,10 @@ class Retrying:
     """The call failed before anything was shown and is tried again.
 
     :ivar delay: seconds until then; 0 where the request is sent at once without what the provider refused in it.
-    :ivar answered: the provider did answer, with a status that says so.
     """
 
     reason: str
     delay: float
-    attempt: int
-    answered: bool = False
 
 
 @frozen

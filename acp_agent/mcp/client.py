@@ -9,6 +9,7 @@ Model Context Protocol, "Lifecycle" and "Server Features".
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext
 from operator import methodcaller
@@ -18,6 +19,7 @@ import anyio
 from mcp import Client, MCPError, UrlElicitationRequiredError, types
 from mcp.client import Transport
 from mcp.client.session import ClientRequestContext, IncomingMessage
+from mcp.client.sse import sse_client
 from mcp.client.subscriptions import ListenNotSupportedError
 
 from acp_agent import __version__
@@ -27,7 +29,7 @@ from acp_agent.errors import ToolError
 from acp_agent.mcp.elicitation import Elicitations, fields_of
 from acp_agent.mcp.model import INHERITED, HandshakeRefusedError, Offer, ServerOptions
 from acp_agent.mcp.stdio import over_stdio
-from acp_agent.mcp.transports import Watch, inspected, leaves_of, over_acp, over_http, over_sse
+from acp_agent.mcp.transports import CONNECT_SECONDS, Watch, inspected, leaves_of, over_acp, over_http
 from acp_agent.tools.environment import Environment, OutputArrived, Report
 from acp_agent.tools.text import clean
 
@@ -231,6 +233,7 @@ def _transport(server: McpServer, options: ServerOptions, watch: Watch) -> Trans
                 raise ToolError("it is reached over an editor's connection, and there is none")
             return over_acp(server.server_id, options.channel, watch)
         case "sse":
-            return over_sse(server)
+            # Silent for hours, a stream may still be alive.
+            return sse_client(server.url, {**server.headers}, timeout=CONNECT_SECONDS, sse_read_timeout=math.inf)
         case "http":
             return over_http(server, watch)

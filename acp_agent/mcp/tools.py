@@ -6,7 +6,6 @@ have one name; within a server, names depend on the set of its tools and not on 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 from acp_agent.conversation.encoding import plain
 from acp_agent.conversation.messages import Image, JsonObject, JsonValue, Resource, ResultPart, Text, UserPart
 from acp_agent.llm.pictures import Unusable, received
-from acp_agent.tools.text import clean, counted, cut_middle, one_line
+from acp_agent.tools.text import clean, counted, cut_middle, digest, one_line
 
 if TYPE_CHECKING:
     from mcp.types import BlobResourceContents, CallToolResult, ContentBlock, PromptMessage, TextResourceContents, Tool
@@ -86,7 +85,7 @@ def tool_names(server: str, tools: Iterable[str]) -> dict[str, str]:
         if 0 < len(name) <= room and (tool == name or shared.count(name) == 1):
             names[tool] = prefix + name
         else:
-            digits = hashlib.sha256(tool.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+            digits = digest(tool)[:_DIGITS]
             names[tool] = f"{prefix}{name[: room - _DIGITS - 1]}_{digits}"
     return names
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncGenerator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeAlias, cast
 
 import anyio
@@ -18,7 +18,6 @@ import httpx2
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp import MCPError, types
 from mcp.client import Transport
-from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
@@ -33,7 +32,7 @@ from acp_agent.tools.text import one_line
 Received: TypeAlias = SessionMessage | Exception
 Streams: TypeAlias = tuple[MemoryObjectReceiveStream[Received], MemoryObjectSendStream[SessionMessage]]
 """What a transport gives to the SDK: the messages of the server, and where messages to it go."""
-_CONNECT_SECONDS = 30.0
+CONNECT_SECONDS = 30.0
 _INVALID = "what it answered is not what the protocol says"
 
 
@@ -141,16 +140,10 @@ async def inspected(transport: Transport, watch: Watch) -> AsyncGenerator[Any]:
 @asynccontextmanager
 async def over_http(server: McpServer, watch: Watch) -> AsyncGenerator[Any]:
     """Speak streamable HTTP."""
-    timeout = httpx2.Timeout(_CONNECT_SECONDS, read=None)  # each request has a limit of its own
+    timeout = httpx2.Timeout(CONNECT_SECONDS, read=None)  # each request has a limit of its own
     client = httpx2.AsyncClient(headers=server.headers, timeout=timeout, event_hooks={"response": [watch.note]})
     async with client, streamable_http_client(server.url, http_client=client) as streams:
         yield streams
-
-
-def over_sse(server: McpServer) -> AbstractAsyncContextManager[Any]:
-    """Speak HTTP with server-sent events, as older servers do."""
-    # A stream may be silent for hours.
-    return sse_client(server.url, {**server.headers}, timeout=_CONNECT_SECONDS, sse_read_timeout=math.inf)
 
 
 @asynccontextmanager

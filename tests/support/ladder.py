@@ -71,11 +71,11 @@ MOVES: dict[str, Move] = {
     "refused": fails(ModelRequestError("no")),
     "dropped": fails(ModelStreamError("lost", partial=True)),
     "retries, then calls": lambda _: [
-        *[Retrying("down", 0.0, 1)] * 6,
+        *[Retrying("down", 0.0)] * 6,
         answered(ToolCall("c", "read"), stop="tool_use"),
     ],
-    "retries, then summary": lambda _: [*[Retrying("down", 0.0, 1)] * 2, answered(Text("# Goal\nA cart."))],
-    "retries": lambda _: [*[Retrying("down", 0.0, 1)] * 6, answered(Text("# Goal\nA cart."))],
+    "retries, then summary": lambda _: [*[Retrying("down", 0.0)] * 2, answered(Text("# Goal\nA cart."))],
+    "retries": lambda _: [*[Retrying("down", 0.0)] * 6, answered(Text("# Goal\nA cart."))],
 }
 
 

@@ -23,7 +23,7 @@ from acp_agent.errors import ToolError, sentence
 from acp_agent.jsonrpc.messages import PeerClosedError, RpcError
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.protocol import methods
-from acp_agent.protocol.updates import session_update, tool_call
+from acp_agent.protocol.updates import session_update
 from acp_agent.server.channel import (
     Channel,
     EditorQuestions,
@@ -104,14 +104,7 @@ class EditorClient(Channel):
 
         :raises ToolError: the editor could not ask, or its answer is invalid.
         """
-        call = tool_call(
-            call_id,
-            title=view.title,
-            name=name,
-            kind=view.kind,
-            status="pending",
-            raw_input={"folders": [*projects]},
-        )
+        call = self._presenter.pending_call(call_id, name, view, {"folders": [*projects]})
         return await self._answer(call, trust_options(), text)
 
     async def _answer(self, call: JsonObject, options: Sequence[JsonObject], description: str) -> Answer:

@@ -7,9 +7,6 @@ ACP v2, "Tool Calls", "Diffs"; git-diff(1), "Generating patch text with -p".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
-
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.views import Diff
 from acp_agent.protocol import JsonObject, JsonValue
@@ -56,6 +53,8 @@ def patch(diff: Diff, line: int | None = None) -> str | None:
 
     :param line: the first line, from 1, that the change changes; None where the whole file is known.
     """
+    from difflib import unified_diff
+
     name = diff.path
     is_plain = name.isprintable() and not {'"', "\\"} & {*name}  # git would have it in quotes, with escapes
     if not is_plain or _is_cut(diff.new_text) or _is_cut(diff.old_text or ""):
@@ -64,16 +63,11 @@ def patch(diff: Diff, line: int | None = None) -> str | None:
     head = f"diff --git {name} {name}\n"
     if diff.old_text is None:
         head += "new file mode 100644\n"
-    hunks = "".join(_hunks(old, new, _lines_before(old, new, line)))
-    if not hunks:
-        return head if diff.old_text is None else None
-    before = "/dev/null" if diff.old_text is None else _labelled(name)
-    return f"{head}--- {before}\n+++ {_labelled(name)}\n{hunks}"
-
-
-def _labelled(name: str) -> str:
-    # git ends a name with a space in it by a tab, so that the name's end is seen
-    return f"{name}\t" if " " in name else name
+    skipped = 0 if line is None else max(0, line - 1 - same_lines(old, new))
+    named = f"{name}\t" if " " in name else name  # as git does it, so that the name's end is seen
+    changed = unified_diff(old, new, "/dev/null" if diff.old_text is None else named, named)
+    hunks = "".join(_patch_line(each, skipped) for each in changed)
+    return head + hunks if hunks or diff.old_text is None else None
 
 
 def _is_cut(text: str) -> bool:
@@ -81,20 +75,15 @@ def _is_cut(text: str) -> bool:
     return text.endswith((" more characters)\n", " more character)\n")) and "… (" in text[text[:-1].rfind("\n") + 1 :]
 
 
-def _lines_before(old: list[str], new: list[str], line: int | None) -> int:
-    """Return how many lines of the file come before those that are known."""
-    return 0 if line is None else max(0, line - 1 - same_lines(old, new))
+def _patch_line(line: str, skipped: int) -> str:
+    """Return a line of difflib's patch as git writes it.
 
-
-def _hunks(old: list[str], new: list[str], before: int) -> Iterator[str]:
-    from difflib import unified_diff
-
-    for line in islice(unified_diff(old, new), 2, None):  # behind the names of the files
-        if line.startswith("@@"):
-            _, removed, added, _ = line.split()
-            yield f"@@ {_shifted(removed, before)} {_shifted(added, before)} @@\n"
-        else:
-            yield line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}"
+    :param skipped: lines of the file that come before those that are known.
+    """
+    if line.startswith("@@"):
+        _, removed, added, _ = line.split()
+        return f"@@ {_shifted(removed, skipped)} {_shifted(added, skipped)} @@\n"
+    return line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}"
 
 
 def _shifted(lines: str, before: int) -> str:

@@ -74,5 +74,5 @@ async def test_an_unreachable_provider_is_an_error_that_names_its_host(dialect: 
     await provider.aclose()
     assert isinstance(error, ModelUnavailableError)
     assert "127.0.0.1:9" in str(error)
-    assert [event.attempt for event in seen if isinstance(event, Retrying)] == [1, 2]
+    assert [type(event) for event in seen] == [Retrying] * 2
     assert time.monotonic() - began < 15
