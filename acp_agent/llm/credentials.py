@@ -35,11 +35,11 @@ class Route:
 class ModelAccess:
     """Stored keys and routes.
 
-    :param keys: what `acp-agent login` has stored; None for nothing.
+    :param keys: what `acp-agent login` has stored.
     :param patience: seconds that a keyring is waited for.
     """
 
-    def __init__(self, keys: KeyStore | None = None, patience: float = KEYRING_SECONDS) -> None:
+    def __init__(self, keys: KeyStore, patience: float = KEYRING_SECONDS) -> None:
         self._keys = keys
         self._patience = patience
         self._routes: dict[str, Route | None] = {}
@@ -50,7 +50,7 @@ class ModelAccess:
     def version(self) -> Hashable:
         """Return a value that differs once a route changed, or a key was stored or removed, by whichever process.
         Touches the disk, but little."""
-        return (self._changes, self._keys.signature() if self._keys is not None else ())
+        return (self._changes, self._keys.signature())
 
     def has_key(self, provider: str) -> bool:
         """Return whether one is stored; asks no keyring.
@@ -80,7 +80,7 @@ class ModelAccess:
         :raises ConfigError: see `has_key`.
         """
         stored = self._stored().get(provider)
-        if stored is None or stored.key is not None or provider in self._fetched or self._keys is None:
+        if stored is None or stored.key is not None or provider in self._fetched:
             return
         with anyio.move_on_after(self._patience):
             key = await to_thread.run_sync(self._keys.from_keyring, provider, abandon_on_cancel=True)
@@ -95,8 +95,6 @@ class ModelAccess:
         :raises ConfigError: see `KeyStore.remove`; or the keyring does not answer, which may still remove them later.
         """
         self._fetched.clear()
-        if self._keys is None:
-            return ()
         with anyio.move_on_after(self._patience):
             return await to_thread.run_sync(self._keys.remove, abandon_on_cancel=True)
         raise ConfigError(
@@ -122,8 +120,6 @@ class ModelAccess:
         self._changes += 1
 
     def _stored(self) -> Mapping[str, StoredKey]:
-        if self._keys is None:
-            return {}
         signature = self._keys.signature()
         if signature != self._known[0]:
             self._fetched.clear()

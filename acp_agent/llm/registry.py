@@ -18,6 +18,7 @@ import anyio
 from anyio import to_thread
 
 from acp_agent.config.forms import is_model_name
+from acp_agent.config.keys import KeyStore
 from acp_agent.config.load import unknown_provider
 from acp_agent.config.settings import ModelSettings, Settings
 from acp_agent.conversation.strict_json import get_objects, get_text, parse_object
@@ -71,14 +72,14 @@ class Registry:
 
     :param settings: the configuration.
     :param env: environment variables, for keys and base URLs.
-    :param access: stored keys, and the editor's routes.
+    :param access: stored keys, and the editor's routes; None for the keys alone.
     :ivar places: where they are asked.
     """
 
     def __init__(self, settings: Settings, env: Mapping[str, str], access: ModelAccess | None = None) -> None:
         self._settings = settings
         self._env = env
-        self._access = access or ModelAccess()
+        self._access = access or ModelAccess(KeyStore(settings.home))
         self.places = Places(settings, env, self._access)
         # Where a key or a route has changed, a request may still be answered over the client's connections.
         self._providers: list[tuple[Endpoint, ModelClient | ScriptedProvider]] = []

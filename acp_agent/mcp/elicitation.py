@@ -22,6 +22,7 @@ from acp_agent.errors import InvalidParamsError, ToolError
 from acp_agent.secrets.names import is_secret_name
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.forms import (
+    LIMITS,
     Choice,
     FieldKind,
     Form,
@@ -43,7 +44,6 @@ _KINDS: dict[JsonValue, FieldKind] = {
     "boolean": "boolean",
     "array": "choices",
 }
-_LIMITS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems")
 _FORMATS = ("email", "uri", "date", "date-time")
 _LOGIN = re.compile(r"e?-?mail|login[_-]hint|session[_-]?(id)?|sid|sig|(.*[_-])?signature", re.IGNORECASE)
 """Further names of an address's parameters that give access or say who the user is."""
@@ -191,7 +191,7 @@ def _field(name: str, asked: JsonValue, required: bool) -> FormField:
     limits: JsonObject = {
         key: value
         for key, value in asked.items()
-        if (key in _LIMITS and isinstance(value, numbers) and math.isfinite(value))
+        if (key in LIMITS and isinstance(value, numbers) and math.isfinite(value))
         or (key == "pattern" and isinstance(value, str))
         or (key == "format" and value in _FORMATS)
     }

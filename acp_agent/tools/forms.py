@@ -21,7 +21,7 @@ FieldKind: TypeAlias = Literal["text", "number", "integer", "boolean", "choice",
 Asks: TypeAlias = Literal["forms", "choices", "nothing"]
 """What questions the user can be asked: whole forms, one choice at a time, or none."""
 _TYPES: Mapping[FieldKind, Any] = {"text": str, "number": float, "integer": int, "boolean": bool}
-_LIMITS = {
+LIMITS = {
     "minimum": "ge",
     "maximum": "le",
     "minLength": "min_length",
@@ -175,7 +175,7 @@ def field_value(asked: FormField, given: JsonValue) -> JsonValue:
     if asked.choices:
         kind = Literal[tuple(choice.value for choice in asked.choices)]
         kind = list[kind] if asked.kind == "choices" else kind
-    limits: dict[str, Any] = {_LIMITS[key]: value for key, value in asked.limits.items() if key in _LIMITS}
+    limits: dict[str, Any] = {LIMITS[key]: value for key, value in asked.limits.items() if key in LIMITS}
     if kind is float:
         limits["allow_inf_nan"] = False
     try:

@@ -6,7 +6,7 @@ library alone. What version 1 has in the same form is imported from there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from acp_agent.protocol import models_on_demand
 from acp_agent.protocol.v2._words import *  # noqa: F403
@@ -14,5 +14,4 @@ from acp_agent.protocol.v2._words import *  # noqa: F403
 if TYPE_CHECKING:
     from acp_agent.protocol.v2._models import *  # noqa: F403
 
-PROTOCOL_VERSION: Final = 2
 __getattr__ = models_on_demand(__name__)

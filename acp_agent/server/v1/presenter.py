@@ -58,13 +58,14 @@ class Presenter:
     """Makes the updates; remembers what is needed to speak of running calls and compactions.
 
     :param capabilities: of the client.
+    :ivar terminals: the terminal of each call that runs in one.
     """
 
     _announcement = "tool_call"
 
     def __init__(self, capabilities: Capabilities) -> None:
         self._capabilities = capabilities
-        self._terminals: dict[str, str] = {}
+        self.terminals: dict[str, str] = {}
         self._summary = ""
         self._summary_sent = 0
 
@@ -126,7 +127,7 @@ class Presenter:
                     call_id, title=view.title, kind=view.kind, status="in_progress", content=shown, locations=places
                 )
             case CallTerminal(call_id, terminal_id):
-                self._terminals[call_id] = terminal_id
+                self.terminals[call_id] = terminal_id
                 return tool_call(call_id, content=[{"type": "terminal", "terminalId": terminal_id}])
             case CallOutput(call_id, text):
                 return tool_call(call_id, content=[tool_text(_fenced(text))])
@@ -134,7 +135,7 @@ class Presenter:
     def _finished(self, update: CallFinished) -> Iterator[JsonObject]:
         view = update.view
         # What a terminal shows stays there; a list sent now would take its place.
-        in_terminal = self._terminals.pop(update.call_id, None) is not None
+        in_terminal = self.terminals.pop(update.call_id, None) is not None
         wire = tool_call(
             update.call_id,
             title=view.title,

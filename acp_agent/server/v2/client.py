@@ -62,7 +62,7 @@ class EditorClient(client.EditorClient):
 
         :returns: False where it runs none.
         """
-        terminal_id = self._messages.terminal_of(call_id)
+        terminal_id = self._messages.terminals.get(call_id)
         return terminal_id is not None and self.terminals.cancel(terminal_id)
 
     async def ask(self, method: str, params: JsonObject, *, timeout: float | None = None) -> JsonValue:

@@ -74,10 +74,6 @@ class Presenter(presenter.Presenter):
         yield from self._rest()
         self._replayed = None
 
-    def terminal_of(self, call_id: str) -> str | None:
-        """Return the terminal that a call runs in; None where it runs in none."""
-        return self._terminals.get(call_id)
-
     def present(self, update: Update) -> Iterator[JsonObject]:
         """Yield the update as it goes over the wire; see version 1's."""
         if self._replayed is not None and isinstance(update, _Said):
@@ -117,7 +113,7 @@ class Presenter(presenter.Presenter):
         return {**wire, "capabilities": CANCEL} if isinstance(update, CallTerminal) else wire
 
     def _finished(self, update: CallFinished) -> Iterator[JsonObject]:
-        in_terminal, changes = update.call_id in self._terminals, change_items(update.view)
+        in_terminal, changes = update.call_id in self.terminals, change_items(update.view)
         [wire] = super()._finished(update)
         if in_terminal:
             wire["capabilities"] = None

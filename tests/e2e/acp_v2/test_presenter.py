@@ -179,7 +179,7 @@ def test_a_command_in_a_terminal_keeps_it_beside_what_it_did_to_files() -> None:
     assert ("content" in last, last["capabilities"]) == (False, None)
     assert (chunk["sessionUpdate"], cast("Any", chunk)["content"]["type"]) == ("tool_call_content_chunk", "diff")
     assert last["status"] == "completed"
-    assert presenter.terminal_of("c") is None
+    assert "c" not in presenter.terminals
     # Replayed, it has no terminal; what it printed stands beside that.
     [again] = cast("Any", [*Presenter(SECOND).present(replace(finished, replayed=True))])
     assert [item["type"] for item in again["content"]] == ["content", "diff"]

@@ -7,6 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from acp_agent.config.keys import KeyStore
 from acp_agent.config.settings import ModelPrices, ModelSettings, ProviderSettings, Settings
 from acp_agent.conversation.messages import Text, UserMessage
 from acp_agent.errors import ConfigError, ModelAuthError
@@ -165,7 +166,7 @@ async def test_the_window_comes_from_the_provider_then_the_table_then_the_models
 
 
 async def test_an_answer_goes_on_over_its_connection_when_the_editor_sends_the_next_request_elsewhere() -> None:
-    access, hold, answers = ModelAccess(), anyio.Event(), list[str]()
+    access, hold, answers = ModelAccess(KeyStore(Path("/nowhere"))), anyio.Event(), list[str]()
     async with model_server([Reply(["One, ", "two."], hold=hold, hold_after=1), Reply("hi")], "openai") as server:
         registry = Registry(settings(), server.env(), access)
 

@@ -10,7 +10,7 @@ from support.checkout import REPOSITORY
 CODE = """
 import sys
 from acp_agent.protocol import methods, updates
-from acp_agent.protocol.v1 import PROTOCOL_VERSION, ToolKind
+from acp_agent.protocol.v1 import ToolKind
 assert not [name for name in sys.modules if name.startswith("pydantic") or name.endswith("._models")]
 from acp_agent.protocol import v1
 v1.CancelNotification.from_params({"sessionId": "s"}, "session/cancel")
