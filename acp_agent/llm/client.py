@@ -62,11 +62,6 @@ class _Retries:
         self._failed = 0
         self._tried = time.monotonic()
 
-    def answered(self) -> None:
-        """Note that a try brought the whole answer."""
-        if self._failed:
-            _log.info("%s (%s) answered attempt %d", self._endpoint.name, self._endpoint.host, self._failed + 1)
-
     def after(self, failure: CallFailed, *, shown: bool) -> Retrying:
         """Return when to try again after a failure.
 
@@ -155,7 +150,6 @@ class ModelClient:
                     again = Retrying(f"{self.name}: it refused a part of the request", 0.0)
             yield again
             await anyio.sleep(again.delay)
-        retries.answered()
         if self.name in _LOADED:  # which has just loaded the model, where it was not loaded
             with anyio.move_on_after(_LOCAL_SECONDS):
                 await self.learn_window(request.model)

@@ -97,9 +97,7 @@ class Adapter:
         self.name = endpoint.name
         self.models_path = "/models"
 
-    def call(
-        self, request: ModelRequest, profile: ModelProfile, without: Omissions = frozenset(), prompt: str | None = None
-    ) -> Call:
+    def call(self, request: ModelRequest, profile: ModelProfile, without: Omissions, prompt: str | None) -> Call:
         """Return the call that asks the model.
 
         :param prompt: has the API compact the messages, and is the prompt for its summary, empty for the API's own;

@@ -59,9 +59,7 @@ class AnthropicAdapter(Adapter):
         self.models_path = "/v1/models"
         self._betas = [value for name, value in endpoint.headers.items() if name.lower() == _BETAS]
 
-    def call(
-        self, request: ModelRequest, profile: ModelProfile, without: Omissions = frozenset(), prompt: str | None = None
-    ) -> Call:
+    def call(self, request: ModelRequest, profile: ModelProfile, without: Omissions, prompt: str | None) -> Call:
         body = self._body(request, profile, without) | {"stream": True}
         if prompt is not None:
             instructions: JsonObject = {"instructions": prompt} if prompt.strip() else {}

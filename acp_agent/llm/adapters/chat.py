@@ -63,9 +63,7 @@ class ChatAdapter(Adapter):
         if self._is_openrouter:  # whose models are listed for anybody
             self.models_path = "/key"
 
-    def call(
-        self, request: ModelRequest, profile: ModelProfile, without: Omissions = frozenset(), prompt: str | None = None
-    ) -> Call:
+    def call(self, request: ModelRequest, profile: ModelProfile, without: Omissions, prompt: str | None) -> Call:
         messages = _wire_messages(request.messages, self.name, profile)
         if request.system.strip():
             messages.insert(0, {"role": "system", "content": request.system})

@@ -48,9 +48,7 @@ class ResponsesAdapter(Adapter):
     native_key = _ITEMS
     keeps_user_messages = True
 
-    def call(
-        self, request: ModelRequest, profile: ModelProfile, without: Omissions = frozenset(), prompt: str | None = None
-    ) -> Call:
+    def call(self, request: ModelRequest, profile: ModelProfile, without: Omissions, prompt: str | None) -> Call:
         body = self._body(request, profile, without)
         if prompt is None:
             return Call("/responses", body | {"stream": True})

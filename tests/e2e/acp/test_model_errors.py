@@ -69,7 +69,6 @@ async def test_failures_and_tries_leave_a_line_each_in_the_log_without_secrets_o
     assert " INFO acp_agent.llm.client: " in again
     assert f"anthropic ({host}): attempt 1 failed after " in again
     assert "status 429, code rate_limit_error, request req_first; trying again in " in again
-    assert [line for line in lines if f"anthropic ({host}) answered attempt 2" in line]
     [refused] = [line for line in lines if "given up" in line]
     assert " WARNING acp_agent.llm.client: " in refused
     assert "status 401, code authentication_error; given up: ModelAuthError" in refused
