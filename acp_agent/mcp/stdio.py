@@ -8,18 +8,18 @@ Model Context Protocol, "Transports", "stdio".
 
 from __future__ import annotations
 
+import os
 import re
 from collections import deque
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
 from mcp import types
 from mcp.shared.message import SessionMessage
 
-from acp_agent.jsonrpc.messages import InvalidMessageError
-from acp_agent.jsonrpc.transport import StdioTransport
+from acp_agent.errors import ToolError
 from acp_agent.mcp.transports import Received, Streams, Watch
 from acp_agent.processes import open_group
 from acp_agent.tools.text import clean, one_line, without_escapes
@@ -28,6 +28,7 @@ MAX_LINE = 1 << 26
 """Bytes of one message."""
 _GRACE_SECONDS = 0.5
 """How long a server may take to end by itself once its stdin is closed."""
+_CHUNK = 65_536
 _END_SECONDS = 0.2
 _LAST_LINES = 5
 """Lines of stderr that are kept to say why a server ended."""
@@ -47,10 +48,7 @@ async def over_stdio(
         assert process.stdin
         assert process.stdout
         assert process.stderr
-        stdin = process.stdin.fileno()
-        # They are not closed as transports: the process closes its pipes.
-        pipes = StdioTransport(process.stdout.fileno(), stdin, max_line=MAX_LINE)
-        errors = StdioTransport(process.stderr.fileno(), stdin, max_line=MAX_LINE)
+        stdin, stdout, stderr = process.stdin.fileno(), process.stdout.fileno(), process.stderr.fileno()
         to_session, received = anyio.create_memory_object_stream[Received](0)
         to_server, sent = anyio.create_memory_object_stream[SessionMessage](0)
         last_lines: deque[str] = deque(maxlen=_LAST_LINES)
@@ -59,11 +57,11 @@ async def over_stdio(
         async def read() -> None:
             async with to_session:
                 try:
-                    while (line := await pipes.read_line()) is not None:
+                    async for line in _lines(stdout):
                         if (message := _message(line)) is not None:
                             await to_session.send(message)
-                except InvalidMessageError:
-                    watch.reason = f"it wrote a line of more than {MAX_LINE >> 20} MiB"
+                except ToolError as error:
+                    watch.reason = str(error)
                     return
                 with anyio.move_on_after(_END_SECONDS):
                     await stderr_read.wait()
@@ -77,15 +75,14 @@ async def over_stdio(
                 async for message in sent:
                     line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                     try:
-                        await pipes.write(f"{line}\n".encode())
+                        await _write(stdin, f"{line}\n".encode())
                     except OSError:  # it has closed its stdin, and its output ends next
                         return
 
         async def collect_stderr() -> None:
-            with suppress(InvalidMessageError):
-                while (line := await errors.read_line()) is not None:
-                    if text := clean(without_escapes(line.decode(errors="replace"))).strip():
-                        last_lines.append(text)
+            async for line in _lines(stderr):
+                if text := clean(without_escapes(line.decode(errors="replace"))).strip():
+                    last_lines.append(text)
             stderr_read.set()
 
         async with anyio.create_task_group() as tasks, received, to_server:
@@ -95,6 +92,40 @@ async def over_stdio(
                 yield received, to_server
             finally:
                 tasks.cancel_scope.cancel()
+
+
+async def _lines(descriptor: int) -> AsyncIterator[bytes]:
+    """Yield what a process writes, line by line.
+
+    :raises ToolError: a line is longer than any message.
+    """
+    buffer = bytearray()
+    while True:
+        await anyio.wait_readable(descriptor)
+        try:
+            data = os.read(descriptor, _CHUNK)
+        except BlockingIOError:
+            continue
+        if not data:
+            break
+        buffer += data
+        if b"\n" in data:
+            *lines, buffer = buffer.split(b"\n")
+            for line in lines:
+                yield bytes(line)
+        if len(buffer) > MAX_LINE:
+            raise ToolError(f"it wrote a line of more than {MAX_LINE >> 20} MiB")
+    if buffer:
+        yield bytes(buffer)
+
+
+async def _write(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        try:
+            rest = rest[os.write(descriptor, rest) :]
+        except BlockingIOError:
+            await anyio.wait_writable(descriptor)
 
 
 def _message(line: bytes) -> SessionMessage | None:
