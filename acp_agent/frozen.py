@@ -11,12 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from operator import attrgetter
-from reprlib import recursive_repr
 from typing import Any, NoReturn, TypeAlias, TypeVar, dataclass_transform
 
 _T = TypeVar("_T")
 _Fields: TypeAlias = tuple[Field[Any], ...]
-_Values: TypeAlias = Callable[[object], tuple[object, ...]]
 _set = object.__setattr__
 
 
@@ -27,14 +25,14 @@ def frozen(cls: type[_T]) -> type[_T]:
     :param cls: what it defines of the methods itself is left as it is. Base classes that are dataclasses have to be
         made by this decorator too.
     :returns: another class than the one given: in its methods `super()` needs its two arguments.
-    :raises TypeError: it has keyword-only fields or `InitVar`s, which are not supported.
+    :raises TypeError: it has `InitVar`s, or fields that are keyword-only or no parameters, which are not supported.
     """
     own = vars(cls)
     if not own.get("__doc__"):
         cls.__doc__ = cls.__name__  # else its signature is made out, which takes longer than all else here
     made: Any = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
     every = fields(made)
-    if made.__match_args__ != tuple(each.name for each in every if each.init):
+    if made.__match_args__ != tuple(each.name for each in every):
         raise TypeError(f"{cls.__qualname__}: a frozen class has plain fields alone")
     methods = {"__init__": _init(made, every), **_comparison(every), **_SHARED}
     for name, method in methods.items():
@@ -53,30 +51,25 @@ def _init(cls: type, every: _Fields) -> Callable[..., None]:
         if each.default_factory is not MISSING:
             names[f"__make_{name}"] = each.default_factory
             default = "=__missing"
-            value = f"__make_{name}() if {name} is __missing else {name}" if each.init else f"__make_{name}()"
+            value = f"__make_{name}() if {name} is __missing else {name}"
         elif each.default is not MISSING:
             names[f"__default_{name}"] = each.default
             default = f"=__default_{name}"
-            value = name if each.init else f"__default_{name}"
         else:
             default = ""
-        if each.init:
-            parameters.append(name + default)
-        if each.init or default:
-            body.append(f" __set(self, {name!r}, {value})")
+        parameters.append(name + default)
+        body.append(f" __set(self, {name!r}, {value})")
     if hasattr(cls, "__post_init__"):
         body.append(" self.__post_init__()")
-    exec("\n".join([f"def __init__({', '.join(parameters)}):", *(body or [" pass"])]), names)
+    exec("\n".join([f"def __init__({', '.join(parameters)}):", " pass", *body]), names)
     init: Any = names["__init__"]
     init.__qualname__ = f"{cls.__qualname__}.__init__"
-    init.__annotations__ = {each.name: each.type for each in every if each.init} | {"return": None}
+    init.__annotations__ = {each.name: each.type for each in every} | {"return": None}
     return init
 
 
 def _comparison(every: _Fields) -> dict[str, Callable[..., object]]:
-    compared = [each.name for each in every if each.compare]
-    # Of one name alone, an attrgetter gives the value itself.
-    values: _Values = attrgetter(*compared) if len(compared) > 1 else _few(compared)
+    values = attrgetter("__class__", *(each.name for each in every if each.compare))
 
     def eq(self: object, other: object) -> bool:
         return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
@@ -87,11 +80,6 @@ def _comparison(every: _Fields) -> dict[str, Callable[..., object]]:
     return {"__eq__": eq, "__hash__": hash_}
 
 
-def _few(names: list[str]) -> _Values:
-    return lambda self: tuple([getattr(self, name) for name in names])
-
-
-@recursive_repr()
 def _repr(self: Any) -> str:
     shown = ", ".join(f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.repr)
     return f"{self.__class__.__qualname__}({shown})"
@@ -105,19 +93,13 @@ def _refuse_delete(self: object, name: str) -> NoReturn:
     raise FrozenInstanceError(f"cannot delete field {name!r}")
 
 
-def _state(self: Any) -> list[object]:
-    return [getattr(self, each.name) for each in fields(self)]
-
-
-def _set_state(self: Any, state: list[object]) -> None:
-    for each, value in zip(fields(self), state, strict=True):
-        _set(self, each.name, value)
+def _reduce(self: Any) -> tuple[object, ...]:
+    return self.__class__, tuple(getattr(self, each.name) for each in fields(self))
 
 
 _SHARED: dict[str, Callable[..., object]] = {
     "__repr__": _repr,
     "__setattr__": _refuse_set,
     "__delattr__": _refuse_delete,
-    "__getstate__": _state,
-    "__setstate__": _set_state,
+    "__reduce__": _reduce,
 }

@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 
 
-def on_demand(
-    package: str, where: Mapping[str, Iterable[str]], names: dict[str, object]
-) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return a package's `__getattr__` and `__dir__`.
+def on_demand(package: str, where: Mapping[str, Iterable[str]], names: dict[str, object]) -> Callable[[str], object]:
+    """Return a package's `__getattr__`.
 
     :param package: its full name.
     :param where: its modules, by their names in it, with the public names that are found in each.
@@ -24,7 +22,4 @@ def on_demand(
         names[name] = value
         return value
 
-    def known() -> list[str]:
-        return sorted({*names, *modules})
-
-    return load, known
+    return load

@@ -14,28 +14,16 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 _LONGEST_SHOWN = 200
-_INSTEAD = (
-    (
-        ("(?=", "(?!", "(?<=", "(?<!"),
-        "It has no lookaround: match what stands around it too; in a JSON Schema, combine patterns by `allOf`, `not`",
-    ),
-    (
-        ("(?P", *(f"sequence: \\{digit}" for digit in "123456789")),
-        "It has no backreferences: write out what may be repeated",
-    ),
-    (("(?>", "++", "*+", "?+"), "It never backtracks: a plain group or quantifier does the same"),
-    (
-        ("repetition size",),
-        "It repeats 1,000 times at most; a JSON Schema has `minLength` and `maxLength` for long texts",
-    ),
-    (("\\Z",), "It writes \\z for the end of the text"),
-    (("\\u",), "It writes \\x{20ac} for a character by its number"),
+_SYNTAX = (
+    "It has no lookaround and has no backreferences, never backtracks, repeats 1,000 times at most (a JSON "
+    "Schema has `maxLength`), and writes \\z for "
+    "the end of the text and \\x{20ac} for a character by its number"
 )
-"""What to write in place of what RE2 does not know, with the signs of that in its errors."""
+"""What patterns of other engines have that RE2 refuses."""
 
 
 class PatternError(ValueError):
-    """A pattern that RE2 cannot match; names it, and says why and what to write instead."""
+    """A pattern that RE2 cannot match; names it, and says why."""
 
 
 class Pattern:
@@ -93,8 +81,7 @@ def compile_pattern(
 
 def _explained(pattern: str, why: str) -> str:
     shown = pattern if len(pattern) <= _LONGEST_SHOWN else f"{pattern[:_LONGEST_SHOWN]}…"
-    instead = next((words for signs, words in _INSTEAD if any(sign in why for sign in signs)), "")
-    return f"`{shown}` is no regular expression of RE2: {why}{f'. {instead}' if instead else ''}"
+    return f"`{shown}` is no regular expression of RE2: {why}. {_SYNTAX}"
 
 
 # --- wildcards for paths ---

@@ -1,11 +1,13 @@
 """Child processes in a process group of their own, from their start to the last one's end.
 
-They are started, read and killed here; callers get the output in pieces as it comes. If the agent is killed before it
-could end a group, `Keeper` does.
+They are started, read and killed here; callers get the output in pieces as it comes. Some editors kill the agent as
+they close, and it cannot end its groups then. So a helper shell, the keeper, waits in a session of its own until its
+stdin, a pipe from the agent, is closed, which happens however the agent ends.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import signal
@@ -18,8 +20,6 @@ from typing import IO, Literal, TypeAlias
 
 import anyio
 import anyio.to_thread
-
-from acp_agent.keeper import Keeper
 
 Stream: TypeAlias = Literal["stdout", "stderr"]
 OnData: TypeAlias = Callable[[Stream, bytes], None]
@@ -34,7 +34,18 @@ _CHUNK = 65536
 
 _groups: set[int] = set()
 """Those that were started and not ended."""
-_keeper = Keeper()
+_keepers: list[subprocess.Popen[bytes]] = []
+"""The keeper, behind those that were killed."""
+_KEEPER = """\
+cd /
+trap '' HUP INT TERM
+groups=
+while read -r line; do groups=$line; done
+[ -n "$groups" ] || exit 0
+for one in $groups; do kill -TERM "-$one"; done
+sleep 0.1
+for one in $groups; do kill -KILL "-$one"; done
+"""
 
 
 async def run_group(
@@ -134,8 +145,30 @@ def _start(
         start_new_session=True,
     )
     _groups.add(process.pid)
-    _keeper.begun(process.pid)
+    _tell_keeper()
     return process
+
+
+def _tell_keeper() -> None:
+    """Tell the keeper which groups there are, and start it where there is none. Without a shell there is never one."""
+    with contextlib.suppress(OSError):
+        if not _keepers or _keepers[-1].poll() is not None:
+            keeper = subprocess.Popen(
+                # What a person reads in a list of processes is short, and says whose it is.
+                ("/bin/sh", "-c", 'eval "$KEEPER"', "acp-agent-keeper"),
+                env={"PATH": os.defpath, "KEEPER": _KEEPER},  # it needs nothing of the agent's, least of all keys
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                bufsize=0,
+                start_new_session=True,
+            )
+            assert keeper.stdin
+            os.set_blocking(keeper.stdin.fileno(), False)
+            atexit.register(keeper.communicate)
+            _keepers.append(keeper)
+        assert _keepers[-1].stdin
+        _keepers[-1].stdin.write(f"{' '.join(map(str, _groups))}\n".encode())
 
 
 async def _watch(process: subprocess.Popen[bytes], on_data: OnData) -> int | None:
@@ -174,7 +207,7 @@ async def _end_group(process: subprocess.Popen[bytes]) -> None:
         while process.poll() is None:  # noqa: ASYNC110 - nor which thread reaps it
             await anyio.sleep(_POLL_SECONDS)
     _groups.discard(process.pid)
-    _keeper.ended(process.pid)
+    _tell_keeper()
 
 
 def _alive(process: subprocess.Popen[bytes]) -> bool:

@@ -20,14 +20,9 @@ def open_regular(path: Path, *, follow: bool = True) -> BinaryIO:
     :raises NotRegularError: it is a pipe, a socket or a device.
     :raises OSError: it cannot be opened, or is a directory.
     """
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-    descriptor = os.open(path, flags if follow else flags | os.O_NOFOLLOW)
-    try:
-        file = os.fdopen(descriptor, "rb")
-    except OSError:
-        os.close(descriptor)
-        raise
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+    more = os.O_NONBLOCK if follow else os.O_NONBLOCK | os.O_NOFOLLOW
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | more))  # noqa: SIM115 - returned open
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file
     file.close()
     raise NotRegularError(errno.EINVAL, "it is no regular file", str(path))

@@ -64,4 +64,4 @@ _WHERE = {
 logging.getLogger("acp_agent").addHandler(logging.NullHandler())
 
 if not TYPE_CHECKING:  # a checker would take every name for one of ours
-    __getattr__, __dir__ = on_demand(__name__, _WHERE, globals())
+    __getattr__ = on_demand(__name__, _WHERE, globals())

@@ -64,4 +64,4 @@ _NOT_EVENTS = {
 if not TYPE_CHECKING:  # a checker would take every name for one of ours
     _others = {name for names in _NOT_EVENTS.values() for name in names}
     _where = {**_NOT_EVENTS, "events": [name for name in __all__ if name not in _others]}
-    __getattr__, __dir__ = on_demand(__name__, _where, globals())
+    __getattr__ = on_demand(__name__, _where, globals())
