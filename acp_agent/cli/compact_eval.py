@@ -80,7 +80,7 @@ async def _recordings(names: Sequence[str]) -> list[Recording]:
         try:
             ids = await session_ids(store)
             for name in [name for name in names if name not in found]:
-                session_id = matching(name, ids, or_file=True)
+                session_id = matching(name, ids)
                 found[name] = from_log([event async for event in store.events(session_id)], session_id)
         finally:
             await store.aclose()

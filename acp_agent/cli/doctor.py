@@ -22,7 +22,6 @@ from acp_agent.app import DATABASE, checked_settings, model_access
 from acp_agent.cli.setup import EDITORS, NAME, program
 from acp_agent.cli.terminal.process import Activity
 from acp_agent.cli.terminal.safe import safe_for
-from acp_agent.cli.terminal.sessions import current_directory
 from acp_agent.cli.trust import code_of
 from acp_agent.config import Settings, home_dir
 from acp_agent.config.home import CONFIG_FILE, HOME_VARIABLE, user_home
@@ -79,7 +78,7 @@ async def _findings(*, offline: bool) -> list[dict[str, str]]:
     :param offline: ask no model.
     """
     found: list[dict[str, str]] = []
-    safe, cwd = safe_for(), Path(current_directory())
+    safe, cwd = safe_for(), Path.cwd()
 
     def add(area: str, level: str, text: str, advice: str = "") -> None:
         found.append({"level": level, "area": area, "text": safe(text), "advice": safe(advice)})

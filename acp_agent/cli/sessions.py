@@ -7,7 +7,7 @@ import os
 from datetime import UTC, datetime
 
 from acp_agent.app import open_database
-from acp_agent.cli.terminal.sessions import all_sessions
+from acp_agent.cli.terminal.sessions import ALL
 from acp_agent.config import home_dir
 from acp_agent.conversation.messages import new_id
 from acp_agent.session.log import fork_session, remove_transcript
@@ -61,7 +61,8 @@ async def run(arguments: argparse.Namespace) -> int:
                 await fork_session(store, arguments.id, arguments.at, *directories, made)
                 print(made)
             case _:
-                async for record in all_sessions(store, "only" if arguments.archived else "exclude", not_begun=()):
+                archived = "only" if arguments.archived else "exclude"
+                for record in (await store.list(limit=ALL, archived=archived, not_begun=())).sessions:
                     changed = datetime.fromtimestamp(record.updated_at / 1000, UTC).astimezone()
                     print(
                         f"{record.session_id}  {changed:%Y-%m-%d %H:%M}  {record.cwd}  {record.title or '(untitled)'}"

@@ -6,7 +6,6 @@ is masked as well.
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -65,10 +64,8 @@ class _Masking:
                 return self._hidden(item)
             case "value", _ if isinstance(name := among.get("name"), str) and is_secret_name(name):
                 return self._hidden(item)
-            case "data", str() if "terminalId" in among:
-                return self._bytes(item)
-            case "output", {"data": str(data)} if "terminalId" in among:
-                return self.value({**item, "data": self._bytes(data)})
+            case "data" | "output", _ if "terminalId" in among:  # what a terminal printed, in base64
+                return self._hidden(item)
             case _, list() if key in _ARGUMENTS:
                 return self._arguments(item)
             case _:
@@ -104,14 +101,6 @@ class _Masking:
             self._hidden(item) if _takes_secret(option) else self.value(item)
             for option, item in zip(before, items, strict=False)
         ]
-
-    def _bytes(self, data: str) -> str:
-        """Mask what a terminal printed, in base64."""
-        try:
-            text = b64decode(data, validate=True).decode(errors="surrogateescape")
-        except ValueError:
-            return MASK
-        return b64encode(mask(text, self._secrets).encode(errors="surrogateescape")).decode()
 
     def _hidden(self, value: JsonValue) -> JsonValue:
         """Mask every text and every number."""

@@ -31,23 +31,7 @@ _log = logging.getLogger(__name__)
 def run_command(command: Callable[[], Awaitable[int]]) -> NoReturn:
     """Run a command, and end the process: with 0, 1 where it failed, or after ctrl-c, `kill` or a closed terminal with
     128 and the signal's number."""
-    stop = _StopSignal()
-    before = signal.getsignal(signal.SIGINT)  # see `__main__`
-    try:
-        try:
-            status = anyio.run(_until_stopped, command, stop)
-        finally:
-            signal.signal(signal.SIGINT, before)  # the receiver is closed
-        sys.stdout.flush()  # fails here where the disk is full
-        _end(status)
-    except KeyboardInterrupt:
-        pass
-    except Exception as error:
-        _complain(_sentence(error))
-        if stop.received is None:
-            _end(1)
-        # A terminal that was closed takes no last words, and Python would end with a status of its own at that.
-    stop.end()
+    anyio.run(_run, command)
 
 
 def aside(text: str) -> None:
@@ -81,56 +65,47 @@ class Activity:
             self._shown = None
 
 
-class _StopSignal:
-    """Waits for ctrl-c, `kill` or a closed terminal.
-
-    :ivar received: the first signal that came.
-    """
-
-    def __init__(self) -> None:
-        self.received: int | None = None
-
-    async def cancels(
-        self, scope: anyio.CancelScope, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
-    ) -> None:
-        """Cancel a scope once a signal comes. Further ones change nothing, so that all is closed in order; where that
-        takes long, the next one ends the process."""
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
-            task_status.started()
-            first = math.inf
-            async for received in signals:
-                if self.received is None:
-                    self.received, first = received, anyio.current_time()
-                    scope.cancel()
-                elif anyio.current_time() - first > _PATIENCE_SECONDS:
-                    self.end()
-
-    def end(self) -> NoReturn:
-        """End the process as shells expect it of one that was interrupted."""
-        _complain("interrupted.")
-        _end(128 + (self.received or signal.SIGINT))
-
-
-async def _until_stopped(command: Callable[[], Awaitable[int]], stop: _StopSignal) -> int:
+async def _run(command: Callable[[], Awaitable[int]]) -> NoReturn:
     """Run a command in a scope that a signal cancels, so that the processes of its session end with it.
 
-    After a signal the process ends here: the end of the event loop would wait for what a library left running in it.
+    The process ends here: the end of the event loop would wait for what a library left running in it.
     """
-    status: int | None = None
-    failure: Exception | None = None
+    status, received = 1, list[int]()
     async with anyio.create_task_group() as tasks:
         with anyio.CancelScope() as scope:
-            await tasks.start(stop.cancels, scope)
+            await tasks.start(_cancel_on_signal, scope, received)
             try:
                 status = await command()
+                sys.stdout.flush()  # fails here where the disk is full
             except Exception as error:
-                failure = error  # not through the task group, which would wrap it
-        tasks.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
-    if status is None or stop.received is not None:
-        stop.end()
-    return status
+                status = 1
+                _complain(_sentence(error))
+        if received:
+            _end_interrupted(received[0])
+        _end(status)
+
+
+async def _cancel_on_signal(
+    scope: anyio.CancelScope, received: list[int], *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+) -> None:
+    """Cancel a scope once ctrl-c, `kill` or a closed terminal comes. Further signals change nothing, so that all is
+    closed in order; where that takes long, the next one ends the process."""
+    patience_ends = math.inf
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
+        task_status.started()
+        async for number in signals:
+            received.append(number)
+            if len(received) == 1:
+                patience_ends = anyio.current_time() + _PATIENCE_SECONDS
+                scope.cancel()
+            elif anyio.current_time() > patience_ends:
+                _end_interrupted(received[0])
+
+
+def _end_interrupted(number: int) -> NoReturn:
+    """End the process as shells expect it of one that was interrupted."""
+    _complain("interrupted.")
+    _end(128 + number)
 
 
 def _end(status: int) -> NoReturn:

@@ -22,10 +22,6 @@ _C1 = re.compile("[\x80-\x9f]")
 """Control characters that some terminals obey like an escape sequence."""
 _DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 """They show a text in another order than the one it has."""
-
-
-_UNFINISHED = re.compile("\x1b(?:\\[[0-9;?]*[ -/]*|\\][^\x07\x1b]{0,200}\x1b?)?\\Z")
-"""An escape sequence that may go on."""
 _CUT = "…"
 """Stands where a title was cut."""
 _SHORTEST_BEGINNING = 4
@@ -46,35 +42,19 @@ def safe_for(env: Mapping[str, str] = os.environ) -> Safe:
     return safe
 
 
-class SafeStream:
+class SafeStream(StreamMask):
     """The same for a text that comes in pieces, and is no title: what is shown of it, put together, is what is shown of
-    the whole. What a secret or an escape sequence may go on from is held back until it is known.
+    the whole. An escape sequence that comes in two pieces is shown, but for the character that begins it.
 
     :param env: as `safe_for` takes it.
     """
 
     def __init__(self, env: Mapping[str, str] = os.environ) -> None:
-        self._mask = StreamMask(secrets_of(env))
-        self._escape = ""
+        super().__init__(secrets_of(env))
 
     def feed(self, piece: str) -> str:
-        """Take the next piece.
-
-        :returns: what can be shown now.
-        """
-        text = self._escape + piece
-        unfinished = _UNFINISHED.search(text)
-        end = unfinished.start() if unfinished else len(text)
-        self._escape = text[end:]
-        return self._mask.feed(_plain(text[:end]))
-
-    def flush(self) -> str:
-        """End the text; the next may begin.
-
-        :returns: what was held back.
-        """
-        escape, self._escape = self._escape, ""
-        return self._mask.feed(_plain(escape)) + self._mask.flush()
+        """Take the next piece and return what can be shown now."""
+        return super().feed(_plain(piece))
 
 
 def _plain(text: str) -> str:

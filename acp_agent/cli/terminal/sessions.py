@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +18,14 @@ from acp_agent.errors import AgentError
 from acp_agent.session.actor import Session
 from acp_agent.session.manager import SessionManager
 from acp_agent.session.project.settings import MODE, MODEL
-from acp_agent.storage.store import ArchiveFilter, SessionRecord, SessionStore
+from acp_agent.storage.store import SessionRecord, SessionStore
 
 REFUSED = (
     "The model refused to answer. The prompt and what followed it were left out of the conversation, and stay in the "
     "session's history."
 )
-_PAGE = 500
+ALL = 1_000_000
+"""As many sessions as one list may have."""
 
 
 def add_session_choice(parser: argparse.ArgumentParser, *, required: bool) -> None:
@@ -56,7 +57,7 @@ async def chosen_session(store: SessionStore, name: str | None) -> SessionRecord
     :raises AgentError: there is none, or more than one.
     """
     if name is None:
-        cwd = current_directory()
+        cwd = str(Path.cwd())
         page = await store.list(cwd=cwd, limit=1, not_begun=())
         if not page.sessions:
             raise AgentError(f"There is no session of {cwd}. `acp-agent sessions` lists all of them.")
@@ -64,49 +65,22 @@ async def chosen_session(store: SessionStore, name: str | None) -> SessionRecord
     return await store.record(matching(name, await session_ids(store)))
 
 
-async def all_sessions(
-    store: SessionStore, archived: ArchiveFilter = "exclude", not_begun: Collection[str] | None = None
-) -> AsyncIterator[SessionRecord]:
-    """Yield all sessions, newest first; see `SessionStore.list`."""
-    cursor: str | None = None
-    while True:
-        page = await store.list(cursor=cursor, limit=_PAGE, archived=archived, not_begun=not_begun)
-        for record in page.sessions:
-            yield record
-        cursor = page.next_cursor
-        if cursor is None:
-            return
-
-
 async def session_ids(store: SessionStore) -> list[str]:
     """Return the ids of all sessions, newest first."""
-    return [record.session_id async for record in all_sessions(store)]
+    return [record.session_id for record in (await store.list(limit=ALL)).sessions]
 
 
-def matching(name: str, ids: Sequence[str], *, or_file: bool = False) -> str:
+def matching(name: str, ids: Sequence[str]) -> str:
     """Return the one id that is this name, or begins so.
 
-    :param or_file: whether a file might have been named as well.
     :raises AgentError: there is none, or more than one.
     """
     fitting = [name] if name in ids else [each for each in ids if each.startswith(name)]
     if not fitting:
-        what = "neither a file nor a session" if or_file else "no session"
-        raise AgentError(f"{name!r} is {what}. `acp-agent sessions` lists the sessions.")
+        raise AgentError(f"{name!r} is no session. `acp-agent sessions` lists them.")
     if len(fitting) > 1:
         raise AgentError(f"{name!r} is the beginning of {len(fitting)} sessions' ids: write more of it.")
     return fitting[0]
-
-
-def current_directory() -> str:
-    """Return the directory that a command was called in.
-
-    :raises AgentError: it does not exist any more.
-    """
-    try:
-        return str(Path.cwd())
-    except FileNotFoundError as error:
-        raise AgentError("The current directory does not exist any more; change to another one.") from error
 
 
 @dataclass(slots=True)
@@ -137,7 +111,7 @@ async def opened_session(arguments: argparse.Namespace, client: TerminalClient) 
         async with anyio.create_task_group() as tasks:
             named = arguments.follow or arguments.session_id
             record = await chosen_session(store, arguments.session_id) if named else None
-            cwd, more = (record.cwd, record.additional_directories) if record else (current_directory(), ())
+            cwd, more = (record.cwd, record.additional_directories) if record else (str(Path.cwd()), ())
             manager = SessionManager(build_services(store, env), tasks)
             if record is None:
                 session = await manager.new(cwd, more, lambda _: client)

@@ -91,7 +91,7 @@ async def test_a_model_writes_the_summaries_where_one_is_named(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["sess_unknown"], "'sess_unknown' is neither a file nor a session"),
+        (["sess_unknown"], "'sess_unknown' is no session"),
         (["broken.jsonl"], "broken.jsonl:2: is not a JSON object"),
         (["short.json"], "There is no point to compact at"),
         (

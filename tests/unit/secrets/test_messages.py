@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -151,12 +150,6 @@ def test_numbers_are_masked_where_texts_are_and_counts_are_not() -> None:
     assert masked(counted, []) == counted
 
 
-@given(st.binary(max_size=20), st.binary(max_size=20))
-def test_the_bytes_of_a_terminal_lose_a_known_secret_and_nothing_else(before: bytes, after: bytes) -> None:
-    def update(data: bytes) -> Any:
-        encoded = {"data": b64encode(data).decode()}
-        return [{"terminalId": "t", **encoded}, {"terminalId": "t", "output": encoded}]
-
-    known = b"a-known-value"
-    assert masked(update(before + known + after), [known.decode()]) == update(before + b"***" + after)
-    assert masked({"terminalId": "t", "data": "no base64!"}, []) == {"terminalId": "t", "data": "***"}
+def test_the_bytes_of_a_terminal_are_masked() -> None:
+    for member in ({"data": "c2VjcmV0"}, {"output": {"data": "c2VjcmV0"}}):
+        assert "c2VjcmV0" not in json.dumps(masked({"terminalId": "t", **member}, []))
