@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import re
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 from pathlib import Path
@@ -136,12 +135,12 @@ async def _no_model(_: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
 
 
 def _size(text: str) -> SizeOf:
-    share = float(text) if re.fullmatch(r"0?\.\d+", text) else share_of(text)
+    share = share_of(text)
     if share is not None and share < 1:
         return lambda budget: int(budget.messages * share)
     if text.isdecimal() and 0 < int(text) < 10**9:
         return lambda _: int(text)
-    raise AgentError(f"--size {text}: a size is a share of the conversation, as 20% or 0.2, or tokens, as 20000.")
+    raise AgentError(f"--size {text}: a size is a share of the conversation, as 20%, or tokens, as 20000.")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,14 +22,12 @@ import anyio.to_thread
 from acp_agent import __version__
 from acp_agent.config.home import CONFIG_FILE, HOME_VARIABLE
 from acp_agent.config.load import MODEL_VARIABLE, WINDOW_VARIABLE
-from acp_agent.config.permission_rules import PermissionRules
 from acp_agent.errors import AgentError
 
 _TASK = "The tests of this project fail. Find out why, mend it, and show me that they pass."
 _LATER = "Good. Later, when I say so, I also want a test for a night shift with a break."
 _INSTRUCTIONS = "keep the test that I still want"
 _NOW = "Now the test that I asked for."
-_TEST_COMMAND = "python3 -m unittest"
 _SCRIPTED_MODEL = "demo/script"
 _AGENTS = """\
 # For agents
@@ -152,7 +149,6 @@ async def run(_: argparse.Namespace) -> int:
     :returns: 0; 1 where it did not happen as promised.
     :raises AgentError: it cannot begin.
     """
-    began = time.monotonic()
     with _scratch_folder() as root:
         project = root / "timesheet"
         env = _agent_environment(root)
@@ -162,7 +158,7 @@ async def run(_: argparse.Namespace) -> int:
         )
         _say(f"Project: {project}, a timesheet program; {_result(*before)}.")
         _heading("A failing test")
-        await _agent(project, env, "run", "--mode", "accept-edits", _TASK)
+        await _agent(project, env, "run", "--mode", "full-access", _TASK)
         mended = await anyio.to_thread.run_sync(_run_tests, project)
         await _agent(project, env, "run", "--follow", _LATER)
         _heading("Compaction")
@@ -178,7 +174,7 @@ async def run(_: argparse.Namespace) -> int:
     _heading("What came of it")
     for promise, kept in promises.items():
         _say(f"{'✓' if kept else '✗'} {promise}")
-    _say(f"The scratch project {project} is deleted. That took {time.monotonic() - began:.0f} s.")
+    _say(f"The scratch project {project} is deleted.")
     return 0 if all(promises.values()) else 1
 
 
@@ -225,7 +221,6 @@ def _agent_environment(root: Path) -> dict[str, str]:
     provider = {"kind": "scripted", "script": str(Path(__file__).with_suffix(".yaml"))}
     config = {"providers": {_SCRIPTED_MODEL.partition("/")[0]: provider}}
     (home / CONFIG_FILE).write_text(json.dumps(config), "utf-8")  # JSON is YAML
-    PermissionRules(home).allow(root / "timesheet", f"shell: {_TEST_COMMAND}")
     return {name: value for name, value in os.environ.items() if name != WINDOW_VARIABLE} | {
         HOME_VARIABLE: str(home),
         MODEL_VARIABLE: _SCRIPTED_MODEL,

@@ -27,7 +27,7 @@ from acp_agent.config import Settings, home_dir
 from acp_agent.config.home import CONFIG_FILE, HOME_VARIABLE, user_home
 from acp_agent.config.load import MODEL_VARIABLE
 from acp_agent.config.trust import TrustStore
-from acp_agent.conversation.messages import JsonValue, Text, UserMessage, new_id
+from acp_agent.conversation.messages import Text, UserMessage, new_id
 from acp_agent.errors import AgentError
 from acp_agent.llm.places import check_key
 from acp_agent.llm.provider import ModelRequest, Retrying
@@ -42,8 +42,8 @@ _CORRECT = "Correct it; `acp-agent schema config` and `acp-agent schema project`
 _MOST_TOKENS = 64
 """Of the answer: enough for a word, also with providers that refuse smaller numbers."""
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_LENIENT = re.compile(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*|/\*.*?\*/|,(?=\s*(?://[^\n]*\s*)*[}\]])', re.DOTALL)
-"""A text, which is kept, or a comment or trailing comma of an editor's settings, which is left out."""
+_ENTRY = re.compile(rf'"{NAME}"\s*:\s*\{{(?:[^{{}}]*"command"\s*:\s*"([^"]*)")?')
+"""The agent in an editor's settings, which may have comments, and its command."""
 
 
 _Said: TypeAlias = tuple[str, str] | tuple[str, str, str]
@@ -128,13 +128,11 @@ async def _check_program() -> AsyncIterator[_Said]:
 
 async def _check_home() -> AsyncIterator[_Said]:
     home = home_dir(os.environ)
-    there = home.is_symlink() or os.access(home, os.F_OK)
-    above = home if there else next(folder for folder in home.parents if os.access(folder, os.F_OK))
-    if not above.is_dir() or not os.access(above, os.R_OK | os.W_OK | os.X_OK):
-        text = f"{home} {'is no folder that you can write to' if there else 'is not there, and cannot be made'}."
-        yield "fail", text, f"Set {HOME_VARIABLE} to a folder that you can write to."
+    place = next(folder for folder in (home, *home.parents) if os.access(folder, os.F_OK))
+    if not place.is_dir() or not os.access(place, os.R_OK | os.W_OK | os.X_OK):
+        yield "fail", f"{home} cannot be written to.", f"Set {HOME_VARIABLE} to a folder that you can write to."
     else:
-        yield "ok", f"{home} {'can be written to' if there else 'is not there yet, and will be made'}."
+        yield "ok", f"{home} can be written to."
 
 
 async def _check_sessions() -> AsyncIterator[_Said]:
@@ -253,28 +251,20 @@ async def _check_editors() -> AsyncIterator[_Said]:
     """Yield whether the entry in the settings of each editor that is there names a program; it is not started."""
     home = user_home(os.environ) or Path("/")
     for key, editor in EDITORS.items():
-        file = editor.file(home, os.environ)
+        file = editor.file(home)
         if file is None or not (
             file.exists() or any(shutil.which(name, path=os.environ.get("PATH")) for name in editor.programs)
         ):
             continue
         try:
-            text = read_regular(file).decode() if file.exists() else "{}"
-            settings: JsonValue = json.loads(_LENIENT.sub(lambda found: found[1] or "", text) or "{}")
-            agents = settings.get(editor.at) if isinstance(settings, dict) else None
-        except (OSError, ValueError, RecursionError) as error:
+            text = read_regular(file).decode() if file.exists() else ""
+        except (OSError, ValueError) as error:
             yield "warn", f"{editor.title}: {file} cannot be read ({error}).", "Correct it."
             continue
-        entry, advice = (
-            agents.get(NAME) if isinstance(agents, dict) else None,
-            f"acp-agent setup {key} prints the entry.",
-        )
-        command = entry.get("command") if isinstance(entry, dict) else None
-        if not isinstance(entry, dict):
+        entry, advice = _ENTRY.search(text), f"acp-agent setup {key} prints the entry."
+        if entry is None:
             yield "warn", f"{editor.title} does not know the agent.", advice
-        elif entry.get("type") == "registry":
-            yield "ok", f"{editor.title} starts what the registry of agents names."
-        elif isinstance(command, str) and Path(command).is_absolute() and os.access(command, os.X_OK):
+        elif Path(command := entry[1] or "").is_absolute() and os.access(command, os.X_OK):
             yield "ok", f"{editor.title} starts {command}."
         else:
             yield "fail", f"{editor.title} starts {command}, which is not the absolute path of a program.", advice

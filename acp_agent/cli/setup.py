@@ -22,7 +22,6 @@ from acp_agent.frozen import frozen
 NAME = "acp-agent"
 PLACEHOLDER = "/path/to/acp-agent"
 """Stands in the files of `editors/` for the command."""
-_XDG = {".config/": "XDG_CONFIG_HOME", ".local/share/": "XDG_DATA_HOME"}
 _PACKAGE = Path(__file__).parents[1]
 
 
@@ -34,8 +33,8 @@ class _Editor:
     :ivar sample: its file in `editors/`.
     :ivar then: what to do when the entry is there.
     :ivar programs: the commands that start one that has settings.
-    :ivar settings: the path of its settings below the user's home, or below `XDG_CONFIG_HOME` or `XDG_DATA_HOME` in
-        place of their defaults; "" where the user has to put the text into a file of their own.
+    :ivar settings: the path of its settings below the user's home; "" where the user has to put the text into a file of
+        their own.
     :ivar on_macos: the same on macOS; "" for no other one.
     :ivar at: the name under which its settings have the agents.
     """
@@ -48,17 +47,10 @@ class _Editor:
     on_macos: str = ""
     at: str = ""
 
-    def file(self, home: Path, env: Mapping[str, str]) -> Path | None:
+    def file(self, home: Path) -> Path | None:
         """Return the path of its settings; None where there are none to be written."""
-        if not self.settings:
-            return None
-        if sys.platform == "darwin":
-            return home / (self.on_macos or self.settings)
-        for default, variable in _XDG.items():
-            folder = env.get(variable, "")
-            if self.settings.startswith(default) and folder.startswith("/"):
-                return Path(folder, self.settings.removeprefix(default))
-        return home / self.settings
+        path = (self.on_macos if sys.platform == "darwin" else "") or self.settings
+        return home / path if path else None
 
 
 def _vs_code(title: str, programs: tuple[str, ...], folder: str, name: str) -> _Editor:
@@ -172,7 +164,7 @@ async def run(arguments: argparse.Namespace) -> int:
     editor, home = EDITORS[arguments.editor], user_home(env)
     if home is None:
         raise AgentError("There is no home directory to look for settings in. Set HOME.")
-    file, text = editor.file(home, env), sample(editor.sample, program(env))
+    file, text = editor.file(home), sample(editor.sample, program(env))
     print(text, end="")
     if file is None:
         aside(editor.then)

@@ -81,7 +81,7 @@ async def run(arguments: argparse.Namespace) -> int:
     older = {path for path in files if not session and _process(path) != _process(files[-1])}
     reader, safe = _Reader(), safe_for()
     while True:
-        width = get_terminal_size((_PIPE_WIDTH, 24)).columns if sys.stdout.isatty() else _PIPE_WIDTH
+        width = get_terminal_size((_PIPE_WIDTH, 24)).columns
         new = [line for path in recordings(folder) if path not in older for line in reader.new_lines(path)]
         lines = [line for line in new if line.session.startswith(session)]
         if session and not lines and not arguments.follow:

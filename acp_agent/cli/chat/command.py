@@ -99,8 +99,9 @@ class _Conversation:
             self._client.replayed = None
         prompts = [at for at, update in enumerate(replayed) if isinstance(update, UserSaid)]
         for update in replayed[prompts[-min(_PROMPTS_AGAIN, len(prompts))] if prompts else 0 :]:
-            self._client.print(update)
+            await self._client.show(update)
         self._view.end_stream()
+        self._view.busy("")
 
     async def _take_input(self) -> None:
         """Act on what is typed, in its order, until the person leaves."""
@@ -167,8 +168,5 @@ def _meter(mode: str, usage: UsageUpdated | None, threshold: int | None, model: 
 
 
 def _short(tokens: int) -> str:
-    """Return three digits: `950`, `12.3k`, `128k`, `1.05M`."""
-    if tokens < 1_000:
-        return str(tokens)
-    amount, suffix = (tokens / 1_000_000, "M") if tokens >= 999_500 else (tokens / 1_000, "k")
-    return f"{amount:.0f}{suffix}" if amount >= 99.95 else f"{amount:.3g}{suffix}"
+    """Return three digits: `0.95k`, `12.3k`, `128k`, `1.05M`."""
+    return f"{tokens / 1_000_000:.3g}M" if tokens >= 999_500 else f"{tokens / 1_000:.3g}k"

@@ -19,8 +19,8 @@ from acp_agent.conversation.updates import Command
 from acp_agent.errors import ToolError
 from acp_agent.tools.files.read import image_of
 
-_SENT = re.compile(r'(?:(?<=\s)|^)@(?:"(?P<quoted>[^"\n]+)"|(?P<plain>[^\s"]+))')
-_PUNCTUATION = ".,;:!?)]}'"
+_SENT = re.compile(r"""(?:(?<=\s)|^)@(?:"([^"\n]+)"|([^\s"]*[^\s".,;:!?)\]}']))""")
+"""A mention; punctuation behind it is not part of a name without quotes."""
 
 _MENTION = re.compile(r'(?:(?<=\s)|^)@(?P<quote>")?(?P<path>(?(quote)[^"\n]*|[^\s"]*))\Z')
 _WORD = re.compile(r"(?P<path>[^\s\"'`(]+)\Z")
@@ -68,20 +68,15 @@ def prompt_parts(text: str, cwd: Path) -> tuple[UserPart, ...]:
     parts: list[UserPart] = []
     done = 0
     for found in _SENT.finditer(text):
-        name = found["quoted"] or found["plain"]
-        path = _existing(name, cwd)
-        if path is None and found["plain"]:
-            name = name.rstrip(_PUNCTUATION)
-            path = _existing(name, cwd)
+        path = _existing(found[1] or found[2], cwd)
         if path is None:
             continue
-        end = found.end() if found["quoted"] else found.start() + 1 + len(name)
         image = _image(path)
-        before = end if image else found.start()  # an image stands behind its name, a link in its place
+        before = found.end() if image else found.start()  # an image stands behind its name, a link in its place
         if before > done:
             parts.append(Text(text[done:before]))
         parts.append(image or ResourceLink(path.as_uri(), path.name or str(path)))
-        done = end
+        done = found.end()
     if done < len(text) or not parts:
         parts.append(Text(text[done:]))
     return tuple(parts)

@@ -29,7 +29,6 @@ from prompt_toolkit.output import ColorDepth, Output
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.renderer import print_formatted_text
 from prompt_toolkit.styles import Style
-from prompt_toolkit.utils import get_cwidth
 from prompt_toolkit.widgets import SearchToolbar
 
 from acp_agent.cli.chat.completion import PromptCompleter
@@ -186,7 +185,7 @@ class Screen:
         menu = Float(CompletionsMenu(max_height=_MENU_ROWS, scroll_offset=1), xcursor=True, ycursor=True)
         rows = [
             ConditionalContainer(
-                Window(FormattedTextControl(self._above), height=1),
+                Window(FormattedTextControl(self._above), wrap_lines=True, dont_extend_height=True),
                 Condition(lambda: bool(self._partial[1] or (self._busy and not self._question))),
             ),
             FloatContainer(typed, [menu]),
@@ -203,13 +202,9 @@ class Screen:
     def _above(self) -> StyleAndTextTuples:
         style, text = self._partial
         if text:
-            text = _one_row(text.replace("\t", "    "))
-            while get_cwidth(text) > self.columns:
-                text = text[max(1, len(text) - self.columns) :]
-            return [(f"class:{style}", text)]
+            return [(f"class:{style}", _one_row(text.replace("\t", "    ")))]
         seconds = int(time.monotonic() - self._busy_since)
-        since = f" {seconds // 60}:{seconds % 60:02}"
-        return [("class:dim", f"{_one_row(self._busy)[: max(1, self.columns - len(since) - 2)]} …{since}")]
+        return [("class:dim", f"{_one_row(self._busy)} … {seconds // 60}:{seconds % 60:02}")]
 
     def _bindings(self) -> KeyBindings:
         keys = KeyBindings()

@@ -94,12 +94,8 @@ class _FollowedSession:
     def __init__(self, store: SessionStore, record: SessionRecord) -> None:
         self._store = store
         self._session_id = record.session_id
-        try:
-            self._settings = checked_settings(os.environ, Path(record.cwd))
-            self._registry = Registry(self._settings, os.environ)
-        except ConfigError as error:
-            self._settings = self._registry = None
-            aside(f"Shown without the lines of the thresholds: {error}")
+        self._settings = checked_settings(os.environ, Path(record.cwd))
+        self._registry = Registry(self._settings, os.environ)
         self._safe = cache(safe_for())
         self._story = Story()
         self._reading = anyio.Lock()
@@ -155,17 +151,16 @@ class _FollowedSession:
     def _levels(self, model: str) -> dict[Level, int]:
         """Return where compactions of a model are due, as the configuration has it now, without asking a provider."""
         levels: dict[Level, int] = {}
-        if self._settings is not None and self._registry is not None:
-            with suppress(ConfigError):  # the provider is there no more
-                resolved = self._registry.resolve(model)
-                window = resolved.window
-                usable = TokenBudget(window, min(resolved.profile.max_output_tokens, window // 2)).usable
-                wanted = self._settings.compaction_for(model)
-                levels["window"] = window
-                if wanted.auto:
-                    levels["threshold"] = int(usable * wanted.threshold)
-                if wanted.prepare is not None:
-                    levels["prepare"] = int(usable * wanted.prepare)
+        with suppress(ConfigError):  # the provider is there no more
+            resolved = self._registry.resolve(model)
+            window = resolved.window
+            usable = TokenBudget(window, min(resolved.profile.max_output_tokens, window // 2)).usable
+            wanted = self._settings.compaction_for(model)
+            levels["window"] = window
+            if wanted.auto:
+                levels["threshold"] = int(usable * wanted.threshold)
+            if wanted.prepare is not None:
+                levels["prepare"] = int(usable * wanted.prepare)
         return levels
 
 

@@ -187,40 +187,6 @@ class TerminalClient:
         if self.replayed is not None:
             self.replayed.append(update)
             return
-        self.print(update)
-        view = self.view
-        match update:
-            case CallStarted():
-                self._running[update.call_id] = update.view.title
-                view.busy(update.view.title)
-            case CallFinished():
-                self._running.pop(update.call_id, None)
-                view.busy(next(reversed(self._running.values()), "Waiting for the model"))
-            case CompactionStarted():
-                view.busy("Compacting")
-            case TurnBegan():
-                self.working, self.cancelled = True, False
-                view.busy("Waiting for the model")
-            case CompactionFinished():
-                view.busy("Waiting for the model")
-            case TurnOver():
-                self.working, self.done = False, update.error is None and update.stop != "cancelled"
-                self._running.clear()
-                self._changes_shown.clear()
-                view.busy("")
-                self.changed.set()
-            case CommandsUpdated():
-                view.offer(update.commands)
-            case UsageUpdated():
-                self.usage = update
-                self.changed.set()
-            case OptionsUpdated() | ModeUpdated():
-                self.changed.set()
-            case _:
-                pass
-
-    def print(self, update: Update) -> None:
-        """Print what stays of an update."""
         view = self.view
         match update:
             case AgentSaid():
@@ -233,21 +199,42 @@ class TerminalClient:
                 view.prompt(update.part.text if isinstance(update.part, Text) else f"[{update.part.type}]")
             case CallStarted():
                 view.call_started(update.view)
+                self._running[update.call_id] = update.view.title
+                view.busy(update.view.title)
             case CallFinished():
                 view.call_finished(update, changes=update.call_id not in self._changes_shown)
+                self._running.pop(update.call_id, None)
+                view.busy(next(reversed(self._running.values()), "Waiting for the model"))
             case PlanUpdated():
                 for entry in update.entries:
                     view.line("dim", f"{_PLAN_MARKS.get(entry.status, '·')} {entry.content}")
             case CompactionStarted():
                 self._by_hand = update.trigger == "manual"
                 view.line("dim", "Compacting …")
+                view.busy("Compacting")
             case CompactionFinished():
                 self._compaction_finished(update)
+                view.busy("Waiting for the model")
             case Notice():
                 view.line("dim" if update.severity == "info" else update.severity, update.text)
+            case TurnBegan():
+                self.working, self.cancelled = True, False
+                view.busy("Waiting for the model")
             case TurnOver():
                 view.end_stream()
                 view.turn_over(update)
+                self.working, self.done = False, update.error is None and update.stop != "cancelled"
+                self._running.clear()
+                self._changes_shown.clear()
+                view.busy("")
+                self.changed.set()
+            case CommandsUpdated():
+                view.offer(update.commands)
+            case UsageUpdated():
+                self.usage = update
+                self.changed.set()
+            case OptionsUpdated() | ModeUpdated():
+                self.changed.set()
             case _:
                 pass
 

@@ -24,7 +24,7 @@ async def setup(home: Path, *words: str) -> Ran:
 @pytest.mark.parametrize("name", WITH_SETTINGS)
 async def test_the_agent_is_put_into_settings_that_were_not_there(tmp_path: Path, name: str) -> None:
     assert (await setup(tmp_path, name, "--yes")).code == 0
-    file = EDITORS[name].file(tmp_path, {})
+    file = EDITORS[name].file(tmp_path)
     assert file is not None
     written = json.loads(file.read_text())[EDITORS[name].at]["acp-agent"]
     assert (written["command"], written["args"]) == (str(PROGRAM), [])
