@@ -43,10 +43,19 @@ RESERVED = tuple(command.name for command in BUILT_IN)
 """Names that no recipe may take."""
 
 
+@cache
 def _compaction() -> CompactionService:
     from acp_agent.compaction.service import CompactionService
 
     return CompactionService()
+
+
+def _strategies() -> Collection[str]:
+    """Return the names of the compaction strategies.
+
+    Installed packages are looked through when a recipe or the configuration names one, and not when the agent starts.
+    """
+    return _compaction().choices
 
 
 def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
@@ -54,19 +63,12 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
 
     :param env: environment variables.
     """
-
-    compaction = cache(_compaction)
-
-    def strategies() -> Collection[str]:
-        return compaction().choices
-
     access = model_access(env)
 
     def library(settings: Settings, cwd: Path, trusted: Callable[[Path], str | None]) -> RecipeLibrary:
         from acp_agent.recipes.discovery import RecipeLibrary
 
-        known = recipe_known(settings, strategies)
-        return RecipeLibrary.read(recipe_folders(env, settings, cwd), known, RESERVED, trusted)
+        return RecipeLibrary.read(recipe_folders(env, settings, cwd), recipe_known(settings), RESERVED, trusted)
 
     def recipe_signature(settings: Settings, cwd: Path) -> Hashable:
         from acp_agent.recipes.discovery import signature
@@ -76,8 +78,8 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
     return Services(
         home=home_dir(env),
         store=store,
-        compaction=compaction,
-        settings=lambda cwd: load_settings(env, cwd, strategies=strategies, providers=BUILT_IN_PROVIDERS),
+        compaction=_compaction,
+        settings=lambda cwd: checked_settings(env, cwd),
         models=lambda settings: Registry(settings, env, access),
         access=access,
         library=library,
@@ -86,9 +88,9 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
     )
 
 
-def checked_settings(env: Mapping[str, str], cwd: Path) -> Settings:
+def checked_settings(env: Mapping[str, str], cwd: Path | None) -> Settings:
     """Return the settings of a directory, whose strategies and providers have to exist; see `load_settings`."""
-    return load_settings(env, cwd, strategies=lambda: _compaction().choices, providers=BUILT_IN_PROVIDERS)
+    return load_settings(env, cwd, strategies=_strategies, providers=BUILT_IN_PROVIDERS)
 
 
 def model_access(env: Mapping[str, str]) -> ModelAccess:
@@ -100,12 +102,8 @@ def model_access(env: Mapping[str, str]) -> ModelAccess:
     return ModelAccess(KeyStore(home_dir(env)))
 
 
-def recipe_known(settings: Settings, strategies: Callable[[], Collection[str]]) -> Known:
-    """Return what recipes may name.
-
-    :param strategies: returns the names of the compaction strategies. Installed packages are looked through when a
-        recipe or the configuration names one, and not when the agent starts.
-    """
+def recipe_known(settings: Settings) -> Known:
+    """Return what recipes may name."""
     from acp_agent.hooks.handlers import builtin_handlers, known_handlers
     from acp_agent.recipes.model import Known
 
@@ -113,7 +111,7 @@ def recipe_known(settings: Settings, strategies: Callable[[], Collection[str]]) 
         known_handlers(builtin_handlers().values()),
         built_in_tools("forms").names,
         REQUIRED_HOOKS,
-        strategies,
+        _strategies,
         (*BUILT_IN_PROVIDERS, *settings.providers),
         builtin_handlers(),
     )

@@ -37,7 +37,7 @@ async def run(arguments: argparse.Namespace) -> int:
     start_home_logging(os.environ)
     sizes = {text: _size(text) for text in arguments.sizes} or {"": None}
     settings, service = checked_settings(os.environ, Path.cwd()), CompactionService()
-    recipes = _recipes(arguments.recipes, settings, service)
+    recipes = _recipes(arguments.recipes, settings)
     policies = {name: _policy(run, bool(arguments.model)) for name, run in recipes.items()}
     for name in () if arguments.recipes else sorted(set(service.choices) - ASKS_A_MODEL):
         policies[name] = CompactionPolicy("", strategy=name), None
@@ -86,9 +86,9 @@ async def _recordings(names: Sequence[str]) -> list[Recording]:
     return [found[name] for name in dict.fromkeys(names) if found[name].entries]
 
 
-def _recipes(names: Sequence[str], settings: Settings, service: CompactionService) -> dict[str, RecipeRun]:
+def _recipes(names: Sequence[str], settings: Settings) -> dict[str, RecipeRun]:
     """Return the recipes of these names, or all that compact, by what the report calls them."""
-    known, found = recipe_known(settings, lambda: service.choices), dict[str, RecipeRun]()
+    known, found = recipe_known(settings), dict[str, RecipeRun]()
     library = RecipeLibrary.read(recipe_folders(os.environ, settings, Path.cwd()), known, RESERVED)
     for name in names or library.recipes:
         recipe, path = library.get(name), Path(name)

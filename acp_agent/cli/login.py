@@ -96,9 +96,7 @@ async def run_logout(arguments: argparse.Namespace) -> int:
     wanted = None if arguments.provider is None else [arguments.provider]
     removed = await anyio.to_thread.run_sync(store.remove, wanted, abandon_on_cancel=True)
     if not removed:
-        stored = ", ".join(store.read())
-        what = "No key is stored" if wanted is None else f"No key for {wanted[0]} is stored"
-        raise AgentError(f"{what}{f', but for {stored}' if stored else ''}.")
+        raise AgentError(f"There is no such key. Keys are stored for: {', '.join(store.read()) or 'nothing'}.")
     for name in removed:
         print(f"The key for {name} is removed; one in the environment is still used.")
     return 0

@@ -13,7 +13,6 @@ from acp_agent.app import RECIPES, RESERVED, checked_settings, recipe_folders, r
 from acp_agent.cli.terminal.process import aside
 from acp_agent.cli.terminal.safe import safe_for
 from acp_agent.cli.trust import code_of
-from acp_agent.compaction.service import CompactionService
 from acp_agent.config import Settings
 from acp_agent.config.home import CLAUDE_FOLDER, PROJECT_FOLDER, project_dir
 from acp_agent.config.trust import TrustStore, project_of
@@ -83,12 +82,10 @@ async def run(arguments: argparse.Namespace) -> int:
     :returns: 0; 1 where a file cannot be used.
     :raises AgentError: there is no such recipe, it cannot be rendered, or the new file is there already.
     """
-    service = CompactionService()
     settings = checked_settings(os.environ, Path.cwd())
-    known = recipe_known(settings, lambda: service.choices)
     work = {"list": _list, "show": _show, "new": _new, "check": _check}[arguments.action]
     # A template may run commands, for which no event loop is to wait.
-    return await to_thread.run_sync(work, arguments, settings, known)
+    return await to_thread.run_sync(work, arguments, settings, recipe_known(settings))
 
 
 def _library(settings: Settings, known: Known) -> RecipeLibrary:

@@ -115,11 +115,8 @@ async def run_permissions(arguments: argparse.Namespace) -> int:
 def _revoke_rules(rules: PermissionRules, project: Path, wanted: list[str]) -> None:
     project = project.resolve()
     allowed = {_rule(subject): subject for subject in rules.of(project)}
-    missing = [rule for rule in wanted if rule not in allowed]
-    if missing:
-        raise AgentError(f"{project} has no rule {missing[0]!r}. `acp-agent permissions` lists them.")
-    if not allowed:
-        raise AgentError(f"{project} has no rules. `acp-agent permissions` lists those that there are.")
+    if not allowed or not allowed.keys() >= {*wanted}:
+        raise AgentError(f"{project} has no such rule. `acp-agent permissions` lists them.")
     for subject in rules.revoke(project, {allowed[rule] for rule in wanted}):
         print(f"Asked for again: {_rule(subject)}")
 

@@ -21,7 +21,7 @@ class StreamMask:
     """
 
     def __init__(self, secrets: Sequence[str]) -> None:
-        self._secrets = [secret for secret in secrets if secret]
+        self._secrets = secrets
         self._unknown = ""  # its end may be the beginning of a known secret
         self._held = ""  # without known secrets
 

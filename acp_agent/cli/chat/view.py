@@ -132,35 +132,35 @@ class _StreamWrapper:
         rows: list[tuple[str, str]] = []
         *lines, rest = (self.rest + text.replace("\r", "")).split("\n")
         for line in lines:
-            self._break(line, columns, rows)
-            rows.append((self._style(), self.rest))
-            if not self._continued and self.rest.lstrip().startswith("```"):
-                self._in_code = not self._in_code
+            is_fence, style = self._break(line, columns, rows)
+            rows.append((style, self.rest))
+            self._in_code ^= is_fence
             self._continued = False
         self._break(rest, columns, rows)
         return rows
 
-    def _style(self) -> str:
-        return "code" if self._in_code or (not self._continued and self.rest.lstrip().startswith("```")) else ""
+    def _break(self, line: str, columns: int, rows: list[tuple[str, str]]) -> tuple[bool, str]:
+        """Add the full rows of a line of prose, and keep the rest.
 
-    def _break(self, line: str, columns: int, rows: list[tuple[str, str]]) -> None:
-        """Add the full rows of a line of prose, and keep the rest."""
+        :returns: whether the line is the fence of a block of code, and its style.
+        """
+        is_fence = not self._continued and line.lstrip().startswith("```")
+        style = "code" if self._in_code or is_fence else ""
+        is_prose = self._continued or not (style or line.lstrip().startswith("|"))
+        while is_prose and (end := _row_end(line, columns)) > 0:
+            rows.append(("", line[:end]))
+            line, self._continued = line[end + 1 :], True
         self.rest = line
-        if not self._continued and (self._style() or line.lstrip().startswith("|")):
-            return
-        while (end := _row_end(self.rest, columns)) > 0:
-            rows.append(("", self.rest[:end]))
-            self.rest, self._continued = self.rest[end + 1 :], True
+        return is_fence, style
 
 
 def _row_end(line: str, columns: int) -> int:
     """Return the space where to break a line: the last before the edge, or else the first one; -1 for none."""
     if get_cwidth(line) <= columns:
         return -1
-    indentation = len(line) - len(line.lstrip(" "))  # without it the line would stay as long
     edge, width = 0, 0
     while width <= columns:
         width += get_cwidth(line[edge])
         edge += 1
-    before = line.rfind(" ", indentation, edge)
+    before = line.rfind(" ", 1, edge)
     return before if before > 0 else line.find(" ", edge)

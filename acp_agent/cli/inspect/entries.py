@@ -24,6 +24,7 @@ from acp_agent.conversation.messages import (
     UserPart,
     data_length,
 )
+from acp_agent.tools.text import one_line
 
 ItemKind: TypeAlias = Literal[
     "prompt", "answer", "thought", "call", "note", "hook", "compaction", "undo", "pin", "plan", "setting", "refused"
@@ -110,8 +111,7 @@ def arguments_text(call: ToolCall) -> str:
 
 def first_line(text: str) -> str:
     """Return the first words of a text, on one line."""
-    words = " ".join(text[: _TITLE_LENGTH * 4].split())
-    return words if len(words) <= _TITLE_LENGTH else f"{words[: _TITLE_LENGTH - 1]}…"
+    return one_line(" ".join(text.split()), _TITLE_LENGTH)
 
 
 def blocks_before(context: Context, swap: ContextSwapped, pins: Mapping[int, str]) -> list[Block]:

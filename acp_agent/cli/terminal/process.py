@@ -7,7 +7,7 @@ import math
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn, cast
 
@@ -32,6 +32,7 @@ def run_command(command: Callable[[], Awaitable[int]]) -> NoReturn:
     """Run a command, and end the process: with 0, 1 where it failed, or after ctrl-c, `kill` or a closed terminal with
     128 and the signal's number."""
     anyio.run(_run, command)
+    raise AssertionError("the process has ended")
 
 
 def aside(text: str) -> None:
@@ -65,7 +66,7 @@ class Activity:
             self._shown = None
 
 
-async def _run(command: Callable[[], Awaitable[int]]) -> NoReturn:
+async def _run(command: Callable[[], Awaitable[int]]) -> None:
     """Run a command in a scope that a signal cancels, so that the processes of its session end with it.
 
     The process ends here: the end of the event loop would wait for what a library left running in it.
@@ -123,29 +124,21 @@ def _sentence(error: Exception) -> str:
 
     Task groups wrap what ends them; a person wants the sentence inside.
     """
-    errors = [*_leaves(error)]
-    if foreseen := next((one for one in errors if isinstance(one, AgentError)), None):
-        return str(foreseen)
-    if unforeseen := next((one for one in errors if isinstance(one, Exception) and not isinstance(one, OSError)), None):
+    while isinstance(error, ExceptionGroup):
+        error = cast("ExceptionGroup[Exception]", error).exceptions[0]
+    if isinstance(error, AgentError):
+        return str(error)
+    if not isinstance(error, OSError):
         if log_file() is None:  # most commands have nothing else to log
             start_home_logging(os.environ)
-        return log_failure(_log, "The command failed inside", unforeseen)
+        return log_failure(_log, "The command failed inside", error)
     # What could not be written goes nowhere, so that ending the process does not fail at it again.
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)
-    if any(isinstance(one, BrokenPipeError) for one in errors):
+    if isinstance(error, BrokenPipeError):
         return ""  # `acp-agent … | head` has read enough
-    first = cast(OSError, errors[0])
-    return f"{first.filename or 'cannot read or write'}: {first.strerror or first}"
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions:
-            yield from _leaves(inner)
-    else:
-        yield error
+    return f"{error.filename or 'cannot read or write'}: {error.strerror or error}"
 
 
 def _complain(sentence: str) -> None:

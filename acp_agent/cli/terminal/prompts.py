@@ -30,12 +30,10 @@ def is_interactive() -> bool:
 
 
 async def typed_secret(question: str) -> str | None:
-    """Do as `typed`, without showing what is typed. The terminal shows it again afterwards, however this ends.
+    """Do as `typed` at a terminal, without showing what is typed, which it does again afterwards, however this ends.
 
     :param question: printed to stderr, without a line end.
     """
-    if not is_interactive():
-        return None
     terminal = sys.stdin.fileno()
     before = termios.tcgetattr(terminal)
     quiet = [*before]

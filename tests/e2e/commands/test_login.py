@@ -137,8 +137,8 @@ async def test_logout_forgets_one_key_or_all(tmp_path: Path) -> None:
     one = await call_command(tmp_path, "logout", "openai")
     assert (one.code, one.out) == (0, f"The key for openai {gone}")
     again = await call_command(tmp_path, "logout", "openai")
-    assert (again.code, again.err) == (1, "acp-agent: No key for openai is stored, but for anthropic, google.\n")
+    assert (again.code, again.err) == (1, "acp-agent: There is no such key. Keys are stored for: anthropic, google.\n")
     everything = await call_command(tmp_path, "logout")
     assert everything.out == f"The key for anthropic {gone}The key for google {gone}"
     assert SECRET not in (tmp_path / "state" / "keys.json").read_text()
-    assert (await call_command(tmp_path, "logout")).err == "acp-agent: No key is stored.\n"
+    assert "Keys are stored for: nothing." in (await call_command(tmp_path, "logout")).err

@@ -53,7 +53,7 @@ def test_a_recipe_in_the_documentation_loads_and_is_rendered_with_what_is_typed(
     assert name, page
     (tmp_path / "recipes").mkdir()
     (tmp_path / "recipes" / f"{name[1]}.md").write_text(text)
-    known = recipe_known(load_settings({"ACP_AGENT_HOME": str(tmp_path / "home")}), lambda: CompactionService().choices)
+    known = recipe_known(load_settings({"ACP_AGENT_HOME": str(tmp_path / "home")}))
     # As somebody's own: of those that are built in, the template is not looked at before it is used.
     library = RecipeLibrary.read([RecipeFolder("user", tmp_path / "recipes")], known, RESERVED)
     assert not library.errors

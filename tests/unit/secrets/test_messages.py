@@ -151,5 +151,5 @@ def test_numbers_are_masked_where_texts_are_and_counts_are_not() -> None:
 
 
 def test_the_bytes_of_a_terminal_are_masked() -> None:
-    for member in ({"data": "c2VjcmV0"}, {"output": {"data": "c2VjcmV0"}}):
-        assert "c2VjcmV0" not in json.dumps(masked({"terminalId": "t", **member}, []))
+    updates: Any = [{"terminalId": "t", **each} for each in ({"data": "c2U="}, {"output": {"data": "c2U="}})]
+    assert "c2U=" not in json.dumps(masked(updates, []))
