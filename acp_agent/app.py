@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import AsyncGenerator, Callable, Collection, Hashable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Hashable, Mapping
+from contextlib import aclosing
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -176,16 +176,16 @@ async def serve(read_fd: int, write_fd: int, handshake: Handshake) -> None:
     env = os.environ
     start_home_logging(env)
     transport = StdioTransport(read_fd, write_fd, initial=handshake.unread)
-    async with sessions_database(env) as database, anyio.create_task_group() as tasks:
+    async with aclosing(SessionsDatabase(env)) as database, anyio.create_task_group() as tasks:
         client = connection(transport, database, env, handshake, database.begin_shutdown)
         tasks.start_soon(_close_on_signal, client)
         await client.run()
         tasks.cancel_scope.cancel()
 
 
-class _SessionsDatabase:
-    """The user's sessions, opened with the first request that needs them, so that a broken home is that request's
-    error; made by `sessions_database`.
+class SessionsDatabase:
+    """The user's sessions, which the connections of this process share; opened with the first request that needs them,
+    so that a broken home is that request's error.
 
     :param env: environment variables.
     :ivar sessions: those that are open.
@@ -218,23 +218,9 @@ class _SessionsDatabase:
             await self._store.aclose()
 
 
-@asynccontextmanager
-async def sessions_database(env: Mapping[str, str]) -> AsyncGenerator[_SessionsDatabase]:
-    """What the connections of this process share; closed behind the last of them.
-
-    :param env: environment variables.
-    """
-    database = _SessionsDatabase(env)
-    try:
-        yield database
-    finally:
-        with anyio.CancelScope(shield=True):
-            await database.aclose()
-
-
 def connection(
     transport: Transport,
-    database: _SessionsDatabase,
+    database: SessionsDatabase,
     env: Mapping[str, str],
     handshake: Handshake | None = None,
     on_end: Callable[[], None] | None = None,
@@ -259,16 +245,12 @@ def connection(
     return Connection(transport, services, env, handshake, on_end, sessions=database.sessions)
 
 
-def start_home_logging(env: Mapping[str, str]) -> Path | None:
-    """Log to the user's home of the agent, which is made private before anything is put into it.
-
-    :returns: the file; None where there can be none, and nothing was made.
-    """
+def start_home_logging(env: Mapping[str, str]) -> None:
+    """Log to the user's home of the agent, which is made private before; where there can be none, nowhere."""
     try:
-        return start_logging(ensure_private_dir(home_dir(env)) / LOGS, env)
+        start_logging(ensure_private_dir(home_dir(env)) / LOGS, env)
     except ConfigError:
         do_not_log()
-        return None
 
 
 async def _close_on_signal(client: Connection) -> None:

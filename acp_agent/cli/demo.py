@@ -12,8 +12,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 import anyio
@@ -119,21 +118,16 @@ if __name__ == "__main__":
 '''
 
 
-def _march() -> str:
-    lines: list[str] = []
-    for day in range(2, 28):
-        lines += [
-            f"2026-03-{day:02} anna 09:{day % 4 * 15:02}-17:30 break 45",
-            f"2026-03-{day:02} lena 07:{day % 5 * 10:02}-15:00 break 30",
-            f"2026-03-{day:02} yuki 08:00-16:{day % 3 * 20:02} break 30",
-            f"2026-03-{day:02} omar 22:00-06:00",
-        ]
-    return "\n".join(lines) + "\n"
-
-
+_MARCH = "".join(
+    f"2026-03-{day:02} anna 09:{day % 4 * 15:02}-17:30 break 45\n"
+    f"2026-03-{day:02} lena 07:{day % 5 * 10:02}-15:00 break 30\n"
+    f"2026-03-{day:02} yuki 08:00-16:{day % 3 * 20:02} break 30\n"
+    f"2026-03-{day:02} omar 22:00-06:00\n"
+    for day in range(2, 28)
+)
 _FILES = {
     "AGENTS.md": _AGENTS,
-    "march.txt": _march(),
+    "march.txt": _MARCH,
     "test_timesheet.py": _TESTS,
     "timesheet.py": _PROGRAM,
 }
@@ -149,9 +143,8 @@ async def run(_: argparse.Namespace) -> int:
     :returns: 0; 1 where it did not happen as promised.
     :raises AgentError: it cannot begin.
     """
-    with _scratch_folder() as root:
-        project = root / "timesheet"
-        env = _agent_environment(root)
+    with tempfile.TemporaryDirectory(prefix="acp-agent-demo-", ignore_cleanup_errors=True) as folder:
+        project, env = _scratch_project(folder)
         before = _run_tests(project)
         _say(
             f"acp-agent {__version__}, a demo. A script plays the model; files, tools, tests and token counts are real."
@@ -190,38 +183,24 @@ async def _agent(project: Path, env: Mapping[str, str], *words: str) -> int:
     """Run the agent's command line in the project, and return its exit status."""
     _say(f"\n$ acp-agent {' '.join(words[:-1])} {words[-1]!r}")
     command = [sys.executable, "-P", "-m", "acp_agent", *words]
-    process = await anyio.open_process(command, stdin=None, stdout=None, stderr=None, cwd=project, env=env)
-    try:
-        return await process.wait()
-    finally:
-        if process.returncode is None:
-            process.terminate()
-            with anyio.CancelScope(shield=True):
-                await process.wait()
+    done = await anyio.run_process(command, stdout=None, stderr=None, check=False, cwd=project, env=env)
+    return done.returncode
 
 
-@contextmanager
-def _scratch_folder() -> Generator[Path]:
-    """Make the folder, and remove it with everything in it in the end.
+def _scratch_project(folder: str) -> tuple[Path, dict[str, str]]:
+    """Make the project and a home for the agent.
 
-    :raises OSError: there is no room.
+    :returns: the project, and what the agent is started with: the user's environment, with that home and this Python.
     """
-    with tempfile.TemporaryDirectory(prefix="acp-agent-demo-", ignore_cleanup_errors=True) as path:
-        root = Path(path).resolve()
-        (root / "timesheet").mkdir()
-        (root / "home").mkdir(mode=0o700)
-        for name, text in _FILES.items():
-            (root / "timesheet" / name).write_text(text, "utf-8")
-        yield root
-
-
-def _agent_environment(root: Path) -> dict[str, str]:
-    """Return what the agent is started with: the user's environment, with a home of its own and this Python."""
-    home = root / "home"
+    project, home = Path(folder).resolve() / "timesheet", Path(folder).resolve() / "home"
+    project.mkdir()
+    home.mkdir(mode=0o700)
+    for name, text in _FILES.items():
+        (project / name).write_text(text, "utf-8")
     provider = {"kind": "scripted", "script": str(Path(__file__).with_suffix(".yaml"))}
     config = {"providers": {_SCRIPTED_MODEL.partition("/")[0]: provider}}
     (home / CONFIG_FILE).write_text(json.dumps(config), "utf-8")  # JSON is YAML
-    return {name: value for name, value in os.environ.items() if name != WINDOW_VARIABLE} | {
+    return project, {name: value for name, value in os.environ.items() if name != WINDOW_VARIABLE} | {
         HOME_VARIABLE: str(home),
         MODEL_VARIABLE: _SCRIPTED_MODEL,
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),

@@ -20,7 +20,6 @@ import anyio
 from acp_agent import __version__
 from acp_agent.app import DATABASE, checked_settings, model_access
 from acp_agent.cli.setup import EDITORS, NAME, program
-from acp_agent.cli.terminal.process import Activity
 from acp_agent.cli.terminal.safe import safe_for
 from acp_agent.cli.trust import code_of
 from acp_agent.config import Settings, home_dir
@@ -62,12 +61,7 @@ async def run(arguments: argparse.Namespace) -> int:
 
     :returns: 0; 1 where something does not work.
     """
-    activity = Activity()
-    activity.busy("looking around" if arguments.offline else "looking around, and asking the model")
-    try:
-        found = await _findings(offline=arguments.offline)
-    finally:
-        activity.idle()
+    found = await _findings(offline=arguments.offline)
     print(json.dumps(found, ensure_ascii=False, indent=2) if arguments.json else _report(found))
     return 1 if any(finding["level"] == "fail" for finding in found) else 0
 

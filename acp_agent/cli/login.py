@@ -8,7 +8,7 @@ import sys
 
 import anyio.to_thread
 
-from acp_agent.cli.terminal.process import Activity, aside
+from acp_agent.cli.terminal.process import aside
 from acp_agent.cli.terminal.prompts import is_interactive, typed, typed_secret
 from acp_agent.config import Settings, ensure_private_dir, home_dir, load_settings
 from acp_agent.config.keys import KeyStore
@@ -47,15 +47,11 @@ async def run(arguments: argparse.Namespace) -> int:
     if arguments.no_check:
         check_key(name, key, "the key that you gave")
     else:
-        activity = Activity()
-        activity.busy(f"asking {name} whether it takes the key")
         try:
             if not await registry.try_key(name, key):
                 aside(f"{name} has no list of models, so that the key could not be tried.")
         except ModelError as error:
             raise AgentError(f"{error} Nothing was stored; `--no-check` stores a key without trying it.") from error
-        finally:
-            activity.idle()
     # The system's keyring may wait until it is unlocked.
     where = await anyio.to_thread.run_sync(KeyStore(home).store, name, key, abandon_on_cancel=True)
     print(f"The key for {name} is stored in {where}.")

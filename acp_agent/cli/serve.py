@@ -7,13 +7,14 @@ import ctypes
 import ipaddress
 import os
 import stat
+from contextlib import aclosing
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import anyio
 
-from acp_agent.app import connection, sessions_database, start_home_logging
+from acp_agent.app import SessionsDatabase, connection, start_home_logging
 from acp_agent.cli.terminal.process import aside
 from acp_agent.errors import AgentError, install_command
 from acp_agent.secrets.known import remember_secret
@@ -94,7 +95,7 @@ async def run(arguments: argparse.Namespace) -> int:
         )
     start_home_logging(env)
     sockets = [listening_socket(*address) for address in addresses]
-    async with sessions_database(env) as database:
+    async with aclosing(SessionsDatabase(env)) as database:
         access = AccessPolicy(token, [host for host, _ in addresses], origins)
         endpoint = Endpoint(access, lambda transport: connection(transport, database, env))
         server = WebServer(endpoint.app)

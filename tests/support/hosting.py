@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
 
-from acp_agent.app import connection, sessions_database
+from acp_agent.app import SessionsDatabase, connection
 from acp_agent.jsonrpc.transport import Transport
 from acp_agent.server.connection import Connection
 from acp_agent.server.web import PATH, AccessPolicy, Endpoint, WebServer, listening_socket
@@ -34,7 +34,7 @@ async def hosted(home: Path) -> AsyncGenerator[Hosted]:
     env = {"HOME": str(home)}
     listening = listening_socket("127.0.0.1", 0)
     site = Hosted(listening.getsockname()[1])
-    async with sessions_database(env) as database, anyio.create_task_group() as tasks:
+    async with aclosing(SessionsDatabase(env)) as database, anyio.create_task_group() as tasks:
 
         def connect(transport: Transport) -> Connection:
             site.ends.append(anyio.Event())

@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import AsyncGenerator, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from functools import partial
 from io import FileIO
 from pathlib import Path
@@ -27,7 +27,7 @@ from uuid import uuid4
 import anyio
 from anyio.abc import TaskGroup
 
-from acp_agent.app import connection, sessions_database, start_home_logging
+from acp_agent.app import SessionsDatabase, connection, start_home_logging
 from acp_agent.jsonrpc.transport import StdioTransport
 from support.background import desk as _desk
 from support.client import AgentProcess, environment, served
@@ -63,7 +63,7 @@ class Pipes:
         transport = StdioTransport(self._read_fd, self._write_fd)
         try:
             with self._scope:
-                async with sessions_database(self._env) as database:
+                async with aclosing(SessionsDatabase(self._env)) as database:
                     await connection(transport, database, self._env).run()
                     self.returncode = 0
         finally:

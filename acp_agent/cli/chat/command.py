@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Converse in a new session, or in one that is named or followed.
 
-    :returns: 0; 1 where the terminal has gone.
+    :returns: 0.
     :raises AgentError: there is no terminal, or no such session.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or is_dumb_terminal(os.environ.get("TERM") or "dumb"):
@@ -51,15 +51,14 @@ async def run(arguments: argparse.Namespace) -> int:
     view = ChatView(Screen(PromptCompleter(), history, terminal_output()))
     client = TerminalClient(view)
     opened: OpenedSession | None = None
-    stayed = False
     try:
         async with opened_session(arguments, client) as opened:
             view.cwd = view.screen.completer.cwd = Path(opened.session.state.cwd)
-            stayed = await _Conversation(opened, client, view).run()
+            await _Conversation(opened, client, view).run()
     finally:
         if opened is not None and opened.is_kept:
             view.line("dim", f"`acp-agent chat -c {opened.session.session_id}` goes on with this conversation.")
-    return 0 if stayed else 1
+    return 0
 
 
 class _Conversation:
@@ -69,11 +68,8 @@ class _Conversation:
         self._opened, self._session = opened, opened.session
         self._client, self._view, self._screen = client, view, view.screen
 
-    async def run(self) -> bool:
-        """Converse until the person leaves.
-
-        :returns: False where not the person has left, but the terminal.
-        """
+    async def run(self) -> None:
+        """Converse until the person leaves."""
         if not self._opened.is_new:
             await self._show_again()
         await self._session.show_offers()
@@ -87,7 +83,6 @@ class _Conversation:
                     await self._take_input()
                 self._screen.leave()
             tasks.cancel_scope.cancel()
-        return not self._screen.gone
 
     async def _show_again(self) -> None:
         """Show the newest prompts with what came of them."""

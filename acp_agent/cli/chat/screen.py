@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-import termios
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -75,13 +74,11 @@ class Screen:
     It is one application of the line editor for a whole conversation, so that a person types all the while.
 
     :param history: the file that keeps what was typed in all conversations.
-    :ivar input: what was typed; ends when the person leaves, or the terminal is gone.
-    :ivar gone: the terminal is gone.
+    :ivar input: what was typed; ends when the person leaves.
     """
 
     def __init__(self, completer: PromptCompleter, history: Path, output: Output) -> None:
         self._send, self.input = anyio.create_memory_object_stream[Input](math.inf)
-        self.gone = False
         self.completer = completer
         self._meter = ""
         self._partial = ("", "")
@@ -115,12 +112,12 @@ class Screen:
         return max(10, self._output.get_size().columns)
 
     async def run(self) -> None:
-        """Take what is typed until the person leaves, or the terminal is gone."""
+        """Take what is typed until the person leaves.
+
+        :raises EOFError, OSError, termios.error: the terminal is gone.
+        """
         with self._send:
-            try:
-                await self._application.run_async(handle_sigint=False, set_exception_handler=False)
-            except (EOFError, OSError, termios.error):
-                self.gone = True
+            await self._application.run_async(handle_sigint=False, set_exception_handler=False)
 
     def leave(self) -> None:
         """End `run`."""

@@ -80,8 +80,7 @@ async def run(arguments: argparse.Namespace) -> int:
             await session.serve(arguments.serve)
         return 0
     finally:
-        with anyio.CancelScope(shield=True):
-            await store.aclose()
+        await store.aclose()
 
 
 class _FollowedSession:

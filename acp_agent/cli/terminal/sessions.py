@@ -131,8 +131,7 @@ async def opened_session(arguments: argparse.Namespace, client: TerminalClient) 
                         await manager.delete(session.session_id)
             tasks.cancel_scope.cancel()
     finally:
-        with anyio.CancelScope(shield=True):
-            await store.aclose()
+        await store.aclose()
 
 
 async def _was_used(session: Session, *, done: bool) -> bool:
