@@ -50,11 +50,11 @@ class AgentError(Exception):
     code: int = -32603
 
 
-class ConfigError(AgentError):
-    """A configuration file or variable is unreadable or says something impossible.
+class _LocatedError(AgentError):
+    """A file says something wrong.
 
     :param message: what is wrong, and what would be right.
-    :param source: the file or the environment variable.
+    :param source: the file, or an environment variable.
     :param line: line in the file, from 1, where known.
     :param key: dotted path of the key, where known.
     """
@@ -68,18 +68,12 @@ class ConfigError(AgentError):
         super().__init__(located(message, source=source, line=line, key=key))
 
 
-class RecipeError(AgentError):
-    """A recipe cannot be loaded or rendered.
+class ConfigError(_LocatedError):
+    """A configuration file or variable is unreadable or says something impossible."""
 
-    :param message: what is wrong, and what would be right.
-    :param source: the recipe's file.
-    :param line: line in that file, from 1, where known.
-    """
 
-    def __init__(self, message: str, *, source: str | None = None, line: int | None = None) -> None:
-        self.source = source
-        self.line = line
-        super().__init__(located(message, source=source, line=line))
+class RecipeError(_LocatedError):
+    """A recipe cannot be loaded or rendered."""
 
 
 class InvalidParamsError(AgentError):

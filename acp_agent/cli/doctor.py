@@ -117,7 +117,7 @@ def _report(findings: Sequence[Mapping[str, str]]) -> str:
 
 
 async def _check_program() -> AsyncIterator[_Said]:
-    yield "ok", f"acp-agent {__version__}, Python {platform.python_version()}: {program(os.environ)}"
+    yield "ok", f"acp-agent {__version__}, Python {platform.python_version()}: {program()}"
 
 
 async def _check_home() -> AsyncIterator[_Said]:
@@ -242,16 +242,14 @@ async def _check_mcp(settings: Settings) -> AsyncIterator[_Said]:
 
 
 async def _check_editors() -> AsyncIterator[_Said]:
-    """Yield whether the entry in the settings of each editor that is there names a program; it is not started."""
+    """Yield whether the entry in the settings of each editor that has some names a program; it is not started."""
     home = user_home(os.environ) or Path("/")
     for key, editor in EDITORS.items():
         file = editor.file(home)
-        if file is None or not (
-            file.exists() or any(shutil.which(name, path=os.environ.get("PATH")) for name in editor.programs)
-        ):
+        if file is None or not file.exists():
             continue
         try:
-            text = read_regular(file).decode() if file.exists() else ""
+            text = read_regular(file).decode()
         except (OSError, ValueError) as error:
             yield "warn", f"{editor.title}: {file} cannot be read ({error}).", "Correct it."
             continue

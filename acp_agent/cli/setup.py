@@ -32,7 +32,6 @@ class _Editor:
     :ivar title: as it calls itself.
     :ivar sample: its file in `editors/`.
     :ivar then: what to do when the entry is there.
-    :ivar programs: the commands that start one that has settings.
     :ivar settings: the path of its settings below the user's home; "" where the user has to put the text into a file of
         their own.
     :ivar on_macos: the same on macOS; "" for no other one.
@@ -42,7 +41,6 @@ class _Editor:
     title: str
     sample: str
     then: str
-    programs: tuple[str, ...] = ()
     settings: str = ""
     on_macos: str = ""
     at: str = ""
@@ -53,11 +51,11 @@ class _Editor:
         return home / path if path else None
 
 
-def _vs_code(title: str, programs: tuple[str, ...], folder: str, name: str) -> _Editor:
+def _vs_code(title: str, folder: str, name: str) -> _Editor:
     then = f"In {title}: install the extension ACP Client, open its view, and connect to acp-agent."
     settings = f"{name}/User/settings.json"
     macos = f"Library/Application Support/{settings}"
-    return _Editor(title, "vscode/settings.json", then, programs, f"{folder}/{settings}", macos, "acp.agents")
+    return _Editor(title, "vscode/settings.json", then, f"{folder}/{settings}", macos, "acp.agents")
 
 
 EDITORS: Mapping[str, _Editor] = {
@@ -65,7 +63,6 @@ EDITORS: Mapping[str, _Editor] = {
         "Zed",
         "zed/settings.json",
         "In Zed: open the agent panel, and choose acp-agent behind the plus sign.",
-        ("zed", "zeditor", "zed-editor"),
         ".config/zed/settings.json",
         at="agent_servers",
     ),
@@ -73,18 +70,16 @@ EDITORS: Mapping[str, _Editor] = {
         "JetBrains",
         "jetbrains/acp.json",
         "In the IDE: open AI Chat, and choose acp-agent in the list of agents.",
-        ("idea", "pycharm", "webstorm", "phpstorm", "goland", "clion", "rustrover", "rubymine", "rider"),
         ".jetbrains/acp.json",
         at="agent_servers",
     ),
-    "vscode": _vs_code("VS Code", ("code",), ".config", "Code"),
-    "vscodium": _vs_code("VSCodium", ("codium", "vscodium"), ".config", "VSCodium"),
-    "code-server": _vs_code("code-server", ("code-server",), ".local/share", "code-server"),
+    "vscode": _vs_code("VS Code", ".config", "Code"),
+    "vscodium": _vs_code("VSCodium", ".config", "VSCodium"),
+    "code-server": _vs_code("code-server", ".local/share", "code-server"),
     "acpx": _Editor(
         "acpx",
         "acpx/config.json",
         "Then: acpx acp-agent exec 'explain this repository'",
-        ("acpx",),
         ".acpx/config.json",
         at="agents",
     ),
@@ -117,13 +112,13 @@ def editors_dir() -> Path:
     return installed if installed.is_dir() else _PACKAGE.parent / "editors"
 
 
-def program(env: Mapping[str, str]) -> str:
+def program() -> str:
     """Return the absolute path of the command that starts this agent; editors have a shorter `PATH` than a shell.
 
     :raises AgentError: there is no such command.
     """
     sibling = Path(sys.executable).with_name(NAME)
-    found = str(sibling) if sibling.is_file() else shutil.which(NAME, path=env.get("PATH"))
+    found = str(sibling) if sibling.is_file() else shutil.which(NAME)
     if found is None:
         raise AgentError(
             f"There is no command {NAME} next to {sys.executable} or on the PATH. Install the agent, as with "
@@ -160,11 +155,10 @@ async def run(arguments: argparse.Namespace) -> int:
     :returns: 0; 1 where it was not allowed to write.
     :raises AgentError: there is no home directory, or the settings cannot be written.
     """
-    env = os.environ
-    editor, home = EDITORS[arguments.editor], user_home(env)
+    editor, home = EDITORS[arguments.editor], user_home(os.environ)
     if home is None:
         raise AgentError("There is no home directory to look for settings in. Set HOME.")
-    file, text = editor.file(home), sample(editor.sample, program(env))
+    file, text = editor.file(home), sample(editor.sample, program())
     print(text, end="")
     if file is None:
         aside(editor.then)

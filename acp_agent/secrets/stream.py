@@ -61,9 +61,5 @@ class StreamMask:
 
 def _beginning(secret: str, text: str) -> int:
     """Return where the text's end is the beginning of a secret; its length where it is none."""
-    at = text.find(secret[0], max(0, len(text) - len(secret) + 1))
-    while at >= 0:
-        if secret.startswith(text[at:]):
-            return at
-        at = text.find(secret[0], at + 1)
-    return len(text)
+    starts = range(max(0, len(text) - len(secret) + 1), len(text))
+    return next((at for at in starts if secret.startswith(text[at:])), len(text))
