@@ -127,7 +127,7 @@ class CompactionError(AgentError):
     """
 
     def __init__(self, reason: str, advice: str = "") -> None:
-        self.reason = reason if reason.endswith((".", "!", "?", "…")) else f"{reason}."  # it may end as a hook wrote it
+        self.reason = sentence(reason)
         super().__init__(f"{self.reason} {advice}" if advice else reason)
 
 
@@ -218,8 +218,8 @@ class ModelStreamError(ModelError):
     """The stream broke off after part of the answer had been shown."""
 
 
-def sentence(error: Exception) -> str:
-    """Return an error's text so that another sentence may follow: a provider's words need not end with a full stop."""
+def sentence(error: Exception | str) -> str:
+    """Return an error's text so that another sentence may follow: a provider's or a hook's may end without a stop."""
     text = str(error)
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 

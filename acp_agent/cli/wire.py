@@ -22,7 +22,7 @@ from acp_agent.config import home_dir
 from acp_agent.errors import AgentError
 from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.regular import open_regular
-from acp_agent.server.recording import WIRE, WIRE_VARIABLE, recordings, records_wire
+from acp_agent.server.recording import WIRE, WIRE_VARIABLE, recordings
 
 _POLL_SECONDS = 0.2
 _PIPE_WIDTH = 240
@@ -69,13 +69,11 @@ async def run(arguments: argparse.Namespace) -> int:
     :raises AgentError: nothing was recorded, or nothing of that session.
     """
     session: str = arguments.session or ""
-    folder, recorded = home_dir(os.environ) / WIRE, records_wire(os.environ)
+    folder = home_dir(os.environ) / WIRE
     files = recordings(folder)
-    if not files and not (arguments.follow and recorded):
+    if not files:
         raise AgentError(
-            "Nothing has been recorded yet: start the agent again, from the editor."
-            if recorded
-            else f"Nothing is recorded. Set {WIRE_VARIABLE}=1 in the environment that your editor starts the agent "
+            f"Nothing is recorded yet. Set {WIRE_VARIABLE}=1 in the environment that your editor starts the agent "
             "with, or `wire_log: true` in config.yaml, and start the agent again."
         )
     older = {path for path in files if not session and _process(path) != _process(files[-1])}

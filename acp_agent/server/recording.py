@@ -42,7 +42,7 @@ _connections = itertools.count(1)
 _log = logging.getLogger(__name__)
 
 
-def records_wire(env: Mapping[str, str]) -> bool:
+def _records_wire(env: Mapping[str, str]) -> bool:
     """Return whether the user wants the wire to be recorded: by `ACP_AGENT_WIRE`, else by `wire_log` in config.yaml,
     which is parsed only where that stands in it."""
     if said := env.get(WIRE_VARIABLE, "").strip().lower():
@@ -62,7 +62,7 @@ def record(
     :param learned: returns the secrets that were met since the start.
     :param exchange: the first line and its answer, where they have gone over the wire already.
     """
-    if not records_wire(env):
+    if not _records_wire(env):
         return transport
     try:
         folder = ensure_private_dir(home_dir(env)) / WIRE

@@ -27,8 +27,8 @@ _NO_TERMINAL = (
     'ask with `acp-agent run "…"`, and `acp-agent run --follow "…"` goes on.'
 )
 _HISTORY_FILE = "chat_history"
-_MODES = ("ask", "accept-edits", "plan")
-"""Modes that shift-tab leads through; `full-access` is too much for one key."""
+_NEXT_MODES = {"ask": "accept-edits", "accept-edits": "plan"}
+"""The mode that shift-tab leads to, where it is not `ask`; `full-access` is too much for one key."""
 _PROMPTS_AGAIN = 2
 """How many of the newest prompts are shown, with what came of them, where a conversation goes on."""
 
@@ -70,8 +70,7 @@ class _Conversation:
 
     async def run(self) -> None:
         """Converse until the person leaves."""
-        if not self._opened.is_new:
-            await self._show_again()
+        await self._show_again()
         await self._session.show_offers()
         self._opened.manager.prewarm(self._session)
         self._view.line("dim", "/help lists the commands, shift-tab changes the mode, ctrl-d leaves.")
@@ -92,8 +91,8 @@ class _Conversation:
             await self._session.replay()
         finally:
             self._client.replayed = None
-        prompts = [at for at, update in enumerate(replayed) if isinstance(update, UserSaid)]
-        for update in replayed[prompts[-min(_PROMPTS_AGAIN, len(prompts))] if prompts else 0 :]:
+        prompts = [0] * _PROMPTS_AGAIN + [at for at, update in enumerate(replayed) if isinstance(update, UserSaid)]
+        for update in replayed[prompts[-_PROMPTS_AGAIN] :]:
             await self._client.show(update)
         self._view.end_stream()
         self._view.busy("")
@@ -131,10 +130,8 @@ class _Conversation:
             self._view.line("dim", f"  ({'joins the turn' if joins else 'comes next'})")
 
     async def _next_mode(self) -> None:
-        mode = self._session.state.mode
-        following = _MODES[(_MODES.index(mode) + 1) % len(_MODES)] if mode in _MODES else _MODES[0]
         try:
-            await self._session.set_option(MODE, following)
+            await self._session.set_option(MODE, _NEXT_MODES.get(self._session.state.mode, "ask"))
         except AgentError as error:
             self._view.failed(error)
 

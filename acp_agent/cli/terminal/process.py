@@ -132,10 +132,6 @@ def _sentence(error: Exception) -> str:
         if log_file() is None:  # most commands have nothing else to log
             start_home_logging(os.environ)
         return log_failure(_log, "The command failed inside", error)
-    # What could not be written goes nowhere, so that ending the process does not fail at it again.
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
-    os.close(null)
     if isinstance(error, BrokenPipeError):
         return ""  # `acp-agent … | head` has read enough
     return f"{error.filename or 'cannot read or write'}: {error.strerror or error}"

@@ -87,13 +87,11 @@ def matching(name: str, ids: Sequence[str]) -> str:
 class OpenedSession:
     """A session that a command has opened, or made.
 
-    :ivar is_new: it was made.
     :ivar is_kept: it was there before, or is worth keeping; known once it is closed.
     """
 
     manager: SessionManager
     session: Session
-    is_new: bool
     is_kept: bool = True
 
 
@@ -117,7 +115,7 @@ async def opened_session(arguments: argparse.Namespace, client: TerminalClient) 
                 session = await manager.new(cwd, more, lambda _: client)
             else:
                 session = await manager.open(record.session_id, cwd, more, lambda _: client)
-            opened = OpenedSession(manager, session, is_new=record is None)
+            opened = OpenedSession(manager, session)
             try:
                 for option, value in ((MODEL, arguments.model), (MODE, arguments.mode)):
                     if value:
@@ -126,7 +124,7 @@ async def opened_session(arguments: argparse.Namespace, client: TerminalClient) 
             finally:
                 with anyio.CancelScope(shield=True):
                     await manager.close(session.session_id)  # shows what is left of an answer
-                    if opened.is_new and not await _was_used(session, done=client.done):
+                    if record is None and not await _was_used(session, done=client.done):
                         opened.is_kept = False
                         await manager.delete(session.session_id)
             tasks.cancel_scope.cancel()
