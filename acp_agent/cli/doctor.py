@@ -31,6 +31,7 @@ from acp_agent.errors import AgentError
 from acp_agent.llm.places import check_key
 from acp_agent.llm.provider import ModelRequest, Retrying
 from acp_agent.llm.registry import Registry
+from acp_agent.mcp.model import with_values
 from acp_agent.regular import read_regular
 from acp_agent.storage.store import SessionStore
 from acp_agent.tools.text import counted
@@ -40,7 +41,6 @@ SECONDS = 20.0
 _CORRECT = "Correct it; `acp-agent schema config` and `acp-agent schema project` print what the files may say."
 _MOST_TOKENS = 64
 """Of the answer: enough for a word, also with providers that refuse smaller numbers."""
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _ENTRY = re.compile(rf'"{NAME}"\s*:\s*\{{(?:[^{{}}]*"command"\s*:\s*"([^"]*)")?')
 """The agent in an editor's settings, which may have comments, and its command."""
 
@@ -229,12 +229,12 @@ async def _check_project(settings: Settings, cwd: Path) -> AsyncIterator[_Said]:
 async def _check_mcp(settings: Settings) -> AsyncIterator[_Said]:
     """Yield whether the MCP servers of the configuration could be started; none is."""
     for server in settings.mcp_servers.values():
-        values = (*server.env.values(), *server.headers.values())
-        unset = sorted({name for value in values for name in _VARIABLE.findall(value)} - os.environ.keys())
-        path = server.env.get("PATH", os.environ.get("PATH", os.defpath))
-        if unset:
-            yield "fail", f"{server.name}: {', '.join(unset)} is not set.", "Set it, or take it out."
-        elif server.transport == "stdio" and shutil.which(server.command, path=path) is None:
+        try:
+            path = with_values(server, os.environ).env.get("PATH")
+        except AgentError as error:
+            yield "fail", f"{server.name}: {error}.", "Set it, or take it out."
+            continue
+        if server.transport == "stdio" and shutil.which(server.command, path=path) is None:
             text = f"{server.name}: {server.command} is no program on the PATH."
             yield "fail", text, "Install it, or write its whole path."
         else:
