@@ -87,7 +87,7 @@ async def acpx_in(repo: Repo, home: Path, server: ModelServer) -> AsyncGenerator
     """acpx, set up with the file that is meant to be copied."""
     settings = home / ".acpx" / "config.json"
     settings.parent.mkdir(parents=True)
-    settings.write_text(sample("acpx/config.json", program(os.environ)))
+    settings.write_text(sample("acpx/config.json", program()))
     try:
         yield Acpx(home, repo, {**environment(home), **server.env()})
     finally:
