@@ -26,7 +26,8 @@ from acp_agent.config import Settings, home_dir
 from acp_agent.config.home import CONFIG_FILE, HOME_VARIABLE, user_home
 from acp_agent.config.load import MODEL_VARIABLE
 from acp_agent.config.trust import TrustStore
-from acp_agent.conversation.messages import Text, UserMessage, new_id
+from acp_agent.conversation.messages import JsonValue, Text, UserMessage, new_id
+from acp_agent.conversation.strict_json import get_text
 from acp_agent.errors import AgentError
 from acp_agent.llm.places import check_key
 from acp_agent.llm.provider import ModelRequest, Retrying
@@ -41,8 +42,8 @@ SECONDS = 20.0
 _CORRECT = "Correct it; `acp-agent schema config` and `acp-agent schema project` print what the files may say."
 _MOST_TOKENS = 64
 """Of the answer: enough for a word, also with providers that refuse smaller numbers."""
-_ENTRY = re.compile(rf'"{NAME}"\s*:\s*\{{(?:[^{{}}]*"command"\s*:\s*"([^"]*)")?')
-"""The agent in an editor's settings, which may have comments, and its command."""
+_LENIENT = re.compile(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*|/\*.*?\*/|,(?=\s*(?://[^\n]*\s*)*[}\]])', re.DOTALL)
+"""A text, which is kept, or a comment or trailing comma of an editor's settings, which is left out."""
 
 
 _Said: TypeAlias = tuple[str, str] | tuple[str, str, str]
@@ -249,14 +250,19 @@ async def _check_editors() -> AsyncIterator[_Said]:
         if file is None or not file.exists():
             continue
         try:
-            text = read_regular(file).decode()
-        except (OSError, ValueError) as error:
+            text = _LENIENT.sub(lambda found: found[1] or "", read_regular(file).decode())
+            settings: JsonValue = json.loads(text or "{}")
+        except (OSError, ValueError, RecursionError) as error:
             yield "warn", f"{editor.title}: {file} cannot be read ({error}).", "Correct it."
             continue
-        entry, advice = _ENTRY.search(text), f"acp-agent setup {key} prints the entry."
-        if entry is None:
+        agents = settings.get(editor.at) if isinstance(settings, dict) else None
+        entry = agents.get(NAME) if isinstance(agents, dict) else None
+        advice = f"acp-agent setup {key} prints the entry."
+        if not isinstance(entry, dict):
             yield "warn", f"{editor.title} does not know the agent.", advice
-        elif Path(command := entry[1] or "").is_absolute() and os.access(command, os.X_OK):
+        elif entry.get("type") == "registry":
+            yield "ok", f"{editor.title} starts what the registry of agents names."
+        elif Path(command := get_text(entry, "command")).is_absolute() and os.access(command, os.X_OK):
             yield "ok", f"{editor.title} starts {command}."
         else:
             yield "fail", f"{editor.title} starts {command}, which is not the absolute path of a program.", advice

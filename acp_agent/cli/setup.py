@@ -22,6 +22,7 @@ from acp_agent.frozen import frozen
 NAME = "acp-agent"
 PLACEHOLDER = "/path/to/acp-agent"
 """Stands in the files of `editors/` for the command."""
+_XDG = {".config/": "XDG_CONFIG_HOME", ".local/share/": "XDG_DATA_HOME"}
 _PACKAGE = Path(__file__).parents[1]
 
 
@@ -32,8 +33,8 @@ class _Editor:
     :ivar title: as it calls itself.
     :ivar sample: its file in `editors/`.
     :ivar then: what to do when the entry is there.
-    :ivar settings: the path of its settings below the user's home; "" where the user has to put the text into a file of
-        their own.
+    :ivar settings: the path of its settings below the user's home, or below `XDG_CONFIG_HOME` or `XDG_DATA_HOME` in
+        place of their defaults; "" where the user has to put the text into a file of their own.
     :ivar on_macos: the same on macOS; "" for no other one.
     :ivar at: the name under which its settings have the agents.
     """
@@ -48,6 +49,10 @@ class _Editor:
     def file(self, home: Path) -> Path | None:
         """Return the path of its settings; None where there are none to be written."""
         path = (self.on_macos if sys.platform == "darwin" else "") or self.settings
+        for default, variable in _XDG.items():
+            folder = "" if sys.platform == "darwin" else os.environ.get(variable, "")
+            if path.startswith(default) and folder.startswith("/"):
+                return Path(folder, path.removeprefix(default))
         return home / path if path else None
 
 
