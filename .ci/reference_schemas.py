@@ -21,9 +21,12 @@ from acp_agent.config.hook_events import ALIASES, EVENT_NAMES, OBSERVED, OnError
 from acp_agent.config.load import USER_ONLY_KEYS
 from acp_agent.config.settings import HookCommand, Settings
 from acp_agent.hooks import rules
-from acp_agent.hooks.handlers import builtin_handlers, known_handlers
+from acp_agent.hooks.handlers import known_handlers
 from acp_agent.recipes.model import EXTERNAL, FrontMatter, HookSection, NamedHandler
 from acp_agent.schemas import SchemaName
+
+MODELS = {name: model for found in known_handlers().values() for name, model in found.items()}
+"""The built-in handlers by name."""
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
@@ -166,14 +169,11 @@ def recipe_schema() -> Schema:
     for key in ("allowed_tools", "allowed_commands"):
         listed, _ = schema["properties"][key].pop("anyOf")
         schema["properties"][key] |= listed
-    handlers = builtin_handlers()
-    _, parameters = models_json_schema(
-        [(model, "validation") for model in builtin_handlers().values()], schema_generator=Generator
-    )
+    _, parameters = models_json_schema([(model, "validation") for model in MODELS.values()], schema_generator=Generator)
     models = tidied(parameters)["$defs"]
     schema["$defs"] |= models
     properties: Schema = {}
-    for word, names in known_handlers(handlers.values()).items():
+    for word, names in known_handlers().items():
         if names:
             event = {**EVENT_NAMES, **ALIASES}[word]
             schema["$defs"][f"at_{event}"] = at_event(sorted(names))
@@ -218,7 +218,7 @@ def at_event(names: list[str]) -> Schema:
 
 
 def handler_schema(name: str, description: str, more: Schema, parameters: Schema | None = None) -> Schema:
-    said = parameters or {"$ref": f"#/$defs/{builtin_handlers()[name].__name__}"}
+    said = parameters or {"$ref": f"#/$defs/{MODELS[name].__name__}"}
     words, means = (
         plain(json_schema(NamedHandler)["properties"][key]["description"]) for key in ("params", "on_error")
     )
@@ -243,7 +243,7 @@ def takes_nothing(handler: str) -> bool:
     if handler == EXTERNAL:
         return True
     try:
-        builtin_handlers()[handler].model_validate({})
+        MODELS[handler].model_validate({})
     except ValueError:
         return False
     return True

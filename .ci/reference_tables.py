@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from reference_schemas import Schema, json_schema
+from reference_schemas import MODELS, Schema, json_schema
 from reference_words import EVENTS, HANDLERS
 
 from acp_agent.cli.main import build_parser
 from acp_agent.config import settings as config
 from acp_agent.config.hook_events import ALIASES, EVENT_NAMES, OBSERVED
 from acp_agent.hooks import rules
-from acp_agent.hooks.handlers import SwapContextHandler, builtin_handlers
+from acp_agent.hooks.handlers import SwapContextHandler
 from acp_agent.hooks.outcomes import POSSIBLE
 from acp_agent.recipes import model as recipe
 
@@ -97,9 +97,9 @@ def possible() -> str:
 
 def handlers() -> str:
     rows: list[tuple[str, str, str, str]] = []
-    for name, handler in sorted(builtin_handlers().items()):
+    for name, handler in sorted(MODELS.items()):
         at = ", ".join(f"`{event}`" for event in EVENT_NAMES if event in handler.events)
-        fields = builtin_handlers()[name].model_fields
+        fields = MODELS[name].model_fields
         rows.append(
             (f"`{name}`", at, ", ".join(f"`{field.alias or key}`" for key, field in fields.items()), HANDLERS[name])
         )

@@ -104,16 +104,15 @@ def model_access(env: Mapping[str, str]) -> ModelAccess:
 
 def recipe_known(settings: Settings) -> Known:
     """Return what recipes may name."""
-    from acp_agent.hooks.handlers import builtin_handlers, known_handlers
+    from acp_agent.hooks.handlers import known_handlers
     from acp_agent.recipes.model import Known
 
     return Known(
-        known_handlers(builtin_handlers().values()),
+        known_handlers(),
         built_in_tools("forms").names,
         REQUIRED_HOOKS,
         _strategies,
         (*BUILT_IN_PROVIDERS, *settings.providers),
-        builtin_handlers(),
     )
 
 

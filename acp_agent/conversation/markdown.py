@@ -37,9 +37,6 @@ from acp_agent.conversation.messages import (
 TITLE = "Conversation"
 USER, AGENT, NOTE, COMPACTED = "User", "Agent", "Note to the agent", "Compacted"
 
-_FENCE_LINE = re.compile(r"(?P<before>[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+[ \t>]*)*)(?P<mark>`{3,}|~{3,})(?P<info>.*)")
-_RAW_HTML = re.compile(r"<(pre|script|style|textarea)\b", re.IGNORECASE)
-
 
 def log_markdown(events: Iterable[LoggedEvent], *, title: str = TITLE) -> str:
     """Return a session's log as one document: what the user saw of it from its beginning, compactions included.
@@ -125,42 +122,13 @@ def fence_for(text: str, mark: str = "`") -> str:
     return mark * max(3, longest + 1)
 
 
-def _is_closed(text: str) -> bool:
-    """Return whether text below this Markdown is certainly not parsed as a part of it.
-
-    A fence has to end where it began: in the same column, and with nothing further left in between.
-    """
-    mark, inside = "", ""
-    for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
-        found = _FENCE_LINE.match(line)
-        before = found["before"] if found else ""
-        if "\t" in before:
-            return False
-        if not mark:
-            if found and not ("`" in found["mark"] and "`" in found["info"]):
-                mark, inside = found["mark"], "".join(">" if sign == ">" else " " for sign in before)
-            continue
-        left, quotes = line[: len(inside)], inside.count(">")
-        if left.strip(" >") or (left.count(">") != quotes and (line.strip() or quotes)):
-            return False
-        if found and found["mark"].startswith(mark) and not found["info"].strip():
-            if before != inside:
-                return False
-            mark = ""
-    return not mark and not _open_html(text)
-
-
-def _open_html(text: str) -> bool:
-    lower = text.lower()
-    if lower.rfind("<!--") > lower.rfind("-->"):
-        return True
-    return any(f"</{tag[1].lower()}>" not in lower[tag.end() :] for tag in _RAW_HTML.finditer(text))
-
-
 def _prose(text: str) -> tuple[str, ...]:
-    if not text:
-        return ()
-    return (text if _is_closed(text) else fenced(text, "markdown"),)
+    """Return Markdown as it is, or in a fence where a heading below it would be a part of it."""
+    from markdown_it import MarkdownIt
+
+    tokens = MarkdownIt("commonmark").disable("inline").parse(f"{text}\n\n# _")
+    is_closed = [token.content for token in tokens[-2:]] == ["_", ""]
+    return (text if is_closed else fenced(text, "markdown"),) if text else ()
 
 
 def _code(name: str) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -50,18 +49,10 @@ _MOST_LOGGED = 2_000
 """Characters of each text in a call's arguments; a file's contents are not the log's matter."""
 
 
-def builtin_handlers() -> Mapping[str, type[Handler]]:
-    """Return all of them, by name."""
-    conversation = (SwapContextHandler, _CompactHandler, _AppendContextHandler)
-    others = (_ExportMarkdownHandler, _ValidateOutputHandler, _ValidateToolOutputHandler, _LogToolUsageHandler)
-    return {handler.name: handler for handler in (*conversation, *others)}
-
-
-def known_handlers(handlers: Iterable[type[Handler]]) -> dict[str, frozenset[str]]:
+def known_handlers() -> dict[str, dict[str, type[Handler]]]:
     """Return the events that a recipe may hook into, by all their names, each with the handlers that it may name."""
-    chosen = tuple(handlers)
     return {
-        word: frozenset(handler.name for handler in chosen if event in handler.events)
+        word: {handler.name: handler for handler in _HANDLERS if event in handler.events}
         for word, event in {**EVENT_NAMES, **ALIASES}.items()
     }
 
@@ -75,7 +66,7 @@ def bound_handler(
     :param once: whether it is asked only at the first answer of the run, so that a follow-up in the same run does not
         repeat it.
     """
-    handler = builtin_handlers()[name].model_validate(params)
+    handler = known_handlers()[event][name].model_validate(params)
 
     async def run(event: HookEvent, services: Services) -> Outcome:
         return NOTHING if once and event.at.turn_number > 1 else await handler.handle(event, services)
@@ -347,3 +338,9 @@ def _private(path: str, flags: int) -> int:
 
 def _short(text: str) -> str:
     return text if len(text) <= _MOST_LOGGED else f"{text[:_MOST_LOGGED]}… ({len(text):,} characters)"
+
+
+_HANDLERS: tuple[type[Handler], ...] = (
+    *(SwapContextHandler, _CompactHandler, _AppendContextHandler),
+    *(_ExportMarkdownHandler, _ValidateOutputHandler, _ValidateToolOutputHandler, _LogToolUsageHandler),
+)

@@ -22,12 +22,6 @@ if TYPE_CHECKING:
 Origin: TypeAlias = Literal["builtin", "user", "project"]
 Verify: TypeAlias = Literal["off", "mark", "mend", "reject"]
 
-KnownHandlers: TypeAlias = Mapping[str, Collection[str]]
-"""By event that a recipe may hook into, the names of the handlers that exist for it."""
-
-RequiredHooks: TypeAlias = Mapping[str, tuple[str, str]]
-"""By recipe name, the event and the handler that a recipe of that name must bind."""
-
 
 FENCE = "---"
 """The line before and behind the front matter."""
@@ -74,18 +68,19 @@ class Surroundings:
 class Known:
     """What a recipe's front matter is checked against.
 
+    :ivar handlers: by event that a recipe may hook into, the handlers that exist for it, each with the model of its
+        parameters.
     :ivar tools: names that `allowed_tools` may list; None for any.
+    :ivar required_hooks: by recipe name, the event and the handler that a recipe of that name must bind.
     :ivar strategies: returns the names that `compaction.strategy` may take; None for any.
     :ivar providers: names that `compaction.model` may begin with; None for any.
-    :ivar params: the model of each handler's parameters; None for any.
     """
 
-    handlers: KnownHandlers
+    handlers: Mapping[str, Mapping[str, type[BaseModel]]]
     tools: Collection[str] | None = None
-    required_hooks: RequiredHooks = field(default_factory=dict[str, tuple[str, str]])
+    required_hooks: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     strategies: Callable[[], Collection[str]] | None = None
     providers: Collection[str] | None = None
-    params: Mapping[str, type[BaseModel]] | None = None
 
 
 def _one_line(value: str) -> str:
@@ -160,24 +155,6 @@ class NamedHandler(Section):
 
 
 @frozen
-class HookBinding:
-    """The handlers of a recipe at an event of its run.
-
-    :ivar handlers: in order, after all hooks that are not the recipe's.
-    :ivar once: only until the run's first answer, so that a follow-up in the same run does not repeat it.
-    :ivar first: in order, before those hooks.
-    """
-
-    handlers: tuple[NamedHandler, ...] = ()
-    once: bool = False
-    first: tuple[NamedHandler, ...] = ()
-
-    def handler(self, name: str) -> NamedHandler | None:
-        """Return the first handler of this name; None where it is not bound."""
-        return next((handler for handler in (*self.first, *self.handlers) if handler.handler == name), None)
-
-
-@frozen
 class CompactionOptions(Section):
     """How a recipe that compacts wants it done. None leaves it to the configuration."""
 
@@ -210,6 +187,10 @@ class HookSection(Section):
     """how the one handler does what it does"""
     on_error: OnError = "ask"
     """what it means when it [fails](hooks.md#failures)"""
+
+    def named(self, name: str) -> NamedHandler | None:
+        """Return the first of several handlers that has this name; None where there is none."""
+        return next((handler for handler in self.handlers or () if handler.handler == name), None)
 
 
 @frozen
@@ -256,7 +237,7 @@ class Recipe:
     :ivar digest: SHA-256 of the file's text, in hex; tells which version of a recipe has run.
     :ivar allowed_tools: the tools that may run; None for all, empty for none.
     :ivar allowed_commands: patterns of the commands that the shell tool may run; None for all.
-    :ivar hooks: by event, as the recipe names it.
+    :ivar hooks: by event, as the recipe names it; each has `handlers`.
     :ivar model: `provider/model` that its run asks; None for the session's own.
     :ivar mode: the permission mode of its run; None for the session's own.
     :ivar version: the author's name for this version; empty if none is given.
@@ -276,7 +257,7 @@ class Recipe:
     allowed_tools: tuple[str, ...] | None = None
     allowed_commands: tuple[str, ...] | None = None
     arguments: tuple[Argument, ...] = ()
-    hooks: Mapping[str, HookBinding] = field(default_factory=dict[str, HookBinding])
+    hooks: Mapping[str, HookSection] = field(default_factory=dict[str, HookSection])
     model: str | None = None
     mode: Mode | None = None
     version: str = ""
@@ -292,4 +273,4 @@ class Recipe:
 
     def handler(self, name: str) -> NamedHandler | None:
         """Return the first handler of this name, at any event; None where none is bound."""
-        return next((found for binding in self.hooks.values() if (found := binding.handler(name))), None)
+        return next((found for section in self.hooks.values() if (found := section.named(name))), None)

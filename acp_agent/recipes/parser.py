@@ -20,7 +20,6 @@ from acp_agent.recipes.model import (
     SWAP_HANDLER,
     Argument,
     FrontMatter,
-    HookBinding,
     HookSection,
     Known,
     NamedHandler,
@@ -76,7 +75,7 @@ def parse_recipe(text: str, *, name: str, source: Path, origin: Origin, known: K
     document, notice = current(document, source)
     matter = validate(FrontMatter, document)
     _check_names(document, matter, name, known)
-    hooks = {event: _binding(document, known, event, section) for event, section in matter.hooks.items()}
+    hooks = {event: _hook(document, known, event, section) for event, section in matter.hooks.items()}
     _check_swap(document, hooks, name, known)
     return Recipe(
         name=name,
@@ -139,8 +138,8 @@ def _arguments(document: Document, matter: FrontMatter) -> tuple[Argument, ...]:
     return tuple(arguments.values())
 
 
-def _binding(document: Document, known: Known, event: str, section: HookSection) -> HookBinding:
-    """Return the handlers of one event."""
+def _hook(document: Document, known: Known, event: str, section: HookSection) -> HookSection:
+    """Return the section of one event with its one handler as a list."""
     if event not in known.handlers:
         raise document.wrong(f"no such event; {did_you_mean(event, known.handlers)}", "hooks", event)
     place = ("hooks", event)
@@ -150,7 +149,7 @@ def _binding(document: Document, known: Known, event: str, section: HookSection)
             raise document.wrong("says neither `handler` nor `handlers`; name what should be done", *place)
         handler = NamedHandler(section.handler, section.params, section.on_error)
         _check_handler(document, known, handler, place)
-        return HookBinding((handler,), section.once)
+        return HookSection(handlers=(handler,), once=section.once)
     for key in ("handler", "params", "on_error"):
         if document.at((*place, key)) is not None:
             raise document.wrong("belongs to one handler; write it into the list of `handlers`", *place, key)
@@ -159,11 +158,10 @@ def _binding(document: Document, known: Known, event: str, section: HookSection)
             _check_handler(document, known, item, (*at, index))
         elif item != NamedHandler(EXTERNAL) or item in handlers[:index]:
             raise document.wrong(f"`{EXTERNAL}` takes no parameters, and stands here once", *at, index)
-    cut = next((index for index, item in enumerate(handlers) if item.handler == EXTERNAL), -1)
-    if len(handlers) == (cut >= 0):
+    if {handler.handler for handler in handlers} <= {EXTERNAL}:
         message = f"names no handler; `{EXTERNAL}` alone is what happens without this section as well"
         raise document.wrong(message, *at)
-    return HookBinding(handlers[cut + 1 :], section.once, handlers[: max(cut, 0)])
+    return section
 
 
 def _check_handler(document: Document, known: Known, handler: NamedHandler, place: Place) -> None:
@@ -175,19 +173,18 @@ def _check_handler(document: Document, known: Known, handler: NamedHandler, plac
             hint = "it stands for all hooks that are not the recipe's, in a list of `handlers` alone"
         at = (*place, "handler") if (*place, "handler") in document.lines else place
         raise document.wrong(f"no handler {name!r} for this event; {hint}", *at)
-    if known.params is not None:
-        validate(known.params[name], document, *place, "params", data=handler.params)
+    validate(names[name], document, *place, "params", data=handler.params)
 
 
-def _check_swap(document: Document, hooks: Mapping[str, HookBinding], name: str, known: Known) -> None:
+def _check_swap(document: Document, hooks: Mapping[str, HookSection], name: str, known: Known) -> None:
     """Refuse a recipe without the hook that its name demands, and keys that do not go with the hook that compacts."""
     if name in known.required_hooks:
         event, handler = known.required_hooks[name]
-        if event not in hooks or hooks[event].handler(handler) is None:
+        if event not in hooks or hooks[event].named(handler) is None:
             message = f"a recipe named `{name}` must have `{event}: {{handler: {handler}}}` here; add it, or rename "
             message += "the file"
             raise DocumentError(message, document.line(("hooks",)) or 1, "hooks")
-    if not any(binding.handler(SWAP_HANDLER) for binding in hooks.values()):
+    if not any(section.named(SWAP_HANDLER) for section in hooks.values()):
         if document.data.get("compaction") is not None:
             message = f"add the hook `turn_end: {{handler: {SWAP_HANDLER}}}`, or leave this key out"
             raise document.wrong(

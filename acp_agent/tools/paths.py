@@ -46,13 +46,12 @@ class Target:
     edited: bool = False
 
     @classmethod
-    def of(cls, path: str | Path, environment: Environment, *, edited: bool = False) -> Target:
-        """Judge a path.
+    def of(cls, written: str, environment: Environment, *, edited: bool = False) -> Target:
+        """Judge a path as a model wrote it.
 
-        :param path: absolute, or as a model wrote it.
         :raises ToolError: it cannot be a path.
         """
-        path = absolute(path, environment.cwd) if isinstance(path, str) else path
+        path = absolute(written, environment.cwd)
         return cls(path, shown(path, environment.cwd), _beyond(path, environment, edited), environment, edited)
 
     @property

@@ -37,7 +37,7 @@ from acp_agent.hooks.events import (
 )
 from acp_agent.hooks.handlers import bound_handler
 from acp_agent.hooks.outcomes import NOTHING, Compact, Outcome
-from acp_agent.recipes.model import Recipe
+from acp_agent.recipes.model import EXTERNAL, Recipe
 from acp_agent.session.notices import Notices
 from acp_agent.session.project.hook_services import HookServices, Transcript
 from acp_agent.session.project.recipe_run import RecipeRun
@@ -312,16 +312,19 @@ def _recipe_hooks(recipe: Recipe) -> _RecipeHooks:
     """Return the hooks that a recipe names: those that are asked after all others, and those that are asked before."""
     last: list[Hook] = []
     first: list[Hook] = []
-    for word, binding in recipe.hooks.items():
+    for word, section in recipe.hooks.items():
         if (event := event_name(word)) is None:
             continue
-        for hooks, named in ((last, binding.handlers), (first, binding.first)):
-            for each in named:
-                source = f"{recipe.source}: hooks.{word}.{each.handler}"
-                hook = bound_handler(
-                    each.handler, event, source, params=each.params, once=binding.once, on_error=each.on_error
-                )
-                hooks.append(hook)
+        hooks = first if section.named(EXTERNAL) else last
+        for each in section.handlers or ():
+            if each.handler == EXTERNAL:
+                hooks = last
+                continue
+            source = f"{recipe.source}: hooks.{word}.{each.handler}"
+            hook = bound_handler(
+                each.handler, event, source, params=each.params, once=section.once, on_error=each.on_error
+            )
+            hooks.append(hook)
     return tuple(last), tuple(first)
 
 

@@ -29,7 +29,7 @@ from acp_agent.session.log import SessionLog
 from acp_agent.session.permissions import Permissions
 from acp_agent.tools.environment import Environment, Progress
 from acp_agent.tools.files.changes import prepared_change, text_to_change
-from acp_agent.tools.paths import absolute, because, outside, shown
+from acp_agent.tools.paths import Target, because, outside, shown
 from acp_agent.tools.text import counted, digest, one_line
 from acp_agent.tools.tool import PreparedCall
 
@@ -68,18 +68,19 @@ class FileCommands:
         """
         environment, session_id, context = self._environment(), self._log.session_id, self._log.context
         usual = f"{EXPORTS}/{session_id}-{datetime.now(UTC).astimezone().date().isoformat()}.md"
-        path = absolute(rest.strip().strip("\"'") or usual, environment.cwd)
-        label, mark = shown(path, environment.cwd), MARK.format(session_id)
-        before = await text_to_change(environment, path)
+        target = Target.of(rest.strip().strip("\"'") or usual, environment, edited=True)
+        label, mark = target.label, MARK.format(session_id)
+        before = await text_to_change(target)
         if before is not None and not before.startswith(mark):
             raise ToolError(
                 f"{label} is there already, and is no export of this session. It was not changed; name another."
             )
         asked = context.turn_from or context.head  # the prompt that asks for it is left out
         events = [logged async for logged in self._log.events() if logged.seq < asked]
-        text = mark + log_markdown(events, title=context.title or "Conversation")
+        title = context.title or "Conversation"
+        text = mark + await anyio.to_thread.run_sync(lambda: log_markdown(events, title=title))
         done = f"The conversation was written to `{label}` ({len(text):,} characters)."
-        await self._write(prepared_change(environment, path, before, text, one_line(f"Write {label}"), done), path)
+        await self._write(prepared_change(target, before, text, "Write", done), target.path)
         return done
 
     async def _write(self, prepared: PreparedCall, path: Path) -> None:
@@ -171,7 +172,7 @@ async def _texts(environment: Environment, path: Path, edits: Sequence[_Edit]) -
 
     :raises ToolError: it cannot be put back; says why.
     """
-    now, (before, text, _) = await text_to_change(environment, path), edits[0]
+    now, (before, text, _) = await text_to_change(Target.of(str(path), environment)), edits[0]
     found = None if now is None else digest(now)
     if found == before:
         return now, now

@@ -6,7 +6,6 @@ Shared by `write` and `edit`. A change is checked when it is prepared, and again
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import anyio.to_thread
 
@@ -14,9 +13,8 @@ from acp_agent.conversation.events import CallView, FileVersion
 from acp_agent.conversation.messages import Text
 from acp_agent.conversation.views import Diff, Location
 from acp_agent.errors import ToolError
-from acp_agent.tools.environment import Environment
-from acp_agent.tools.paths import Target, outside, refuse_keys, refuse_special, shown
-from acp_agent.tools.text import counted, digest, whole_lines
+from acp_agent.tools.paths import Target, outside, refuse_keys, refuse_special
+from acp_agent.tools.text import counted, digest, one_line, whole_lines
 from acp_agent.tools.tool import Outcome, PreparedCall
 
 FROM_DISK = (
@@ -38,81 +36,81 @@ class DiskText(str):
     reason: str
 
 
-def prepared_change(
-    environment: Environment, path: Path, before: str | None, after: str, title: str, done: str
-) -> PreparedCall:
+def prepared_change(target: Target, before: str | None, after: str, verb: str, done: str) -> PreparedCall:
     """Return the call that writes a file's new text, unless the file has changed until then.
 
     :param before: None where the file does not exist yet.
+    :param verb: the first word of its title.
     :param done: the result for the model once it is written.
     """
-    target = Target.of(path, environment, edited=True)
-    diff = _diff_of(str(path), None if before is None else str(before), after)
-    location = Location(str(path), first_changed_line(before or "", after))
-    view = CallView(title + target.links, "edit", locations=(location,), diffs=(diff,))
+    path, name = target.path, str(target.path)
+    diff = _diff_of(name, None if before is None else str(before), after)
+    location = Location(name, first_changed_line(before or "", after))
+    view = CallView(one_line(f"{verb} {target.label}") + target.links, "edit", locations=(location,), diffs=(diff,))
 
     async def run() -> Outcome:
-        if await text_to_change(environment, path) != before:
+        if await text_to_change(target) != before:
             raise ToolError(
                 f"{target.label} changed while the change waited for permission, so it was not written. "
                 "Read it again first, then repeat the change."
             )
         if after != before:
             target.check()  # once more, since reading may have taken the editor a while
-            away = bool(outside(path, environment.roots))
-            await environment.files.write_text(path, after, outside=away)
-        version = FileVersion(str(path), digest(after))
-        former = FileVersion(str(path), None if before is None else digest(before))
+            away = bool(outside(path, target.environment.roots))
+            await target.environment.files.write_text(path, after, outside=away)
+        version = FileVersion(name, digest(after))
+        former = FileVersion(name, None if before is None else digest(before))
         return Outcome((Text(done),), view, files=(version,), before=(former,))
 
     return target.call("edit", view, run)
 
 
-async def current_text(environment: Environment, path: Path) -> str | None:
+async def current_text(target: Target) -> str | None:
     """Return the file as the editor or the disk has it; None where there is none.
 
-    :raises ToolError: it is a directory, a device, or no text.
+    :raises ToolError: it is a directory, a device, or no text; or it holds the user's keys.
     """
-    refuse_special(path, shown(path, environment.cwd))
+    path = target.path
+    refuse_keys(path, target.environment.private, target.label)
+    refuse_special(path, target.label)
     try:
-        text = await environment.files.read_text(path)
+        text = await target.environment.files.read_text(path)
     except FileNotFoundError:
         return None
     # Some editors answer with an empty text for a file that is not there.
     return None if not text and not await anyio.to_thread.run_sync(os.path.lexists, path) else text
 
 
-async def text_to_change(environment: Environment, path: Path) -> str | None:
+async def text_to_change(target: Target) -> str | None:
     """Return the text of a file that is to be changed, which must include what is unsaved in the editor.
 
-    :raises ToolError: see `current_text`; or it holds the user's keys; or the editor did not give its text of a file of
-        the project.
+    :raises ToolError: see `current_text`; or the editor did not give its text of a file of the project.
     """
-    refuse_keys(path, environment.private, shown(path, environment.cwd))
-    text = await current_text(environment, path)
-    if isinstance(text, DiskText) and not outside(path, environment.roots):
+    text = await current_text(target)
+    if isinstance(text, DiskText) and not outside(target.path, target.environment.roots):
         raise ToolError(
-            f"{shown(path, environment.cwd)} was not changed: the editor could not say what is in its buffer "
-            f"({text.reason}), and what is not saved there would be lost. Nothing was written. Try again; if that "
-            "fails as well, ask the user to save and close the file."
+            f"{target.label} was not changed: the editor could not say what is in its buffer ({text.reason}), and "
+            "what is not saved there would be lost. Nothing was written. Try again; if that fails as well, ask the "
+            "user to save and close the file."
         )
     return text
 
 
-def require_seen(environment: Environment, path: Path, text: str) -> None:
-    """Refuse to change a file that the model has not seen in this form.
+async def seen_text(target: Target) -> str | None:
+    """Return the text of a file that is to be changed, as the model has seen it; None where there is no file.
 
-    :raises ToolError: it was never read since the context began, or has changed since.
+    :raises ToolError: see `text_to_change`; or it was never read since the context began, or has changed since.
     """
-    label = shown(path, environment.cwd)
-    seen = environment.seen.get(str(path))
-    if seen is None:
+    text, label = await text_to_change(target), target.label
+    seen = target.environment.seen.get(str(target.path))
+    if text is not None and seen is None:
         raise ToolError(f"{label} exists but was not read in this context. Read it first, then change it.")
-    if seen != digest(text):
+    if text is not None and seen != digest(text):
         raise ToolError(
             f"{label} has changed since it was read (by the user, a command or a formatter). Read it again first, then "
             "change it."
         )
+    return text
 
 
 def first_changed_line(before: str, after: str) -> int:

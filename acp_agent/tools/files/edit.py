@@ -11,9 +11,9 @@ from pydantic import Field
 from acp_agent.errors import ToolError
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.files.changes import first_changed_line, prepared_change, require_seen, text_to_change
-from acp_agent.tools.paths import absolute, shown
-from acp_agent.tools.text import counted, one_line
+from acp_agent.tools.files.changes import first_changed_line, prepared_change, seen_text
+from acp_agent.tools.paths import Target
+from acp_agent.tools.text import counted
 from acp_agent.tools.tool import PreparedCall
 
 _MOST_EDITS = 200
@@ -32,16 +32,14 @@ class _Edit(Arguments):
 
 
 async def _prepare(asked: _Edit, environment: Environment) -> PreparedCall:
-    path = absolute(asked.path, environment.cwd)
-    label = shown(path, environment.cwd)
-    before = await text_to_change(environment, path)
+    target = Target.of(asked.path, environment, edited=True)
+    before = await seen_text(target)
     if before is None:
-        raise ToolError(f"{label} does not exist. Use `write` to make it, or `glob` to find the file you mean.")
-    require_seen(environment, path, before)
+        raise ToolError(f"{target.label} does not exist. Use `write` to make it, or `glob` to find the file you mean.")
     after = await anyio.to_thread.run_sync(_apply, before, asked.edits)
     line = first_changed_line(before, after)
-    done = f"Edited {label}: {counted(len(asked.edits), 'edit')} applied, the first change is at line {line}."
-    return prepared_change(environment, path, before, after, one_line(f"Edit {label}"), done)
+    done = f"Edited {target.label}: {counted(len(asked.edits), 'edit')} applied, the first change is at line {line}."
+    return prepared_change(target, before, after, "Edit", done)
 
 
 def _apply(text: str, replacements: Sequence[_Replacement]) -> str:

@@ -56,7 +56,7 @@ async def _prepare(asked: _Read, environment: Environment) -> PreparedCall:
         image = await anyio.to_thread.run_sync(image_of, path, label)
         if image:
             return Outcome((Text(f"{label} ({image.mime_type}):"), image), view)
-        text = await current_text(environment, path)
+        text = await current_text(target)
         if text is None:
             raise ToolError(f"{label} does not exist. Use `glob` or `list` to find it.")
         content = numbered(text, asked.offset, asked.limit, label)

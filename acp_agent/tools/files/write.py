@@ -6,9 +6,9 @@ from pydantic import Field
 
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.files.changes import prepared_change, require_seen, text_to_change
-from acp_agent.tools.paths import absolute, shown
-from acp_agent.tools.text import counted, one_line
+from acp_agent.tools.files.changes import prepared_change, seen_text
+from acp_agent.tools.paths import Target
+from acp_agent.tools.text import counted
 from acp_agent.tools.tool import PreparedCall
 
 _BOM = "\ufeff"
@@ -20,18 +20,14 @@ class _Write(Arguments):
 
 
 async def _prepare(asked: _Write, environment: Environment) -> PreparedCall:
-    path = absolute(asked.path, environment.cwd)
-    label = shown(path, environment.cwd)
-    before = await text_to_change(environment, path)
-    after = asked.content
-    if before is not None:
-        require_seen(environment, path, before)
-        after = _in_the_form_of(before, after)
+    target = Target.of(asked.path, environment, edited=True)
+    before = await seen_text(target)
+    after = asked.content if before is None else _in_the_form_of(before, asked.content)
     lines = counted(len(after.splitlines()), "line")
-    done = f"Made {label} ({lines})." if before is None else f"Wrote {label} ({lines})."
+    done = f"Made {target.label} ({lines})." if before is None else f"Wrote {target.label} ({lines})."
     if before == after:
-        done = f"{label} already has exactly this text; nothing was written."
-    return prepared_change(environment, path, before, after, one_line(f"Write {label}"), done)
+        done = f"{target.label} already has exactly this text; nothing was written."
+    return prepared_change(target, before, after, "Write", done)
 
 
 def _in_the_form_of(before: str, after: str) -> str:

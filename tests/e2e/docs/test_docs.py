@@ -13,7 +13,7 @@ import pytest
 from acp_agent.app import RESERVED, recipe_known
 from acp_agent.compaction import ENTRY_POINTS, CompactionService
 from acp_agent.config import load_settings
-from acp_agent.hooks.handlers import builtin_handlers, known_handlers
+from acp_agent.hooks.handlers import known_handlers
 from acp_agent.llm.scripted import _load_script
 from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary
 from acp_agent.recipes.model import Known
@@ -128,7 +128,7 @@ def test_the_built_in_recipes_and_commands_in_the_documentation_are_those_that_t
         name: (re.findall(r"`(\w+)`", arguments), "mode `plan`" in runs, "everything" in runs, "nothing" in runs)
         for name, arguments, runs in rows
     }
-    known = Known(known_handlers(builtin_handlers().values()), params=builtin_handlers())
+    known = Known(known_handlers())
     library = RecipeLibrary.read([RecipeFolder("builtin", REPOSITORY / "recipes")], known)
     assert said == {
         recipe.name: (

@@ -21,7 +21,7 @@ from acp_agent.conversation.events import (
     ToolReturned,
     UserPrompted,
 )
-from acp_agent.conversation.markdown import _is_closed, fenced, log_markdown
+from acp_agent.conversation.markdown import fenced, log_markdown
 from acp_agent.conversation.messages import (
     AssistantMessage,
     Image,
@@ -97,10 +97,8 @@ def test_a_fence_is_longer_than_all_that_it_holds(text: str) -> None:
 
 def test_ordinary_markdown_stays_as_it_was_written() -> None:
     answer = "Do:\n\n1. This:\n   ```sh\n   make\n   ```\n2. That.\n\n```py\nx = 1\n```\n\n> ```\n> quoted\n> ```\n"
-    assert _is_closed(answer)
     assert f"\n{answer}\n" in document_of([AssistantMessage("m", (Text(answer),))])
     cut = "Do:\n\n```py\nx ="
-    assert not _is_closed(cut)
     assert f"```markdown\n{cut}\n" in document_of([AssistantMessage("m", (Text(cut),))]).replace("`" * 4, "```")
 
 

@@ -19,7 +19,7 @@ from acp_agent.errors import HookError
 from acp_agent.hooks.contract import Hook, Services
 from acp_agent.hooks.dispatcher import Dispatcher
 from acp_agent.hooks.events import AfterToolCall, BeforeToolCall, HookEvent, Moment, TurnEnd, UserMessageSend
-from acp_agent.hooks.handlers import MARK, bound_handler, builtin_handlers
+from acp_agent.hooks.handlers import MARK, bound_handler, known_handlers
 from acp_agent.hooks.outcomes import NOTHING, Outcome, SwapContext
 from acp_agent.hooks.parameters import form_fault, schema_fault
 from acp_agent.recipes.model import Known
@@ -74,8 +74,7 @@ def other(answer: Outcome) -> tuple[Hook, list[HookEvent]]:
 
 async def asked_in_order(handlers: str, *others: Hook) -> tuple[Outcome, list[str]]:
     text = f"---\nhooks:\n  turn_end: {{handlers: {handlers}}}\n---\nx\n"
-    known = Known({"turn_end": tuple(builtin_handlers())})
-    recipe = parse_recipe(text, name="n", source=Path("/r/n.md"), origin="user", known=known)
+    recipe = parse_recipe(text, name="n", source=Path("/r/n.md"), origin="user", known=Known(known_handlers()))
     last, first = _recipe_hooks(recipe)
     told: list[str] = []
 

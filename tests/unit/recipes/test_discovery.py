@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from acp_agent.hooks.handlers import known_handlers
 from acp_agent.recipes.discovery import (
     MAX_FILES,
     UNTRUSTED,
@@ -24,7 +25,7 @@ from acp_agent.recipes.discovery import (
 from acp_agent.recipes.model import Known
 from acp_agent.recipes.template import check
 
-KNOWN = Known({"turn_end": ["swap_context"]}, ("read",), {"squash": ("turn_end", "swap_context")}, lambda: ("mask",))
+KNOWN = Known(known_handlers(), ("read",), {"squash": ("turn_end", "swap_context")}, lambda: ("mask",))
 SWAP = "hooks:\n  turn_end: {handler: swap_context}\n"
 
 
@@ -208,8 +209,9 @@ def test_built_in_recipes_and_plain_texts_leave_the_heavy_libraries_to_those_who
         "import sys; from pathlib import Path; from acp_agent.recipes.model import Known;"
         "from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary, builtin_recipes_dir;"
         "print([name for name in ('yaml', 'pydantic', 'jinja2') if name in sys.modules]);"
+        "from acp_agent.hooks.handlers import known_handlers;"
         "folders = [RecipeFolder('builtin', builtin_recipes_dir()), RecipeFolder('user', Path(sys.argv[1]))];"
-        "library = RecipeLibrary.read(folders, Known({'turn_end': ['swap_context']}));"
+        "library = RecipeLibrary.read(folders, Known(known_handlers()));"
         "print('jinja2' in sys.modules, library.errors, 'plain' in library.recipes)"
     )
     argv = [sys.executable, "-c", code, str(folders.user)]

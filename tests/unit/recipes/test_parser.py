@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 
 from acp_agent.config.document import DocumentError
 from acp_agent.config.forms import Share
-from acp_agent.hooks.handlers import builtin_handlers, known_handlers
-from acp_agent.recipes.model import Argument, CompactionOptions, HookBinding, Known, NamedHandler, Recipe
+from acp_agent.hooks.handlers import known_handlers
+from acp_agent.recipes.model import Argument, CompactionOptions, HookSection, Known, NamedHandler, Recipe
 from acp_agent.recipes.parser import parse_recipe, split
 from acp_agent.recipes.template import render
 
 KNOWN = Known(
-    known_handlers(builtin_handlers().values()),
+    known_handlers(),
     ("read", "write", "grep"),
     {"squash": ("turn_end", "swap_context")},
     lambda: ("summary", "mask", "excerpts"),
     ("anthropic", "mine"),
-    builtin_handlers(),
 )
+THREE = map(NamedHandler, ("compact", "external", "export_markdown"))
 HOOK = "hooks:\n  turn_end: {handler: swap_context}\n"
 
 
@@ -113,11 +113,8 @@ Write about {{ topic }}.
             Argument("place", default="here"),
         ),
         hooks={
-            "PostToolUse": HookBinding((NamedHandler("log_tool_usage", on_error="block"),), once=True),
-            "turn_end": HookBinding(
-                (NamedHandler("export_markdown"), NamedHandler("append_context", {"text": "1"}, "allow")),
-                first=(NamedHandler("compact"),),
-            ),
+            "PostToolUse": HookSection(handlers=(NamedHandler("log_tool_usage", on_error="block"),), once=True),
+            "turn_end": HookSection(handlers=(*THREE, NamedHandler("append_context", {"text": "1"}, "allow"))),
         },
         model="anthropic/claude-haiku-4-5",
         mode="accept-edits",
@@ -155,7 +152,7 @@ def test_a_text_is_kept_as_it_is_written(written: str) -> None:
 def test_of_a_parameter_nothing_is_made_but_what_json_writes_so(form: str) -> None:
     def params(name: str, written: str) -> object:
         recipe = parse(f"hooks:\n  turn_end: {form.format(name=name, params=written)}")
-        return recipe.hooks["turn_end"].handlers[0].params
+        return next(handler.params for handler in recipe.hooks["turn_end"].handlers or ())
 
     for word in ("12:30", "007", "no", "1_000", "2026-01-02", "'5'"):
         assert params("append_context", f"{{text: {word}}}") == {"text": word.strip("'")}

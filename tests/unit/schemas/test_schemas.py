@@ -16,14 +16,14 @@ from jsonschema import Draft202012Validator
 from acp_agent.config import load_settings
 from acp_agent.config.document import DocumentError
 from acp_agent.errors import AgentError
-from acp_agent.hooks.handlers import builtin_handlers, known_handlers
+from acp_agent.hooks.handlers import known_handlers
 from acp_agent.hooks.rules import load
 from acp_agent.recipes.model import Known
 from acp_agent.recipes.parser import parse_recipe
 from acp_agent.schemas import SCHEMA_NAMES, SchemaName, schema_path
 
 Document = Any
-KNOWN = Known(known_handlers(builtin_handlers().values()), params=builtin_handlers())
+KNOWN = Known(known_handlers())
 
 STRANGE: list[Document] = [
     *(None, True, False, -1, 0, 1, 7, 0.05, 0.5, 0.7, 0.95, 0.97, 1.5, 2_000_000, 2_000_000_000, "", " ", "x", "off"),

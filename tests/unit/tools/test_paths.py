@@ -113,7 +113,7 @@ def test_a_file_that_can_be_made_lies_where_the_containment_says(
 
 def edited(path: Path, root: Path) -> Target:
     environment = Environment(root, (root,), LocalFiles(), LocalCommands())
-    return Target.of(path, environment, edited=True)
+    return Target.of(str(path), environment, edited=True)
 
 
 @pytest.mark.parametrize(

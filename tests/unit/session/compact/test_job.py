@@ -29,7 +29,7 @@ from acp_agent.conversation.messages import Text, Usage
 from acp_agent.conversation.updates import CompactionChunk, CompactionFinished, CompactionStarted, Update, UsageUpdated
 from acp_agent.errors import CompactionError
 from acp_agent.hooks.events import TokenUsage
-from acp_agent.hooks.handlers import builtin_handlers, known_handlers
+from acp_agent.hooks.handlers import known_handlers
 from acp_agent.hooks.outcomes import NOTHING, Outcome, SwapContext
 from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, TextDelta
 from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary, builtin_recipes_dir
@@ -103,7 +103,7 @@ class Desk:
             await self.afterwards()
 
     async def compact(self, *, prepared_first: bool = False) -> bool:
-        handlers = known_handlers(builtin_handlers().values())
+        handlers = known_handlers()
         library = RecipeLibrary.read([RecipeFolder("builtin", builtin_recipes_dir())], Known(handlers))
         hooks = cast(SessionHooks, self)  # as far as a compaction needs them
         compactor = Compactor(self.log, self.read, CompactionService(), hooks, cast(Requests, Meter()), self.show)

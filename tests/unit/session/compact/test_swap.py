@@ -21,7 +21,7 @@ from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import AssistantAnswered, Event, InstructionsLoaded, LoggedEvent
 from acp_agent.conversation.messages import Message, Text, UserMessage
 from acp_agent.errors import CompactionError
-from acp_agent.hooks.handlers import builtin_handlers, known_handlers
+from acp_agent.hooks.handlers import known_handlers
 from acp_agent.llm.provider import ModelRequest
 from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary, builtin_recipes_dir
 from acp_agent.recipes.model import Known
@@ -31,7 +31,7 @@ from acp_agent.session.project.models import ActiveModel
 from acp_agent.session.project.recipe_run import RecipeRun
 from support.logs import LogBuilder, is_legal, legal_logs
 
-HANDLERS = known_handlers(builtin_handlers().values())
+HANDLERS = known_handlers()
 RECIPE = RecipeLibrary.read([RecipeFolder("builtin", builtin_recipes_dir())], Known(HANDLERS)).recipes[COMPACT]
 POLICY = CompactionPolicy("Summarise.", size=50_000)
 LONG = Text("The cart adds prices, and prices are cents. " * 200)

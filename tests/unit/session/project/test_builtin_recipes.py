@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from acp_agent.errors import RecipeError
-from acp_agent.hooks.handlers import builtin_handlers, known_handlers
+from acp_agent.hooks.handlers import known_handlers
 from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary, builtin_recipes_dir
 from acp_agent.recipes.model import Known
 from acp_agent.session.project.commands import REQUIRED_HOOKS
@@ -21,7 +21,7 @@ NAMES = ["commit", "compact", "compact-brief", "explain", "handoff", "init", "pl
 NEED_GIT = ("commit", "pr", "review")
 SECRET_CHANGE = "return sum(line.price * line.quantity for line in self.lines)"
 KNOWN = Known(
-    known_handlers(builtin_handlers().values()),
+    known_handlers(),
     built_in_tools().names,
     REQUIRED_HOOKS,
     strategies=lambda: ["summary"],
