@@ -109,7 +109,7 @@ def recipe_known(settings: Settings) -> Known:
 
     return Known(
         known_handlers(),
-        built_in_tools("forms").names,
+        built_in_tools("forms"),
         REQUIRED_HOOKS,
         _strategies,
         (*BUILT_IN_PROVIDERS, *settings.providers),

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection
 from importlib import import_module
 
 
-def on_demand(package: str, where: Mapping[str, Iterable[str]], names: dict[str, object]) -> Callable[[str], object]:
+def on_demand(package: str, modules: Collection[str], names: Collection[str]) -> Callable[[str], object]:
     """Return a package's `__getattr__`.
 
     :param package: its full name.
-    :param where: its modules, by their names in it, with the public names that are found in each.
-    :param names: the package's `globals()`; what has been loaded is kept there.
+    :param modules: its modules that have the names, in the order in which they are imported until a name is found.
+    :param names: the package's `__all__`.
     """
-    modules = {name: module for module, found in where.items() for name in found}
 
     def load(name: str) -> object:
-        if name not in modules:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{package}.{modules[name]}"), name)
-        names[name] = value
-        return value
+        for module in modules if name in names else ():
+            found = vars(import_module(f"{package}.{module}"))
+            if name in found:
+                return found[name]
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return load

@@ -48,20 +48,10 @@ __all__ = [
     "installed_strategies",
 ]
 
-_WHERE = {
-    "budget": ("TokenBudget",),
-    "calls": ("ModelCall", "ModelCalls"),
-    "cuts": ("Cut",),
-    "estimate": ("estimate_messages", "estimate_text"),
-    "shortening": ("Rewrite",),
-    "service": ("CompactionService",),
-    "state": ("CompactedState", "CompactionPolicy", "ConversationState", "Entry", "Memory", "Workspace"),
-    "strategies": ("by_name", "installed_strategies"),
-    "strategy": ("ENTRY_POINTS", "Draft", "Strategy", "Task", "Writer"),
-}
+_MODULES = ("budget", "calls", "cuts", "estimate", "shortening", "state", "strategy", "strategies", "service")
 # A library logs nothing unless its program configures logging. This stands here and not in `acp_agent`, because
 # `initialize` is answered before `logging` is imported.
 logging.getLogger("acp_agent").addHandler(logging.NullHandler())
 
 if not TYPE_CHECKING:  # a checker would take every name for one of ours
-    __getattr__ = on_demand(__name__, _WHERE, globals())
+    __getattr__ = on_demand(__name__, _MODULES, __all__)

@@ -20,5 +20,4 @@ if TYPE_CHECKING:
 
 __all__ = ["HookCommand", "Settings", "ensure_private_dir", "home_dir", "load_settings", "project_dir"]
 
-_LATER = {"load": ["load_settings"], "settings": ["HookCommand", "Settings"]}
-__getattr__ = on_demand(__name__, _LATER, globals())
+__getattr__ = on_demand(__name__, ("settings", "load"), __all__)

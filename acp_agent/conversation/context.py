@@ -22,7 +22,6 @@ from acp_agent.conversation.events import (
     DirectoriesChanged,
     EditsUndone,
     Event,
-    FileVersion,
     InstructionsLoaded,
     LoggedEvent,
     MessageSupplied,
@@ -165,97 +164,96 @@ class Context:
 
     def apply(self, logged: LoggedEvent) -> Context:
         """Return the context after this event."""
-        seq, event = logged.seq, logged.event
+        return replace(self, head=logged.seq, **self._changes(logged.seq, logged.event))
+
+    def _changes(self, seq: int, event: Event) -> dict[str, Any]:
+        """Return the fields that are others after an event."""
         match event:
-            case SessionForked():
-                return replace(
-                    self,
-                    head=seq,
-                    cwd=event.cwd,
-                    additional_directories=event.additional_directories,
-                    grants=frozenset(),
-                    cost=0.0,
-                )
+            case SessionForked(cwd=cwd, additional_directories=more):
+                return {"cwd": cwd, "additional_directories": more, "grants": frozenset(), "cost": 0.0}
             case UserPrompted():
-                return replace(
-                    self,
-                    head=seq,
-                    entries=(*self.entries, *_prompt(seq, event)),
-                    turn_from=self.turn_from if event.steers else seq,
-                    partial=None,
-                    before_turn=replace(self, before_turn=None),
-                    prompted=seq,
-                )
+                return {
+                    "entries": (*self.entries, *_prompt(seq, event)),
+                    "turn_from": self.turn_from if event.steers else seq,
+                    "partial": None,
+                    "before_turn": replace(self, before_turn=None),
+                    "prompted": seq,
+                }
             case PartialAnswer():
-                return replace(self, head=seq, partial=event.after(self.partial))
+                return {"partial": event.after(self.partial)}
             case AssistantAnswered():
                 return self._answered(seq, event.message)
             case ToolReturned():
                 files = self.files
                 if event.files:
                     files = {**files, **{version.path: version.digest for version in event.files}}
-                return replace(self, head=seq, entries=(*self.entries, Entry(seq, event.result)), files=files)
+                return {"entries": (*self.entries, Entry(seq, event.result)), "files": files}
             case TurnEnded():
-                return replace(self, head=seq, turn_from=None, partial=None)
+                return {"turn_from": None, "partial": None}
             case TurnRefused():
                 return self._refused(seq, event.from_seq)
             case ContextSwapped():
                 return self._swapped(seq, event)
             case ContextRestored():
-                return self._restored(seq, event)
+                return {
+                    **self._carried_over(seq, event),
+                    "entries": event.entries,
+                    "baseline": event.tokens,
+                    "swaps": event.earlier,
+                    "fold_from": seq,
+                    "restored": True,
+                }
             case TextPinned():
-                pin = Pin(event.number, event.text)
                 memory = replace(
                     self.memory,
-                    pins=(*self.memory.pins, pin),
+                    pins=(*self.memory.pins, Pin(event.number, event.text)),
                     next_pin=max(self.memory.next_pin, event.number + 1),
                 )
-                return replace(self._noted(seq, event.message_id, event.sent), memory=memory)
+                return {**self._noted(seq, event), "memory": memory}
             case PinRemoved():
                 pins = tuple(pin for pin in self.memory.pins if pin.number != event.number)
-                memory = replace(self.memory, pins=pins)
-                return replace(self._noted(seq, event.message_id, event.sent), memory=memory)
+                return {**self._noted(seq, event), "memory": replace(self.memory, pins=pins)}
             case EditsUndone():
                 files = {path: digest for path, digest in self.files.items() if path not in event.paths}
-                return replace(self._noted(seq, event.message_id, event.sent), files=files)
+                return {**self._noted(seq, event), "files": files}
             case MessageSupplied():
-                return replace(self, head=seq, entries=(*self.entries, Entry(seq, event.message, note=True)))
+                return {"entries": (*self.entries, Entry(seq, event.message, note=True))}
             case ContextAdded() | ContinuationAsked():
-                return self._noted(seq, event.message_id, event.sent)
+                return self._noted(seq, event)
             case SummaryDropped() | CompactionFailed():
-                return replace(self, head=seq, cost=self.cost + _cost(event.usage))
+                return {"cost": self.cost + _cost(event.usage)}
             case PermissionGranted(scope="session"):
-                return replace(self, head=seq, grants=self.grants | {event.subject})
+                return {"grants": self.grants | {event.subject}}
             case TitleChanged():
-                cost = self.cost + _cost(event.usage)
-                return replace(self, head=seq, title=event.title, title_by=event.by, cost=cost)
+                return {"title": event.title, "title_by": event.by, "cost": self.cost + _cost(event.usage)}
             case _:
-                values = _SETTINGS.get(type(event), {})
-                return replace(self, head=seq, **{name: getattr(event, value) for name, value in values.items()})
+                return {name: getattr(event, value) for name, value in _SETTINGS.get(type(event), {}).items()}
 
-    def _refused(self, seq: int, from_seq: int) -> Context:
+    def _refused(self, seq: int, from_seq: int) -> dict[str, Any]:
         before = self.before_turn
         if before is None or self.prompted != from_seq:
             kept = tuple(entry for entry in self.entries if entry.summary or entry.seq < from_seq)
             before = replace(self, **_NOT_COUNTED, entries=kept)
         # Some files were read in the messages that are gone; reading again is cheap, editing unseen text is not.
-        return replace(self, head=seq, revision=seq, **_values(before, _BEFORE), partial=None, files={})
+        return _values(before, _BEFORE, revision=seq, partial=None, files={})
 
-    def _answered(self, seq: int, message: AssistantMessage) -> Context:
-        entries = self.entries
+    def _answered(self, seq: int, message: AssistantMessage) -> dict[str, Any]:
+        usage = message.usage
+        changes: dict[str, Any] = {"partial": None, "cost": self.cost + _cost(usage)}
         # An answer that says nothing (a cancel before the first word) is no message: providers refuse empty ones.
         if message.parts:
-            entries = (*entries, Entry(seq, message))
-        changed = replace(self, head=seq, entries=entries, partial=None, cost=self.cost + _cost(message.usage))
-        if message.usage is not None:
-            changed = replace(changed, usage=message.usage, baseline=message.usage.total_tokens, baseline_seq=seq)
-        return changed
+            changes["entries"] = (*self.entries, Entry(seq, message))
+        if usage is not None:
+            changes |= {"usage": usage, "baseline": usage.total_tokens, "baseline_seq": seq}
+        return changes
 
-    def _noted(self, seq: int, message_id: str, text: str) -> Context:
-        note = Entry(seq, UserMessage(message_id, (Text(text),)), note=True)
-        return replace(self, head=seq, entries=(*self.entries, note))
+    def _noted(
+        self, seq: int, event: TextPinned | PinRemoved | EditsUndone | ContextAdded | ContinuationAsked
+    ) -> dict[str, Any]:
+        note = Entry(seq, UserMessage(event.message_id, (Text(event.sent),)), note=True)
+        return {"entries": (*self.entries, note)}
 
-    def _swapped(self, seq: int, event: ContextSwapped) -> Context:
+    def _swapped(self, seq: int, event: ContextSwapped) -> dict[str, Any]:
         entries = self.entries
         if event.sent:
             tail = (entry for entry in entries if entry.seq >= event.keep_from and not entry.summary)
@@ -269,27 +267,21 @@ class Context:
                 else entry
                 for entry in entries
             )
-        swapped = self._carrying(seq, event.carried, event.files)
-        return replace(
-            swapped,
-            entries=entries,
-            cost=event.carried.cost + _cost(event.usage),
-            baseline=event.tokens_after,
-            swaps=(*event.earlier, seq),
-            fold_from=event.fold_from or min(event.keep_from, seq),
-        )
+        return {
+            **self._carried_over(seq, event),
+            "entries": entries,
+            "cost": event.carried.cost + _cost(event.usage),
+            "baseline": event.tokens_after,
+            "swaps": (*event.earlier, seq),
+            "fold_from": event.fold_from or min(event.keep_from, seq),
+            "restored": False,
+        }
 
-    def _restored(self, seq: int, event: ContextRestored) -> Context:
-        restored = self._carrying(seq, event.carried, event.files)
-        return replace(
-            restored, entries=event.entries, baseline=event.tokens, swaps=event.earlier, fold_from=seq, restored=True
-        )
-
-    def _carrying(self, seq: int, carried: Carried, files: tuple[FileVersion, ...]) -> Context:
-        """Return this context with the values that a swap carries over; its messages are replaced by the caller."""
-        changed = replace(self, **_values(carried, _CARRIED, **_NOT_COUNTED, grants=frozenset(carried.grants)))
-        seen = {version.path: version.digest for version in files}
-        return replace(changed, head=seq, revision=seq, baseline_seq=seq, files=seen, restored=False, partial=None)
+    def _carried_over(self, seq: int, event: ContextSwapped | ContextRestored) -> dict[str, Any]:
+        """Return the values that a swap carries over."""
+        carried, files = event.carried, {version.path: version.digest for version in event.files}
+        changes = _values(carried, _CARRIED, **_NOT_COUNTED, grants=frozenset(carried.grants), partial=None)
+        return changes | {"revision": seq, "baseline_seq": seq, "files": files}
 
 
 _SETTINGS: dict[type[Event], dict[str, str]] = {

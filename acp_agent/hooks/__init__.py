@@ -55,13 +55,5 @@ __all__ = [
     "hook",
 ]
 
-_NOT_EVENTS = {
-    "contract": ("Services", "Summary"),
-    "outcomes": ("Compact", "Continue", "Decision", "Outcome", "Replace", "Summarize", "SwapContext"),
-    "python_hooks": ("ENTRY_POINTS", "hook"),
-}
-
 if not TYPE_CHECKING:  # a checker would take every name for one of ours
-    _others = {name for names in _NOT_EVENTS.values() for name in names}
-    _where = {**_NOT_EVENTS, "events": [name for name in __all__ if name not in _others]}
-    __getattr__ = on_demand(__name__, _where, globals())
+    __getattr__ = on_demand(__name__, ("outcomes", "events", "contract", "python_hooks"), __all__)

@@ -38,7 +38,6 @@ from acp_agent.session.state import SessionState
 from acp_agent.session.titles import Titles
 from acp_agent.session.turn.record import TurnRecord
 from acp_agent.storage.store import SessionStore
-from acp_agent.tools.registry import ToolRegistry, built_in_tools
 
 if TYPE_CHECKING:
     from acp_agent.session.turn.runner import TurnRunner
@@ -70,7 +69,6 @@ async def open_session(
     new_mode = settings.mode if source == "new" else None
     log = await _open_log(services.store, session_id, directories, new_mode, await instructions())
     state = SessionState(session_id, directories, settings, log, source)
-    tools = built_in_tools(client.questions.asks)
     given = {server.name for server in mcp_servers}
     servers = (*mcp_servers, *(server for server in settings.mcp_servers.values() if server.name not in given))
     notices = Notices(show, as_messages=not client.shows_notices)
@@ -81,7 +79,7 @@ async def open_session(
             models = SessionModels(services.models(settings), Attachments(log.read_blob), tasks)
             trust = SessionTrust(state, services, client, notices)
             recipes = SessionRecipes(state, services, trust, notices)
-            mcp = SessionMcp(servers, directories, client, notices, tools, tasks, recipes.wake)
+            mcp = SessionMcp(servers, directories, client, notices, tasks, recipes.wake)
             requests = Requests(state, models, mcp)
             options = SessionOptions(state, models, services, show)
             offer = CommandOffer(recipes, mcp, show)
@@ -89,7 +87,7 @@ async def open_session(
 
             async def load(mailbox: Mailbox) -> TurnRunner:
                 model = await models.name(state.model)
-                build_runner = await to_thread.run_sync(_load_for_turns, tools, models, model, abandon_on_cancel=True)
+                build_runner = await to_thread.run_sync(_load_for_turns, mcp, models, model, abandon_on_cancel=True)
                 return build_runner(
                     services,
                     state,
@@ -147,11 +145,11 @@ async def _open_log(
     return log
 
 
-def _load_for_turns(tools: ToolRegistry, models: SessionModels, model: str | None) -> Callable[..., TurnRunner]:
+def _load_for_turns(mcp: SessionMcp, models: SessionModels, model: str | None) -> Callable[..., TurnRunner]:
     """Import what turns need, except an SDK, and return `build_runner`. In a thread, since it takes 0.1 s and more, in
     which the event loop would see neither a cancel nor the end of the connection.
 
-    :param tools: those whose schemas a request holds.
+    :param mcp: has the tools whose schemas a request holds.
     :param model: `provider/model`, whose adapter is loaded.
     """
     with _one_at_a_time:
@@ -159,6 +157,6 @@ def _load_for_turns(tools: ToolRegistry, models: SessionModels, model: str | Non
 
         if model is not None:
             models.registry.load(model)
-        for tool in tools:
+        for tool in mcp.tools.values():
             _ = tool.input_schema
     return build_runner

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,8 +23,9 @@ from acp_agent.errors import InvalidParamsError, ToolError
 from acp_agent.session.client import SessionClient, ask_arguments
 from acp_agent.session.notices import Notices
 from acp_agent.session.project.commands import around_command, command_words
-from acp_agent.tools.registry import ToolRegistry
+from acp_agent.tools.registry import built_in_tools
 from acp_agent.tools.text import one_line
+from acp_agent.tools.tool import Tool
 
 if TYPE_CHECKING:
     from acp_agent.mcp.model import Prompt
@@ -48,10 +49,8 @@ class SessionMcp:
 
     :param servers: the client's and the configuration's.
     :param directories: the session's.
-    :param tools: the built-in ones, which stand before all others.
     :param tasks: where the servers run.
     :param changed: is called when a server offers something else than before.
-    :ivar tools: the tools as of the last turn's beginning.
     """
 
     def __init__(
@@ -60,12 +59,9 @@ class SessionMcp:
         directories: Sequence[Path],
         client: SessionClient,
         notices: Notices,
-        tools: ToolRegistry,
         tasks: TaskGroup,
         changed: Callable[[], None],
     ) -> None:
-        self.tools = tools
-        self._built_in = tools
         self._wanted = servers
         self._directories = directories
         self._client = client
@@ -74,6 +70,12 @@ class SessionMcp:
         self._changed = changed
         self._servers: tuple[SessionServer, ...] = ()
         self._waited = False
+        self._tools: Mapping[str, Tool] | None = None
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """Return the tools by name as of the last turn's beginning, the built-in ones before all others."""
+        return self._tools or built_in_tools(self._client.questions.asks)
 
     def start(self) -> None:
         """Start the servers in the background: once the editor has its answer, or with the first prompt."""
@@ -118,15 +120,16 @@ class SessionMcp:
                 )
             self._waited = True  # not before: the notice is lost with a prompt that is cancelled meanwhile
         more = [tool for server in self._servers for tool in server.tools]
-        room = MAX_TOOLS - len(self._built_in.names)
+        built_in = built_in_tools(self._client.questions.asks)
+        room = MAX_TOOLS - len(built_in)
         if len(more) > room:
             await self._notices.tell_once(
                 f"The MCP servers of this session have more than {room} tools; the model gets the first {room}. Leave "
                 "servers out that you do not need."
             )
-        tools = (*self._built_in, *more[:room])
-        if tools != tuple(self.tools):
-            self.tools = ToolRegistry(lambda: tools)
+        tools = {**built_in, **{tool.name: tool for tool in more[:room]}}
+        if tools != self.tools:
+            self._tools = tools
 
     # --- prompts and resources ---
 

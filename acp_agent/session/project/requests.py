@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from acp_agent.llm.provider import ModelRequest, ToolDefinition
 from acp_agent.session.project.mcp import SessionMcp
 from acp_agent.session.project.models import ActiveModel, SessionModels
 from acp_agent.session.state import SessionState
-from acp_agent.tools.registry import ToolRegistry
+from acp_agent.tools.tool import Tool
 
 if TYPE_CHECKING:
     from acp_agent.recipes.model import Recipe
@@ -35,7 +35,7 @@ class Requests:
     _state: SessionState
     _models: SessionModels
     _mcp: SessionMcp
-    _defined: tuple[ToolRegistry, tuple[ToolDefinition, ...], int] | None = None
+    _defined: tuple[Mapping[str, Tool], tuple[ToolDefinition, ...], int] | None = None
 
     @property
     def context(self) -> Context:
@@ -180,8 +180,8 @@ class Requests:
     def _definitions(self) -> tuple[tuple[ToolDefinition, ...], int]:
         """Return the tools as requests define them, all of them, whichever may run; and an estimate of their tokens."""
         # Made with the first request: their schemas take longer than all else of a new session.
-        registry = self._mcp.tools
-        if self._defined is None or self._defined[0] is not registry:
-            tools = tuple(ToolDefinition(tool.name, tool.description, tool.input_schema) for tool in registry)
-            self._defined = registry, tools, estimate_tools(tools)
+        known = self._mcp.tools
+        if self._defined is None or self._defined[0] is not known:
+            tools = tuple(ToolDefinition(name, tool.description, tool.input_schema) for name, tool in known.items())
+            self._defined = known, tools, estimate_tools(tools)
         return self._defined[1:]

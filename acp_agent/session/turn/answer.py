@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -52,7 +52,6 @@ from acp_agent.session.project.mcp import SessionMcp
 from acp_agent.session.project.requests import Requests
 from acp_agent.session.turn.record import TurnRecord
 from acp_agent.tools.environment import Environment, OutputArrived, Progress, TerminalStarted
-from acp_agent.tools.registry import ToolRegistry
 from acp_agent.tools.shell.allow import refusal
 from acp_agent.tools.text import one_line
 from acp_agent.tools.tool import Outcome, Tool
@@ -177,14 +176,14 @@ def _stopped(reason: str) -> str:
     return f"A hook ended the turn before this call ran. {reason}".rstrip()
 
 
-def _allowed_tool(tools: ToolRegistry, call: ToolCall, recipe: Recipe | None) -> Tool:
+def _allowed_tool(tools: Mapping[str, Tool], call: ToolCall, recipe: Recipe | None) -> Tool:
     """Return the tool of a call that may be made at all.
 
     :raises ToolError: it may not.
     """
     tool = tools.get(call.name)
     if tool is None:
-        raise ToolError(f"There is no tool {one_line(call.name)!r}. The tools are: {', '.join(tools.names)}.")
+        raise ToolError(f"There is no tool {one_line(call.name)!r}. The tools are: {', '.join(tools)}.")
     allowed, commands = (recipe.allowed_tools, recipe.allowed_commands) if recipe else (None, None)
     server = "__".join(call.name.split("__")[:2])  # a recipe names tools, or the MCP server that they are of
     if allowed is not None and call.name not in allowed and not (call.name.startswith("mcp__") and server in allowed):

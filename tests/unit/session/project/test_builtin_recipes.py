@@ -22,7 +22,7 @@ NEED_GIT = ("commit", "pr", "review")
 SECRET_CHANGE = "return sum(line.price * line.quantity for line in self.lines)"
 KNOWN = Known(
     known_handlers(),
-    built_in_tools().names,
+    built_in_tools(),
     REQUIRED_HOOKS,
     strategies=lambda: ["summary"],
     providers=["anthropic"],
