@@ -17,7 +17,7 @@ from typing import cast, get_args
 from acp_agent.app import checked_settings, start_home_logging
 from acp_agent.cli.terminal.process import aside
 from acp_agent.cli.trust import code_of
-from acp_agent.config.hook_events import EVENT_NAMES, OBSERVED, event_name, unknown_event
+from acp_agent.config.hook_events import EVENT_NAMES, OBSERVED, OUR_TOOLS, event_name, unknown_event
 from acp_agent.config.trust import TrustStore
 from acp_agent.conversation.messages import JsonObject, Message, Text, UserMessage
 from acp_agent.conversation.swaps import CompactionTrigger
@@ -42,7 +42,7 @@ from acp_agent.hooks.events import (
     UserMessageSend,
 )
 from acp_agent.hooks.outcomes import Outcome, Replace
-from acp_agent.hooks.payload import TOOLS, as_json
+from acp_agent.hooks.payload import as_json
 from acp_agent.session.project.trust import advice
 from acp_agent.storage.store import SessionStore
 
@@ -185,7 +185,7 @@ def _event(arguments: argparse.Namespace) -> HookEvent:
 def _call(at: Moment, arguments: argparse.Namespace) -> tuple[str, JsonObject]:
     """Return the tool by our name, and its input in our keys."""
     named = str(arguments.tool)
-    tool = next((ours for ours, theirs in TOOLS.items() if theirs == named), named)
+    tool = OUR_TOOLS.get(named, named)
     try:
         value = cast("object", json.loads(arguments.input or "{}"))
     except ValueError as error:

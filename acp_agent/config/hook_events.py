@@ -39,6 +39,20 @@ ALIASES: Mapping[str, EventName] = {
 }
 """The names that Claude Code has for some of them; `turn_end` and `after_compaction` are ours alone."""
 
+CLAUDE_TOOLS: Mapping[str, str] = {
+    "shell": "Bash",
+    "read": "Read",
+    "write": "Write",
+    "edit": "Edit",
+    "list": "LS",
+    "glob": "Glob",
+    "grep": "Grep",
+    "plan": "TodoWrite",
+    "ask_user": "AskUserQuestion",
+}
+"""The names that it has for our tools."""
+OUR_TOOLS: Mapping[str, str] = {"MultiEdit": "edit", **{theirs: ours for ours, theirs in CLAUDE_TOOLS.items()}}
+
 
 def event_name(word: str) -> EventName | None:
     """Return the event that a word names, by our name or by Claude Code's; None where there is no such event."""

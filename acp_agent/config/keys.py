@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from acp_agent.config.home import KEYS_FILE
-from acp_agent.config.state_file import StateFile
+from acp_agent.config.state_file import StateFile, file_signature
 from acp_agent.errors import ConfigError
 from acp_agent.frozen import frozen
 
@@ -58,7 +58,7 @@ class KeyStore:
 
     def signature(self) -> tuple[int, ...]:
         """Return what is another value when a key was stored or removed. Touches the disk, but little."""
-        return self._file.signature()
+        return file_signature(self.path)
 
     def from_keyring(self, provider: str) -> str | None:
         """Return a key that the keyring has; None where it does not give it. Uses the keyring."""

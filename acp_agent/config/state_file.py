@@ -60,14 +60,6 @@ class StateFile:
         except (ValueError, RecursionError) as error:
             raise self._error(f"cannot be understood ({error})") from error
 
-    def signature(self) -> tuple[int, ...]:
-        """Return a value that differs when the file has changed; empty if there is no file. Stats the file."""
-        try:
-            status = self.path.stat()
-        except OSError:
-            return ()
-        return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
-
     @contextmanager
     def update(self) -> Generator[Entries]:
         """Read, change and write under a lock. The entries are to be changed in place; one that is empty is removed.
@@ -92,6 +84,16 @@ class StateFile:
 
     def _error(self, message: str) -> ConfigError:
         return ConfigError(f"{message}, so that {self._advice}", source=str(self.path))
+
+
+def file_signature(path: Path) -> tuple[int, ...]:
+    """Return a value that differs when a file has changed; empty if there is no file. Stats the file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return ()
+    # st_ctime_ns: a change may have put the old st_mtime_ns back.
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
 def _texts(entries: object) -> Entries:

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from acp_agent.conversation.messages import JsonObject, JsonValue
-from acp_agent.conversation.strict_json import parse_json
+from acp_agent.conversation.strict_json import get_objects, parse_json
 from acp_agent.errors import HookError
 from acp_agent.hooks.events import BeforeCompaction, BeforeToolCall, HookEvent, SessionStart, UserMessageSend
 from acp_agent.hooks.outcomes import (
@@ -26,8 +26,9 @@ from acp_agent.hooks.outcomes import (
     Replace,
     Summarize,
     Verdict,
+    listed,
 )
-from acp_agent.hooks.payload import EDIT_KEYS, KEYS, conversation, edits_of, with_claude_keys
+from acp_agent.hooks.payload import EDIT_KEYS, KEYS, conversation, with_claude_keys
 
 _BLOCKED = 2
 """The exit status that refuses."""
@@ -94,12 +95,8 @@ def _read_answer(event: HookEvent, text: str) -> Outcome:
         raise HookError("Its answer is nested too deeply.") from error
 
 
-def _as_list(value: object) -> object:
-    return [value] if isinstance(value, str) else value
-
-
 _OUTPUT = AliasChoices("updatedToolOutput", "updatedMCPToolOutput", "tool_output")
-Texts = Annotated[list[str], BeforeValidator(_as_list)]
+Texts = Annotated[list[str], BeforeValidator(listed)]
 
 
 _DEFERS = "A hook has answered `defer`, which counts as a veto now: answer `decision: block` in its place."
@@ -114,18 +111,16 @@ class Answer(BaseModel):
     model_config = ConfigDict(strict=True, extra="ignore")
 
     decision: Literal["block", "approve", "allow", "ask"] | None = None
-    permission: Annotated[Literal["allow", "deny", "ask", "defer"] | None, Field(alias="permissionDecision")] = None
+    permission: Literal["allow", "deny", "ask", "defer"] | None = Field(None, alias="permissionDecision")
     reason: str = ""
-    permission_reason: Annotated[str | None, Field(alias="permissionDecisionReason")] = None
-    goes_on: Annotated[bool, Field(alias="continue")] = True
-    stop_reason: Annotated[str, Field(alias="stopReason")] = ""
-    system_message: Annotated[str, Field(alias="systemMessage")] = ""
+    permission_reason: str | None = Field(None, alias="permissionDecisionReason")
+    goes_on: bool = Field(True, alias="continue")
+    stop_reason: str = Field("", alias="stopReason")
+    system_message: str = Field("", alias="systemMessage")
     context: Texts = []
-    more_context: Annotated[Texts, Field(alias="additionalContext")] = []
-    tool_input: Annotated[
-        dict[str, JsonValue] | None, Field(validation_alias=AliasChoices("updatedInput", "tool_input"))
-    ] = None
-    tool_output: Annotated[JsonValue, Field(validation_alias=_OUTPUT)] = None
+    more_context: Texts = Field([], alias="additionalContext")
+    tool_input: JsonObject | None = Field(None, validation_alias=AliasChoices("updatedInput", "tool_input"))
+    tool_output: JsonValue = Field(None, validation_alias=_OUTPUT)
     message: str | None = None
     summary: str | None = None
     action: Literal["compact", "summary", "continue", "replace"] | None = None
@@ -144,10 +139,7 @@ def _flat(value: JsonValue) -> JsonValue:
     if not isinstance(specific, dict):
         raise HookError("Its answer is wrong. hookSpecificOutput: should be an object.")
     both: JsonObject = {**value, **{key: each for key, each in specific.items() if key != "decision"}}
-    nothing = [key for key, each in both.items() if each is None]
-    for key in nothing:
-        del both[key]
-    return both
+    return {key: each for key, each in both.items() if each is not None}
 
 
 def _outcome(answer: Answer, event: HookEvent) -> Outcome:
@@ -219,7 +211,7 @@ def with_our_keys(tool: str, answer: JsonObject, asked: JsonObject, cwd: str) ->
     if tool == "edit":
         given = {key: ours.pop(theirs) for key, theirs in EDIT_KEYS.items() if theirs in ours}
         edit = {key: value for key, value in given.items() if value != sent.get(EDIT_KEYS[key])}
-        edits = edits_of(ours) or edits_of(asked)
+        edits = get_objects(ours, "edits") or get_objects(asked, "edits")
         if edit and len(edits) > 1:
             raise HookError(
                 f"Its answer has `old_string` or `new_string` for a call with {len(edits)} edits; answer with `edits`."

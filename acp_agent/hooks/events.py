@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from acp_agent.config.hook_events import EventName
 from acp_agent.conversation.messages import JsonObject, JsonValue, Message, ResultPart, Text
+from acp_agent.conversation.strict_json import get_text
 from acp_agent.conversation.swaps import CompactionTrigger
 from acp_agent.frozen import frozen
 from acp_agent.hooks.outcomes import Outcome
@@ -213,8 +214,8 @@ def changed(event: HookEvent, outcome: Outcome) -> HookEvent:
 
 def paths_of(input: JsonObject, cwd: str) -> tuple[str, ...]:
     """Return the absolute path of the file or folder that a call's arguments name, where they name one."""
-    path = input.get("path")
-    return (absolute_path(path, cwd),) if isinstance(path, str) and path.strip() else ()
+    path = get_text(input, "path")
+    return (absolute_path(path, cwd),) if path.strip() else ()
 
 
 def absolute_path(path: str, cwd: str) -> str:

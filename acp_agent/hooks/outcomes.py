@@ -243,6 +243,11 @@ def bounded(outcome: Outcome) -> Outcome:
     )
 
 
+def listed(value: object) -> object:
+    """Return a list of the text that is written in place of one; anything else as it is."""
+    return [value] if isinstance(value, str) else value
+
+
 def _bounded_texts(texts: Sequence[str]) -> tuple[str, ...]:
     texts = (texts,) if isinstance(texts, str) else texts  # a Python hook's types are not checked
     return tuple(cut(text) for text in texts if text.strip())

@@ -18,7 +18,7 @@ from pydantic_core import PydanticCustomError
 
 from acp_agent.config.hook_events import EventName
 from acp_agent.conversation.messages import JsonObject, JsonValue
-from acp_agent.conversation.strict_json import parse_json
+from acp_agent.conversation.strict_json import get_object, get_text, parse_json
 from acp_agent.hooks.contract import Services
 from acp_agent.hooks.events import HookEvent
 from acp_agent.hooks.outcomes import Outcome
@@ -130,8 +130,9 @@ def schema_fault(schema: object) -> str | None:
     try:
         # Without formats: `regex` would be Python's.
         _validator_class(checked).check_schema(checked, format_checker=FormatChecker(()))
-        for pattern in (pattern for part in parts for pattern in _patterns(part)):
-            compile_pattern(pattern)
+        for part in parts:
+            for pattern in (*get_object(part, "patternProperties"), get_text(part, "pattern")):
+                compile_pattern(pattern)
     except PatternError as error:
         return str(error)
     except SchemaError as error:
@@ -161,13 +162,6 @@ def _parts(schema: JsonValue) -> Iterator[JsonObject]:
         yield from _parts(inner)
 
 
-def _patterns(part: JsonObject) -> Iterator[str]:
-    properties = part.get("patternProperties")
-    yield from properties if isinstance(properties, dict) else ()
-    if isinstance(pattern := part.get("pattern"), str):
-        yield pattern
-
-
 def _pattern(validator: Any, pattern: str, value: JsonValue, schema: JsonObject) -> Iterator[ValidationError]:
     from jsonschema import ValidationError
 
@@ -192,8 +186,8 @@ def _additional_properties(
 
     if not isinstance(value, dict):
         return
-    patterns = [compile_pattern(pattern) for pattern in cast(JsonObject, schema.get("patternProperties", {}))]
-    known = cast(JsonObject, schema.get("properties", {}))
+    patterns = [compile_pattern(pattern) for pattern in get_object(schema, "patternProperties")]
+    known = get_object(schema, "properties")
     others = [name for name in value if name not in known and all(each.search(name) is None for each in patterns)]
     if isinstance(allowed, dict):
         for name in others:

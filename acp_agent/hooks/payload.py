@@ -1,7 +1,7 @@
 """An event encoded for an executable: JSON with our keys, and also those that a hook for Claude Code looks for; and
 messages in the form of Anthropic's Messages API, written for hooks and read from their answers.
 
-The tables of Claude Code's words are here alone; they are those of its hooks reference
+The tables of Claude Code's words are those of its hooks reference
 (https://code.claude.com/docs/en/hooks).
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TypeAlias
 
-from acp_agent.config.hook_events import ALIASES
+from acp_agent.config.hook_events import ALIASES, CLAUDE_TOOLS
 from acp_agent.conversation.messages import (
     AssistantMessage,
     Image,
@@ -27,6 +27,7 @@ from acp_agent.conversation.messages import (
     UserMessage,
     new_id,
 )
+from acp_agent.conversation.strict_json import get_objects
 from acp_agent.errors import HookError
 from acp_agent.hooks.events import (
     AfterCompaction,
@@ -43,18 +44,6 @@ from acp_agent.hooks.events import (
 )
 from acp_agent.llm.parts import arguments_of, user_parts
 
-TOOLS: Mapping[str, str] = {
-    "shell": "Bash",
-    "read": "Read",
-    "write": "Write",
-    "edit": "Edit",
-    "list": "LS",
-    "glob": "Glob",
-    "grep": "Grep",
-    "plan": "TodoWrite",
-    "ask_user": "AskUserQuestion",
-}
-"""Claude Code's names of our tools."""
 KEYS: Mapping[str, Mapping[str, str]] = {
     "read": {"path": "file_path"},
     "write": {"path": "file_path"},
@@ -105,7 +94,7 @@ def _details(event: HookEvent) -> JsonObject:
         case BeforeToolCall() | AfterToolCall():
             call: JsonObject = {
                 "tool": event.tool,
-                "tool_name": TOOLS.get(event.tool, event.tool),
+                "tool_name": CLAUDE_TOOLS.get(event.tool, event.tool),
                 "tool_use_id": event.call_id,
                 "tool_input": with_claude_keys(event.tool, event.input, event.at.cwd),
             }
@@ -156,7 +145,7 @@ def names_to_match(event: HookEvent) -> frozenset[str]:
     match event:
         case BeforeToolCall() | AfterToolCall():
             multiple = ("MultiEdit",) if event.tool == "edit" else ()
-            return frozenset({event.tool, TOOLS.get(event.tool, event.tool), *multiple})
+            return frozenset({event.tool, CLAUDE_TOOLS.get(event.tool, event.tool), *multiple})
         case SessionStart():
             return frozenset({event.source, _SOURCES[event.source]})
         case BeforeCompaction() | AfterCompaction():
@@ -178,17 +167,11 @@ def with_claude_keys(tool: str, arguments: JsonObject, cwd: str) -> JsonObject:
         if ours in arguments:
             value = arguments[ours]
             both[theirs] = absolute_path(value, cwd) if theirs == "file_path" and isinstance(value, str) else value
-    if tool == "edit" and (edits := edits_of(arguments)):
+    if tool == "edit" and (edits := get_objects(arguments, "edits")):
         both["old_string"] = "\n".join(str(edit.get("old_text", "")) for edit in edits)
         both["new_string"] = "\n".join(str(edit.get("new_text", "")) for edit in edits)
         both["replace_all"] = any(edit.get("replace_all") is True for edit in edits)
     return both
-
-
-def edits_of(arguments: JsonObject) -> list[JsonObject]:
-    """Return the edits of a call; a model may send anything in their place."""
-    value = arguments.get("edits")
-    return [edit for edit in value if isinstance(edit, dict)] if isinstance(value, list) else []
 
 
 _Part: TypeAlias = Text | Image | ToolCall | ToolResult

@@ -38,6 +38,7 @@ from acp_agent.hooks.outcomes import (
     Outcome,
     Summarize,
     Verdict,
+    listed,
 )
 from acp_agent.patterns import PatternError, compile_wildcards
 
@@ -52,7 +53,7 @@ RULE_POSSIBLE: dict[str, tuple[EventName, ...]] = {
     "allow": POSSIBLE["decision: ask"],
     "ask": POSSIBLE["decision: ask"],
     "context": POSSIBLE["context"],
-    "notice": tuple(name for name in POSSIBLE["systemMessage"] if name not in OBSERVED),
+    "notice": POSSIBLE["systemMessage"],
     "stop": POSSIBLE["continue: false"],
 }
 """The events at which a rule can do what."""
@@ -69,10 +70,6 @@ _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 # --- what a file says ---
-
-
-def _listed(value: object) -> object:
-    return [value] if isinstance(value, str) else value
 
 
 def _share(value: object) -> float:
@@ -94,7 +91,7 @@ def _action(value: object) -> object:
 
 
 class _OrOne:
-    """Adds to the JSON Schema of a list the single value that `_listed` takes as well."""
+    """Adds to the JSON Schema of a list the single value that `listed` takes as well."""
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         several = handler(schema)
@@ -111,7 +108,7 @@ def _wildcard(value: str) -> str:
 
 Word = Annotated[str, Field(min_length=1)]
 Wildcard = Annotated[Word, AfterValidator(_wildcard)]
-Listed = Annotated[list[T], BeforeValidator(_listed), Field(min_length=1), _OrOne()]
+Listed = Annotated[list[T], BeforeValidator(listed), Field(min_length=1), _OrOne()]
 Usage = Annotated[
     float | None,
     BeforeValidator(_share),

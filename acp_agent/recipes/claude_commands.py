@@ -13,25 +13,13 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from acp_agent.config.forms import is_model_name
+from acp_agent.config.hook_events import OUR_TOOLS
 from acp_agent.config.load import unknown_provider
 from acp_agent.errors import RecipeError
 from acp_agent.recipes.arguments import fill
 from acp_agent.recipes.model import MCP_TOOL, CommandError, Known, Origin, Recipe, RefusedCommandError
 from acp_agent.recipes.parser import digest, first_line, split
 
-TOOLS = {
-    "AskUserQuestion": "ask_user",
-    "Bash": "shell",
-    "Edit": "edit",
-    "Glob": "glob",
-    "Grep": "grep",
-    "LS": "list",
-    "MultiEdit": "edit",
-    "Read": "read",
-    "TodoWrite": "plan",
-    "Write": "write",
-}
-"""Claude Code's tools, and ours that do the same."""
 ALWAYS_ALLOWED = ("ask_user", "glob", "grep", "list", "plan", "read", "recall")
 """Tools that such a command need not name."""
 LOOKING = (
@@ -145,7 +133,7 @@ def _allowed(lines: Collection[str], source: Path, known: Known) -> tuple[tuple[
     patterns: list[str] = []
     for found in _TOOL.finditer(", ".join(line.removeprefix("- ") for line in lines)):
         name, limit = found["name"], found["pattern"]
-        tool = name if name.startswith(MCP_TOOL) else TOOLS.get(name)
+        tool = name if name.startswith(MCP_TOOL) else OUR_TOOLS.get(name)
         if tool is None or (known.tools is not None and tool != name and tool not in known.tools):
             _log.info("%s: there is no tool like %s here", source, name)
             continue

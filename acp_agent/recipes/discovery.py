@@ -9,12 +9,13 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from acp_agent.config.document import DocumentError, read_text
+from acp_agent.config.state_file import file_signature
 from acp_agent.errors import RecipeError
 from acp_agent.frozen import frozen
 from acp_agent.recipes.claude_commands import command_name, parse_command
@@ -221,16 +222,7 @@ def listing(folder: RecipeFolder) -> tuple[Mapping[str, Path], tuple[tuple[Path,
 
 def signature(folders: Iterable[RecipeFolder]) -> Hashable:
     """Return a value that differs when a file was added, changed or removed."""
-    return tuple((folder, *_signs(*listing(folder))) for folder in folders)
-
-
-def _signs(files: Mapping[str, Path], unread: Hashable) -> Iterator[Hashable]:
-    yield unread
-    for path in files.values():
-        try:
-            status = path.stat()
-        except OSError as error:
-            yield path, error.errno
-        else:
-            # st_ctime_ns: a change may have put the old st_mtime_ns back.
-            yield path, status.st_mtime_ns, status.st_size, status.st_ino, status.st_ctime_ns
+    found = ((folder, *listing(folder)) for folder in folders)
+    return tuple(
+        (folder, unread, *((path, file_signature(path)) for path in files.values())) for folder, files, unread in found
+    )

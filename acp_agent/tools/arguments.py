@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, JsonValue
+from acp_agent.conversation.strict_json import get_text
 from acp_agent.conversation.views import ToolKind
 from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
@@ -89,13 +90,7 @@ def _schema_of(model: type[Arguments]) -> JsonObject:
 
 def titled(verb: str, name: str = "path") -> Callable[[JsonObject], str]:
     """Return what makes the title of a call: a verb, and a text argument where there is one of this name."""
-    return lambda arguments: one_line(f"{verb} {text_argument(arguments, name)}".rstrip())
-
-
-def text_argument(arguments: JsonObject, name: str) -> str:
-    """Return a text argument for a preview; empty where it is missing or of another kind."""
-    value = arguments.get(name)
-    return value if isinstance(value, str) else ""
+    return lambda arguments: one_line(f"{verb} {get_text(arguments, name)}".rstrip())
 
 
 def _short(schema: JsonValue, definitions: JsonObject) -> JsonValue:

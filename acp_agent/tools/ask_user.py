@@ -11,6 +11,7 @@ from pydantic import Field
 
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, JsonValue, Text, ToolCall
+from acp_agent.conversation.strict_json import get_objects, get_text
 from acp_agent.errors import ToolError
 from acp_agent.tools.arguments import Arguments, BuiltIn
 from acp_agent.tools.environment import Environment, Report
@@ -57,10 +58,8 @@ class _Questions(Arguments):
 
 
 def _title(arguments: JsonObject) -> str:
-    asked = arguments.get("questions")
-    first = asked[0] if isinstance(asked, list) and asked else None
-    question = first.get("question") if isinstance(first, dict) else None
-    return one_line(question, 200) if isinstance(question, str) and question else "Ask the user"
+    asked = [get_text(each, "question") for each in get_objects(arguments, "questions")]
+    return one_line(asked[0], 200) if any(asked[:1]) else "Ask the user"
 
 
 async def _prepare(asked: _Questions, environment: Environment) -> PreparedCall:

@@ -22,6 +22,7 @@ from anyio import to_thread
 from acp_agent import __version__
 from acp_agent.compaction.state import CompactionPolicy, ConversationState
 from acp_agent.compaction.strategy import Writer
+from acp_agent.config.hook_events import CLAUDE_TOOLS
 from acp_agent.conversation.events import (
     AssistantAnswered,
     ContextAdded,
@@ -45,7 +46,7 @@ from acp_agent.conversation.messages import (
 )
 from acp_agent.errors import CompactionError, HookError
 from acp_agent.hooks.contract import Summary
-from acp_agent.hooks.payload import TOOLS, blocks_of, with_claude_keys
+from acp_agent.hooks.payload import blocks_of, with_claude_keys
 from acp_agent.session.log import transcript_file
 from acp_agent.session.project.models import ActiveModel
 from acp_agent.session.project.recipe_run import RecipeRun
@@ -223,7 +224,7 @@ def _blocks(message: Message, cwd: str) -> Iterator[JsonObject]:
     for block in blocks_of(message):
         name, arguments = block.get("name"), block.get("input")
         if isinstance(name, str) and isinstance(arguments, dict):
-            yield {**block, "name": TOOLS.get(name, name), "input": dict(with_claude_keys(name, arguments, cwd))}
+            yield {**block, "name": CLAUDE_TOOLS.get(name, name), "input": dict(with_claude_keys(name, arguments, cwd))}
         else:
             yield block
 

@@ -8,8 +8,9 @@ from pydantic import Field
 from acp_agent.conversation.closing import ENDED_BY_USER
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, Text
+from acp_agent.conversation.strict_json import get_text
 from acp_agent.errors import ToolError
-from acp_agent.tools.arguments import Arguments, BuiltIn, text_argument
+from acp_agent.tools.arguments import Arguments, BuiltIn
 from acp_agent.tools.environment import CommandResult, Environment, Report
 from acp_agent.tools.paths import Target
 from acp_agent.tools.shell.named_files import named_files
@@ -101,6 +102,6 @@ SHELL = BuiltIn(
     "stay with `setsid` and its output redirected. Prefer read, list, glob, grep and edit for files.",
     _Shell,
     _prepare,
-    title=lambda arguments: _title(text_argument(arguments, "command")),
+    title=lambda arguments: _title(get_text(arguments, "command")),
     kind="execute",
 )

@@ -14,13 +14,14 @@ from pydantic import AliasChoices
 
 import acp_agent.hooks as room
 from acp_agent.config import load_settings
+from acp_agent.config.hook_events import CLAUDE_TOOLS
 from acp_agent.conversation.messages import Text
 from acp_agent.hooks import AfterToolCall, BeforeToolCall, Moment, Outcome, Services, python_hooks, rules
 from acp_agent.hooks.answers import Answer
 from acp_agent.hooks.discovery import discover
 from acp_agent.hooks.executables import _program_run, command_hook
 from acp_agent.hooks.outcomes import NOTHING, Decision
-from acp_agent.hooks.payload import KEYS, TOOLS, payload
+from acp_agent.hooks.payload import KEYS, payload
 from support.pages import DOCS, examples, section
 
 SERVICES = cast("Services", SimpleNamespace(log=SimpleNamespace(info=lambda *words: None)))
@@ -135,8 +136,8 @@ async def test_every_key_that_a_program_is_told_stands_on_the_page(event: room.H
 
 
 def test_every_tool_and_key_of_claude_code_stands_on_the_page() -> None:
-    table = {row[0]: row for row in rows(section("hooks.md", "What a program is told")) if row[0] in TOOLS}
-    assert {ours: row[1] for ours, row in table.items()} == dict(TOOLS)
+    table = {row[0]: row for row in rows(section("hooks.md", "What a program is told")) if row[0] in CLAUDE_TOOLS}
+    assert {ours: row[1] for ours, row in table.items()} == dict(CLAUDE_TOOLS)
     for tool, keys in KEYS.items():
         assert set(keys.values()) <= set(table[tool][2].split())
 
