@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast, get_
 from urllib.parse import urlsplit
 
 from acp_agent.frozen import frozen
-from acp_agent.patterns import PatternError, compile_pattern
+from acp_agent.patterns import compile_pattern
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -200,10 +200,7 @@ def _command(value: object) -> str | tuple[str, ...]:
 
 
 def _matcher(value: str) -> str:
-    try:
-        compile_pattern("" if value == "*" else value)
-    except PatternError as error:
-        raise ValueError(str(error)) from error
+    compile_pattern("" if value == "*" else value)
     return value
 
 

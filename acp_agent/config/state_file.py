@@ -16,8 +16,6 @@ from typing import BinaryIO, TypeAlias, cast
 from acp_agent.config.home import ensure_private_dir
 from acp_agent.errors import ConfigError
 
-MAX_BYTES = 4 * 1024 * 1024
-
 Entries: TypeAlias = dict[str, dict[str, str]]
 
 
@@ -45,8 +43,6 @@ class StateFile:
         """
         self.read_version = self._version
         try:
-            if self.path.stat().st_size > MAX_BYTES:
-                raise self._error("is too large to be ours")
             match json.loads(self.path.read_bytes().decode()):
                 case {"version": int(version), self._key: entries} if 0 < version <= self._version:
                     self.read_version = version

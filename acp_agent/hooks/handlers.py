@@ -14,7 +14,6 @@ from typing import Annotated, Literal
 
 from anyio import to_thread
 from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
 
 from acp_agent.config.document import DocumentError, read_text
 from acp_agent.config.hook_events import ALIASES, EVENT_NAMES, EventName, OnError
@@ -141,7 +140,7 @@ class _AppendContextHandler(Handler):
     @model_validator(mode="after")
     def _says_something(self) -> _AppendContextHandler:
         if self.text is None and self.file is None:
-            raise PydanticCustomError("empty", "should name a `text` or a `file`")
+            raise ValueError("should name a `text` or a `file`")
         return self
 
     async def handle(self, event: HookEvent, services: Services) -> Outcome:
@@ -168,9 +167,9 @@ class _FormHandler(Handler):
     @model_validator(mode="after")
     def _one_schema(self) -> _FormHandler:
         if self.json_schema is not None and self.file is not None:
-            raise PydanticCustomError("two", "should have one of `schema` and `file`")
+            raise ValueError("should have one of `schema` and `file`")
         if self.json_schema is None and self.file is None and getattr(self, "pattern", None) is None:
-            raise PydanticCustomError("none", "should have a `schema` or a `file`, or for a tool's result a `pattern`")
+            raise ValueError("should have a `schema` or a `file`, or for a tool's result a `pattern`")
         return self
 
     def fault(self, text: str, folder: Path) -> str | None:
