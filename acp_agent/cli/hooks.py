@@ -101,7 +101,10 @@ async def _test(event: HookEvent, found: Found, home: Path) -> bool:
         failures.append(text)
         aside(f"acp-agent: {text}")
 
-    together = await Dispatcher(map(printed, found.hooks), _NoSession(home), tell).dispatch(event)
+    async def show(notice: str) -> None:
+        print(f"tells    {notice}")
+
+    together = await Dispatcher(map(printed, found.hooks), _NoSession(home), tell, show).dispatch(event)
     if not asked:
         print(f"No hook would be asked about this {event.name}.")
     elif event.name in OBSERVED:

@@ -28,9 +28,7 @@ from acp_agent.conversation.messages import (
     ResourceLink,
     ResultPart,
     Text,
-    Thinking,
     ToolCall,
-    ToolResult,
     UserPart,
 )
 
@@ -46,20 +44,16 @@ def log_markdown(events: Iterable[LoggedEvent], *, title: str = TITLE) -> str:
     page = _Page(title)
     for logged in events:
         page.event(logged)
-    return page.text
+    return "\n\n".join(page.blocks) + "\n"
 
 
 class _Page:
     """The document as far as it is written."""
 
     def __init__(self, title: str) -> None:
-        self._blocks = [f"# {' '.join(title.split())}"]
+        self.blocks = [f"# {' '.join(title.split())}"]
         self._speaker = ""
         self._calls: dict[str, str] = {}
-
-    @property
-    def text(self) -> str:
-        return "\n\n".join(self._blocks) + "\n"
 
     def event(self, logged: LoggedEvent) -> None:
         match logged.event:
@@ -67,9 +61,20 @@ class _Page:
                 self._says(USER, *(block for part in parts for block in _user_part(part)))
             case AssistantAnswered(message=message):
                 for part in message.parts:
-                    self._answer_part(part)
+                    if isinstance(part, Text):
+                        self._says(AGENT, *_prose(part.text))
+                    elif isinstance(part, ToolCall):
+                        name = self._calls[part.id] = _code(part.name)
+                        arguments = part.invalid
+                        if arguments is None:
+                            arguments = json.dumps(part.arguments, ensure_ascii=False, indent=2)
+                        self._says(AGENT, f"{name} was called:", fenced(arguments, "json"))
             case ToolReturned(result=result):
-                self._result(result)
+                name = self._calls.pop(result.call_id, "a call")
+                ending = "failed" if result.is_error else "answered"
+                self._says(
+                    AGENT, f"{name} {ending}:", *(block for part in result.parts for block in _result_part(part))
+                )
             case NoteAdded(text=text):
                 self._says(AGENT, *_prose(text))
             case ContextAdded(sent=text) | EditsUndone(sent=text):
@@ -80,31 +85,13 @@ class _Page:
             case _:
                 pass
 
-    def _result(self, result: ToolResult) -> None:
-        name = self._calls.pop(result.call_id, "a call")
-        ending = "failed" if result.is_error else "answered"
-        self._says(AGENT, f"{name} {ending}:", *(block for part in result.parts for block in _result_part(part)))
-
-    def _answer_part(self, part: Text | Thinking | ToolCall) -> None:
-        match part:
-            case Text():
-                self._says(AGENT, *_prose(part.text))
-            case ToolCall():
-                name = self._calls[part.id] = _code(part.name)
-                arguments = part.invalid
-                if arguments is None:
-                    arguments = json.dumps(part.arguments, ensure_ascii=False, indent=2)
-                self._says(AGENT, f"{name} was called:", fenced(arguments, "json"))
-            case Thinking():
-                pass
-
     def _says(self, speaker: str, *blocks: str) -> None:
         if not blocks:
             return
         if speaker != self._speaker or speaker == USER:
-            self._blocks.append(f"## {speaker}")
+            self.blocks.append(f"## {speaker}")
             self._speaker = speaker
-        self._blocks.extend(blocks)
+        self.blocks.extend(blocks)
 
 
 def fenced(text: str, info: str = "") -> str:

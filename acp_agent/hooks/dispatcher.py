@@ -35,10 +35,10 @@ class Dispatcher:
     :param hooks: see `in_order`.
     :param tell: tells the user that a hook has failed, or wants what cannot be done; once for each hook.
     :param notify: tells the user what a hook says to them, as soon as it has answered: the next one may take its time,
-        and be cancelled. None leaves all that in the outcome.
+        and be cancelled.
     """
 
-    def __init__(self, hooks: Iterable[Hook], services: Services, tell: Tell, notify: Tell | None = None) -> None:
+    def __init__(self, hooks: Iterable[Hook], services: Services, tell: Tell, notify: Tell) -> None:
         self.hooks = in_order(hooks)
         self._services = services
         self._tell = tell
@@ -56,8 +56,8 @@ class Dispatcher:
         """Ask every hook that wants this event.
 
         Before an action, hooks run one after another: each gets the event with the changes of those before it, and the
-        first that blocks it or ends the turn is the last to run. After the fact, all run concurrently, and only their
-        messages to the user are kept.
+        first that blocks it or ends the turn is the last to run. After the fact, all run concurrently, and only
+        what they tell the user counts.
 
         :param recipe: hooks of the recipe that runs, asked after all others.
         :param recipe_first: those of them that want to be asked before all others.
@@ -66,7 +66,10 @@ class Dispatcher:
         """
         hooks = [hook for hook in (*recipe_first, *self.hooks, *recipe) if hook.wants(event)]
         if event.name in OBSERVED:
-            return await self._observed(hooks, event)
+            async with anyio.create_task_group() as tasks:
+                for hook in hooks:
+                    tasks.start_soon(self._ask, hook, event)
+            return NOTHING
         total = NOTHING
         for hook in hooks:
             outcome = await self._ask(hook, event, blamed)
@@ -75,17 +78,6 @@ class Dispatcher:
                 break
             event = changed(event, outcome)
         return total
-
-    async def _observed(self, hooks: Sequence[Hook], event: HookEvent) -> Outcome:
-        notices: list[tuple[str, ...]] = [()] * len(hooks)
-
-        async def ask(number: int, hook: Hook) -> None:
-            notices[number] = (await self._ask(hook, event)).notices
-
-        async with anyio.create_task_group() as tasks:
-            for number, hook in enumerate(hooks):
-                tasks.start_soon(ask, number, hook)
-        return Outcome(notices=tuple(notice for each in notices for notice in each))
 
     async def _ask(self, hook: Hook, event: HookEvent, blamed: set[HookKey] | None = None) -> Outcome:
         """Return what one hook wants, as far as it can be done; nothing where it has been switched off."""
@@ -106,8 +98,6 @@ class Dispatcher:
         else:
             if left_out:
                 await self._tell_left_out(hook, event, left_out)
-            if self._notify is None:
-                return kept
             for notice in kept.notices:
                 await self._notify(notice)
             return replace(kept, notices=())

@@ -300,7 +300,7 @@ class SessionHooks:
         return hooks
 
     def _made(self, hooks: Sequence[Hook]) -> Dispatcher:
-        return Dispatcher(hooks, self._services, self._notices.tell, notify=self._notices.tell)
+        return Dispatcher(hooks, self._services, self._notices.tell, self._notices.tell)
 
     async def _tell_left_out(self, errors: Iterable[object]) -> None:
         for error in errors:

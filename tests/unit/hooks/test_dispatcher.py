@@ -87,7 +87,7 @@ def dispatcher(*hooks: Asked, told: list[str] | None = None) -> Dispatcher:
         if told is not None:
             told.append(text)
 
-    return Dispatcher([each.hook for each in hooks], cast("Services", None), tell)
+    return Dispatcher([each.hook for each in hooks], cast("Services", None), tell, tell)
 
 
 async def test_hooks_are_asked_in_the_order_config_user_project_recipe_whatever_order_they_were_found_in() -> None:
@@ -251,7 +251,10 @@ async def test_each_answer_is_possible_where_the_table_says_and_nowhere_else() -
             fits = event.name in POSSIBLE[word] and word != SWAP
             hook = Asked("eager", outcome, events=frozenset({event.name}))
             possible = behind_a_summary if event is SUMMARY else fits
-            assert await dispatcher(hook).dispatch(event) == (outcome if possible else NOTHING)
+            told: list[str] = []
+            found = await dispatcher(hook, told=told).dispatch(event)
+            assert found == (replace(outcome, notices=()) if possible else NOTHING)
+            assert ("a" in told) == (possible and word == "systemMessage")
 
 
 LONG = "x" * (LIMIT + 5)

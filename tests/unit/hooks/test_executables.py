@@ -89,7 +89,7 @@ async def test_at_the_end_of_its_time_a_program_is_ended_with_all_that_it_has_st
 
     slow = hook("sleep 600 & echo $! > child; echo $$ > parent; wait", time_limit=2.0, on_error=on_error)
     with anyio.fail_after(20):
-        outcome = await Dispatcher([slow], NO_SERVICES, tell).dispatch(call(tmp_path))
+        outcome = await Dispatcher([slow], NO_SERVICES, tell, tell).dispatch(call(tmp_path))
     assert outcome.blocks == (on_error == "block")
     assert "did not answer within 2 seconds" in told[0]
     for name in ("child", "parent"):

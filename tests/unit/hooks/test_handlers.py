@@ -81,7 +81,7 @@ async def asked_in_order(handlers: str, *others: Hook) -> tuple[Outcome, list[st
     async def tell(text: str) -> None:
         told.append(text)
 
-    dispatcher = Dispatcher(others, cast("Services", Home(Path("/nowhere"))), tell)
+    dispatcher = Dispatcher(others, cast("Services", Home(Path("/nowhere"))), tell, tell)
     return await dispatcher.dispatch(answered("Done."), last, recipe_first=first), told
 
 

@@ -52,7 +52,7 @@ async def dispatched(function: Function) -> tuple[Outcome, list[str]]:
     async def tell(text: str) -> None:
         told.append(text)
 
-    return await Dispatcher([made(function)], SERVICES, tell).dispatch(CALL), told
+    return await Dispatcher([made(function)], SERVICES, tell, tell).dispatch(CALL), told
 
 
 async def answer(function: Function, event: HookEvent = CALL) -> Outcome:
