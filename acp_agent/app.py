@@ -24,7 +24,7 @@ from acp_agent.server.connection import Connection
 from acp_agent.server.handshake import Handshake
 from acp_agent.server.recording import record
 from acp_agent.session.manager import OpenSessions
-from acp_agent.session.project.commands import BUILT_IN, REQUIRED_HOOKS
+from acp_agent.session.project.commands import BUILT_IN, COMPACTING
 from acp_agent.session.services import Services
 from acp_agent.storage.store import SessionStore
 from acp_agent.tools.registry import built_in_tools
@@ -110,7 +110,7 @@ def recipe_known(settings: Settings) -> Known:
     return Known(
         known_handlers(),
         built_in_tools("forms"),
-        REQUIRED_HOOKS,
+        COMPACTING,
         _strategies,
         (*BUILT_IN_PROVIDERS, *settings.providers),
     )

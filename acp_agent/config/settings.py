@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from acp_agent.config.forms import (
     Command,
@@ -52,7 +52,7 @@ ProviderKind: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic"
 Origin: TypeAlias = Literal["config", "project"]
 """The user's file, or a project's."""
 
-MODES: tuple[Mode, ...] = ("plan", "ask", "accept-edits", "full-access")
+MODES: tuple[Mode, ...] = get_args(Mode)
 """The permission modes, from the strictest to the freest."""
 
 _DEFAULT_PREPARE = 0.70

@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, get_args
 
 from anyio import to_thread
 
@@ -23,7 +23,7 @@ from acp_agent.storage.store import SessionStore
 
 Origin: TypeAlias = Literal["config", "user", "project", "recipe"]
 """Where a hook comes from, in the order in which they are asked. A project's config.yaml is the project's."""
-ORIGINS: tuple[Origin, ...] = ("config", "user", "project", "recipe")
+ORIGINS: tuple[Origin, ...] = get_args(Origin)
 
 DISABLED = ".disable"
 """Suffix of a file that switches off the file of a hooks folder that it is named after."""

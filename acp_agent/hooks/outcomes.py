@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 from acp_agent.config.hook_events import EventName
 from acp_agent.conversation.messages import JsonObject, Message
@@ -15,7 +15,7 @@ from acp_agent.errors import HookError
 from acp_agent.frozen import frozen
 
 Verdict: TypeAlias = Literal["allow", "ask", "block"]
-_VERDICTS: tuple[Verdict, ...] = ("allow", "ask", "block")
+_VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 """From the freest to the strictest."""
 
 LIMIT = 65_536

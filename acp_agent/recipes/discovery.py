@@ -179,7 +179,7 @@ def _name(folder: RecipeFolder, name: str, known: Known, reserved: Collection[st
     """
     if folder.form == "claude":
         name = command_name(name)
-        if name in (*reserved, *known.required_hooks) or not is_recipe_name(name):
+        if name in (*reserved, *known.compacting) or not is_recipe_name(name):
             raise DocumentError(f"cannot be called /{name} here")
     elif name in reserved:
         raise DocumentError(f"/{name} is a command of the agent's own; rename the file")

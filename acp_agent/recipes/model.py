@@ -71,14 +71,14 @@ class Known:
     :ivar handlers: by event that a recipe may hook into, the handlers that exist for it, each with the model of its
         parameters.
     :ivar tools: names that `allowed_tools` may list; None for any.
-    :ivar required_hooks: by recipe name, the event and the handler that a recipe of that name must bind.
+    :ivar compacting: names of recipes that must compact.
     :ivar strategies: returns the names that `compaction.strategy` may take; None for any.
     :ivar providers: names that `compaction.model` may begin with; None for any.
     """
 
     handlers: Mapping[str, Mapping[str, type[BaseModel]]]
     tools: Collection[str] | None = None
-    required_hooks: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    compacting: Collection[str] = ()
     strategies: Callable[[], Collection[str]] | None = None
     providers: Collection[str] | None = None
 

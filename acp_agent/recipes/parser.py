@@ -178,15 +178,13 @@ def _check_handler(document: Document, known: Known, handler: NamedHandler, plac
 
 def _check_swap(document: Document, hooks: Mapping[str, HookSection], name: str, known: Known) -> None:
     """Refuse a recipe without the hook that its name demands, and keys that do not go with the hook that compacts."""
-    if name in known.required_hooks:
-        event, handler = known.required_hooks[name]
-        if event not in hooks or hooks[event].named(handler) is None:
-            message = f"a recipe named `{name}` must have `{event}: {{handler: {handler}}}` here; add it, or rename "
-            message += "the file"
-            raise DocumentError(message, document.line(("hooks",)) or 1, "hooks")
     if not any(section.named(SWAP_HANDLER) for section in hooks.values()):
+        hook = f"`turn_end: {{handler: {SWAP_HANDLER}}}`"
+        if name in known.compacting:
+            message = f"a recipe named `{name}` must have {hook} here; add it, or rename the file"
+            raise DocumentError(message, document.line(("hooks",)) or 1, "hooks")
         if document.data.get("compaction") is not None:
-            message = f"add the hook `turn_end: {{handler: {SWAP_HANDLER}}}`, or leave this key out"
+            message = f"add the hook {hook}, or leave this key out"
             raise document.wrong(
                 f"is for recipes whose answer takes the place of the conversation; {message}", "compaction"
             )

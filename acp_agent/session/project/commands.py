@@ -10,7 +10,7 @@ from acp_agent.conversation.updates import Command
 COMPACT = "compact"
 """The recipe that automatic compaction runs, too."""
 SWAP_CONTEXT = "swap_context"
-REQUIRED_HOOKS = {COMPACT: ("turn_end", SWAP_CONTEXT)}
+COMPACTING = (COMPACT,)
 """Without it, an override of that recipe would leave a full context as it is."""
 
 BUILT_IN = (

@@ -16,7 +16,7 @@ from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary
 from acp_agent.recipes.model import CommandError, Known, Recipe, RefusedCommandError, Surroundings
 from acp_agent.recipes.template import render
 
-KNOWN = Known({}, ("shell", "read", "edit", "write", "grep"), {"compact": ("turn_end", "x")}, providers=("openai",))
+KNOWN = Known({}, ("shell", "read", "edit", "write", "grep"), ("compact",), providers=("openai",))
 FREE = {"grep", "read"}
 
 

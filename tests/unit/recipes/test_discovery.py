@@ -25,7 +25,7 @@ from acp_agent.recipes.discovery import (
 from acp_agent.recipes.model import Known
 from acp_agent.recipes.template import check
 
-KNOWN = Known(known_handlers(), ("read",), {"squash": ("turn_end", "swap_context")}, lambda: ("mask",))
+KNOWN = Known(known_handlers(), ("read",), ("squash",), lambda: ("mask",))
 SWAP = "hooks:\n  turn_end: {handler: swap_context}\n"
 
 

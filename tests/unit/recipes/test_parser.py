@@ -20,7 +20,7 @@ from acp_agent.recipes.template import render
 KNOWN = Known(
     known_handlers(),
     ("read", "write", "grep"),
-    {"squash": ("turn_end", "swap_context")},
+    ("squash",),
     lambda: ("summary", "mask", "excerpts"),
     ("anthropic", "mine"),
 )

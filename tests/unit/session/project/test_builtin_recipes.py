@@ -11,7 +11,7 @@ from acp_agent.errors import RecipeError
 from acp_agent.hooks.handlers import known_handlers
 from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary, builtin_recipes_dir
 from acp_agent.recipes.model import Known
-from acp_agent.session.project.commands import REQUIRED_HOOKS
+from acp_agent.session.project.commands import COMPACTING
 from acp_agent.session.project.recipe_run import RecipeRun, surroundings
 from acp_agent.tools.registry import built_in_tools
 from acp_agent.tools.shell.allow import refusal
@@ -23,7 +23,7 @@ SECRET_CHANGE = "return sum(line.price * line.quantity for line in self.lines)"
 KNOWN = Known(
     known_handlers(),
     built_in_tools(),
-    REQUIRED_HOOKS,
+    COMPACTING,
     strategies=lambda: ["summary"],
     providers=["anthropic"],
 )
