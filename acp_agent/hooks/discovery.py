@@ -53,19 +53,22 @@ async def _of_file(path: Path, origin: Origin, project: str) -> Found:
     """Return the hooks of one file of a folder, by its kind. Python files that begin with `_` are for others to
     import."""
     load = _LOADERS.get(path.suffix)
-    if load is None and os.access(path, os.X_OK):
-        return await ask_for_events(path, origin, project)
-    if load is None and _is_script(path):  # a copy or a download has lost the bit
-        error = HookError(f"{path}: not executable: chmod +x {shlex.quote(str(path))}")
-        return unusable(error, origin, str(path), path)
-    if load is None or (path.suffix == ".py" and path.name.startswith("_")):
+    if path.suffix == ".py" and path.name.startswith("_"):
         return Found()
     try:
         with anyio.fail_after(TIME_LIMIT):
-            return await to_thread.run_sync(load, path, origin, abandon_on_cancel=True)
+            if load is not None:
+                return await to_thread.run_sync(load, path, origin, abandon_on_cancel=True)
+            if os.access(path, os.X_OK):
+                return await ask_for_events(path, origin, project)
     except TimeoutError:
-        error = HookError(f"{path}: was not loaded within {TIME_LIMIT:g} seconds.")
+        error = HookError(f"{path}: did not say within {TIME_LIMIT:g} seconds which events it wants.")
         return unusable(error, origin, str(path), path)
+    if not _is_script(path):
+        return Found()
+    # A copy or a download has lost the bit.
+    error = HookError(f"{path}: not executable: chmod +x {shlex.quote(str(path))}")
+    return unusable(error, origin, str(path), path)
 
 
 def _is_script(path: Path) -> bool:

@@ -66,13 +66,9 @@ async def ask_for_events(path: Path, origin: Origin, project: str) -> Found:
     """Run `FILE hook`, which prints the names of the events that the program wants, by lines or commas, and may print
     its `on_error`."""
     try:
-        with anyio.fail_after(TIME_LIMIT):
-            code, stdout, stderr = await _run((str(path), "hook"), path.parent, project or str(path.parent), origin)
+        code, stdout, stderr = await _run((str(path), "hook"), path.parent, project or str(path.parent), origin)
         if code != 0:
             raise failure(code, stderr)
-    except TimeoutError:
-        late = HookError(f"{path}: `{path.name} hook` did not answer within {TIME_LIMIT:g} seconds.")
-        return unusable(late, origin, str(path), path)
     except HookError as error:
         return unusable(HookError(f"{path}: `{path.name} hook`: {error}"), origin, str(path), path)
     printed = stdout.decode("utf-8", "replace")
