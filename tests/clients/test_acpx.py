@@ -79,7 +79,7 @@ class Acpx:
     def agents(self) -> list[Process]:
         """The processes of the agent that it has running."""
         running = marked(f"ACP_AGENT_HOME={self.home / 'state'}")
-        return [process for process in running if "acp-agent" in process.command.split()[1]]
+        return [process for process in running if Path(process.command.split()[1]).name == "acp-agent"]
 
 
 @asynccontextmanager

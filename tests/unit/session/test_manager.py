@@ -17,7 +17,7 @@ class Gone(TerminalClient):
     """A client that is not there any more when it is first asked something."""
 
     def __getattribute__(self, name: str) -> object:
-        if name == "questions":
+        if name == "shows_notices":
             raise BrokenPipeError("nobody reads")
         return super().__getattribute__(name)
 
