@@ -167,6 +167,8 @@ class EditorTerminals:
             [terminal] = created
             await report(TerminalStarted(str(terminal["terminalId"])))
             return await self._wait(terminal, timeout)
+        except TimeoutError as error:
+            raise ToolError(f"The editor did not answer about a terminal within {ANSWER_SECONDS:.0f} s.") from error
         finally:
             for terminal in created:
                 with anyio.move_on_after(CLEAN_UP_SECONDS, shield=True):
@@ -198,13 +200,11 @@ class EditorTerminals:
 
     async def _wait(self, terminal: JsonObject, timeout: float) -> CommandResult:
         ended: v1.WaitForTerminalExitResponse | None = None
-        method = methods.TERMINAL_WAIT_FOR_EXIT
         try:
-            ended = await self._channel.request(method, terminal, v1.WaitForTerminalExitResponse, timeout=timeout)
+            method = methods.TERMINAL_WAIT_FOR_EXIT
+            ended = await self._request(method, terminal, v1.WaitForTerminalExitResponse, timeout)
         except TimeoutError:
             await self._end(methods.TERMINAL_KILL, terminal)
-        except RpcError as error:
-            raise _failure(method, error) from error
         output = await self._request(methods.TERMINAL_OUTPUT, terminal, v1.TerminalOutputResponse)
         exit_code, signal = (ended.exit_code, ended.signal) if ended is not None else (None, None)
         return CommandResult(output.output, "", exit_code, signal, timed_out=ended is None, merged=True)
@@ -214,14 +214,10 @@ class EditorTerminals:
         with suppress(RpcError, TimeoutError, PeerClosedError):
             await self._channel.ask(method, terminal, timeout=ANSWER_SECONDS)
 
-    async def _request(self, method: str, params: JsonObject, result: type[Result]) -> Result:
+    async def _request(
+        self, method: str, params: JsonObject, result: type[Result], limit: float = ANSWER_SECONDS
+    ) -> Result:
         try:
-            return await self._channel.request(method, params, result, timeout=ANSWER_SECONDS)
+            return await self._channel.request(method, params, result, timeout=limit)
         except RpcError as error:
-            raise _failure(method, error) from error
-        except TimeoutError as error:
-            raise ToolError(f"The editor did not answer to {method} within {ANSWER_SECONDS:.0f} s.") from error
-
-
-def _failure(method: str, error: RpcError) -> ToolError:
-    return ToolError(f"The editor's terminal failed ({method}): {error.message}")
+            raise ToolError(f"The editor's terminal failed ({method}): {error.message}") from error
