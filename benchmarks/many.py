@@ -1,7 +1,4 @@
-"""`python -m benchmarks.many DATABASE SESSIONS DIRECTORIES`: a database with many sessions.
-
-Imports the agent; it runs in a process of its own, so that the client does not.
-"""
+"""`python -m benchmarks.many DATABASE SESSIONS DIRECTORIES`: a database with many sessions, made by the agent."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """How long excerpts keep a turn waiting, and the event loop: `python -m benchmarks.swap_latency FOLDER`.
 
-One conversation of about 150,000 tokens is put together from recorded sessions. Prints medians of five: indexing it, a
-compaction whose entries were indexed as they came, and both; with the longest pause of the event loop meanwhile.
+One conversation of about 150,000 tokens is put together from a folder of recorded sessions. Prints medians of five for
+indexing it, a compaction whose entries were indexed, and both, with the longest pause of the event loop.
 """
 
 from __future__ import annotations
@@ -70,6 +70,4 @@ async def main(paths: Sequence[Path]) -> None:
 
 if __name__ == "__main__":
     sys.setswitchinterval(SWITCH_SECONDS)  # as where the agent serves
-    if len(sys.argv) != 2:
-        sys.exit("usage: python -m benchmarks.swap_latency FOLDER, a folder of recorded sessions")
     anyio.run(main, sorted(Path(sys.argv[1]).glob("*.json")))

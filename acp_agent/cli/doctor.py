@@ -123,7 +123,7 @@ async def _check_program() -> AsyncIterator[_Said]:
 
 async def _check_home() -> AsyncIterator[_Said]:
     home = home_dir(os.environ)
-    place = next(folder for folder in (home, *home.parents) if os.access(folder, os.F_OK))
+    place = next(folder for folder in (home, *home.parents) if folder.is_symlink() or os.access(folder, os.F_OK))
     if not place.is_dir() or not os.access(place, os.R_OK | os.W_OK | os.X_OK):
         yield "fail", f"{home} cannot be written to.", f"Set {HOME_VARIABLE} to a folder that you can write to."
     else:

@@ -156,7 +156,7 @@ def fill(
     named = [listed, *(part.text for part in told if isinstance(part, Text))]
     seqs = {entry.seq for entry in gone}
     index = index or ExcerptIndex.of(state.originals)
-    lines = {command for command, *_ in found.runs if command in listed}
+    lines = {command for command, seq, _ in found.runs if f"[#{seq}] {command}" in listed}
     excerpts = excerpts_of(index, max(0, left), seqs=seqs, covered=covered, named=named, listed=lines)
     return Layers((*quotes, *told, *frame_excerpts(listed, excerpts, recall=recall)))
 

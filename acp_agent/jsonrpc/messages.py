@@ -161,7 +161,8 @@ def _response(value: JsonObject) -> Response:
     match value.get("error"):
         case None:
             return Response(value.get("id"), value.get("result"), None)
-        case {"code": int(code), "message": str(message), **more}:
+        case {"code": int(code), **more}:
+            message = str(more.get("message") or "The response is an error without a message.")
             error = RpcError(code, message, more.get("data"))
         case other:
             error = RpcError(INTERNAL_ERROR, "The response is an error without a code and a message.", other)

@@ -53,12 +53,19 @@ class CallFailed(Exception):  # noqa: N818 - not for users: `error_of` makes an 
 
 
 _LONGEST_BODY = 20_000
+_TEXTS = ("message", "msg", "detail", "error_description", "error")
+_NESTED = ("error", "detail", "message", "errors")
 _REFUSED = ("invalid", "policy", "mismatch", "auth", "permission", "not_found", "image", "billing", "quota")
 """Parts of the codes of error events that would be a status of 400; any other is an error that passes."""
 
 
 def read_error(body: str) -> tuple[str, str]:
-    """Return message and code in the body of an error; a body of an unknown shape is its own message."""
+    """Return message and code in the body of an error, whichever of the servers' shapes it has.
+
+    They are OpenAI's and Anthropic's `{"error": {...}}`, Gemini's list of these, LM Studio's, Ollama's and xAI's
+    `{"error": "..."}`, FastAPI's `{"detail": ...}`, vLLM's `{"message": ...}`, and OpenRouter's `metadata.raw` with
+    another server's error. A body of an unknown shape is its own message.
+    """
     text = body.strip()[:_LONGEST_BODY]
     try:
         message, code = _said(json.loads(body))
@@ -68,29 +75,40 @@ def read_error(body: str) -> tuple[str, str]:
 
 
 def _said(value: JsonValue) -> tuple[str, str]:
-    """Return message and code in an error: OpenAI's and Anthropic's `{"error": {...}}`, Gemini's list of these, or the
-    members themselves; with OpenRouter's `metadata.raw`, which is another server's error."""
-    if isinstance(value, list):
-        value = value[0] if value else None
-    if not isinstance(value, dict):
-        return "", ""
-    error = get_object(value, "error") or value
-    message = next((text for key in ("message", "error", "detail") if (text := get_text(error, key).strip())), "")
-    raw = read_error(get_text(get_object(error, "metadata"), "raw"))[0]
+    match value:
+        case str():
+            return value.strip(), ""
+        case list():
+            return next((found for item in value if (found := _said(item))[0]), ("", ""))
+        case dict():
+            code = _code(value)
+            for inner in (value.get(key) for key in _NESTED):
+                if isinstance(inner, dict | list) and (found := _said(inner))[0]:
+                    return found[0], found[1] or code
+            message = next((text for key in _TEXTS if (text := get_text(value, key).strip())), "")
+            raw = read_error(get_text(get_object(value, "metadata"), "raw"))[0]
+            return ": ".join(filter(None, (message, raw))), code
+        case _:
+            return "", ""
+
+
+def _code(error: JsonObject) -> str:
     reasons = (get_text(detail, "reason") for detail in get_objects(error, "details"))  # Google's ErrorInfo
-    codes = (*reasons, str(error.get("code") or ""), get_text(error, "type"))
-    return ": ".join(filter(None, (message, raw))), next(filter(None, codes), "")
+    words = (get_text(error, "code"), *reasons, get_text(error, "type"), get_text(error, "status"))
+    return next((word for word in words if word), "")
 
 
 def stream_error(event: JsonObject) -> CallFailed:
-    """Return the failure in an error object of a stream."""
-    message, code = _said(event)
+    """Return the failure in an error object of a stream: `{"error": {...}}`, or the fields themselves."""
+    error = get_object(event, "error") or event
+    code = str(error.get("code") or "") or get_text(error, "type")
     status = int(code) if code.isdecimal() else 400 if any(word in code for word in _REFUSED) else None
-    return CallFailed("stream", message or code, status=status, code=code)
+    message = get_text(error, "message") or get_text(event, "error") or code
+    return CallFailed("stream", message, status=status, code=code)
 
 
 _TOKEN_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "model_max_prompt_tokens_exceeded"})
-_KEY_CODES = frozenset({"invalid_api_key", "authentication_error", "API_KEY_INVALID"})
+_KEY_CODES = frozenset({"invalid_api_key", "authentication_error", "API_KEY_INVALID", "UNAUTHENTICATED"})
 _KEY_REFUSED = (
     *("api key not valid", "api key expired", "incorrect api key", "invalid api key", "missing api key"),
     *("no api key provided", "missing or invalid authorization header"),

@@ -105,7 +105,8 @@ def profile(model: str) -> ModelProfile:
     if name.startswith("claude"):
         name = name.replace(".", "-")
     best = max((prefix for prefix in _TABLE if name.startswith(prefix)), key=len, default="")
-    return _TABLE.get(best) or ModelProfile(listed=False)
+    found = _TABLE.get(best) or ModelProfile(listed=False)
+    return replace(found, least_effort="low") if "codex" in name else found
 
 
 _LIMITS: dict[str, ModelProfile] = {

@@ -191,7 +191,7 @@ def _field(name: str, asked: JsonValue, required: bool) -> FormField:
     limits: JsonObject = {
         key: value
         for key, value in asked.items()
-        if (key in LIMITS and isinstance(value, numbers) and math.isfinite(value))
+        if (key in LIMITS and isinstance(value, numbers) and value - value == 0)  # finite
         or (key == "pattern" and isinstance(value, str))
         or (key == "format" and value in _FORMATS)
     }
@@ -203,11 +203,12 @@ def _field(name: str, asked: JsonValue, required: bool) -> FormField:
 
 
 def _choices(asked: JsonObject) -> tuple[Choice, ...]:
-    titled, values = asked.get("oneOf") or asked.get("anyOf"), asked.get("enum")
+    titled, values, titles = asked.get("oneOf") or asked.get("anyOf"), asked.get("enum"), asked.get("enumNames")
     if isinstance(titled, list):
         pairs = [(each.get("const"), each.get("title")) for each in titled if isinstance(each, dict)]
     else:
-        pairs = [(value, value) for value in values] if isinstance(values, list) else []
+        values = values if isinstance(values, list) else []
+        pairs = [*zip(values, titles if isinstance(titles, list) else values, strict=False)]
     return tuple(
         Choice(value, _unlinked(one_line(str(title or value), 500))) for value, title in pairs if isinstance(value, str)
     )

@@ -99,11 +99,10 @@ def command_part(name: str) -> str:
 
 
 def result_parts(answer: CallToolResult) -> tuple[ResultPart, ...]:
-    """Return a tool's result as the model reads it. A structured result is read where there is no text, since servers
-    are asked to repeat it as text."""
+    """Return a tool's result as the model reads it."""
     parts = [_result_part(block) for block in answer.content]
     structured: JsonValue = answer.structured_content
-    if structured is not None and not any(isinstance(part, Text) for part in parts):
+    if structured is not None and not _is_told(structured, [part.text for part in parts if isinstance(part, Text)]):
         parts.append(Text(json.dumps(structured, ensure_ascii=False)))
     return _bounded(parts) or (Text(EMPTY),)
 
@@ -163,6 +162,19 @@ def _image(data: str, kind: str, uri: str | None = None) -> ResultPart:
         return Image(*received(data, kind), uri)
     except Unusable as error:
         return Text(f"[an image ({one_line(kind, 80)}) left out: {one_line(str(error))}]")
+
+
+def _is_told(structured: JsonValue, texts: Sequence[str]) -> bool:
+    """Return whether the texts say the same, as servers are asked to have them; a list may be a text for each item."""
+    value = structured["result"] if isinstance(structured, dict) and "result" in structured else structured
+    return value == [*texts] or any(each in (value, structured) for text in texts for each in (text, _parsed(text)))
+
+
+def _parsed(text: str) -> JsonValue:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _bounded(parts: Sequence[ResultPart]) -> tuple[ResultPart, ...]:

@@ -40,7 +40,7 @@ def known_spans(text: str, secrets: Sequence[str]) -> list[tuple[int, int]]:
     """Return where known secrets begin and end, in order; those that overlap as one span."""
     found: list[tuple[int, int]] = []
     for secret in secrets:
-        at = text.find(secret)
+        at = text.find(secret) if secret else -1
         while at >= 0:
             found.append((at, at + len(secret)))
             at = text.find(secret, at + 1)

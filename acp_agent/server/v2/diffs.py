@@ -16,6 +16,9 @@ from acp_agent.tools.text import whole_lines
 
 _NO_NEWLINE = "\\ No newline at end of file\n"
 
+_REPEATS = 100_000
+"""Lines of one text times how often each line of the other is there."""
+
 
 def diff_items(view: CallView) -> list[JsonObject]:
     """Return what a call has changed, or would change, as one item of its content; none where it changes nothing."""
@@ -49,7 +52,8 @@ def change_items(view: CallView) -> list[JsonObject]:
 
 
 def patch(diff: Diff, line: int | None = None) -> str | None:
-    """Return one file's section of a patch; None where not all of the change is known, or the name is an odd one.
+    """Return one file's section of a patch; None where not all of the change is known, the name is an odd one, or the
+    lines repeat themselves so often that difflib would take seconds.
 
     :param line: the first line, from 1, that the change changes; None where the whole file is known.
     """
@@ -60,6 +64,8 @@ def patch(diff: Diff, line: int | None = None) -> str | None:
     if not is_plain or _is_cut(diff.new_text) or _is_cut(diff.old_text or ""):
         return None
     old, new = whole_lines(diff.old_text or ""), whole_lines(diff.new_text)
+    if len(old) * len(new) > _REPEATS * len({*new}):
+        return None
     head = f"diff --git {name} {name}\n"
     if diff.old_text is None:
         head += "new file mode 100644\n"

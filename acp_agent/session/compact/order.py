@@ -1,14 +1,11 @@
-"""`Order`: one requested compaction as plain values, made of a recipe, the configuration and the models; and
-`OriginalEntries`, the entries of the log that excerpts are taken from."""
+"""`Order`: one requested compaction as plain values, made of a recipe, the configuration and the models."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import anyio
 from anyio import to_thread
 
 from acp_agent.compaction.budget import Limits
@@ -19,21 +16,17 @@ from acp_agent.compaction.strategy import Writer
 from acp_agent.config.forms import Share
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
-    ContextRestored,
     ContextSwapped,
     Event,
     FileVersion,
     InstructionsLoaded,
-    LoggedEvent,
-    TurnRefused,
 )
-from acp_agent.conversation.messages import AssistantMessage, Entry, ToolResult, UserMessage, new_id
+from acp_agent.conversation.messages import AssistantMessage, ToolResult, new_id
 from acp_agent.conversation.swaps import CompactionTrigger
 from acp_agent.errors import CompactionError, OverflowLimit
 from acp_agent.frozen import frozen
 from acp_agent.llm.provider import NativeCompaction
 from acp_agent.logfile import log_failure
-from acp_agent.session.log import SessionLog
 from acp_agent.session.notices import Notices
 from acp_agent.session.project.hooks import SessionHooks
 from acp_agent.session.project.models import ActiveModel
@@ -41,6 +34,7 @@ from acp_agent.session.project.recipe_run import RecipeRun
 from acp_agent.session.project.recipes import SessionRecipes
 from acp_agent.session.project.requests import Requests
 from acp_agent.session.project.workspace import git_place
+from acp_agent.session.source import OriginalEntries
 from acp_agent.session.state import SessionState
 
 BY_HAND: tuple[CompactionTrigger, ...] = ("manual", "hook")
@@ -48,8 +42,6 @@ BY_HAND: tuple[CompactionTrigger, ...] = ("manual", "hook")
 WITHOUT_MODEL = ("mask", "excerpts")
 """The steps that take no time."""
 
-REPLACE = "replace"
-"""Strategy of a swap by which a hook put its own messages in the place of the conversation."""
 
 _log = logging.getLogger(__name__)
 
@@ -119,64 +111,6 @@ class Order:
             receipt=result.receipt,
         )
         return (*fresh, swap)
-
-
-class OriginalEntries:
-    """One session's original entries: read from the log when they are first wanted, then kept up.
-
-    :ivar entries: as of the last `index()`, in order.
-    """
-
-    def __init__(self, log: SessionLog) -> None:
-        self._log = log
-        self._lock = anyio.Lock()
-        self._head = 0
-        self._index = ExcerptIndex()
-        self.entries: tuple[Entry, ...] = ()
-
-    async def index(self) -> ExcerptIndex:
-        """Return the index of the entries up to now."""
-        async with self._lock:
-            swaps, events = self._log.context.swaps, await self._events(self._head)
-            if any(isinstance(each.event, TurnRefused | ContextRestored) for each in events):
-                # Something that was indexed is not in force any more, or again.
-                self._forget()
-                events = await self._events(0)
-            if events:
-                try:
-                    await to_thread.run_sync(self._add, events, swaps)
-                except Exception:
-                    self._forget()  # some of them may be in the index
-                    raise
-                self._head = events[-1].seq
-            return self._index
-
-    def _forget(self) -> None:
-        self._head, self.entries, self._index = 0, (), ExcerptIndex()
-
-    async def _events(self, after: int) -> list[LoggedEvent]:
-        if after == self._log.context.head:
-            return []
-        return [each async for each in self._log.events(after)]
-
-    def _add(self, events: Sequence[LoggedEvent], swaps: Sequence[int]) -> None:
-        entries = list(self.entries)
-        for logged in events:
-            event = logged.event
-            if isinstance(event, TurnRefused):
-                entries = [entry for entry in entries if entry.seq < event.from_seq]
-            elif isinstance(event, ContextSwapped):
-                if event.strategy == REPLACE and logged.seq in swaps:
-                    kept = (entry for entry in entries if entry.seq >= event.keep_from)
-                    entries = [Entry(event.keep_from - 1, UserMessage(event.message_id, event.sent), note=True), *kept]
-            elif not isinstance(event, ContextRestored):
-                entries += Context().apply(logged).entries
-        known = self.entries
-        self.entries = tuple(entries)
-        if self.entries[: len(known)] != known:
-            self._index, known = ExcerptIndex(), ()
-        for entry in self.entries[len(known) :]:
-            self._index.add(entry)
 
 
 def _still_seen(result: CompactedState, context: Context) -> tuple[FileVersion, ...]:

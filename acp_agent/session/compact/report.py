@@ -6,8 +6,7 @@ from acp_agent.conversation.events import ContextSwapped
 from acp_agent.conversation.updates import CompactionFinished
 from acp_agent.tools.text import counted, one_line
 
-NAMED = 5
-"""Flagged pieces that are named; the others are counted."""
+NAMED = 5  # flagged pieces that are named; the others are counted
 
 
 def finished(swap: ContextSwapped, *, replayed: bool = False) -> CompactionFinished:

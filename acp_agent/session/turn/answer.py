@@ -43,13 +43,13 @@ from acp_agent.hooks.outcomes import Outcome as HookOutcome
 from acp_agent.llm.parts import arguments_fault
 from acp_agent.logfile import log_failure
 from acp_agent.session.compact.control import SessionCompaction
-from acp_agent.session.compact.order import REPLACE
 from acp_agent.session.compact.report import finished
 from acp_agent.session.log import SessionLog
 from acp_agent.session.permissions import Permissions
 from acp_agent.session.project.hooks import SessionHooks
 from acp_agent.session.project.mcp import SessionMcp
 from acp_agent.session.project.requests import Requests
+from acp_agent.session.source import REPLACE
 from acp_agent.session.turn.record import TurnRecord
 from acp_agent.tools.environment import Environment, OutputArrived, Progress, TerminalStarted
 from acp_agent.tools.shell.allow import refusal

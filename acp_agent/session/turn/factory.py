@@ -11,7 +11,7 @@ from acp_agent.llm.places import key_variables
 from acp_agent.session.client import SessionClient
 from acp_agent.session.compact.control import SessionCompaction
 from acp_agent.session.compact.job import BackgroundSummary, Compactor
-from acp_agent.session.compact.order import Orders, OriginalEntries
+from acp_agent.session.compact.order import Orders
 from acp_agent.session.mailbox import Mailbox
 from acp_agent.session.notices import Notices
 from acp_agent.session.permissions import Permissions
@@ -28,6 +28,7 @@ from acp_agent.session.services import Services
 from acp_agent.session.slash.context import CompactReports, ContextCommands
 from acp_agent.session.slash.files import FileCommands
 from acp_agent.session.slash.offer import CommandOffer
+from acp_agent.session.source import OriginalEntries
 from acp_agent.session.state import SessionState
 from acp_agent.session.turn.answer import StopHooks, ToolCalls
 from acp_agent.session.turn.loop import PromptSubmitter, TurnLoop

@@ -68,3 +68,8 @@ def test_a_change_that_is_not_all_there_has_no_patch(old: str | None) -> None:
     [item] = diff_items(CallView("Write", "edit", (Location("/large.txt", 1),), (shown,)))
     assert "patch" not in item
     assert cast("Any", item)["changes"][0]["operation"] == ("add" if old is None else "modify")
+
+
+def test_a_text_that_repeats_few_lines_very_often_has_no_patch() -> None:
+    old = "".join(f"{number % 150}\n" for number in range(9_000))
+    assert patch(Diff("/rows.csv", old, old.replace("7\n", "8\n"))) is None

@@ -88,6 +88,7 @@ def test_requests_notifications_and_responses_are_told_apart(line: bytes, expect
     ("error", "code", "data"),
     [
         ({"code": -1, "message": "no", "data": [1]}, -1, [1]),
+        ({"code": -32601}, -32601, None),
         ({"code": "x"}, -32603, {"code": "x"}),
         ("broken", -32603, "broken"),
     ],

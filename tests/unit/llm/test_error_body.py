@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.errors import ContextOverflowError, ModelAuthError, ModelError, ModelRequestError
-from acp_agent.llm.errors import CallFailed, error_of, read_error
+from acp_agent.llm.errors import CallFailed, error_of, read_error, stream_error, verdict
 from support.adapters import DIALECTS, adapter, endpoint, outcome, request
 from support.http_server import Exchange, http_server
 
@@ -21,6 +21,7 @@ SHAPES: dict[str, Any] = {
     "xAI": lambda said: {"code": "Client specified an invalid argument", "error": said},
     "vLLM": lambda said: {"object": "error", "message": said, "type": "BadRequestError", "param": None, "code": 400},
     "FastAPI": lambda said: {"detail": said},
+    "FastAPI, a list": lambda said: {"detail": [{"loc": ["body", "x"], "msg": said, "input": "the prompt"}]},
     "a title and a message": lambda said: {"statusCode": 400, "error": "Bad Request", "message": said},
     "OpenRouter": lambda said: {
         "error": {
@@ -64,6 +65,7 @@ def test_what_a_server_says_is_shown_and_understood_whatever_shape_its_errors_ha
     error = told(SHAPES[shape]("team budget is spent"), 422)
     assert type(error) is ModelRequestError
     assert "team budget is spent" in str(error)
+    assert "the prompt" not in str(error)
     long = "The number of tokens to keep from the initial prompt is greater than the context length."
     assert isinstance(told(SHAPES[shape](long)), ContextOverflowError)
 
@@ -120,3 +122,29 @@ JSON = st.recursive(
 @given(JSON)
 def test_no_body_breaks_the_reading_and_none_is_lost(body: object) -> None:
     assert read_error(json.dumps(body))[0] or body == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        ({"code": 403, "message": "No.", "details": [{"reason": "SERVICE_DISABLED"}]}, "auth"),
+        ({"code": 400, "message": "API key not valid.", "details": [{"reason": "API_KEY_INVALID"}]}, "auth"),
+        ({"code": 503, "message": "Busy.", "details": [{"reason": "OVERLOADED"}]}, "again"),
+    ],
+)
+def test_a_status_in_an_error_event_counts_whatever_else_it_says(error: dict[str, Any], expected: str) -> None:
+    assert verdict(stream_error({"error": error})) == expected
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "expected"),
+    [
+        ({"code": 429, "type": "insufficient_quota", "message": "No money."}, 429, "refused"),
+        ({"code": 400, "type": "exceed_context_size_error", "message": "Zu lang."}, 400, "overflow"),
+    ],
+)
+def test_the_type_of_an_error_counts_where_its_code_is_a_number(
+    error: dict[str, Any], status: int, expected: str
+) -> None:
+    message, code = read_error(json.dumps({"error": error}))
+    assert verdict(CallFailed("status", message, status=status, code=code)) == expected

@@ -21,7 +21,7 @@ SCHEMA: JsonObject = {
     "type": "object",
     "properties": {
         "name": {"type": "string", "title": "Name", "minLength": 2, "format": "colour", "default": "Ada"},
-        "plan": {"type": "string", "enum": ["a", "b"]},
+        "plan": {"type": "string", "enum": ["a", "b"], "enumNames": ["Basic", "Better"]},
         "size": {"type": "integer", "minimum": 1, "maximum": 10},
         "share": {"type": "number", "maximum": 1},
         "tags": {"type": "array", "items": {"anyOf": [{"const": "x", "title": "X"}]}, "minItems": 1},
@@ -59,7 +59,7 @@ async def test_what_a_server_asks_is_asked_in_the_editor_and_what_it_asks_of_the
         assert form["message"] == "shop: Who?"
         fields = form["requestedSchema"]["properties"]
         assert fields["name"] == {"type": "string", "title": "Name", "default": "Ada", "minLength": 2}
-        assert fields["plan"]["oneOf"] == [{"const": "a", "title": "a"}, {"const": "b", "title": "b"}]
+        assert fields["plan"]["oneOf"] == [{"const": "a", "title": "Basic"}, {"const": "b", "title": "Better"}]
         assert form["requestedSchema"]["required"] == ["name"]
         assert (link["mode"], link["url"], link["message"]) == ("url", "https://example.com/in", "shop: Sign in")
         complete = await it.line("elicitation/complete")

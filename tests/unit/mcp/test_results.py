@@ -60,12 +60,16 @@ def test_every_kind_of_content_becomes_something_that_a_model_reads(kind: str) -
 @pytest.mark.parametrize(
     ("texts", "structured", "said"),
     [
+        (["3"], {"result": 3}, ["3"]),
+        (["three"], {"result": "three"}, ["three"]),
         (["a", "b"], {"result": ["a", "b"]}, ["a", "b"]),
+        (['{"a": [1, "ä"]}'], {"a": [1, "ä"]}, ['{"a": [1, "ä"]}']),
+        (["Found two."], {"found": ["ä", 2]}, ["Found two.", '{"found": ["ä", 2]}']),
         ([], {"found": ["ä", 2]}, ['{"found": ["ä", 2]}']),
         ([], None, [EMPTY]),
     ],
 )
-def test_a_structured_result_is_read_where_there_is_no_text(texts: list[str], structured: Any, said: list[str]) -> None:
+def test_a_structured_result_is_told_once(texts: list[str], structured: Any, said: list[str]) -> None:
     parts = result_parts(answer(*({"type": "text", "text": text} for text in texts), structured=structured))
     assert [part.text for part in parts if isinstance(part, Text)] == said
 

@@ -13,8 +13,8 @@ from acp_agent.compaction.excerpts.selection import ExcerptIndex, excerpts_of
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import Event, LoggedEvent, MessageSupplied
 from acp_agent.conversation.messages import Text, UserMessage
-from acp_agent.session.compact.order import OriginalEntries
 from acp_agent.session.log import SessionLog
+from acp_agent.session.source import OriginalEntries
 from acp_agent.session.turn.answer import replacement
 from acp_agent.storage.store import SessionStore
 from support.logs import LogBuilder, legal_logs

@@ -1,0 +1,75 @@
+"""`OriginalEntries`: the entries of a session's log that excerpts are taken from, and their index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import anyio
+from anyio import to_thread
+
+from acp_agent.compaction.excerpts.selection import ExcerptIndex
+from acp_agent.conversation.context import Context
+from acp_agent.conversation.events import ContextRestored, ContextSwapped, LoggedEvent, TurnRefused
+from acp_agent.conversation.messages import Entry, UserMessage
+from acp_agent.session.log import SessionLog
+
+REPLACE = "replace"
+"""Strategy of a swap by which a hook put its own messages in the place of the conversation."""
+
+
+class OriginalEntries:
+    """One session's original entries: read from the log when they are first wanted, then kept up.
+
+    :ivar entries: as of the last `index()`, in order.
+    """
+
+    def __init__(self, log: SessionLog) -> None:
+        self._log = log
+        self._lock = anyio.Lock()
+        self._head = 0
+        self._index = ExcerptIndex()
+        self.entries: tuple[Entry, ...] = ()
+
+    async def index(self) -> ExcerptIndex:
+        """Return the index of the entries up to now."""
+        async with self._lock:
+            swaps, events = self._log.context.swaps, await self._events(self._head)
+            if any(isinstance(each.event, TurnRefused | ContextRestored) for each in events):
+                # Something that was indexed is not in force any more, or again.
+                self._forget()
+                events = await self._events(0)
+            if events:
+                try:
+                    await to_thread.run_sync(self._add, events, swaps)
+                except Exception:
+                    self._forget()  # some of them may be in the index
+                    raise
+                self._head = events[-1].seq
+            return self._index
+
+    def _forget(self) -> None:
+        self._head, self.entries, self._index = 0, (), ExcerptIndex()
+
+    async def _events(self, after: int) -> list[LoggedEvent]:
+        if after == self._log.context.head:
+            return []
+        return [each async for each in self._log.events(after)]
+
+    def _add(self, events: Sequence[LoggedEvent], swaps: Sequence[int]) -> None:
+        entries = list(self.entries)
+        for logged in events:
+            event = logged.event
+            if isinstance(event, TurnRefused):
+                entries = [entry for entry in entries if entry.seq < event.from_seq]
+            elif isinstance(event, ContextSwapped):
+                if event.strategy == REPLACE and logged.seq in swaps:
+                    kept = (entry for entry in entries if entry.seq >= event.keep_from)
+                    entries = [Entry(event.keep_from - 1, UserMessage(event.message_id, event.sent), note=True), *kept]
+            elif not isinstance(event, ContextRestored):
+                entries += Context().apply(logged).entries
+        known = self.entries
+        self.entries = tuple(entries)
+        if self.entries[: len(known)] != known:
+            self._index, known = ExcerptIndex(), ()
+        for entry in self.entries[len(known) :]:
+            self._index.add(entry)
