@@ -9,7 +9,6 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, cast
 
 import anyio
@@ -135,7 +134,7 @@ def _sentence(error: Exception) -> str:
         return log_failure(_log, "The command failed inside", error)
     if isinstance(error, BrokenPipeError):
         return ""  # `acp-agent … | head` has read enough
-    if not Path().exists():
+    if isinstance(error, FileNotFoundError) and error.filename is None:
         return "The current directory does not exist any more; change to another one."
     return f"{error.filename or 'cannot read or write'}: {error.strerror or error}"
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from support.called import call_command
@@ -87,3 +89,10 @@ async def test_an_entry_that_no_editor_can_use_is_told(tmp_path: Path, entry: ob
     [(is_level, text)] = of(found, "editors")
     assert (is_level, says in text) == (level, True), text
     assert advice_of(found, "editors") == "acp-agent setup zed prints the entry."
+
+
+async def test_a_directory_that_is_gone_is_named_as_what_is_wrong(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    script = f"mkdir {gone} && cd {gone} && rmdir {gone} && exec {sys.executable} -m acp_agent doctor --offline"
+    done = await anyio.run_process(["sh", "-c", script], check=False)
+    assert done.stderr == b"acp-agent: The current directory does not exist any more; change to another one.\n"
