@@ -33,7 +33,7 @@ from acp_agent.session.state import SessionState
 from acp_agent.session.turn.answer import StopHooks, ToolCalls
 from acp_agent.session.turn.loop import PromptSubmitter, TurnLoop
 from acp_agent.session.turn.record import TurnRecord
-from acp_agent.session.turn.runner import TurnRunner
+from acp_agent.session.turn.runner import Commands, TurnRunner, TurnSetup
 from acp_agent.tools.environment import Environment
 
 
@@ -82,7 +82,8 @@ def build_runner(
     calls = ToolCalls(record, log, mcp, environment, permissions, hooks, show)
     stop_hooks = StopHooks(log, hooks, requests, compaction, record, show)
     loop = TurnLoop(log, options, submitter, requests, compaction, calls, stop_hooks, record, notices, show)
-    return TurnRunner(record, trust, hooks, options, models, recipes, compaction, commands, reports, loop, client, show)
+    setup = TurnSetup(options, trust, hooks, models, compaction)
+    return TurnRunner(setup, Commands(recipes, commands, reports, compaction, client), loop, record, show)
 
 
 def _environment(state: SessionState, client: SessionClient, call_id: str = "") -> Environment:

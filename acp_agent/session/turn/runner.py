@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, TypeAlias
 
-from acp_agent.conversation.messages import new_id
+from acp_agent.conversation.messages import UserPart, new_id
 from acp_agent.conversation.updates import AgentSaid, Show
 from acp_agent.errors import CompactionError, ConfigError, InvalidParamsError, ModelAuthError, ToolError
 from acp_agent.frozen import frozen
@@ -45,23 +45,16 @@ class _Command:
 
 
 @dataclass(eq=False, slots=True)
-class TurnRunner:
-    """Runs the turns of one session, one at a time."""
+class TurnSetup:
+    """Brings what a session reads from outside up to date before a turn: settings, trust, hooks, windows of models."""
 
-    _record: TurnRecord
+    _options: SessionOptions
     _trust: SessionTrust
     _hooks: SessionHooks
-    _options: SessionOptions
     _models: SessionModels
-    _recipes: SessionRecipes
     _compaction: SessionCompaction
-    _commands: Mapping[str, BuiltinCommand]
-    _reports: CompactReports
-    _loop: TurnLoop
-    _client: SessionClient
-    _show: Show
 
-    async def prewarm(self) -> None:
+    async def start(self) -> None:
         """Dispatch `session_start`."""
         await self._hooks.start()
 
@@ -69,45 +62,7 @@ class TurnRunner:
         """Dispatch `session_end`, if `session_start` was."""
         await self._hooks.end(reason)
 
-    async def run(self, ticket: Ticket) -> StopReason:
-        """Run one prompt to its end. However it ends, and also if it is cancelled, the log is legal afterwards.
-
-        :raises AgentError: why there is no answer.
-        """
-        record, parts = self._record, ticket.parts
-        try:
-            async with record.closing():
-                await record.open()
-                if not says_anything(parts):
-                    return "cancelled" if ticket.cancelled else "end_turn"
-                if ticket.cancelled or not await self._prepare() or ticket.cancelled:
-                    await record.keep_cancelled(ticket)
-                    return "cancelled"
-                stop: StopReason = "end_turn"
-                resolved = await self._resolve(ticket)
-                if not isinstance(resolved, _Command):
-                    stop = await self._loop.run(ticket, resolved)
-                else:
-                    if resolved.reads:
-                        await record.show_taken(ticket, new_id("msg"))
-                    else:
-                        await record.take(ticket, prompted(parts, (), resolved.run))
-                    try:
-                        text = await resolved.answer()
-                    except (InvalidParamsError, ToolError, CompactionError) as error:
-                        text = str(error)
-                    if resolved.reads:
-                        await self._show(AgentSaid(new_id("msg"), text))
-                    elif text:
-                        await record.note(text)
-        except (ModelAuthError, ConfigError):
-            self._options.is_stale = True
-            raise
-        # Not above, where its failure would close the turn once more.
-        await record.close(stop)
-        return stop
-
-    async def _prepare(self) -> bool:
+    async def prepare(self) -> bool:
         """Show what another process has changed, ask whether the project's code may run, and take its hooks.
 
         :returns: False if the user ended the turn instead of answering.
@@ -119,27 +74,44 @@ class TurnRunner:
         await self._hooks.renew()
         return True
 
-    async def _resolve(self, ticket: Ticket) -> _Command | RecipeRun | None:
-        """Return what a prompt is: a command, a recipe, or None for a question, with settings and recipes up to date.
+    async def renew(self) -> None:
+        """Read changed settings, and begin to count for a new turn.
 
-        :raises AgentError: what is wrong with them. The prompt is kept.
+        :raises AgentError: what is wrong with them.
         """
-        try:
-            if await self._options.renew():
-                self._compaction.background.drop()
-            self._compaction.begin_turn()
-            await self._models.begin_turn()
-            self._recipes.wake()  # more of them may be trusted by now
-            if command_words(ticket.parts) is None:
-                return None  # does not wait for the recipes
-            run = recipe_run(await self._recipes.library(), ticket.parts)
-            if run is None:
-                name, rest = builtin_command(ticket.parts) or ("", "")
-                return _Command(only_reads(name, rest), partial(self._commands[name], rest)) if name else None
-            complete = await self._complete(run)
-        except Exception:
-            await self._record.take(ticket, prompted(ticket.parts, ()))
-            raise
+        if await self._options.renew():
+            self._compaction.background.drop()
+        self._compaction.begin_turn()
+        await self._models.begin_turn()
+
+    def expire(self) -> None:
+        """Have the settings read anew with the next turn, also if their files have not changed."""
+        self._options.is_stale = True
+
+
+@dataclass(eq=False, slots=True)
+class Commands:
+    """Finds out what a prompt is: a command, a recipe or a question."""
+
+    _recipes: SessionRecipes
+    _builtin: Mapping[str, BuiltinCommand]
+    _reports: CompactReports
+    _compaction: SessionCompaction
+    _client: SessionClient
+
+    async def resolve(self, parts: tuple[UserPart, ...]) -> _Command | RecipeRun | None:
+        """Return the command or the recipe's run; None for a question.
+
+        :raises AgentError: what is wrong with the recipes.
+        """
+        self._recipes.wake()  # more of them may be trusted by now
+        if command_words(parts) is None:
+            return None  # does not wait for the recipes
+        run = recipe_run(await self._recipes.library(), parts)
+        if run is None:
+            name, rest = builtin_command(parts) or ("", "")
+            return _Command(only_reads(name, rest), partial(self._builtin[name], rest)) if name else None
+        complete = await self._complete(run)
         if isinstance(complete, _Command) or not complete.compacts:
             return complete
         if complete.report[0]:
@@ -157,6 +129,63 @@ class TurnRunner:
         except InvalidParamsError as error:
             return _Command(reads=False, answer=partial(_said, str(error)), run=run)
         return replace(run, arguments={**run.arguments, **values})
+
+
+@dataclass(eq=False, slots=True)
+class TurnRunner:
+    """Runs the turns of one session, one at a time.
+
+    :ivar setup: is asked before each turn.
+    """
+
+    setup: TurnSetup
+    _commands: Commands
+    _loop: TurnLoop
+    _record: TurnRecord
+    _show: Show
+
+    async def run(self, ticket: Ticket) -> StopReason:
+        """Run one prompt to its end. However it ends, and also if it is cancelled, the log is legal afterwards.
+
+        :raises AgentError: why there is no answer.
+        """
+        record, parts = self._record, ticket.parts
+        try:
+            async with record.closing():
+                await record.open()
+                if not says_anything(parts):
+                    return "cancelled" if ticket.cancelled else "end_turn"
+                if ticket.cancelled or not await self.setup.prepare() or ticket.cancelled:
+                    await record.keep_cancelled(ticket)
+                    return "cancelled"
+                try:
+                    await self.setup.renew()
+                    resolved = await self._commands.resolve(parts)
+                except Exception:
+                    await record.take(ticket, prompted(parts, ()))
+                    raise
+                stop: StopReason = "end_turn"
+                if not isinstance(resolved, _Command):
+                    stop = await self._loop.run(ticket, resolved)
+                else:
+                    if resolved.reads:
+                        await record.show_taken(ticket, new_id("msg"))
+                    else:
+                        await record.take(ticket, prompted(parts, (), resolved.run))
+                    try:
+                        text = await resolved.answer()
+                    except (InvalidParamsError, ToolError, CompactionError) as error:
+                        text = str(error)
+                    if resolved.reads:
+                        await self._show(AgentSaid(new_id("msg"), text))
+                    elif text:
+                        await record.note(text)
+        except (ModelAuthError, ConfigError):
+            self.setup.expire()
+            raise
+        # Not above, where its failure would close the turn once more.
+        await record.close(stop)
+        return stop
 
 
 async def _said(text: str) -> str:
