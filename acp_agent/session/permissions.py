@@ -65,12 +65,10 @@ class Permissions:
         self._notices = notices
         self._rules = PermissionRules(state.settings.home)
 
-    async def check(
-        self, call: ToolCall, prepared: PreparedCall, hooked: HookOutcome
-    ) -> Literal["allowed", "cancelled"]:
+    async def check(self, call: ToolCall, prepared: PreparedCall, hooked: HookOutcome) -> bool:
         """Ask the user where the mode or a hook demands it; a hook may also answer in the user's place.
 
-        :returns: `cancelled` if the user ended the turn instead of answering.
+        :returns: False if the user ended the turn instead of answering.
         :raises ToolError: the call may not run.
         """
         verdict = await self._verdict(call, prepared.access)
@@ -82,12 +80,12 @@ class Permissions:
             except ToolError as error:
                 raise ToolError(f"{error} {hooked.reason}".rstrip()) from error
             if answer == "cancelled":
-                return "cancelled"
+                return False
             if answer == "reject_once":
                 raise ToolError("The user did not allow this call. Do not try it again; ask what they want instead.")
             # In the mode as it is by now: the user may have changed it first.
             await self._verdict(call, prepared.access)
-        return "allowed"
+        return True
 
     async def _verdict(self, call: ToolCall, access: Access) -> Verdict:
         """Return what the mode and what the user allowed say of a call; reads the project's rules only if they matter,

@@ -93,7 +93,7 @@ class FileCommands:
                 allowed = await self._permissions.check(call, prepared, NOTHING)
             except ToolError as error:
                 raise ToolError(f"Nothing was written: it was not allowed. {error}") from error
-            if allowed == "cancelled":
+            if not allowed:
                 raise ToolError("Nothing was written: it was not allowed.")
             await self._show(CallStarted(call.id, prepared.view))
             parts, status = (await prepared.run(_ignore)).parts, "completed"

@@ -128,7 +128,7 @@ class ToolCalls:
             outcome = await _or_failure(asked, view, tool.prepare(asked.arguments, self._environment(call.id)))
             if not isinstance(outcome, Outcome):
                 prepared, view = outcome, outcome.view
-                if await self._permissions.check(asked, prepared, hooked) == "cancelled":
+                if not await self._permissions.check(asked, prepared, hooked):
                     return "cancelled"
                 if not prepared.asks:
                     await self._show(CallStarted(call.id, view))
