@@ -96,7 +96,7 @@ async def _recipe_call(session: Session, name: str, arguments: Sequence[str], wo
 
     :raises AgentError: there is no such recipe, or it does not take these arguments.
     """
-    library = await session.offer.library()
+    library = await session.offer.recipes.library()
     recipe = library.known.get(name.replace(":", "/"))
     if recipe is None:
         raise AgentError(f"There is no recipe {name!r}. The recipes are: {', '.join(library.known)}.")

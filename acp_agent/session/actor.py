@@ -174,7 +174,7 @@ class Session:
 
         :raises AgentError: there is no such model, or a hook cannot be read.
         """
-        await (await self._loaded()).setup.start()
+        await (await self._loaded()).hooks.start()
 
     @asynccontextmanager
     async def _turn(self, ticket: Ticket) -> AsyncGenerator[None]:
@@ -224,7 +224,7 @@ class Session:
         if reason != "delete":
             await self._log_unanswered([each for each in waiting if says_anything(each.parts) and not each.provisional])
         if self._runner is not None:
-            await self._runner.setup.end(reason)
+            await self._runner.hooks.end(reason)
 
     async def _log_unanswered(self, tickets: Sequence[Ticket]) -> None:
         """Log the prompts whose turn will not come: they are shown again, and the model never sees them."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import anyio
 
@@ -13,9 +12,6 @@ from acp_agent.conversation.updates import Command, CommandsUpdated, Show
 from acp_agent.session.project.commands import BUILT_IN
 from acp_agent.session.project.mcp import SessionMcp
 from acp_agent.session.project.recipes import SessionRecipes, commands, hint_of
-
-if TYPE_CHECKING:
-    from acp_agent.recipes.discovery import RecipeLibrary
 
 WATCH_SECONDS = 2.0
 """Seconds between two checks of the folders; one takes less than a millisecond."""
@@ -26,20 +22,19 @@ _log = logging.getLogger(__name__)
 
 @dataclass(eq=False, slots=True)
 class CommandOffer:
-    """Keeps the client's list of commands up to date."""
+    """Keeps the client's list of commands up to date.
 
-    _recipes: SessionRecipes
+    :ivar recipes: those of the session.
+    """
+
+    recipes: SessionRecipes
     _mcp: SessionMcp
     _show: Show
     _shown: tuple[Command, ...] | None = None
 
     async def commands(self) -> tuple[Command, ...]:
         """Return the commands on offer."""
-        return (*commands(await self._recipes.library()), *BUILT_IN, *self._mcp.commands())
-
-    async def library(self) -> RecipeLibrary:
-        """Return the recipes."""
-        return await self._recipes.library()
+        return (*commands(await self.recipes.library()), *BUILT_IN, *self._mcp.commands())
 
     async def show(self, commands: tuple[Command, ...]) -> None:
         """Show the commands, and start the MCP servers, which may offer more."""
@@ -50,7 +45,7 @@ class CommandOffer:
     async def help(self, rest: str) -> str:
         """Return what can be typed behind a slash: the answer to `/help`."""
         del rest
-        recipes = (await self._recipes.library()).known.values()
+        recipes = (await self.recipes.library()).known.values()
         lines = ["**Recipes** are prompts, in Markdown files that you can replace:", ""]
         lines += [_line(each.command, hint_of(each), each.description + _ORIGINS[each.origin]) for each in recipes]
         parts = {"**Commands** ask no model:": BUILT_IN, "**Prompts** of MCP servers:": self._mcp.commands()}
@@ -63,7 +58,7 @@ class CommandOffer:
         """Show changes: look for them every few seconds, and at once if they are due."""
         while True:
             with anyio.move_on_after(WATCH_SECONDS):
-                await self._recipes.due.wait()
+                await self.recipes.due.wait()
             try:
                 if self._shown is not None and (now := await self.commands()) != self._shown:
                     await self.show(now)

@@ -83,7 +83,7 @@ def build_runner(
     stop_hooks = StopHooks(log, hooks, requests, compaction, record, show)
     loop = TurnLoop(log, options, submitter, requests, compaction, calls, stop_hooks, record, notices, show)
     setup = TurnSetup(options, trust, hooks, models, compaction)
-    return TurnRunner(setup, Commands(recipes, commands, reports, compaction, client), loop, record, show)
+    return TurnRunner(hooks, setup, Commands(recipes, commands, reports, compaction, client), loop, record)
 
 
 def _environment(state: SessionState, client: SessionClient, call_id: str = "") -> Environment:

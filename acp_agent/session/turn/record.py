@@ -101,13 +101,15 @@ class TurnRecord:
         with anyio.CancelScope(shield=True):
             await self._show(PromptTaken(message_id, ticket.parts))
 
-    async def note(self, text: str, *, apart: bool = False) -> None:
-        """Tell the user something that stays in the session.
+    async def note(self, text: str, *, apart: bool = False, logged: bool = True) -> None:
+        """Tell the user something.
 
         :param apart: whether answers of the model are next to it: some editors join all messages of a turn.
+        :param logged: whether it stays in the session.
         """
         message_id = new_id("msg")
-        await self._log.append(NoteAdded(message_id, text))
+        if logged:
+            await self._log.append(NoteAdded(message_id, text))
         await self._show(AgentSaid(message_id, f"\n\n{text}\n\n" if apart else text))
 
     async def close(self, stop: str, error: str | None = None) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from acp_agent.conversation.messages import UserPart, new_id
-from acp_agent.conversation.updates import AgentSaid, Show
 from acp_agent.errors import CompactionError, ConfigError, InvalidParamsError, ModelAuthError, ToolError
 from acp_agent.frozen import frozen
 from acp_agent.recipes.arguments import missing_arguments
@@ -54,14 +53,6 @@ class TurnSetup:
     _models: SessionModels
     _compaction: SessionCompaction
 
-    async def start(self) -> None:
-        """Dispatch `session_start`."""
-        await self._hooks.start()
-
-    async def end(self, reason: Literal["close", "delete", "exit"]) -> None:
-        """Dispatch `session_end`, if `session_start` was."""
-        await self._hooks.end(reason)
-
     async def prepare(self) -> bool:
         """Show what another process has changed, ask whether the project's code may run, and take its hooks.
 
@@ -85,7 +76,7 @@ class TurnSetup:
         await self._models.begin_turn()
 
     def expire(self) -> None:
-        """Have the settings read anew with the next turn, also if their files have not changed."""
+        """Have the settings read anew with the next turn."""
         self._options.is_stale = True
 
 
@@ -135,14 +126,14 @@ class Commands:
 class TurnRunner:
     """Runs the turns of one session, one at a time.
 
-    :ivar setup: is asked before each turn.
+    :ivar hooks: those of the session, for its beginning and end.
     """
 
-    setup: TurnSetup
+    hooks: SessionHooks
+    _setup: TurnSetup
     _commands: Commands
     _loop: TurnLoop
     _record: TurnRecord
-    _show: Show
 
     async def run(self, ticket: Ticket) -> StopReason:
         """Run one prompt to its end. However it ends, and also if it is cancelled, the log is legal afterwards.
@@ -155,11 +146,11 @@ class TurnRunner:
                 await record.open()
                 if not says_anything(parts):
                     return "cancelled" if ticket.cancelled else "end_turn"
-                if ticket.cancelled or not await self.setup.prepare() or ticket.cancelled:
+                if ticket.cancelled or not await self._setup.prepare() or ticket.cancelled:
                     await record.keep_cancelled(ticket)
                     return "cancelled"
                 try:
-                    await self.setup.renew()
+                    await self._setup.renew()
                     resolved = await self._commands.resolve(parts)
                 except Exception:
                     await record.take(ticket, prompted(parts, ()))
@@ -176,12 +167,10 @@ class TurnRunner:
                         text = await resolved.answer()
                     except (InvalidParamsError, ToolError, CompactionError) as error:
                         text = str(error)
-                    if resolved.reads:
-                        await self._show(AgentSaid(new_id("msg"), text))
-                    elif text:
-                        await record.note(text)
+                    if text or resolved.reads:
+                        await record.note(text, logged=not resolved.reads)
         except (ModelAuthError, ConfigError):
-            self.setup.expire()
+            self._setup.expire()
             raise
         # Not above, where its failure would close the turn once more.
         await record.close(stop)
