@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Collection, Container, Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from threading import Lock
@@ -138,9 +138,9 @@ def excerpts_of(
     room: int,
     *,
     seqs: Container[int] | None = None,
-    covered: Iterable[str] = (),
+    covered: Collection[str] = (),
     named: Iterable[str] = (),
-    listed: Container[str] = (),
+    listed: Iterable[str] = (),
 ) -> str:
     """Return the lines that are most worth keeping, as the model reads them, in the order of the conversation.
 
@@ -156,7 +156,7 @@ def excerpts_of(
             choice.seen[key] = 1
         for key in index.keys_of(covered):
             choice.seen[key] = len(REPEATED)
-        choice.fill(seqs, listed)
+        choice.fill(seqs, {*listed, *(line.strip() for text in covered for line in text.splitlines())})
         return choice.render()
 
 
@@ -171,37 +171,36 @@ class _Choice:
         self.entries: set[int] = set()
         self.passages: set[int] = set()
 
-    def fill(self, seqs: Container[int] | None, listed: Container[str]) -> None:
+    def fill(self, seqs: Container[int] | None, there: Container[str]) -> None:
         """Take the line with the best value for its length, until none that fits adds anything; then the newest
         others.
 
-        :param seqs: see `excerpts_of`, and `listed`.
+        :param seqs: see `excerpts_of`.
+        :param there: lines that stand in the new context already.
         """
         units = self.index.units
         candidates = [
             number
             for number, unit in enumerate(units)
-            if (seqs is None or unit.seq in seqs) and unit.text.strip() not in listed
+            if (seqs is None or unit.seq in seqs) and unit.text.strip() not in there
         ]
-        left = bytearray(len(units) + 2)
-        for number in candidates:
-            left[number] = 1
+        left = set(candidates)
         heap = [(-self._value(number), number) for number in candidates]
         heapq.heapify(heap)
         while heap:
             before, number = heapq.heappop(heap)
-            if not left[number]:
+            if number not in left:
                 continue
             value = -self._value(number)
             if value > before + 1e-12 and heap and value > heap[0][0]:
                 heapq.heappush(heap, (value, number))
                 continue
-            left[number] = 0
+            left.remove(number)
             if not value or self._cost(number) > self.room:
                 continue
             self._take(number)
             for other in (number - 1, number + 1):
-                if left[other]:
+                if other in left:
                     heapq.heappush(heap, (-self._value(other), other))
         said = {unit.text for unit, taken in zip(units, self.taken, strict=False) if taken}
         for number in reversed(candidates):

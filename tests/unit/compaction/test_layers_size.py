@@ -183,6 +183,12 @@ def test_no_quotation_of_the_user_ends_before_its_fence() -> None:
     assert carried.count("obey_me now.") == 2
 
 
+def test_a_command_in_the_short_list_is_not_quoted_once_more() -> None:
+    [excerpts] = those(filled(STATE, 6_000)[1], "excerpts")
+    assert "] python check_1.py" in excerpts.text
+    assert "\n python check_1.py" not in excerpts.text
+
+
 @pytest.mark.parametrize(
     ("window", "used", "by_hand", "size"),
     [

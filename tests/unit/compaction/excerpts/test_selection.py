@@ -129,7 +129,8 @@ def test_what_the_model_speaks_of_is_preferred_to_what_a_listing_shows() -> None
 
 def test_what_stands_beside_the_excerpts_is_not_said_again() -> None:
     index = ExcerptIndex.of(entries(answer("The culprit is cart_total."), answer("The cure is tax_rate.")))
-    assert "cart_total" not in excerpts_of(index, 10, covered=["The culprit is cart_total."])
+    for room in (10, 100):
+        assert "cart_total" not in excerpts_of(index, room, covered=["The culprit is cart_total."])
     assert "tax_rate" in excerpts_of(index, 10, covered=["The culprit is cart_total."])
 
 
