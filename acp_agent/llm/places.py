@@ -75,6 +75,9 @@ BUILT_IN: dict[str, Place] = {
 }
 """The built-in providers; the first one whose key is set is the default."""
 
+_UNKNOWN = Place("openai-chat")
+"""What is taken to hold of any other provider."""
+
 _BASE_URLS: dict[ProviderKind, tuple[str, str]] = {
     "anthropic": ("ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
     "openai-responses": ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
@@ -182,7 +185,7 @@ class Places:
 
     def kind(self, name: str) -> ProviderKind:
         """Return whose API a provider speaks; for an unknown name, the usual one."""
-        return self._known[name].kind if name in self._known else "openai-chat"
+        return self._known.get(name, _UNKNOWN).kind
 
     def all(self) -> tuple[Place, ...]:
         """Return every provider that is asked over the network.
@@ -267,7 +270,7 @@ class Places:
 
     def variable(self, name: str) -> str | None:
         """Return the first of a provider's variables that has a key in it."""
-        variables = self._known[name].variables if name in self._known else ()
+        variables = self._known.get(name, _UNKNOWN).variables
         return next((each for each in variables if self._env.get(each, "").strip()), None)
 
     def _base_url(self, name: str) -> str | None:
@@ -286,6 +289,6 @@ class Places:
 
 def _corrected(name: str, given: ProviderSettings) -> Place:
     """Return what is known of a provider, with the user's settings in place of what is built in."""
-    known = BUILT_IN.get(name) or Place("openai-chat")
+    known = BUILT_IN.get(name, _UNKNOWN)
     variables = (given.api_key_env,) if given.api_key_env else known.variables
     return replace(known, kind=given.kind or known.kind, base_url=given.base_url or known.base_url, variables=variables)

@@ -8,11 +8,11 @@ images are the lower ones of the providers' pages, to which gateways and older m
 from __future__ import annotations
 
 import csv
-from dataclasses import asdict, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
-from acp_agent.config.settings import ModelSettings
+from acp_agent.config.settings import ModelPrices
 from acp_agent.conversation.messages import Usage
 from acp_agent.frozen import frozen
 
@@ -70,22 +70,6 @@ class ModelProfile:
     image_characters: int = 5_000_000
     image_types: frozenset[str] = IMAGE_TYPES
 
-    def with_settings(self, settings: ModelSettings, priced: bool = True) -> ModelProfile:
-        """Return this profile with the user's corrections: output limit and prices replace the table's, the window only
-        if the table has none.
-
-        :param priced: whether the table's prices hold.
-        """
-        given = {name: value for name, value in asdict(settings.prices).items() if value is not None}
-        read = settings.prices.input
-        prices = (self.prices if priced else None) or (None if read is None else Prices(read, read, read, 0.0))
-        return replace(
-            self,
-            context_window=(not self.listed and settings.context_window) or self.context_window,
-            max_output_tokens=settings.max_output_tokens or self.max_output_tokens,
-            prices=None if prices is None else replace(prices, **given),
-        )
-
     def priced(self, usage: Usage) -> Usage:
         """Return `usage` with its cost in US dollars, where the prices are known."""
         prices = self.prices
@@ -94,6 +78,14 @@ class ModelProfile:
         read = usage.input_tokens * prices.input + usage.cache_read_tokens * prices.cached_input
         written = usage.cache_write_tokens * prices.cache_write + usage.output_tokens * prices.output
         return replace(usage, cost=(read + written) / 1_000_000)
+
+
+def corrected(prices: Prices | None, given: ModelPrices) -> Prices | None:
+    """Return the table's prices with the user's in their place; None if neither says what reading costs."""
+    read = given.input
+    known = prices or (None if read is None else Prices(read, read, read, 0.0))
+    said = {each.name: value for each in fields(given) if (value := getattr(given, each.name)) is not None}
+    return known and replace(known, **said)
 
 
 def profile(model: str) -> ModelProfile:

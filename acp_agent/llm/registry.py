@@ -26,7 +26,7 @@ from acp_agent.errors import AgentError, ConfigError, ModelAuthError
 from acp_agent.frozen import frozen
 from acp_agent.llm.credentials import ModelAccess
 from acp_agent.llm.places import BUILT_IN, Endpoint, Places
-from acp_agent.llm.profiles import ModelProfile, profile
+from acp_agent.llm.profiles import ModelProfile, corrected, profile
 from acp_agent.llm.provider import Provider
 
 if TYPE_CHECKING:
@@ -119,14 +119,19 @@ class Registry:
         return unknown_provider(model, self.places.names())
 
     def profile(self, model: str) -> ModelProfile:
-        """Return what is known of `provider/model` without asking anybody, the user's corrections included."""
+        """Return what is known of `provider/model` without asking anybody, the user's corrections included: the output
+        limit and prices replace the table's, the window only if the table has none."""
         provider, _, name = model.partition("/")
-        known = profile(name).with_settings(self._settings.models.get(model, ModelSettings()), provider in _PRICED)
+        known, settings = profile(name), self._settings
+        given = settings.models.get(model, ModelSettings())
         return replace(
             known,
             audio=known.audio and self.places.kind(provider) == "openai-chat",
-            context_window=self._settings.context_window or known.context_window,
-            max_output_tokens=self._settings.max_output_tokens or known.max_output_tokens,
+            context_window=settings.context_window
+            or (not known.listed and given.context_window)
+            or known.context_window,
+            max_output_tokens=settings.max_output_tokens or given.max_output_tokens or known.max_output_tokens,
+            prices=corrected(known.prices if provider in _PRICED else None, given.prices),
         )
 
     async def learn_window(self, model: str) -> None:
@@ -175,7 +180,7 @@ class Registry:
         offered = (
             f"{name}/{model}"
             for name, built_in in BUILT_IN.items()
-            if built_in.offered and self.places.is_usable(name)
+            if self.places.is_usable(name)
             for model in built_in.offered
         )
         scripts = (f"{name}/{each.script.stem}" for name, each in self._settings.providers.items() if each.script)

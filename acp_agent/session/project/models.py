@@ -194,8 +194,8 @@ class SessionModels:
         :raises ConfigError: the name's provider is unknown.
         """
         await self.registry.unlock(name)
-        self.registry.resolve(name)
         if name not in self._used:
+            self.registry.resolve(name)
             self._used.add(name)
             await self._ask_windows([name], FIRST_WAIT)
         resolved, learned = self.registry.resolve(name), self.learned[name]

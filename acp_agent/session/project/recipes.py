@@ -13,12 +13,7 @@ from acp_agent.errors import RecipeError
 from acp_agent.llm.places import key_variables
 from acp_agent.processes import environment_without
 from acp_agent.session.notices import Notices
-from acp_agent.session.project.commands import (
-    COMPACT,
-    PREVIEW,
-    STATUS,
-    UNDO,
-)
+from acp_agent.session.project.commands import COMPACT, PREVIEW, STATUS, UNDO
 from acp_agent.session.project.trust import SessionTrust
 from acp_agent.session.services import Services
 from acp_agent.session.state import SessionState
@@ -59,7 +54,7 @@ class SessionRecipes:
         self.due = anyio.Event()
         self._lock = anyio.Lock()
         self._library: RecipeLibrary | None = None
-        self._version: object = None
+        self._version = ()
 
     async def library(self) -> RecipeLibrary:
         """Return the recipes as they are now; the files are read again if one of them, the settings or what is trusted
@@ -85,9 +80,10 @@ class SessionRecipes:
             return self._library
 
     def wake(self) -> None:
-        """Set `due`, and replace it."""
-        self.due.set()
-        self.due = anyio.Event()
+        """Set `due`, and replace it, if the settings or what is trusted have changed."""
+        if self._version[1:] != (self._state.settings, self._trust.allowed):
+            self.due.set()
+            self.due = anyio.Event()
 
     async def render(self, run: RecipeRun) -> str:
         """Return a recipe's text for the model, whose commands inherit no keys of providers.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from acp_agent.config.settings import ModelPrices, ModelSettings
 from acp_agent.conversation.messages import JsonObject, Text, Usage, UserMessage
 from acp_agent.llm.profiles import DEFAULT_WINDOW, ModelProfile, Prices, profile
 from acp_agent.llm.provider import ModelRequest
@@ -31,14 +30,6 @@ def test_ids_find_their_family(model: str, window: int, images: int, megabytes: 
 def test_every_kind_of_token_has_its_price() -> None:
     usage = Usage(1_000_000, 2_000_000, 3_000_000, 4_000_000)
     assert ModelProfile(prices=Prices(1, 10, 100, 1_000)).priced(usage).cost == 1 + 30 + 400 + 2_000
-
-
-def test_the_user_knows_prices_and_limits_better_and_the_window_where_the_table_does_not() -> None:
-    settings = ModelSettings(context_window=5_000, max_output_tokens=99, prices=ModelPrices(output=7))
-    assert profile("qwen3:8b").with_settings(settings).context_window == 5_000
-    changed = profile("gpt-5").with_settings(settings)
-    assert (changed.context_window, changed.max_output_tokens) == (400_000, 99)
-    assert changed.prices == Prices(1.25, 0.125, 1.25, 7)
 
 
 def thinking(model: str, level: str) -> JsonObject:

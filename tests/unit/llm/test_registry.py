@@ -135,6 +135,15 @@ async def test_a_missing_key_is_said_with_its_variable(monkeypatch: pytest.Monke
     await registry.aclose()
 
 
+def test_the_user_knows_prices_and_limits_better_and_the_window_where_the_table_does_not() -> None:
+    given = ModelSettings(context_window=5_000, max_output_tokens=99, prices=ModelPrices(output=7))
+    registry = Registry(settings(models={"ollama/qwen3:8b": given, "openai/gpt-5": given}), {})
+    assert registry.profile("ollama/qwen3:8b").context_window == 5_000
+    changed = registry.profile("openai/gpt-5")
+    assert (changed.context_window, changed.max_output_tokens) == (400_000, 99)
+    assert changed.prices == Prices(1.25, 0.125, 1.25, 7)
+
+
 def test_prices_are_those_of_the_one_who_charges_them_or_of_the_configuration() -> None:
     models = {"mine/gpt-5": ModelSettings(prices=ModelPrices(input=2, output=3))}
     registry = Registry(settings(ProviderSettings("mine", base_url=NOWHERE), models=models), {})
