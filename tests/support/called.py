@@ -9,12 +9,14 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import chdir, contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 
 from acp_agent.cli import main as cli
 from acp_agent.cli.terminal import process as running
+from acp_agent.secrets.known import _remembered as remembered  # pyright: ignore[reportPrivateUsage]
 from support.checkout import environment
 from support.terminal import Ran
 
@@ -23,27 +25,45 @@ async def call_command(
     home: Path, *words: str, env: Mapping[str, str] | None = None, stdin: str = "", cwd: Path | None = None
 ) -> Ran:
     """Do as `run_command` does in the process of the tests, for what does not ask about a process."""
-    before, here, streams = dict(os.environ), Path.cwd(), (sys.stdin, sys.stdout, sys.stderr)
-    handlers = [*logging.getLogger().handlers]
+    streams = sys.stdin, sys.stdout, sys.stderr
     with TemporaryFile("w+") as out, TemporaryFile("w+") as err, TemporaryFile("w+") as given:
         given.write(stdin)
         given.seek(0)
         try:
-            os.environ.clear()
-            os.environ.update({**environment(home), **(env or {})})
-            os.chdir(cwd or home)
-            sys.stdin, sys.stdout, sys.stderr = given, out, err
-            code = await _called(words)
+            with process_state({**environment(home), **(env or {})}, cwd or home):
+                sys.stdin, sys.stdout, sys.stderr = given, out, err
+                code = await _called(words)
         finally:
             sys.stdin, sys.stdout, sys.stderr = streams
-            os.chdir(here)
-            os.environ.clear()
-            os.environ.update(before)
-            for handler in [each for each in logging.getLogger().handlers if each not in handlers]:
-                logging.getLogger().removeHandler(handler)
-                handler.close()
         texts = [(stream.seek(0), stream.read())[1] for stream in (out, err)]
     return Ran(code, *texts)
+
+
+@contextmanager
+def process_state(env: Mapping[str, str], cwd: Path) -> Generator[None]:
+    """Be as a process with this environment in this directory, and take away at the end what it has left behind: log
+    files, secrets that it has met, modules of Python hooks."""
+    environ, secrets, modules, path = dict(os.environ), {*remembered}, {*sys.modules}, [*sys.path]
+    root = logging.getLogger()
+    handlers, level, raising = [*root.handlers], root.level, logging.raiseExceptions
+    os.environ.clear()
+    os.environ.update(env)
+    try:
+        with chdir(cwd):
+            yield
+    finally:
+        os.environ.clear()
+        os.environ.update(environ)
+        remembered.clear()
+        remembered.update(secrets)
+        sys.path[:] = path
+        for name in [name for name in sys.modules if name.startswith("acp_agent_hooks:") and name not in modules]:
+            del sys.modules[name]
+        for handler in [each for each in root.handlers if each not in handlers]:
+            root.removeHandler(handler)
+            handler.close()
+        root.setLevel(level)
+        logging.raiseExceptions = raising
 
 
 async def _called(words: Sequence[str]) -> int:

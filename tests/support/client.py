@@ -19,8 +19,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -43,6 +43,10 @@ __all__ = ["AgentError", "AgentGoneError", "AgentProcess", "Line", "Pending", "c
 ROOT = checkout.REPOSITORY
 MARK = "ACP_AGENT_TEST_MARK"
 EXIT_SECONDS = 5.0
+Start = Callable[..., AbstractAsyncContextManager["AgentProcess"]]
+in_memory: Start | None = None
+"""What `start_agent` does in place of starting a process: for tests of the contract, which cannot choose; set by
+tests/conftest.py."""
 
 
 class AgentProcess(Conversation):
@@ -264,6 +268,12 @@ async def start_agent(
     :param laws: check the rules of `support.laws`, and that stderr has no traceback.
     :raises AssertionError: at the end, naming every problem, unless the body of the `async with` raised already.
     """
+    if in_memory is not None:
+        assert argv is None, "an agent in memory is not another program"
+        options = {"cwd": cwd, "capabilities": capabilities, "validate": validate, "laws": laws}
+        async with in_memory(home=home, env=env, **options) as agent:
+            yield agent
+        return
     mark = uuid4().hex
     home.mkdir(parents=True, exist_ok=True)
     its = environment(home, mark, env or {}, own=argv is None)

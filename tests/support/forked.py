@@ -20,7 +20,7 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
@@ -38,6 +38,8 @@ READ_AT_START = (
     *("ANTHROPIC_LOG", "OPENAI_LOG", "PYDANTIC_", "OTEL_"),
 )
 """How the names of the variables begin that the interpreter and its libraries read."""
+allowed: Callable[[], bool] | None = None
+"""Whether the test that runs may start a process; set by tests/conftest.py."""
 LONGEST = 100_000
 """Bytes of a request; what is longer starts as usual."""
 
@@ -92,6 +94,7 @@ def start(module: str, words: Sequence[str] = (), *, cwd: Path, env: Mapping[str
     :param words: its arguments.
     :param env: its whole environment.
     """
+    assert allowed is None or allowed(), "this test does not carry the mark `process`: see `lane` in tests/conftest.py"
     request = json.dumps({"module": module, "words": list(words), "cwd": str(cwd), "env": dict(env)}).encode()
     if _possible() and len(request) <= LONGEST and not _differs(env):
         return _zygote().fork(request)

@@ -6,18 +6,21 @@
         session = await agent.new_session(repo.path)
         assert await agent.prompt(session, "Hi") == {"stopReason": "end_turn"}
 
-The connection, its sessions and the database are the agent's own; they run in the event loop of the test and are
-reached over two pipes. It starts in a few milliseconds. For what is a process's (signals, kills, the start, stdio),
-use `support.client`. What the agent reads of `os.environ`, and its child processes inherit, is `env` as
-long as it runs.
+The handshake, the connection, its sessions and the database are the agent's own; they run in the event loop of the test
+and are reached over two pipes. It starts in a few milliseconds. For what is a process's (signals, kills, the start, its
+end, stdio), use `support.client`.
+
+As long as it runs, this process is as one of its own would be: `os.environ` is what it is given, the working directory
+is its home, what is written to stderr is the agent's, and `support.called.process_state` takes away at its end what it
+has left behind. Two agents at once share the process, and have to have one environment.
 """
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import AsyncGenerator, Generator, Mapping
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing, asynccontextmanager, redirect_stderr
 from functools import partial
 from io import FileIO
 from pathlib import Path
@@ -25,11 +28,14 @@ from typing import cast
 from uuid import uuid4
 
 import anyio
+import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from acp_agent.app import SessionsDatabase, connection, start_home_logging
 from acp_agent.jsonrpc.transport import StdioTransport
+from acp_agent.server.handshake import answer_first_line
 from support.background import desk as _desk
+from support.called import call_command, process_state
 from support.client import AgentProcess, environment, served
 from support.editors import ZED, Editor
 from support.forked import Started
@@ -56,15 +62,18 @@ class Pipes:
         self._read_fd, to_agent = os.pipe()
         from_agent, self._write_fd = os.pipe()
         from_stderr, stderr = os.pipe()
-        os.close(stderr)
+        self.written = os.fdopen(stderr, "w", buffering=1, errors="backslashreplace")
         self.stdin, self.stdout, self.stderr = FileIO(to_agent, "w"), FileIO(from_agent), FileIO(from_stderr)
 
     async def run(self) -> None:
-        transport = StdioTransport(self._read_fd, self._write_fd)
+        """Do as `acp_agent.__main__` and `acp_agent.app.serve` do in a process."""
         try:
             with self._scope:
+                handshake = await anyio.to_thread.run_sync(answer_first_line, self._read_fd, self._write_fd)
+                transport = StdioTransport(self._read_fd, self._write_fd, initial=handshake.unread)
                 async with aclosing(SessionsDatabase(self._env)) as database:
-                    await connection(transport, database, self._env).run()
+                    on_end = database.begin_shutdown
+                    await connection(transport, database, self._env, handshake, on_end).run()
                     self.returncode = 0
         finally:
             if self.returncode is None:
@@ -109,6 +118,7 @@ async def agent_in_memory(
     *,
     home: Path,
     env: Mapping[str, str | None] | None = None,
+    cwd: Path | None = None,
     capabilities: Editor = ZED,
     validate: bool = True,
     laws: bool = True,
@@ -122,45 +132,29 @@ async def agent_in_memory(
     home.mkdir(parents=True, exist_ok=True)
     its = environment(home, mark, env or {}, own=False)
     tasks = anyio.create_task_group()
-    with _environ(its), _logging(its):
-        pipes = cast("Started", Pipes(its))
-        agent = AgentInMemory(pipes, editor=capabilities, mark=mark, validate=validate, laws=laws, tasks=tasks)
+    pipes = Pipes(its)
+    with process_state(its, cwd or home), pipes.written, redirect_stderr(pipes.written):
+        start_home_logging(its)
+        process = cast("Started", pipes)
+        agent = AgentInMemory(process, editor=capabilities, mark=mark, validate=validate, laws=laws, tasks=tasks)
         async with served(agent, tasks):
             if initialize:
                 await agent.initialize()
             yield agent
 
 
-@contextmanager
-def _environ(env: Mapping[str, str]) -> Generator[None]:
-    before = dict(os.environ)
-    os.environ.clear()
-    os.environ.update(env)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+def trust(home: Path, folder: Path) -> None:
+    """Do as `support.trust.trust` does, in this process."""
+    with ThreadPoolExecutor(1) as other:  # here, an event loop may be running
+        ran = other.submit(anyio.run, call_command, home, "trust", str(folder)).result()
+    assert ran.code == 0, ran.err
 
 
-@contextmanager
-def _logging(env: Mapping[str, str]) -> Generator[None]:
-    root = logging.getLogger()
-    handlers, level, raising = [*root.handlers], root.level, logging.raiseExceptions
-    start_home_logging(env)
-    try:
-        yield
-    finally:
-        for added in [each for each in root.handlers if each not in handlers]:
-            root.removeHandler(added)
-            added.close()
-        root.setLevel(level)
-        logging.raiseExceptions = raising
-
-
+start_agent = partial(agent_in_memory, initialize=False)
+"""`support.client.start_agent`, with an agent in this process."""
 desk = partial(_desk, connect=agent_in_memory)
 """`support.background.desk`, with an agent in this process."""
-second_agent = partial(_second_agent, start=partial(agent_in_memory, initialize=False))
+second_agent = partial(_second_agent, start=start_agent)
 """`support.second.second_agent`, with an agent in this process."""
-stage = partial(_stage, connect=agent_in_memory)
+stage = partial(_stage, connect=agent_in_memory, allow=trust)
 """`support.stage.stage`, with an agent in this process."""

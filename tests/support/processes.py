@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -52,19 +53,20 @@ def processes() -> list[Process]:
             for row in rows
             if not row[2].startswith("Z")
         ]
-    found: list[Process] = []
-    for folder in _PROC.iterdir():
-        if folder.name.isdigit():
-            try:
-                # The command's name stands in brackets and may itself hold brackets and spaces.
-                fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
-                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-            except OSError:
-                continue
-            ends = fields[0] in "ZX" or int(fields[6]) & _EXITING or int(fields[28]) & _KILLED
-            if not ends:
-                found.append(Process(int(folder.name), int(fields[1]), fields[19], command))
-    return found
+    return [each for folder in _PROC.iterdir() if folder.name.isdigit() and (each := _process(folder))]
+
+
+def _process(folder: Path) -> Process | None:
+    """Return the process of a folder of Linux; None where it has ended."""
+    try:
+        # The command's name stands in brackets and may itself hold brackets and spaces.
+        fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
+        command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        return None
+    if fields[0] in "ZX" or int(fields[6]) & _EXITING or int(fields[28]) & _KILLED:
+        return None
+    return Process(int(folder.name), int(fields[1]), fields[19], command)
 
 
 def descendants(pid: int) -> set[Process]:
@@ -87,13 +89,10 @@ def marked(text: str) -> set[Process]:
         pids = {int(line.split(None, 1)[0]) for line in _ps("-A", "-E", "-ww", "-o", "pid=,command=") if text in line}
         return {process for process in processes() if process.pid in pids}
     found: set[Process] = set()
-    for process in processes():
-        try:
-            environment = (_PROC / str(process.pid) / "environ").read_bytes()
-        except OSError:
-            continue
-        if text.encode() in environment:
-            found.add(process)
+    for folder in _PROC.iterdir():
+        with suppress(OSError):  # no process, another user's, or one that has ended
+            if text.encode() in (folder / "environ").read_bytes() and (process := _process(folder)):
+                found.add(process)
     return found
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,8 +83,12 @@ class Repo:
     def program(self) -> Path:
         return self.path / "shop" / "cart.py"
 
-    def git(self, *args: str) -> str:
-        return _run(["git", *args], self.path, check=True).stdout
+    def git(self, *args: str, stdin: str = "", env: Mapping[str, str] | None = None) -> str:
+        """Run git, and return what it prints.
+
+        :param env: by default one with an author and without anybody's settings.
+        """
+        return _run(["git", *args], self.path, check=True, stdin=stdin, env=env).stdout
 
     def run_tests(self) -> subprocess.CompletedProcess[str]:
         """Run the repository's own tests; the return code is 1 as long as the bug is there."""
@@ -107,9 +112,11 @@ def make_repo(path: Path) -> Repo:
     return repo
 
 
-def _run(argv: list[str], cwd: Path, *, check: bool) -> subprocess.CompletedProcess[str]:
+def _run(
+    argv: list[str], cwd: Path, *, check: bool, stdin: str = "", env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     # The settings of the person who runs the tests (signing, hooks, templates) must not reach the repository.
-    env = {
+    env = env or {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(cwd),
         "GIT_CONFIG_NOSYSTEM": "1",
@@ -118,4 +125,6 @@ def _run(argv: list[str], cwd: Path, *, check: bool) -> subprocess.CompletedProc
         **{f"GIT_{who}_EMAIL": "ada@example.org" for who in ("AUTHOR", "COMMITTER")},
         **{f"GIT_{who}_DATE": "2026-01-02T03:04:05Z" for who in ("AUTHOR", "COMMITTER")},
     }
-    return subprocess.run(argv, cwd=cwd, env=env, check=check, capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        argv, cwd=cwd, env=env, check=check, capture_output=True, input=stdin, encoding="utf-8", timeout=60
+    )

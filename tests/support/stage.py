@@ -114,6 +114,7 @@ async def stage(
     trusted: bool = False,
     mcp: Sequence[Mapping[str, Any]] = (),
     connect: Connect = connected_agent,
+    allow: Callable[[Path, Path], None] = trust,
     **options: Any,
 ) -> AsyncGenerator[Stage, None]:
     """Open a session in a folder with some files.
@@ -122,7 +123,7 @@ async def stage(
     :param config: keys of `config.yaml`.
     :param env: added to what sends the agent to the model; None removes a variable.
     :param trusted: the hooks and recipes among the files may run without a question.
-    :param connect: starts the agent: a process, or as `support.memory` does.
+    :param connect: starts the agent: a process, or as `support.memory` does; and so `allow`, which trusts the folder.
     :param options: of `start_agent`.
     """
     folder, home = tmp_path / "project", tmp_path / "home"
@@ -135,7 +136,7 @@ async def stage(
         if config is not None:
             server.write_config(home, config)
         if trusted:
-            trust(home, folder)
+            allow(home, folder)
         options = {"env": {**server.env(), **(env or {})}, "capabilities": editor, **options}
         async with connect(home=home, **options) as agent:
             session = await agent.new_session(folder, **({"mcpServers": list(mcp)} if mcp else {}))

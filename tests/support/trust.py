@@ -5,10 +5,14 @@ write(folder, ".acp-agent/recipes/fix.md"); trust(home, folder)     # before the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from support import forked
 from support.checkout import environment
+
+in_memory: Callable[[Path, Path], None] | None = None
+"""What is done in place of running the command; as `support.client.in_memory`."""
 
 
 def trust(home: Path, folder: Path) -> None:
@@ -17,6 +21,9 @@ def trust(home: Path, folder: Path) -> None:
     :param home: of `support.client`, with the agent's state in `home / "state"`.
     """
     home.mkdir(parents=True, exist_ok=True)
+    if in_memory is not None:
+        return in_memory(home, folder)
     words = ["trust", str(folder)]
     code, _, err = forked.run("acp_agent", words, cwd=home, env=environment(home), stdin="", timeout=50)
     assert code == 0, err
+    return None

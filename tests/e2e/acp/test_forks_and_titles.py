@@ -8,11 +8,11 @@ from typing import Any
 import anyio
 import pytest
 
+from support.called import call_command
 from support.client import AgentError, AgentProcess
 from support.memory import stage
 from support.models import Reply, ToolCall
 from support.stage import conversation
-from support.terminal import run_command
 
 
 async def fork(agent: AgentProcess, session: str, folder: Path, **meta: Any) -> str:
@@ -54,7 +54,7 @@ async def test_a_fork_ends_at_an_entry_or_a_message_while_the_other_session_work
         request = conversation(it.server.calls[-1].body)
         assert [text for role, text in request if role == "user" and text] == ["Read it", "Go on"]
         # In a terminal, from an entry; what it prints is the id alone.
-        ran = await run_command(it.home, "sessions", "fork", it.session, "--at", "3")
+        ran = await call_command(it.home, "sessions", "fork", it.session, "--at", "3")
         assert ran.code == 0
         heard = len(it.agent.lines)
         await it.agent.load(ran.out.strip(), it.folder)

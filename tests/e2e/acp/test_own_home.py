@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from support.called import call_command
 from support.memory import stage
 from support.models import Reply, ToolCall
 from support.stage import results
-from support.terminal import run_command
 
 SECRET = "sk-stored-0123456789abcdef"
 WIRE = {"ACP_AGENT_WIRE": "1"}
@@ -31,7 +31,7 @@ async def test_no_tool_gives_a_model_the_stored_keys_in_any_mode(tmp_path: Path,
     ]
     async with stage(tmp_path, Reply(tool_calls=calls), Reply("No."), dialect="anthropic", env=WIRE) as it:
         keys = it.home / "state" / "keys.json"
-        stored = await run_command(it.home, "login", "anthropic", "--no-check", stdin=SECRET)
+        stored = await call_command(it.home, "login", "anthropic", "--no-check", stdin=SECRET)
         assert stored.code == 0, stored
         before = keys.read_bytes()
         assert SECRET.encode() in before

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from support.called import call_command
 from support.memory import stage
 from support.replies import Reply, ToolCall
 from support.stage import Stage
-from support.terminal import Ran, run_command
+from support.terminal import Ran
 
 ECHO = [Reply(tool_calls=[ToolCall("shell", {"command": "echo 1"})]), Reply("Done.")]
 
@@ -17,7 +18,7 @@ def asked(it: Stage) -> int:
 
 
 async def permissions(it: Stage, *words: str) -> Ran:
-    return await run_command(it.home, "permissions", *words)
+    return await call_command(it.home, "permissions", *words)
 
 
 async def test_always_holds_in_every_session_of_the_project_and_in_no_other_until_it_is_revoked(tmp_path: Path) -> None:

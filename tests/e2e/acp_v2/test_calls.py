@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +50,7 @@ async def test_a_change_is_asked_for_and_shown_as_a_structured_diff_with_a_patch
     for item in (diff, added):
         assert item["patch"]["format"] == "git_patch"
         patch = item["patch"]["text"].replace(f"{repo.path}/", "")
-        subprocess.run(["git", "apply", "-p0", "-"], cwd=repo.path, input=patch, text=True, check=True)
+        repo.git("apply", "-p0", "-", stdin=patch)
     assert repo.run_tests().returncode == 0
     assert (repo.path / "new.txt").read_text() == "one\ntwo"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,6 +13,7 @@ from acp_agent.conversation.events import CallView
 from acp_agent.conversation.views import Diff, Location
 from acp_agent.server.v2.diffs import diff_items, patch
 from acp_agent.tools.files.changes import DIFF_LIMIT, _diff_of, first_changed_line
+from support.repo import Repo
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "", " ", "\r", "\x0c", "é", "-x", "+y", "@@ -1 +1 @@"]), max_size=12)
 TEXTS = st.builds(lambda lines, end: "\n".join(lines) + end, LINES, st.sampled_from(["", "\n"]))
@@ -31,7 +31,7 @@ def applied(folder: Path, changes: list[tuple[str, str | None, str]]) -> list[st
         assert found is not None or old == new
         text += found or ""
     if text:
-        subprocess.run(["git", "apply", "-p0", "--whitespace=nowarn", "-"], cwd=folder, input=text.encode(), check=True)
+        Repo(folder).git("apply", "-p0", "--whitespace=nowarn", "-", stdin=text)
     return [(folder / name).read_bytes().decode() for name, _, _ in changes]
 
 
@@ -57,7 +57,7 @@ def test_the_middle_of_a_large_file_has_its_place_in_the_patch(tmp_path: Path) -
     text = patch(shown, first_changed_line(old, new))
     assert text is not None
     assert "@@ -1998," in text
-    subprocess.run(["git", "apply", "-p0", "-"], cwd=tmp_path, input=text, text=True, check=True)
+    Repo(tmp_path).git("apply", "-p0", "-", stdin=text)
     assert (tmp_path / "large.txt").read_text() == new
 
 

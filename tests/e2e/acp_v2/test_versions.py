@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from support.called import call_command
 from support.client import AgentError
 from support.lines import Line
 from support.memory import agent_in_memory, second_agent
 from support.second import HAND_MADE
-from support.terminal import run_command
 
 
 async def test_before_sessions_the_version_may_be_agreed_on_again_and_not_afterwards(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ async def test_signing_in_and_out_in_version_2(tmp_path: Path) -> None:
     async with second_agent(home=tmp_path) as it:
         [method] = it.initialized["authMethods"]
         assert await it.agent.request("auth/login", {"methodId": method["methodId"]}) == {}
-        await run_command(tmp_path, "login", "openai", "--no-check", stdin="a-key")
+        await call_command(tmp_path, "login", "openai", "--no-check", stdin="a-key")
         assert await it.agent.request("auth/logout", {}) == {}
         assert not json.loads((tmp_path / "state" / "keys.json").read_text())["providers"]
         with pytest.raises(AgentError) as error:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from pathlib import Path
-from subprocess import DEVNULL, PIPE, STDOUT, run
 
 from support.checkout import environment
 from support.processes import marked
@@ -28,7 +28,17 @@ def test_without_a_model_a_script_plays_all_of_it_and_nothing_is_left(tmp_path: 
     env = {**environment(home), "TMPDIR": str(scratch), "DEMO_TEST_MARK": mark, "no_proxy": "*"}
     del env["ACP_AGENT_HOME"]
     command = [sys.executable, "-m", "acp_agent", "demo"]
-    ran = run(command, env=env, cwd=home, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, text=True, timeout=150, check=True)
+    ran = subprocess.run(
+        command,
+        env=env,
+        cwd=home,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=150,
+        check=True,
+    )
     assert "Traceback" not in ran.stdout
     assert [*scratch.iterdir(), *home.iterdir()] == []
     assert marked(mark) == set()

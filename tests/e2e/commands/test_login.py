@@ -9,7 +9,8 @@ import pytest
 
 from acp_agent.server.recording import recordings
 from support.called import call_command
-from support.client import AgentError, connected_agent
+from support.client import AgentError
+from support.memory import agent_in_memory
 from support.models import KEY, PROVIDERS, Reply, base_urls, model_server
 from support.stage import PATIENCE
 from support.terminal import at_a_terminal
@@ -31,7 +32,7 @@ async def test_a_key_is_tried_then_stored_for_the_user_alone_and_the_agent_uses_
         [tried] = server.requests
         assert tried.method == "GET"
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
-        async with connected_agent(home=tmp_path, env=env) as agent:
+        async with agent_in_memory(home=tmp_path, env=env) as agent:
             session = await agent.new_session(tmp_path)
             assert await agent.prompt(session, "Hello", PATIENCE) == {"stopReason": "end_turn"}
         for header in ("authorization", "anthropic-version"):
@@ -44,7 +45,7 @@ async def test_a_running_agent_uses_what_is_stored_meanwhile_and_asks_for_it_aga
     async with model_server([Reply("One."), Reply("Two.")], "openai") as server:
         env = {**base_urls(server.env()), "ACP_AGENT_WIRE": "1"}
         del env["ACP_AGENT_MODEL"]
-        async with connected_agent(home=tmp_path, env=env) as agent:
+        async with agent_in_memory(home=tmp_path, env=env) as agent:
             session = await agent.new_session(tmp_path)
             with pytest.raises(AgentError, match="acp-agent login") as error:
                 await agent.prompt(session, "Hello")

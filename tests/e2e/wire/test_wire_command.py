@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 
 from support.called import call_command
-from support.client import connected_agent, start_agent
+from support.memory import agent_in_memory
 from support.models import Reply, model_server
 from support.terminal import at_a_terminal
 
@@ -20,7 +20,7 @@ ON = {"ACP_AGENT_WIRE": "1"}
 async def test_a_conversation_that_was_recorded_can_be_read_without_its_secrets(tmp_path: Path) -> None:
     async with model_server([Reply("Fine."), Reply("Good.")], "openai") as server:
         env = {**server.env(), **ON, "SHOP_SECRET": SECRET}
-        async with connected_agent(home=tmp_path, env=env) as agent:
+        async with agent_in_memory(home=tmp_path, env=env) as agent:
             first = await agent.new_session(tmp_path)
             second = await agent.new_session(tmp_path)
             await agent.prompt(first, f"It is {SECRET}.")
@@ -49,8 +49,7 @@ async def test_a_conversation_that_was_recorded_can_be_read_without_its_secrets(
 
 
 async def test_nothing_is_recorded_unless_the_user_wants_it_and_what_to_do_is_said(tmp_path: Path) -> None:
-    async with start_agent(home=tmp_path, env={}) as agent:
-        await agent.initialize()
+    async with agent_in_memory(home=tmp_path) as agent:
         await agent.new_session(tmp_path)
     assert not (tmp_path / "state" / "wire").exists()
     ran = await call_command(tmp_path, "wire")
@@ -58,11 +57,10 @@ async def test_nothing_is_recorded_unless_the_user_wants_it_and_what_to_do_is_sa
     assert "ACP_AGENT_WIRE=1" in ran.err
     (tmp_path / "state" / "config.yaml").write_text("wire_log: true\n")
     assert "start the agent again" in (await call_command(tmp_path, "wire")).err
-    async with start_agent(home=tmp_path, env={"ACP_AGENT_WIRE": "off"}) as agent:
-        await agent.initialize()
+    async with agent_in_memory(home=tmp_path, env={"ACP_AGENT_WIRE": "off"}):
+        pass
     assert not (tmp_path / "state" / "wire").exists()
-    async with start_agent(home=tmp_path, env={}) as agent:
-        await agent.initialize()
+    async with agent_in_memory(home=tmp_path) as agent:
         await agent.new_session(tmp_path)
     assert "session/new #" in (await call_command(tmp_path, "wire")).out
 

@@ -213,7 +213,7 @@ print(json.dumps([hooks, [str(error) for error in installed().errors]]))
 """
 
 
-def run(code: str, *folders: Path) -> str:
+def printed_by(code: str, *folders: Path) -> str:
     path = os.pathsep.join(map(str, (REPOSITORY, *folders)))
     env = {**os.environ, "PYTHONPATH": path}
     return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
@@ -227,7 +227,7 @@ def test_installed_packages_bring_functions_and_modules_and_a_broken_one_is_name
     install(tmp_path, "many", code, "acp_agent.hooks", "many")
     install(tmp_path, "broken", "1 / 0\n", "acp_agent.hooks", "broken:one")
     install(tmp_path, "empty", HEAD, "acp_agent.hooks", "empty")
-    hooks, errors = json.loads(run(LIST, tmp_path))
+    hooks, errors = json.loads(printed_by(LIST, tmp_path))
     assert hooks == [
         ["broken (broken:one)", "user", "broken (broken:one)"],  # it might guard calls
         ["two", "user", "guards (guards:two)"],
@@ -248,4 +248,4 @@ def test_the_public_names_are_loaded_with_their_first_use_and_hook_is_the_decora
         "from acp_agent.hooks import *\nassert callable(hook) and hook is room.hook\n"
         "print(sorted(set(room.__all__) - set(globals())), 'pydantic' in sys.modules, 'yaml' in sys.modules)\n"
     )
-    assert run(code).strip() == "[] False False"
+    assert printed_by(code).strip() == "[] False False"

@@ -7,11 +7,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+from support.called import call_command
 from support.mcp import mcp_program, ready, says, tool
 from support.memory import stage
 from support.replies import Reply, ToolCall
 from support.stage import Stage, results
-from support.terminal import run_command
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 READS = {"annotations": {"readOnlyHint": True, "title": "Look around"}}
@@ -60,7 +60,7 @@ async def test_always_covers_a_tool_of_that_very_server_whatever_others_are_call
         it.agent.permission_answer = "allow_once"
         assert await asked_with(it, other.entry, third_one.entry) == 2
         assert called[-2:] == ["mcp__s__put", "mcp__s-2__put"]
-        listed = await run_command(it.home, "permissions")
+        listed = await call_command(it.home, "permissions")
         assert re.search(r"mcp__s__put \([0-9a-f]{12}\)\n", listed.out)
 
 

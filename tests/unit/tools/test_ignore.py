@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
+import os
 from pathlib import Path
 
 import anyio
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from acp_agent.tools.search import walk as walk_module
 from acp_agent.tools.search.walk import Walk
+from support.repo import Repo
 
 NAMES = ["a", "b", "build", "x.py", "y.log", "z.min.js", ".hidden", "A", "with space", "[x]", "#h", "!n"]
 PATTERNS = [
@@ -51,9 +52,8 @@ def make_repository(root: Path) -> None:
 
 
 def by_git(root: Path) -> set[str]:
-    command = ["git", "ls-files", "-z", "--others", "--exclude-standard"]
-    listing = subprocess.run(command, cwd=root, capture_output=True, check=True, timeout=20).stdout
-    return {name for name in listing.decode().split("\0") if name}
+    listing = Repo(root).git("ls-files", "-z", "--others", "--exclude-standard", env=os.environ)
+    return {name for name in listing.split("\0") if name}
 
 
 async def by_walk(root: Path, base: Path | None = None) -> set[str]:

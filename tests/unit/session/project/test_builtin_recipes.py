@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -50,7 +49,7 @@ def test_each_is_rendered_with_what_was_typed_wherever_it_is_used(name: str, tmp
     unborn, plain = tmp_path / "unborn", tmp_path / "plain"
     for folder in (unborn, plain):
         folder.mkdir()
-    subprocess.run(["git", "init", "--quiet", "--initial-branch=main"], cwd=unborn, check=True)
+    Repo(unborn).git("init", "--quiet", "--initial-branch=main")
     for folder in (repo.path, unborn):
         text = rendered(name, folder, "mind the {{ tea }}")
         assert text.count("mind the {{ tea }}") == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from datetime import date
@@ -17,6 +16,7 @@ from acp_agent.errors import RecipeError
 from acp_agent.recipes.model import CommandError, Recipe
 from acp_agent.recipes.template import render
 from acp_agent.session.project.recipe_run import MAX_COMMAND_OUTPUT, RecipeRun, _CommandRunner, surroundings
+from support.repo import Repo
 from support.waiting import read_pipe
 
 
@@ -30,11 +30,7 @@ def rendered(made: Recipe, cwd: Path, typed: str = "") -> str:
 
 
 def git(folder: Path, *words: str) -> str:
-    identity = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "init.defaultBranch=main"]
-    done = subprocess.run(
-        ["git", *identity, *words], cwd=folder, check=True, capture_output=True, text=True, timeout=20
-    )
-    return done.stdout.strip()
+    return Repo(folder).git(*words).strip()
 
 
 def test_a_template_knows_its_session_the_day_and_the_repository(tmp_path: Path) -> None:
@@ -43,7 +39,7 @@ def test_a_template_knows_its_session_the_day_and_the_repository(tmp_path: Path)
     folder = tmp_path / "sub"
     folder.mkdir()
     assert rendered(recipe(body), folder) == f"{start}|||"
-    git(tmp_path, "init", "-q")
+    git(tmp_path, "init", "-q", "-b", "main")
     git(tmp_path, "commit", "-q", "--allow-empty", "-m", "x")
     head = git(tmp_path, "rev-parse", "HEAD")
     assert rendered(recipe(body), folder) == f"{start}main|{head}|{tmp_path}|False"
@@ -55,7 +51,7 @@ def test_a_template_knows_its_session_the_day_and_the_repository(tmp_path: Path)
 
 
 def test_to_ask_whether_anything_has_changed_starts_no_program_that_the_repository_names(tmp_path: Path) -> None:
-    git(tmp_path, "init", "-q")
+    git(tmp_path, "init", "-q", "-b", "main")
     git(tmp_path, "commit", "-q", "--allow-empty", "-m", "x")
     watcher = tmp_path / ".git" / "watcher"
     watcher.write_text("#!/bin/sh\ntouch .git/ran\n")
@@ -137,7 +133,7 @@ DOES_MORE += ["git diff a/../../b c", "git diff .. a", "git diff -- ./.. a", "gi
 
 def test_git_tells_a_command_of_claude_code_of_the_repository_and_does_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("")
-    git(tmp_path, "init", "-q")
+    git(tmp_path, "init", "-q", "-b", "main")
     git(tmp_path, "commit", "-q", "--allow-empty", "-m", "x")
     texts = [rendered(recipe(f"!`{line}`", "git stash *", is_template=False), tmp_path) for line in LOOKS]
     assert [text for text in texts if text.startswith("!`")] == []

@@ -11,14 +11,13 @@ from typing import Any
 import anyio
 import pytest
 
+from support.called import call_command
 from support.client import AgentError
 from support.compactions import shown_compactions
 from support.editors import ZED_BETA
-from support.memory import stage
+from support.memory import stage, trust
 from support.models import Reply, ToolCall
 from support.stage import Stage, conversation
-from support.terminal import run_command
-from support.trust import trust
 
 PROGRAM = f"""#!{sys.executable}
 import json, sys, pathlib
@@ -139,13 +138,13 @@ async def test_what_was_refused_does_not_run_and_is_not_asked_again_until_it_is_
             await it.prompt("/look")
         assert (len(it.server.calls), len(questions(it)), ran(it)) == (2, 1, [])
 
-        allowed = await run_command(it.home, "trust", str(it.folder))
+        allowed = await call_command(it.home, "trust", str(it.folder))
         assert (allowed.code, allowed.err) == (0, "")
         await it.prompt("/look")
         assert ran(it) == ["ran-command", "ran-hook", "ran-plugin", "ran-recipe", "ran-run"]
         assert it.server.calls[2].mentions("Look.")
 
-        revoked = await run_command(it.home, "trust", "--revoke", str(it.folder))
+        revoked = await call_command(it.home, "trust", "--revoke", str(it.folder))
         assert revoked.code == 0
         events = (it.folder / "events").read_text()
         await it.prompt("And now?")
