@@ -57,8 +57,9 @@ def process_state(env: Mapping[str, str], cwd: Path) -> Generator[None]:
         remembered.clear()
         remembered.update(secrets)
         sys.path[:] = path
-        for name in [name for name in sys.modules if name.startswith("acp_agent_hooks:") and name not in modules]:
-            del sys.modules[name]
+        for name in {*sys.modules} - modules:
+            if name.startswith("acp_agent_hooks:"):
+                del sys.modules[name]
         for handler in [each for each in root.handlers if each not in handlers]:
             root.removeHandler(handler)
             handler.close()
