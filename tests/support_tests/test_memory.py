@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
-
-import pytest
 
 from acp_agent.secrets.known import remember_secret, secrets_of
 from support.called import process_state
@@ -25,17 +22,14 @@ async def test_its_environment_is_what_it_is_given_and_its_commands_inherit_that
     assert dict(os.environ) == before
 
 
-async def test_what_is_written_to_stderr_is_the_agents_and_what_a_hook_prints_is_not_on_the_wire(tmp_path: Path) -> None:
+async def test_what_a_hook_prints_is_not_on_the_wire_and_what_it_writes_to_stderr_is_the_agents(tmp_path: Path) -> None:
     hook = (
         "import sys\nfrom acp_agent.hooks import hook\n@hook('user_message_send')\ndef loud(event, services):\n"
         "    print('printed')\n    print('said', file=sys.stderr)\n"
     )
-    files = {".acp-agent/hooks/loud.py": hook}
-    with pytest.raises(AssertionError, match="a traceback on stderr"):
-        async with stage(tmp_path, Reply("Done."), files=files, trusted=True) as it:
-            await it.prompt()
-            assert it.agent.stderr == "said\n"
-            print("Traceback (most recent call last)", file=sys.stderr)
+    async with stage(tmp_path, Reply("Done."), files={".acp-agent/hooks/loud.py": hook}, trusted=True) as it:
+        await it.prompt()
+        assert await it.agent.until(lambda: it.agent.stderr) == "said\n"
 
 
 def test_what_a_process_has_met_is_unknown_to_the_next(tmp_path: Path) -> None:
