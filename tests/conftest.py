@@ -65,9 +65,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Run a test of the contract, which knows nothing of the agent, with agents in memory where it needs no process.
+    """Run a test of the contract with agents in memory where it needs no process.
 
-    With `ACP_AGENT_TEST_PROCESSES=1` in the environment, all of them have processes.
+    The contract and its helpers import nothing of the agent; so what does is put in here, and by its name. With
+    `ACP_AGENT_TEST_PROCESSES=1` in the environment it is left out, and all of them have processes.
     """
     if not isinstance(item, pytest.Function):
         return (yield)
@@ -83,8 +84,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 def lane(item: pytest.Function) -> str:
     """Name the lane of a test; "" where it starts no process.
 
-    It belongs where the functions lead that it and its fixtures name: to `subprocess` or `anyio.run_process`.
-    What the agent itself starts, such as hooks and commands, does not count.
+    It belongs where the functions lead that it and its fixtures name: to `subprocess` or `anyio.run_process`. What the
+    agent itself starts, such as hooks and commands, does not count. `support.forked` fails where this missed it.
     """
     fixtures = item._fixtureinfo.name2fixturedefs.values()  # pyright: ignore[reportPrivateUsage]
     functions = [item.function, *(each[-1].func for each in fixtures)]
