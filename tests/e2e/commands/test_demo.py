@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, STDOUT
 
 from support.checkout import environment
 from support.processes import marked
@@ -29,15 +30,7 @@ def test_without_a_model_a_script_plays_all_of_it_and_nothing_is_left(tmp_path: 
     del env["ACP_AGENT_HOME"]
     command = [sys.executable, "-m", "acp_agent", "demo"]
     ran = subprocess.run(
-        command,
-        env=env,
-        cwd=home,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=150,
-        check=True,
+        command, env=env, cwd=home, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, text=True, timeout=150, check=True
     )
     assert "Traceback" not in ran.stdout
     assert [*scratch.iterdir(), *home.iterdir()] == []
