@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
+from anyio.abc import TaskGroup
 
 from acp_agent.config import Settings, ensure_private_dir, home_dir, load_settings
 from acp_agent.config.home import CLAUDE_FOLDER, project_dir, user_home
@@ -23,7 +24,7 @@ from acp_agent.logfile import do_not_log, start_logging
 from acp_agent.server.connection import Connection
 from acp_agent.server.handshake import Handshake
 from acp_agent.server.recording import record
-from acp_agent.session.manager import OpenSessions
+from acp_agent.session.manager import OpenSessions, SessionManager
 from acp_agent.session.project.commands import BUILT_IN, COMPACTING
 from acp_agent.session.services import Services
 from acp_agent.storage.store import SessionStore
@@ -233,15 +234,15 @@ def connection(
 
     built: list[Services] = []
 
-    async def services() -> Services:
+    async def open_manager(tasks: TaskGroup) -> SessionManager:
         built.append(build_services(await database.store(), env))
-        return built[-1]
+        return SessionManager(built[-1], tasks, database.sessions)
 
     def learned() -> tuple[str, ...]:
         return tuple(key for each in built for key in each.access.at_hand())
 
     transport = record(transport, env, learned, None if handshake is None else handshake.exchange)
-    return Connection(transport, services, env, handshake, on_end, sessions=database.sessions)
+    return Connection(transport, open_manager, env, handshake, on_end)
 
 
 def start_home_logging(env: Mapping[str, str]) -> None:

@@ -79,10 +79,10 @@ class Outbox:
             self._bytes += len(line)
             self._work.set()
 
-    async def run(self, on_broken: Callable[[], None]) -> None:
+    async def run(self, connection: anyio.CancelScope) -> None:
         """Write what is sent, until the queue is finished.
 
-        :param on_broken: called where the other end no longer reads.
+        :param connection: is cancelled where the other end no longer reads.
         """
         with self._writing:
             try:
@@ -95,7 +95,7 @@ class Outbox:
             except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
                 self._entries.clear()
                 self.finish()
-                on_broken()
+                connection.cancel()
 
     def drain(self) -> None:
         """Stop making senders wait: from now on, lines that find no room are dropped."""

@@ -1,4 +1,4 @@
-"""Bidirectional JSON-RPC: answers requests of the other end, and sends requests to it.
+"""Bidirectional JSON-RPC: takes calls of the other end and answers them, and sends requests and notifications to it.
 
 It tracks the requests in flight in both directions, their cancellation, and the end of the connection. This is the only
 place where an exception becomes an error response.
@@ -9,14 +9,14 @@ Source: https://www.jsonrpc.org/specification
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import anyio
+from anyio.abc import TaskGroup
 
 from acp_agent.jsonrpc.messages import (
     CANCEL_METHOD,
-    INVALID_REQUEST,
     REQUEST_CANCELLED,
     InvalidMessageError,
     JsonObject,
@@ -31,11 +31,8 @@ from acp_agent.jsonrpc.messages import (
     parse,
 )
 from acp_agent.jsonrpc.outbox import Outbox
-from acp_agent.jsonrpc.router import Call, Handler, Router
+from acp_agent.jsonrpc.router import Call
 from acp_agent.jsonrpc.transport import Transport
-
-ReadParams: TypeAlias = Callable[[str, JsonObject], Awaitable[Any]]
-"""Validates the params of a method and returns them as its handler takes them; raises if they are invalid."""
 
 _log = logging.getLogger(__name__)
 
@@ -49,27 +46,23 @@ class _Pending:
 
 
 class Peer:
-    """Serves one end of a JSON-RPC connection. Create it inside a running event loop.
+    """One end of a JSON-RPC connection, whose owner calls the handlers. Create it inside a running event loop.
 
-    :param transport: moves the lines; `run` closes it.
+        async with peer.open() as tasks:
+            while (call := await peer.next_call()) is not None:
+                tasks.start_soon(peer.answer, call, handle(call))
+
+    :param transport: moves the lines; leaving `open` closes it.
     :param error_mapper: converts an exception to the error that is sent. It is also called for a notification's
         exception, so that it can be logged.
-    :param on_end: called once the connection has ended, before pending requests fail: it can cancel work that is only
-        for the other end, before that work gets a PeerClosedError.
     :ivar notify: sends a notification; see `Outbox.notify`. What one task sends stays in order, and before the response
         that it returns.
     :ivar background: runs what outlives the request that has started it; cancelled when the connection has ended.
     """
 
-    def __init__(
-        self,
-        transport: Transport,
-        error_mapper: Callable[[Exception], RpcError],
-        on_end: Callable[[], None] | None = None,
-    ) -> None:
+    def __init__(self, transport: Transport, error_mapper: Callable[[Exception], RpcError]) -> None:
         self._transport = transport
         self._error_mapper = error_mapper
-        self._on_end = on_end
         self._outbox = Outbox(transport)
         self.notify = self._outbox.notify
         self._pending: dict[int, _Pending] = {}
@@ -78,33 +71,25 @@ class Peer:
         self._running: set[Call] = set()
         self._closed = False
         self._reading = anyio.CancelScope()
-        self._calls = anyio.create_task_group()
         self.background = anyio.create_task_group()
-        self.serve({})
 
-    def serve(self, handlers: Mapping[str, Handler], read_params: ReadParams | None = None) -> None:
-        """Answer these methods from the next line on, and no others.
-
-        :param read_params: validates the params of each; awaited before the next line is read. None leaves them as
-            they came.
-        """
-        self._router = Router({CANCEL_METHOD: self._cancel, **handlers})
-        self._read_params = read_params
-
-    async def run(self) -> None:
-        """Serve until the other end closes its side, stops reading, or `close` is called, and `background` has ended.
+    @asynccontextmanager
+    async def open(self) -> AsyncGenerator[TaskGroup]:
+        """Serve the connection until the body ends; `close` cancels it, and so does an end that no longer reads.
 
         Then requests of ours that wait for an answer fail with PeerClosedError, calls that run here are cancelled,
-        what can still be written is written, and the transport is closed.
+        what can still be written is written, and, once `background` has ended, the transport is closed.
+
+        :returns: the tasks in which calls are answered.
         """
         try:
             async with self.background:
-                self.background.start_soon(self._outbox.run, self.close)
+                self.background.start_soon(self._outbox.run, self._reading)
                 try:
-                    async with self._calls:
+                    async with anyio.create_task_group() as calls:
                         try:
                             with self._reading:
-                                await self._read()
+                                yield calls
                         finally:
                             self._disconnect()
                 finally:
@@ -115,7 +100,7 @@ class Peer:
                 await self._transport.aclose()
 
     def close(self) -> None:
-        """End the connection: `run` returns as if the other end had closed it."""
+        """End the connection as if the other end had closed it."""
         self._closed = True
         self._reading.cancel()
 
@@ -153,14 +138,20 @@ class Peer:
             raise pending.response.error
         return pending.response.result
 
-    async def _read(self) -> None:
-        """Handle messages to the end of the stream, so that all calls begin in the order of the wire."""
+    async def next_call(self) -> Call | None:
+        """Wait for the next request or notification; return None once the other end has closed its side.
+
+        Calls come in the order of the wire. Responses on the way are passed to the requests that wait for them.
+        """
         while True:
             try:
                 line = await self._transport.read_line()
                 if line is None:
-                    return
+                    return None
                 message = parse(line) if line.strip() else None
+                if isinstance(message, Request) and not message.is_notification and message.id in self._in_flight:
+                    text = f"A request with the id {message.id!r} is still being answered."
+                    raise InvalidMessageError(text, message.id)
             except InvalidMessageError as error:
                 self._outbox.force(encode(id=error.request_id, error=error_object(error)))
                 continue
@@ -169,41 +160,34 @@ class Peer:
                     pending.response = message
                     pending.answered.set()
                 case Request():
-                    try:
-                        self._calls.start_soon(self._run_call, *await self._begin(message))
-                    except Exception as error:
-                        self._refuse(message, error)
+                    call = Call(message)
+                    self._running.add(call)
+                    if not call.is_notification:
+                        self._in_flight[call.id] = call
+                    return call
                 case _:
                     pass  # a late answer, or one to nothing: some clients answer notifications with id null
 
-    async def _begin(self, request: Request) -> tuple[Call, Awaitable[JsonValue]]:
-        """Read the params of a request and call its handler, whose outcome is to be awaited.
-
-        :raises RpcError: there is no such method, or the id is taken.
-        """
-        if not request.is_notification and request.id in self._in_flight:
-            raise RpcError(INVALID_REQUEST, f"A request with the id {request.id!r} is still being answered.")
-        handler, call = self._router.find(request), Call(request)
-        params = call.params if self._read_params is None else await self._read_params(call.method, call.params)
-        outcome = handler(call, params)
-        self._running.add(call)
-        if not call.is_notification:
-            self._in_flight[call.id] = call
-        return call, outcome
-
-    def _refuse(self, request: Request, error: Exception) -> None:
+    def refuse(self, call: Call, error: Exception) -> None:
+        """Answer a call with an error without waiting, since its handler was not called or has failed at once."""
         failure = self._error_mapper(error)
-        _log.debug("%s was not started: %s", request.method, failure)
-        if not request.is_notification:
-            self._outbox.force(encode(id=request.id, error=error_object(failure)))
+        _log.debug("%s was not started: %s", call.method, failure)
+        if not call.is_notification:
+            self._outbox.force(encode(id=call.id, error=error_object(failure)))
+            del self._in_flight[call.id]
+        self._running.discard(call)
 
-    async def _run_call(self, call: Call, outcome: Awaitable[JsonValue]) -> None:
+    async def answer(self, call: Call, outcome: Awaitable[JsonValue]) -> None:
+        """Answer a call with what its handler returns or raises, then run what is to follow the response.
+
+        :param outcome: what the handler has returned.
+        """
         answer: bytes | None = None
         failure = RpcError(REQUEST_CANCELLED, "The request was cancelled.")
         try:
             with call.scope:
                 answer = encode(id=call.id, result=await outcome)
-        except Exception as error:  # with `_refuse` the only place where one becomes an error on the wire
+        except Exception as error:  # with `refuse` the only place where one becomes an error on the wire
             failure = self._error_mapper(error)
         if not call.is_notification:
             await self._outbox.send(answer or encode(id=call.id, error=error_object(failure)))
@@ -217,8 +201,9 @@ class Peer:
                         self._error_mapper(error)
         self._running.discard(call)
 
-    async def _cancel(self, call: Call, params: JsonObject) -> JsonValue:
-        """Cancel the request that is named; one that is not in flight was answered already, which is no error."""
+    async def cancel(self, call: Call, params: JsonObject) -> JsonValue:
+        """Handle `$/cancel_request`: cancel the request that is named. One that is not in flight was answered already,
+        which is no error."""
         request_id = params.get("requestId")
         named = self._in_flight.get(request_id) if isinstance(request_id, int | str) else None
         if named is not None:
@@ -227,8 +212,6 @@ class Peer:
 
     def _disconnect(self) -> None:
         self._closed = True
-        if self._on_end is not None:
-            self._on_end()
         for pending in self._pending.values():
             pending.answered.set()
         self._outbox.drain()

@@ -63,23 +63,38 @@ Handler: TypeAlias = Callable[[Call, Any], Awaitable[JsonValue]]
 task of its own. Those tasks begin in the order of the wire as well."""
 
 
+ReadParams: TypeAlias = Callable[[str, JsonObject], Awaitable[Any]]
+"""Validates the params of a method and returns them as its handler takes them; raises if they are invalid."""
+
+
 class Router:
     """The methods that can be called.
 
     :param handlers: by the names of their methods.
+    :param read_params: validates the params of each; None leaves them as they came.
     """
 
-    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+    def __init__(self, handlers: Mapping[str, Handler], read_params: ReadParams | None = None) -> None:
         self._methods = {name: partial(_found, handler) for name, handler in handlers.items()}
+        self._read_params = read_params
 
-    def find(self, request: Request) -> Handler:
-        """Return the handler of a request.
+    async def begin(self, call: Call) -> Awaitable[JsonValue]:
+        """Read the params of a call and call its handler; return the outcome, which is to be awaited.
+
+        :raises RpcError: see `find`.
+        """
+        handler = self.find(call)
+        params = call.params if self._read_params is None else await self._read_params(call.method, call.params)
+        return handler(call, params)
+
+    def find(self, call: Call) -> Handler:
+        """Return the handler of a call.
 
         :raises RpcError: -32601 for an unknown method, -32602 for params by position.
         """
         found: list[Handler] = []
         # A notification gets an id, too: jsonrpcserver returns no errors for a message without one.
-        message: JsonObject = {"method": request.method, "params": request.params, "id": None}
+        message: JsonObject = {"method": call.method, "params": call.params, "id": None}
 
         def checked(_: object) -> JsonObject:
             return message
@@ -87,9 +102,9 @@ class Router:
         answered = dispatch_to_serializable("", self._methods, context=found, deserializer=checked, validator=checked)
         match cast("JsonObject", answered):
             case {"error": {"code": code}} if code == METHOD_NOT_FOUND:
-                raise RpcError(METHOD_NOT_FOUND, f"There is no method {request.method[:100]!r} here.")
+                raise RpcError(METHOD_NOT_FOUND, f"There is no method {call.method[:100]!r} here.")
             case {"error": _}:
-                raise RpcError(INVALID_PARAMS, f"Invalid params for {request.method}: they must be an object.")
+                raise RpcError(INVALID_PARAMS, f"Invalid params for {call.method}: they must be an object.")
             case _:
                 return found[0]
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias, cast
 from weakref import WeakValueDictionary
 
 import anyio
+from anyio.abc import TaskGroup
 
 from acp_agent.conversation.updates import Option
 from acp_agent.errors import AgentError, InvalidParamsError, SessionClosedError, SessionNotFoundError
@@ -37,16 +38,17 @@ from acp_agent.server.params import NewSession, fork_point, read_params
 from acp_agent.session.actor import Session
 from acp_agent.session.client import SessionClient
 from acp_agent.session.mailbox import Ticket
-from acp_agent.session.manager import OpenSessions, SessionManager
+from acp_agent.session.manager import SessionManager
 from acp_agent.session.project.accounts import shown_url
 from acp_agent.session.project.settings import OFF, ON
-from acp_agent.session.services import Services
 
 if TYPE_CHECKING:
     from acp_agent.protocol import v1, v2
 
 Route: TypeAlias = tuple[str, Handler]
 """The name of a method's params among the models of a version, and what handles them."""
+OpenManager: TypeAlias = Callable[[TaskGroup], Awaitable[SessionManager]]
+"""Opens what sessions need, and makes the manager of those of one connection, which run in the task group."""
 _log = logging.getLogger(__name__)
 
 
@@ -54,9 +56,8 @@ class Agent(ABC):
     """Serves one editor.
 
     :param peer: the connection.
-    :param services: opens what sessions need; called again with the next request where it raised, since the user may
-        have corrected what was wrong meanwhile.
-    :param sessions: those that are open, also for other connections of this process.
+    :param open_manager: called with the first request that needs sessions; again with the next one where it raised,
+        since the user may have corrected what was wrong meanwhile.
     :ivar version: of the protocol.
     :ivar models: the package with the version's models.
     :ivar capabilities: what the editor said it can do.
@@ -67,12 +68,9 @@ class Agent(ABC):
     models: ClassVar[ModuleType]
     capabilities = Capabilities()
 
-    def __init__(
-        self, peer: Peer, services: Callable[[], Awaitable[Services]], sessions: OpenSessions | None = None
-    ) -> None:
+    def __init__(self, peer: Peer, open_manager: OpenManager) -> None:
         self._peer = peer
-        self._services = services
-        self._open_sessions = sessions
+        self._open_manager = open_manager
         self.read_params = partial(read_params, self.models, {name: each for name, (each, _) in self.routes().items()})
         self._servers = EditorServers(peer)
         self._manager: SessionManager | None = None
@@ -136,7 +134,7 @@ class Agent(ABC):
     async def _sessions(self) -> SessionManager:
         async with self._opening:
             if self._manager is None:
-                self._manager = SessionManager(await self._services(), self._peer.background, self._open_sessions)
+                self._manager = await self._open_manager(self._peer.background)
             return self._manager
 
     @asynccontextmanager

@@ -10,9 +10,9 @@ from typing import Any
 
 import anyio
 
-from acp_agent.jsonrpc.messages import INTERNAL_ERROR, JsonObject, JsonValue, RpcError
-from acp_agent.jsonrpc.peer import Peer, ReadParams
-from acp_agent.jsonrpc.router import Call, Handler
+from acp_agent.jsonrpc.messages import CANCEL_METHOD, INTERNAL_ERROR, JsonObject, JsonValue, RpcError
+from acp_agent.jsonrpc.peer import Peer
+from acp_agent.jsonrpc.router import Call, Handler, ReadParams, Router
 from acp_agent.jsonrpc.transport import MAX_LINE_BYTES, StdioTransport
 
 
@@ -81,30 +81,36 @@ def plain_error(raised: Exception) -> RpcError:
     return raised if isinstance(raised, RpcError) else RpcError(INTERNAL_ERROR, str(raised))
 
 
-def made_peer(
-    transport: StdioTransport,
-    handlers: Mapping[str, Handler],
-    *,
-    error_mapper: Callable[[Exception], RpcError] = plain_error,
-    read_params: ReadParams | None = None,
-) -> Peer:
-    peer = Peer(transport, error_mapper)
-    peer.serve(handlers, read_params)
-    return peer
+async def serve(peer: Peer, handlers: Mapping[str, Handler], read_params: ReadParams | None = None) -> None:
+    """Answer what the other end calls until it closes its side, stops reading, or the peer is closed."""
+    router = Router({CANCEL_METHOD: peer.cancel, **handlers}, read_params)
+    async with peer.open() as tasks:
+        while (call := await peer.next_call()) is not None:
+            try:
+                outcome = await router.begin(call)
+            except Exception as error:
+                peer.refuse(call, error)
+            else:
+                tasks.start_soon(peer.answer, call, outcome)
 
 
 @asynccontextmanager
 async def serving(
-    handlers: Mapping[str, Handler], *, max_line: int = MAX_LINE_BYTES, seconds: float = 5, **options: Any
+    handlers: Mapping[str, Handler],
+    *,
+    max_line: int = MAX_LINE_BYTES,
+    seconds: float = 5,
+    error_mapper: Callable[[Exception], RpcError] = plain_error,
+    read_params: ReadParams | None = None,
 ) -> AsyncGenerator[Client]:
     """A running peer, and the other ends of its pipes. All of it within some seconds."""
     near_read, far_write = os.pipe()
     far_read, near_write = os.pipe()
     transport = StdioTransport(near_read, near_write, max_line=max_line)
-    client = Client(made_peer(transport, handlers, **options), far_read, far_write)
+    client = Client(Peer(transport, error_mapper), far_read, far_write)
 
     async def run() -> None:
-        await client.peer.run()
+        await serve(client.peer, handlers, read_params)
         client.finished.set()
 
     with anyio.fail_after(seconds):

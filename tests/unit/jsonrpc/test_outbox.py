@@ -42,7 +42,7 @@ async def writing(outbox: Outbox) -> AsyncGenerator[None]:
     """A writer; at the end, everything is written and the queue is finished."""
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(outbox.run, lambda: None)
+            tasks.start_soon(outbox.run, anyio.CancelScope())
             yield
             await all_blocked()
             outbox.finish()

@@ -23,9 +23,10 @@ from acp_agent.jsonrpc.messages import (
     RpcError,
 )
 from acp_agent.jsonrpc.outbox import MAX_QUEUED_MESSAGES
+from acp_agent.jsonrpc.peer import Peer
 from acp_agent.jsonrpc.router import Call
 from acp_agent.jsonrpc.transport import StdioTransport
-from support.ends import echo, error, forever, made_peer, notification, request, serving
+from support.ends import echo, error, forever, notification, plain_error, request, serve, serving
 
 CANCELLED = "The request was cancelled."
 
@@ -228,12 +229,12 @@ async def test_two_peers_ask_each_other_in_the_midst_of_a_request_and_raise_each
 
     near_read, far_write = os.pipe()
     far_read, near_write = os.pipe()
-    near = made_peer(StdioTransport(near_read, near_write), {"ask_back": ask_back})
-    far = made_peer(StdioTransport(far_read, far_write), {"double": double})
+    near = Peer(StdioTransport(near_read, near_write), plain_error)
+    far = Peer(StdioTransport(far_read, far_write), plain_error)
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(near.run)
-            tasks.start_soon(far.run)
+            tasks.start_soon(serve, near, {"ask_back": ask_back})
+            tasks.start_soon(serve, far, {"double": double})
             assert await far.request("ask_back", {"n": 21}) == 42
             with pytest.raises(RpcError) as caught:
                 await near.request("double", {"n": "x"})
@@ -301,13 +302,13 @@ async def test_a_client_that_closes_its_reading_end_ends_the_connection_without_
 async def test_a_line_that_was_begun_is_finished_when_run_is_cancelled_and_calls_end() -> None:
     read_fd, write_fd = os.pipe()
     other_read, other_write = os.pipe()
-    peer = made_peer(StdioTransport(read_fd, other_write), {"forever": forever})
+    peer = Peer(StdioTransport(read_fd, other_write), plain_error)
     reader = StdioTransport(other_read, write_fd)
     await reader.write(b'{"jsonrpc": "2.0", "id": 1, "method": "forever"}\n')
     line = None
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(peer.run)
+            tasks.start_soon(serve, peer, {"forever": forever})
             await peer.notify("update", {"text": "x" * 100_000})
             await anyio.wait_all_tasks_blocked()
             tasks.cancel_scope.cancel()

@@ -49,8 +49,9 @@ async def main():
     handlers = {method.__name__: method for method in (echo, stray, flood)}
     transport = StdioTransport(*claim_descriptors(), max_line=100_000)
     peer = Peer(transport, lambda error: RpcError(-32603, str(error)))
-    peer.serve(handlers)
-    await peer.run()
+    async with peer.open() as tasks:
+        while (call := await peer.next_call()) is not None:
+            tasks.start_soon(peer.answer, call, handlers[call.method](call, call.params))
 
 anyio.run(main)
 print("printed after the end")
