@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import anyio
@@ -25,13 +24,6 @@ _FINAL_WRITE_SECONDS = 0.05
 """Time limit for writing the rest of the queue when the connection ends."""
 
 
-@dataclass(slots=True)
-class _Entry:
-    line: bytes
-    method: str = ""
-    params: JsonObject | None = None  # only of a notification that may be joined with the next one
-
-
 class Outbox:
     """The lines that wait for the writer.
 
@@ -41,8 +33,9 @@ class Outbox:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self._entries: deque[_Entry] = deque()
+        self._lines: deque[bytes] = deque()
         self._bytes = 0
+        self._last: tuple[str, JsonObject] | None = None  # the last line, where it may be joined with the next one
         self._draining = False
         self._finished = False
         self._turn = anyio.Lock()  # fair: its holder is the one who has waited longest for room
@@ -60,10 +53,11 @@ class Outbox:
         """
         if merge is not None and self._joined(method, params, merge):
             return
-        entry = _Entry(encode(method=method, params=params), method, None if merge is None else params)
+        line = encode(method=method, params=params)
         if await self._has_room():
-            self._entries.append(entry)
-            self._bytes += len(entry.line)
+            self._lines.append(line)
+            self._bytes += len(line)
+            self._last = None if merge is None else (method, params)
             self._work.set()
 
     async def send(self, line: bytes) -> None:
@@ -75,8 +69,9 @@ class Outbox:
         """Send a line even if the queue is full. Use it for small lines that must not wait: those of the read loop, and
         of a task that is being cancelled."""
         if not self._finished:
-            self._entries.append(_Entry(line))
+            self._lines.append(line)
             self._bytes += len(line)
+            self._last = None
             self._work.set()
 
     async def run(self, connection: anyio.CancelScope) -> None:
@@ -86,14 +81,14 @@ class Outbox:
         """
         with self._writing:
             try:
-                while self._entries or not self._finished:
-                    if self._entries:
+                while self._lines or not self._finished:
+                    if self._lines:
                         await self._transport.write(self._take())
                     else:
                         self._work = anyio.Event()
                         await self._work.wait()
             except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
-                self._entries.clear()
+                self._lines.clear()
                 self.finish()
                 connection.cancel()
 
@@ -111,7 +106,7 @@ class Outbox:
 
     @property
     def _is_full(self) -> bool:
-        return len(self._entries) >= MAX_QUEUED_MESSAGES or self._bytes >= MAX_QUEUED_BYTES
+        return len(self._lines) >= MAX_QUEUED_MESSAGES or self._bytes >= MAX_QUEUED_BYTES
 
     async def _has_room(self) -> bool:
         """Wait for room behind those who came before; return whether there is any."""
@@ -124,23 +119,22 @@ class Outbox:
 
     def _joined(self, method: str, params: JsonObject, merge: Merge) -> bool:
         """Join params with those of the last notification in the queue, where `merge` allows that."""
-        last = self._entries[-1] if self._entries else None
-        if last is None or last.params is None or last.method != method or self._turn.locked():
+        if not self._lines or self._last is None or self._last[0] != method or self._turn.locked():
             return False
-        joined = merge(last.params, params)
+        joined = merge(self._last[1], params)
         if joined is None:
             return False
         line = encode(method=method, params=joined)
-        self._bytes += len(line) - len(last.line)
-        last.line, last.params = line, joined
+        self._bytes += len(line) - len(self._lines[-1])
+        self._lines[-1], self._last = line, (method, joined)
         return True
 
     def _take(self) -> bytes:
         """Take the next lines out of the queue, in one piece."""
         lines: list[bytes] = []
         size = 0
-        while self._entries and size < _WRITE_BYTES:
-            lines.append(self._entries.popleft().line)
+        while self._lines and size < _WRITE_BYTES:
+            lines.append(self._lines.popleft())
             size += len(lines[-1])
         self._bytes -= size
         self._room.set()

@@ -37,14 +37,6 @@ from acp_agent.jsonrpc.transport import Transport
 _log = logging.getLogger(__name__)
 
 
-class _Pending:
-    """A request of ours that waits for its response."""
-
-    def __init__(self) -> None:
-        self.answered = anyio.Event()
-        self.response: Response | None = None  # still None when `answered` is set: the connection has ended
-
-
 class Peer:
     """One end of a JSON-RPC connection, whose owner calls the handlers. Create it inside a running event loop.
 
@@ -65,7 +57,8 @@ class Peer:
         self._error_mapper = error_mapper
         self._outbox = Outbox(transport)
         self.notify = self._outbox.notify
-        self._pending: dict[int, _Pending] = {}
+        self._pending: dict[int, anyio.Event] = {}
+        self._responses: dict[int, Response] = {}
         self._last_id = 0
         self._in_flight: dict[RequestId, Call] = {}
         self._running: set[Call] = set()
@@ -120,23 +113,24 @@ class Peer:
         self._last_id += 1
         request_id = self._last_id
         line = encode(id=request_id, method=method, params=params)
-        pending = self._pending[request_id] = _Pending()
+        answered = self._pending[request_id] = anyio.Event()
         sent = False
         try:
             with anyio.fail_after(timeout):
                 await self._outbox.send(line)
                 sent = True
-                await pending.answered.wait()
+                await answered.wait()
         finally:
             del self._pending[request_id]
-            if sent and not pending.answered.is_set():
+            response = self._responses.pop(request_id, None)
+            if sent and not answered.is_set():
                 # Without waiting for room: the task is being cancelled. There is at most one for each request.
                 self._outbox.force(encode(method=CANCEL_METHOD, params={"requestId": request_id}))
-        if pending.response is None:
+        if response is None:
             raise PeerClosedError(f"The connection has ended; {method} was not answered.")
-        if pending.response.error is not None:
-            raise pending.response.error
-        return pending.response.result
+        if response.error is not None:
+            raise response.error
+        return response.result
 
     async def next_call(self) -> Call | None:
         """Wait for the next request or notification; return None once the other end has closed its side.
@@ -156,9 +150,9 @@ class Peer:
                 self._outbox.force(encode(id=error.request_id, error=error_object(error)))
                 continue
             match message:
-                case Response(id=int(id)) if pending := self._pending.get(id):
-                    pending.response = message
-                    pending.answered.set()
+                case Response(id=int(id)) if answered := self._pending.get(id):
+                    self._responses[id] = message
+                    answered.set()
                 case Request():
                     call = Call(message)
                     self._running.add(call)
@@ -212,8 +206,8 @@ class Peer:
 
     def _disconnect(self) -> None:
         self._closed = True
-        for pending in self._pending.values():
-            pending.answered.set()
+        for answered in self._pending.values():
+            answered.set()
         self._outbox.drain()
         for call in self._running:
             call.scope.cancel()

@@ -81,15 +81,6 @@ class Router:
     async def begin(self, call: Call) -> Awaitable[JsonValue]:
         """Read the params of a call and call its handler; return the outcome, which is to be awaited.
 
-        :raises RpcError: see `find`.
-        """
-        handler = self.find(call)
-        params = call.params if self._read_params is None else await self._read_params(call.method, call.params)
-        return handler(call, params)
-
-    def find(self, call: Call) -> Handler:
-        """Return the handler of a call.
-
         :raises RpcError: -32601 for an unknown method, -32602 for params by position.
         """
         found: list[Handler] = []
@@ -106,7 +97,8 @@ class Router:
             case {"error": _}:
                 raise RpcError(INVALID_PARAMS, f"Invalid params for {call.method}: they must be an object.")
             case _:
-                return found[0]
+                params = call.params if self._read_params is None else await self._read_params(call.method, call.params)
+                return found[0](call, params)
 
 
 def _found(handler: Handler, found: list[Handler], /, **params: JsonValue) -> Result:

@@ -57,7 +57,7 @@ class Connection:
 
     :param server: with the values of its variables.
     :param client: entered.
-    :ivar watch: says when and why the server is gone.
+    :ivar watch: says when and why the server is gone, and when its lists have changed.
     """
 
     def __init__(self, server: McpServer, client: Client, watch: Watch, elicitations: Elicitations) -> None:
@@ -129,16 +129,16 @@ class Connection:
         except Exception as error:
             raise ToolError(self.watch.why(error)) from error
 
-    async def listen(self, changed: Callable[[], None]) -> None:
+    async def listen(self) -> None:
         """Subscribe to changes of the lists, as servers without a handshake demand; others send them by themselves."""
         while True:
             try:
                 async with self._client.listen(
                     tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
                 ) as events:
-                    changed()  # earlier changes were not reported, nor those since the lists were read
+                    self.watch.changed.set()  # earlier changes were not reported, nor those since the lists were read
                     async for _ in events:
-                        changed()
+                        self.watch.changed.set()
             except ListenNotSupportedError:
                 return
             except (MCPError, RuntimeError) as error:
@@ -163,13 +163,10 @@ class Connection:
 
 
 @asynccontextmanager
-async def connect(
-    server: McpServer, options: ServerOptions, mode: Mode, changed: Callable[[], None]
-) -> AsyncGenerator[Connection]:
+async def connect(server: McpServer, options: ServerOptions, mode: Mode) -> AsyncGenerator[Connection]:
     """Connect to a server and agree on a version. Has to be left by the task that has entered it.
 
     :param server: with the values of its variables.
-    :param changed: called when the server says that one of its lists has changed.
     :raises HandshakeRefusedError: the mode `auto` may do.
     :raises ToolError: the server could not be reached, refused, or the connection broke; says why.
     """
@@ -179,7 +176,7 @@ async def connect(
         if isinstance(message, types.ElicitCompleteNotification):
             await elicitations.completed(message.params.elicitation_id)
         elif isinstance(message, Changed):
-            changed()
+            watch.changed.set()
 
     async def list_roots(context: ClientRequestContext) -> types.ListRootsResult:
         return types.ListRootsResult(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import logging
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import anyio
@@ -50,6 +50,61 @@ _CALL_PATIENCE = 10.0
 _log = logging.getLogger(__name__)
 
 
+class _ServerHandle:
+    """Asks one server, over whichever connection it has at the time.
+
+    :param env: the agent's environment.
+    :ivar name: its name for people.
+    :ivar identity: digits that tell it from every other server, whatever those are called.
+    :ivar connection: None while it is away; then `reason` says why it is.
+    """
+
+    def __init__(self, server: McpServer, env: Mapping[str, str]) -> None:
+        self.name = server.name
+        self.identity = identity(server)
+        self.state: State = "starting"
+        self.reason = ""
+        self.connection: Connection | None = None
+        self._secrets = secrets(server, env)
+        self._changed = anyio.Event()
+
+    def change(self, state: State) -> None:
+        """Change the state, and wake those who wait for it."""
+        self.state = state
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()
+
+    async def settled(self) -> None:
+        """Wait until its first start has succeeded or failed."""
+        while self.state == "starting":
+            await self._changed.wait()
+
+    async def ask(self, ask: Callable[[Connection], Awaitable[T]], what: str) -> T:
+        """Ask it something, once it is there.
+
+        :param what: what it has not done where that fails, in the words of the error.
+        :raises ToolError: says why there is no answer.
+        """
+        with anyio.move_on_after(_CALL_PATIENCE):
+            while self.state != "failed" and (self.connection is None or self.connection.watch.lost.is_set()):
+                await self._changed.wait()
+        connection = self.connection
+        try:
+            if connection is None:
+                raise ToolError(f"it is not running: {self.reason or 'it has not answered yet'}")
+            return await ask(connection)
+        except ToolError as error:
+            text = f"has not {what}: {error}"
+            if connection is not None and (connection.watch.lost.is_set() or self.connection is not connection):
+                text = f"ended during this call, which may or may not have been done: {error}"
+            text = self.masked(f"The MCP server {self.name!r} {text}")
+            raise ToolError(f"{text.rstrip('.')}.") from error
+
+    def masked(self, text: str) -> str:
+        """Return a text without the values of the server's entry."""
+        return mask(text, self._secrets)
+
+
 class SessionServer:
     """One server of one session. `run` must run for it to be there.
 
@@ -57,9 +112,8 @@ class SessionServer:
     :param tell: shows the user a sentence, each one once.
     :param changed: called when it offers something else than before.
     :ivar name: its name for people.
-    :ivar identity: digits that tell it from every other server, whatever those are called.
     :ivar offer: what it offered last, also while it is away; `tools` likewise.
-    :ivar reason: why it is not there.
+    :ivar ask: see `_ServerHandle`; `settled` likewise.
     """
 
     def __init__(
@@ -72,20 +126,26 @@ class SessionServer:
     ) -> None:
         self._server = server
         self.name = server.name
-        self.identity = identity(server)
         self.short = short
         self._options = options
         self._tell = tell
         self._changed = changed
-        self.state: State = "starting"
+        self._handle = _ServerHandle(server, options.env)
+        self.ask, self.settled = self._handle.ask, self._handle.settled
         self.offer = Offer()
         self.tools: tuple[_McpTool, ...] = ()
-        self.reason = ""
-        self._connection: Connection | None = None
         self._mode: Mode = "auto" if server.transport == "acp" else "legacy"
-        self._turned = anyio.Event()
         self._wanted = anyio.Event()
-        self._outdated = anyio.Event()
+
+    @property
+    def state(self) -> State:
+        """Whether it is there."""
+        return self._handle.state
+
+    @property
+    def reason(self) -> str:
+        """Why it is not there."""
+        return self._handle.reason
 
     async def run(self) -> None:
         """Keep it running until this is cancelled."""
@@ -93,19 +153,12 @@ class SessionServer:
             await self._run_until_given_up()
             await self._wanted.wait()
             self._wanted = anyio.Event()
-            self._turn("restarting")  # a call waits for it from now on
+            self._handle.change("restarting")  # a call waits for it from now on
 
     def revive(self) -> None:
         """Try again to start it, where it was given up."""
         if self.state == "failed":
             self._wanted.set()
-
-    async def settled(self) -> None:
-        """Wait until its first start has succeeded or failed."""
-        while self.state == "starting":
-            await self._turned.wait()
-
-    # --- requests ---
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> tuple[UserPart, ...]:
         """Have one of its prompts made; a `ToolError` says why it cannot be."""
@@ -121,42 +174,21 @@ class SessionServer:
         )
         return resource_parts(found.contents)
 
-    async def ask(self, ask: Callable[[Connection], Awaitable[T]], what: str) -> T:
-        """Ask it something, once it is there.
-
-        :param what: what it has not done where that fails, in the words of the error.
-        :raises ToolError: says why there is no answer.
-        """
-        with anyio.move_on_after(_CALL_PATIENCE):
-            while self.state != "failed" and (self._connection is None or self._connection.watch.lost.is_set()):
-                await self._turned.wait()
-        connection = self._connection
-        try:
-            if connection is None:
-                raise ToolError(f"it is not running: {self.reason or 'it has not answered yet'}")
-            return await ask(connection)
-        except ToolError as error:
-            text = f"has not {what}: {error}"
-            if connection is not None and (connection.watch.lost.is_set() or self._connection is not connection):
-                text = f"ended during this call, which may or may not have been done: {error}"
-            text = self._masked(f"The MCP server {self.name!r} {text}")
-            raise ToolError(f"{text.rstrip('.')}.") from error
-
     # --- its life ---
 
     async def _run_until_given_up(self) -> None:
         """Start it, and again after each crash, until it is given up."""
         was_ready = False
         for delay in (*RESTART_DELAYS, None):
-            self.reason = self._masked(await self._run_once())
+            self._handle.reason = self._handle.masked(await self._run_once())
             was_ready = was_ready or self.state == "ready"
             if not was_ready or delay is None:
                 break
             _log.warning("the MCP server %s ended and is started again: %s", self.name, self.reason)
-            self._turn("restarting")
+            self._handle.change("restarting")
             await anyio.sleep(delay)
         what = "has ended too often and is given up" if was_ready else "could not be started"
-        self._turn("failed")
+        self._handle.change("failed")
         _log.warning("the MCP server %s %s: %s", self.name, what, self.reason)
         text = f"The MCP server {self.name!r} {what}: {self.reason}".rstrip(".")
         await self._tell(f"{text}. It is tried once more with each prompt; the session works on without it.")
@@ -178,7 +210,7 @@ class SessionServer:
         except Exception as error:
             return log_failure(_log, f"Speaking with the MCP server {self.name!r} failed inside the agent", error)
         finally:
-            self._connection = None
+            self._handle.connection = None
 
     async def _connected(self, server: McpServer) -> str:
         seconds = self._options.start_seconds
@@ -186,15 +218,15 @@ class SessionServer:
             client = await anyio.to_thread.run_sync(
                 importlib.import_module, "acp_agent.mcp.client", abandon_on_cancel=True
             )
-            async with client.connect(server, self._options, self._mode, self._outdate) as connection:
+            async with client.connect(server, self._options, self._mode) as connection:
                 await self._list(connection)
-                self._connection = connection
+                self._handle.connection = connection
                 scope.deadline = math.inf
                 _log.info("the MCP server %s is ready: %d tools", self.name, len(self.tools))
-                self._turn("ready")
+                self._handle.change("ready")
                 self._changed()
                 async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(connection.listen, self._outdate)
+                    tasks.start_soon(connection.listen)
                     tasks.start_soon(self._follow, connection)
                     await connection.watch.lost.wait()
                     tasks.cancel_scope.cancel()
@@ -203,15 +235,12 @@ class SessionServer:
 
     # --- what it offers ---
 
-    def _outdate(self) -> None:
-        self._outdated.set()
-
     async def _list(self, connection: Connection) -> None:
         """List what it offers; say to the user what is missing.
 
         :raises ToolError: it does not say; what it offered before is kept.
         """
-        self._outdated = anyio.Event()
+        connection.watch.changed = anyio.Event()
         offer = await connection.offer()
         if offer == self.offer:
             return
@@ -223,12 +252,12 @@ class SessionServer:
             )
         self.offer = offer
         names = tool_names(self.short, (tool.name for tool in offer.tools if tool.name in usable))
-        self.tools = tuple(_McpTool(self, name, usable[tool]) for tool, name in names.items())
+        self.tools = tuple(_McpTool(self._handle, name, usable[tool]) for tool, name in names.items())
 
     async def _follow(self, connection: Connection) -> None:
         """List it again whenever it says that something has changed; keep what it offered where that fails."""
         while True:
-            await self._outdated.wait()
+            await connection.watch.changed.wait()
             try:
                 with anyio.fail_after(self._options.start_seconds):
                     await self._list(connection)
@@ -237,14 +266,6 @@ class SessionServer:
                 reason = str(error) or "it did not answer in time"
                 _log.warning("the MCP server %s did not list anew what it offers: %s", self.name, reason)
 
-    def _turn(self, state: State) -> None:
-        self.state = state
-        turned, self._turned = self._turned, anyio.Event()
-        turned.set()
-
-    def _masked(self, text: str) -> str:
-        return mask(text, secrets(self._server, self._options.env))
-
 
 class _McpTool:
     """A `Tool` that an MCP server runs.
@@ -252,7 +273,7 @@ class _McpTool:
     :param name: as the model calls it.
     """
 
-    def __init__(self, server: SessionServer, name: str, tool: Tool) -> None:
+    def __init__(self, server: _ServerHandle, name: str, tool: Tool) -> None:
         self._server = server
         self._tool = tool
         self._reads = bool(tool.annotations and tool.annotations.read_only_hint)

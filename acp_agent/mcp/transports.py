@@ -37,16 +37,18 @@ _INVALID = "what it answered is not what the protocol says"
 
 
 class Watch:
-    """Watches one connection: whether it is lost, and why a call failed.
+    """Watches one connection: whether it is lost, why a call failed, and whether the lists have to be read again.
 
     :ivar lost: set when the server is gone. Only the transport tells: a server may answer a request
         with any error code.
+    :ivar changed: set when the server says that one of its lists has changed; replaced when they are read.
     :ivar reason: why the connection is lost; empty where the transport does not know.
     :ivar status: of the last HTTP response; 0 where there was none.
     """
 
     def __init__(self) -> None:
         self.lost = anyio.Event()
+        self.changed = anyio.Event()
         self.reason = ""
         self.status = 0
 

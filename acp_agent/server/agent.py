@@ -36,9 +36,8 @@ from acp_agent.server.content import servers_from_wire
 from acp_agent.server.handshake import AUTH_METHOD, LOGIN_METHOD, Capabilities
 from acp_agent.server.params import NewSession, fork_point, read_params
 from acp_agent.session.actor import Session
-from acp_agent.session.client import SessionClient
 from acp_agent.session.mailbox import Ticket
-from acp_agent.session.manager import SessionManager
+from acp_agent.session.manager import ClientFor, SessionManager
 from acp_agent.session.project.accounts import shown_url
 from acp_agent.session.project.settings import OFF, ON
 
@@ -80,8 +79,8 @@ class Agent(ABC):
         self._reported_account: JsonObject | None = None  # what the editor last received; None if it has never asked
 
     @abstractmethod
-    def _client(self, cwd: str, session_id: str) -> SessionClient:
-        """Return the client of a session in this directory."""
+    def _client_for(self, cwd: str) -> ClientFor:
+        """Return what makes the client of a session in this directory."""
 
     @abstractmethod
     async def _session_result(self, session: Session) -> JsonObject:
@@ -160,14 +159,14 @@ class Agent(ABC):
             ticket.answer("cancelled")
 
     async def _new(self, call: Call, params: v1.NewSessionRequest | NewSession) -> JsonValue:
-        servers, client = servers_from_wire(params.mcp_servers), partial(self._client, params.cwd)
+        servers, client = servers_from_wire(params.mcp_servers), self._client_for(params.cwd)
         manager = await self._sessions()
         session = await manager.new(params.cwd, params.additional_directories, client, servers)
         return await self._made(call, manager, session)
 
     async def _fork(self, call: Call, params: v1.ForkSessionRequest) -> JsonValue:
         at, servers = fork_point(call.params.get("_meta")), servers_from_wire(params.mcp_servers)
-        client = partial(self._client, params.cwd)
+        client = self._client_for(params.cwd)
         async with self._in_order(params.session_id) as manager:
             session = await manager.fork(
                 params.session_id, params.cwd, params.additional_directories, client, servers, at
@@ -187,7 +186,7 @@ class Agent(ABC):
         *,
         replayed: bool,
     ) -> JsonValue:
-        servers, client = servers_from_wire(params.mcp_servers), partial(self._client, params.cwd)
+        servers, client = servers_from_wire(params.mcp_servers), self._client_for(params.cwd)
         source = "load" if replayed else "resume"
         async with self._in_order(params.session_id) as manager:
             session = await manager.open(
@@ -204,9 +203,8 @@ class Agent(ABC):
 
         async def follow() -> None:
             await session.show_offers()
-            if manager.find(session.session_id) is not session:
-                return  # it was closed, or opened again, meanwhile
-            manager.prewarm(session)
+            if manager.find(session.session_id) is session:  # it may have been closed, or opened again, meanwhile
+                manager.prewarm(session)
 
         call.after_response(follow)
 

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from acp_agent.jsonrpc.messages import CANCEL_METHOD, INVALID_REQUEST, JsonObject, JsonValue, RpcError
 from acp_agent.jsonrpc.peer import Peer
-from acp_agent.jsonrpc.router import Call, Handler, ReadParams, Router
+from acp_agent.jsonrpc.router import Call, Router
 from acp_agent.jsonrpc.transport import Transport
-from acp_agent.protocol import methods
+from acp_agent.protocol import as_object, methods
 from acp_agent.server.agent import Agent, OpenManager, to_rpc_error
 from acp_agent.server.handshake import Capabilities, Handshake, agree, initialize_result
 from acp_agent.server.v1.agent import AgentV1
@@ -42,7 +42,7 @@ class Connection:
         self._on_end = on_end
         self.close = self._peer.close
         self._agent: Agent | None = None
-        self._router = self._routed(dict.fromkeys(methods.AGENT_METHODS, _refuse))
+        self._router = Router({CANCEL_METHOD: self._peer.cancel, **dict.fromkeys(methods.AGENT_METHODS, _refuse)})
         if handshake is not None and handshake.params is not None:
             self._serve(agree(handshake.params, env), handshake.params)
 
@@ -65,13 +65,9 @@ class Connection:
 
     async def _begin(self, call: Call) -> Awaitable[JsonValue]:
         """Call the handler of a call, before the next line is read: `initialize` decides how that is understood."""
-        match call:
-            case Call(method=methods.INITIALIZE, params=dict(params)):
-                return self._initialize(params)
-            case _:
-                return await self._router.begin(call)
-
-    def _initialize(self, params: JsonObject) -> Awaitable[JsonValue]:
+        if call.method != methods.INITIALIZE:
+            return await self._router.begin(call)
+        params = as_object(call.params)
         version = agree(params, self._env)
         if self._agent is not None and self._agent.in_use and version != self._agent.version:
             raise RpcError(INVALID_REQUEST, f"This connection speaks version {self._agent.version}; open another one.")
@@ -81,19 +77,15 @@ class Connection:
     def _serve(self, version: int, params: JsonObject) -> None:
         """Have an agent of a version answer from now on."""
         if self._agent is None or version != self._agent.version:
-            self._agent = self._make_agent(version)
-            self._router = self._routed(self._agent.handlers(), self._agent.read_params)
+            if version == 1:
+                self._agent = AgentV1(self._peer, self._open_manager)
+            else:
+                from acp_agent.server.v2.agent import AgentV2
+
+                self._agent = AgentV2(self._peer, self._open_manager)
+            handlers = {CANCEL_METHOD: self._peer.cancel, **self._agent.handlers()}
+            self._router = Router(handlers, self._agent.read_params)
         self._agent.capabilities = Capabilities.of(version, params)
-
-    def _make_agent(self, version: int) -> Agent:
-        if version == 1:
-            return AgentV1(self._peer, self._open_manager)
-        from acp_agent.server.v2.agent import AgentV2
-
-        return AgentV2(self._peer, self._open_manager)
-
-    def _routed(self, handlers: Mapping[str, Handler], read_params: ReadParams | None = None) -> Router:
-        return Router({CANCEL_METHOD: self._peer.cancel, methods.INITIALIZE: _refuse, **handlers}, read_params)
 
 
 async def _refuse(call: Call, params: JsonObject) -> JsonValue:

@@ -90,7 +90,6 @@ class _RecordingTransport:
 
     :param folder: made if need be; the one it is in has to be there.
     :param secrets: returns what is masked besides all that has the form of a key; called for each message.
-    :param max_bytes: of a file, after which the next one is begun.
     """
 
     def __init__(
@@ -98,13 +97,10 @@ class _RecordingTransport:
         transport: Transport,
         folder: Path,
         secrets: Callable[[], Collection[str]] = tuple,
-        *,
-        max_bytes: int = MAX_FILE_BYTES,
     ) -> None:
         self._transport = transport
         self._folder = folder
         self._secrets = secrets
-        self._max_bytes = max_bytes
         self._name = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.getpid()}-{next(_connections):04}"
         self._part = 0
         self._file: BinaryIO | None = None
@@ -180,7 +176,7 @@ class _RecordingTransport:
         text = json.dumps({"at": at, "dir": direction, **entry}, ensure_ascii=False, separators=(",", ":"))
         line = text.encode("utf-8", "replace") + b"\n"
         try:
-            if self._file is None or self._file.tell() + len(line) > self._max_bytes:
+            if self._file is None or self._file.tell() + len(line) > MAX_FILE_BYTES:
                 self._file = self._next_file()
             self._file.write(line)
         except OSError as error:

@@ -35,7 +35,7 @@ from acp_agent.conversation.updates import (
     UserSaid,
 )
 from acp_agent.errors import ToolError
-from acp_agent.server.channel import permission_options, trust_options
+from acp_agent.server.questions import permission_options, trust_options
 from acp_agent.server.v2.diffs import patch
 from acp_agent.session.client import Answer
 from acp_agent.session.project.trust import advice

@@ -16,8 +16,7 @@ from acp_agent.server.params import Prompt, trace_context
 from acp_agent.server.v1.client import EditorClient
 from acp_agent.server.v1.presenter import config_options
 from acp_agent.session.actor import Session
-from acp_agent.session.client import SessionClient
-from acp_agent.session.manager import SessionManager
+from acp_agent.session.manager import ClientFor, SessionManager
 from acp_agent.session.permissions import MODES
 from acp_agent.session.project.settings import MODE
 
@@ -76,8 +75,8 @@ class AgentV1(Agent):
 
     # --- what the shared methods ask for ---
 
-    def _client(self, cwd: str, session_id: str) -> SessionClient:
-        return EditorClient(self._peer, session_id, self.capabilities, self._servers)
+    def _client_for(self, cwd: str) -> ClientFor:
+        return partial(EditorClient, self._peer, self.capabilities, self._servers)
 
     async def _session_result(self, session: Session) -> JsonObject:
         modes: list[JsonValue] = [

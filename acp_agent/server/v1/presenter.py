@@ -1,6 +1,7 @@
 """`Presenter`: the domain's updates as `session/update`, for what this client understands.
 
-Where a client lacks the session updates for compaction, it sees a tool call of kind `other` in their place.
+Where a client lacks the session updates for compaction, it sees a tool call of kind `other` in their place. A client
+always sees the beginning of a call or a compaction before its end.
 
 ACP, "Prompt Turn", "Tool Calls", "Agent Plan"; its RFDs, "Session Usage", "Compaction".
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from acp_agent.conversation.events import CallView, PlanEntry
@@ -66,11 +68,16 @@ class Presenter:
     def __init__(self, capabilities: Capabilities) -> None:
         self._capabilities = capabilities
         self.terminals: dict[str, str] = {}
+        self._begun: set[str] = set()
         self._summary = ""
         self._summary_sent = 0
 
     def present(self, update: Update) -> Iterator[JsonObject]:
-        """Yield the `session/update` objects for an update; none if the client does not support it."""
+        """Yield the `session/update` objects for an update; none if the client does not support it.
+
+        Each is to be sent before the next one is taken. A cancel can keep the beginning of a call or a compaction from
+        being sent, and editors show an update of an unknown call as a permanent failure: then the end brings it along.
+        """
         match update:
             case AgentSaid():
                 yield message_chunk("agent_message_chunk", update.message_id, text_content(cut(update.text)))
@@ -83,15 +90,22 @@ class Presenter:
             case CallAnnounced():
                 call = self.pending_call(update.call_id, update.name, update.view, update.arguments)
                 yield {"sessionUpdate": self._announcement, **call}
+                self._begun.add(update.call_id)
             case CallStarted() | CallTerminal() | CallOutput():
                 yield {"sessionUpdate": "tool_call_update", **self._progress(update)}
-            case CallFinished():
-                yield from self._finished(update)
+            case CallFinished(call_id=id):
+                yield from self._finished(update if id in self._begun else replace(update, replayed=True))
+                self._begun.discard(id)
+            case CompactionFinished(compaction_id=id, replayed=False) if id not in self._begun:
+                yield from self.present(CompactionStarted(id, ""))
+                yield from self.present(update)
             case CompactionStarted() | CompactionChunk() | CompactionFinished():
                 if self._capabilities.compaction:
                     yield _compaction(update)
                 else:
                     yield from self._compaction_as_call(update)
+                if isinstance(update, CompactionStarted):
+                    self._begun.add(update.compaction_id)
             case _:
                 yield from self._state(update)
 

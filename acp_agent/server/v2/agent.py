@@ -21,8 +21,7 @@ from acp_agent.server.params import Prompt, trace_context
 from acp_agent.server.v2.client import EditorClient
 from acp_agent.server.v2.presenter import available_commands, config_options
 from acp_agent.session.actor import Session
-from acp_agent.session.client import SessionClient
-from acp_agent.session.manager import SessionManager
+from acp_agent.session.manager import ClientFor, SessionManager
 from acp_agent.session.project.commands import says_anything
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ class AgentV2(Agent):
         return {}
 
     async def _cancel_terminal(self, call: Call, params: CancelTerminalRequest) -> JsonValue:
-        if not _client(await self._find(call, params.session_id)).terminals.cancel(params.terminal_id):
+        if not _client(await self._find(call, params.session_id)).commands.cancel(params.terminal_id):
             raise InvalidParamsError(f"terminal/cancel: no command runs in {params.terminal_id!r} now.")
         return {}
 
@@ -109,13 +108,13 @@ class AgentV2(Agent):
         status = await super()._status(call, params)
         session = (await self._sessions()).find_anywhere(params.session_id)
         if session is not None and isinstance(session.client, EditorClient):
-            status["state"] = session.client.state
+            status["state"] = session.client.presenter.state
         return status
 
     # --- what the shared methods ask for ---
 
-    def _client(self, cwd: str, session_id: str) -> SessionClient:
-        return EditorClient(self._peer, session_id, cwd, self.capabilities, self._servers)
+    def _client_for(self, cwd: str) -> ClientFor:
+        return partial(EditorClient, self._peer, self.capabilities, self._servers, cwd)
 
     async def _session_result(self, session: Session) -> JsonObject:
         return {

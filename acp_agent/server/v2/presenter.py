@@ -50,6 +50,7 @@ class Presenter(presenter.Presenter):
 
     :param capabilities: of the client.
     :ivar state: whether the session works, as the client was told last.
+    :ivar open_questions: how many the user has to answer.
     """
 
     _announcement = "tool_call_update"
@@ -57,6 +58,7 @@ class Presenter(presenter.Presenter):
     def __init__(self, capabilities: Capabilities) -> None:
         super().__init__(capabilities)
         self.state: JsonObject = {"state": "idle"}
+        self.open_questions = 0
         self._replayed: dict[tuple[str, str], list[JsonObject]] | None = None
         self._unsent: tuple[str, str] | None = None
 

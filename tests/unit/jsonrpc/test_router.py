@@ -9,7 +9,7 @@ from support.ends import echo
 
 async def test_any_name_can_be_a_parameter() -> None:
     names: JsonObject = {"call": 1, "self": 2, "context": 3, "": 4, "a b": 5, "request": 6, "method": 7, "found": 8}
-    assert Router({"m": echo}).find(Call(Request(1, "m", names, False))) is echo
+    assert await (await Router({"m": echo}).begin(Call(Request(1, "m", names, False)))) == names
 
 
 @pytest.mark.parametrize("is_notification", [False, True])
@@ -18,5 +18,5 @@ async def test_an_unknown_method_and_params_by_position_are_errors(
     method: str, params: JsonValue, code: int, is_notification: bool
 ) -> None:
     with pytest.raises(RpcError, match=method) as caught:
-        Router({"m": echo}).find(Call(Request(None if is_notification else 1, method, params, is_notification)))
+        await Router({"m": echo}).begin(Call(Request(None if is_notification else 1, method, params, is_notification)))
     assert caught.value.code == code
