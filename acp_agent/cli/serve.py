@@ -98,7 +98,7 @@ async def run(arguments: argparse.Namespace) -> int:
     async with aclosing(SessionsDatabase(env)) as database:
         access = AccessPolicy(token, [host for host, _ in addresses], origins)
         endpoint = Endpoint(access, lambda transport: connection(transport, database, env))
-        server = WebServer(endpoint.app)
+        server = WebServer(endpoint.app())
         for (host, _), listening in zip(addresses, sockets, strict=True):
             authority = f"{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
             aside(f"Serving ACP at ws://{authority}{PATH}. Ctrl-c ends it.")

@@ -84,7 +84,12 @@ class Peer:
                             with self._reading:
                                 yield calls
                         finally:
-                            self._disconnect()
+                            self._closed = True
+                            for answered in self._pending.values():
+                                answered.set()
+                            self._outbox.drain()
+                            for call in self._running:
+                                call.scope.cancel()
                 finally:
                     self._outbox.finish()
                     self.background.cancel_scope.cancel()
@@ -203,11 +208,3 @@ class Peer:
         if named is not None:
             named.request_cancel()
         return None
-
-    def _disconnect(self) -> None:
-        self._closed = True
-        for answered in self._pending.values():
-            answered.set()
-        self._outbox.drain()
-        for call in self._running:
-            call.scope.cancel()

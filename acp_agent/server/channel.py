@@ -37,10 +37,7 @@ class Channel:
     """
 
     def __init__(
-        self,
-        peer: Peer,
-        session_id: str,
-        waiting: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+        self, peer: Peer, session_id: str, waiting: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     ) -> None:
         self._peer = peer
         self.notify = peer.notify

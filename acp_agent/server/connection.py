@@ -52,11 +52,9 @@ class Connection:
             try:
                 while (call := await self._peer.next_call()) is not None:
                     try:
-                        outcome = await self._begin(call)
+                        tasks.start_soon(self._peer.answer, call, await self._begin(call))
                     except Exception as error:
                         self._peer.refuse(call, error)
-                    else:
-                        tasks.start_soon(self._peer.answer, call, outcome)
             finally:  # while the client is given a moment to read what is left
                 if self._agent is not None:
                     self._agent.stop()

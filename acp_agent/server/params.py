@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio.to_thread
 
@@ -21,9 +21,6 @@ from acp_agent.frozen import frozen
 from acp_agent.jsonrpc.messages import JsonObject, JsonValue
 from acp_agent.protocol import as_object, methods
 from acp_agent.server.handshake import FORK_KEY
-
-if TYPE_CHECKING:
-    from acp_agent.protocol.wire import WireModel
 
 _LISTS = ("additionalDirectories", "mcpServers")
 _NEW = frozenset({"cwd", *_LISTS, "_meta"})
@@ -45,9 +42,8 @@ async def read_params(models: ModuleType, names: Mapping[str, str], method: str,
     if plain is not None or method not in names:
         return plain or params
 
-    def validate() -> WireModel:
-        model: type[WireModel] = getattr(models, names[method])
-        return model.from_params(params, method)
+    def validate() -> Any:
+        return getattr(models, names[method]).from_params(params, method)
 
     # In a thread, since the first one imports and builds its model.
     return await anyio.to_thread.run_sync(validate, abandon_on_cancel=True)

@@ -132,17 +132,19 @@ class Endpoint:
 
     :param access: decides who may connect.
     :param connect: makes the agent's end of a connection.
-    :ivar app: the ASGI application.
     :ivar closing: whether `close` was called.
     """
 
     def __init__(self, access: AccessPolicy, connect: Callable[[Transport], Connection]) -> None:
-        http = Route("/{path:path}", _refuse_http, methods=["DELETE", "GET", "POST"])
-        self.app = Starlette(routes=[WebSocketRoute("/{path:path}", self._serve), http])
         self.closing = False
         self._access = access
         self._connect = connect
         self._open: dict[anyio.Event, Connection] = {}
+
+    def app(self) -> Starlette:
+        """Return the ASGI application."""
+        http = Route("/{path:path}", _refuse_http, methods=["DELETE", "GET", "POST"])
+        return Starlette(routes=[WebSocketRoute("/{path:path}", self._serve), http])
 
     async def close(self) -> None:
         """Refuse new clients, end all connections, and wait until their sessions have ended."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -33,11 +33,8 @@ def notification(method: str, **params: Any) -> dict[str, Any]:
 
 
 def error(id: Any, code: int, message: str, data: Any = None) -> dict[str, Any]:
-    return {
-        "jsonrpc": "2.0",
-        "id": id,
-        "error": {"code": code, "message": message, "data": data or {"details": message}},
-    }
+    shown = {"code": code, "message": message, "data": data or {"details": message}}
+    return {"jsonrpc": "2.0", "id": id, "error": shown}
 
 
 class Client:
@@ -51,9 +48,8 @@ class Client:
 
     async def send(self, *messages: Any) -> None:
         """Write all of it at once, one line each; bytes go as they are."""
-        await self._outgoing.write(
-            b"".join(item if isinstance(item, bytes) else json.dumps(item).encode() + b"\n" for item in messages)
-        )
+        lines = (item if isinstance(item, bytes) else json.dumps(item).encode() + b"\n" for item in messages)
+        await self._outgoing.write(b"".join(lines))
 
     async def receive(self) -> Any:
         line = await self._incoming.read_line()
@@ -87,23 +83,16 @@ async def serve(peer: Peer, handlers: Mapping[str, Handler], read_params: ReadPa
     async with peer.open() as tasks:
         while (call := await peer.next_call()) is not None:
             try:
-                outcome = await router.begin(call)
+                tasks.start_soon(peer.answer, call, await router.begin(call))
             except Exception as error:
                 peer.refuse(call, error)
-            else:
-                tasks.start_soon(peer.answer, call, outcome)
 
 
 @asynccontextmanager
 async def serving(
-    handlers: Mapping[str, Handler],
-    *,
-    max_line: int = MAX_LINE_BYTES,
-    seconds: float = 5,
-    error_mapper: Callable[[Exception], RpcError] = plain_error,
-    read_params: ReadParams | None = None,
+    handlers: dict[str, Any], max_line: int = MAX_LINE_BYTES, error_mapper: Any = plain_error, read_params: Any = None
 ) -> AsyncGenerator[Client]:
-    """A running peer, and the other ends of its pipes. All of it within some seconds."""
+    """A running peer, and the other ends of its pipes. All of it within five seconds."""
     near_read, far_write = os.pipe()
     far_read, near_write = os.pipe()
     transport = StdioTransport(near_read, near_write, max_line=max_line)
@@ -113,7 +102,7 @@ async def serving(
         await serve(client.peer, handlers, read_params)
         client.finished.set()
 
-    with anyio.fail_after(seconds):
+    with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(run)
             try:

@@ -41,7 +41,7 @@ async def hosted(home: Path) -> AsyncGenerator[Hosted]:
             return connection(transport, database, env, on_end=site.ends[-1].set)
 
         endpoint = Endpoint(AccessPolicy(None, ["127.0.0.1"]), connect)
-        server = WebServer(endpoint.app)
+        server = WebServer(endpoint.app())
         tasks.start_soon(server.serve, [listening])
         try:
             yield site

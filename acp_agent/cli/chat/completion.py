@@ -35,7 +35,6 @@ class PromptCompleter(Completer):
 
     def __init__(self) -> None:
         self.cwd = Path.cwd()
-        self._paths = PathCompleter(get_paths=lambda: [str(self.cwd)], file_filter=str.isprintable, expanduser=True)
         self.commands: Sequence[Command] = ()
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
@@ -51,7 +50,8 @@ class PromptCompleter(Completer):
             _WORD.search(before) if complete_event.completion_requested else None
         ):
             quoted = begun[0].startswith('@"')
-            for found in self._paths.get_completions(Document(begun["path"]), complete_event):
+            paths = PathCompleter(get_paths=lambda: [str(self.cwd)], file_filter=str.isprintable, expanduser=True)
+            for found in paths.get_completions(Document(begun["path"]), complete_event):
                 # A folder goes on; a name with a space has to be quoted.
                 if quoted or " " not in found.text:
                     end = "/" if found.display_text.endswith("/") else '"' if quoted else ""

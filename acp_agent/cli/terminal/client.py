@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias, cast
 
@@ -171,9 +172,9 @@ class TerminalClient:
     mcp_channel = None
 
     def __init__(self, view: TerminalView | None = None) -> None:
-        self.view = view or TerminalView()
+        self.view = view = view or TerminalView()
         self.files, self.commands = LocalFiles(), LocalCommands()
-        self.questions = TerminalQuestions(lambda text: self.view.line("question", text), self.view.ask)
+        self.questions = TerminalQuestions(partial(view.line, "question"), view.ask)
         self._running: dict[str, str] = {}
         self._changes_shown: set[str] = set()
         self._by_hand = False

@@ -91,8 +91,7 @@ class EditorFiles:
         directories the user was asked by us, and editors refuse those for not being in their project: then the disk.
         So is what the editor did not read: whatever is not saved there stays in its buffer.
         """
-        on_disk = not self._writes or path in self._not_given
-        if on_disk or await anyio.to_thread.run_sync(_needs_disk, path):
+        if not self._writes or path in self._not_given or await anyio.to_thread.run_sync(_needs_disk, path):
             await self._local.write_text(path, text, outside=outside)
             return
         if len(json.dumps(text, ensure_ascii=False).encode(errors="surrogatepass")) > MAX_WRITTEN:

@@ -66,9 +66,7 @@ async def test_every_line_is_written_with_its_direction_in_files_for_the_user_al
     assert stat.S_IMODE((tmp_path / "wire").stat().st_mode) == 0o700
 
 
-async def test_files_and_their_number_are_bounded_and_the_newest_stay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_files_are_bounded_and_the_newest_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recording, "MAX_FILE_BYTES", 500)
     log = _RecordingTransport(Wire(), tmp_path)
     for number in range(200):
