@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -18,12 +19,11 @@ from acp_agent.conversation.events import TitleChanged, TurnEnded, UserPrompted
 from acp_agent.conversation.messages import UserPart, new_id
 from acp_agent.conversation.updates import Option, TitleUpdated, TurnBegan, TurnOver
 from acp_agent.errors import AgentError, QueueFullError, SessionClosedError
-from acp_agent.session.attachments import whole
 from acp_agent.session.client import SessionClient
 from acp_agent.session.mailbox import Mailbox, Ticket
+from acp_agent.session.notices import Notices
 from acp_agent.session.project.commands import says_anything
 from acp_agent.session.project.settings import SessionOptions, chosen
-from acp_agent.session.replay import replay
 from acp_agent.session.slash.offer import CommandOffer
 from acp_agent.session.state import SessionState
 from acp_agent.session.turn.record import TurnRecord
@@ -41,10 +41,44 @@ Ending: TypeAlias = Literal["close", "delete", "exit"]
 _log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False, slots=True)
+class Turns:
+    """The turns of one session. What runs them is imported and built with the first.
+
+    :ivar record: their events in the log.
+    """
+
+    record: TurnRecord
+    _notices: Notices
+    _load: Callable[[], Awaitable[TurnRunner]]
+    _runner: TurnRunner | None = None
+    _loading: anyio.Lock = field(default_factory=anyio.Lock)
+
+    async def runner(self) -> TurnRunner:
+        """Return what runs them.
+
+        :raises AgentError: there is no such model.
+        """
+        async with self._loading:
+            if self._runner is None:
+                self._runner = await self._load()
+            return self._runner
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncGenerator[TurnRunner]:
+        """Frame one turn: notices are shown meanwhile."""
+        async with self._notices.turn():
+            yield await self.runner()
+
+    async def end(self, reason: Ending) -> None:
+        """Dispatch `session_end` to the hooks, if any of them ran."""
+        if self._runner is not None:
+            await self._runner.hooks.end(reason)
+
+
 class Session:
     """One open conversation, whose prompts are answered while `serve` runs.
 
-    :param load: loads what runs the turns of this mailbox.
     :ivar client: the editor or terminal at the other end.
     :ivar options: the settings that it shows as menus.
     :ivar offer: the slash commands that it offers.
@@ -60,8 +94,7 @@ class Session:
         client: SessionClient,
         options: SessionOptions,
         offer: CommandOffer,
-        record: TurnRecord,
-        load: Callable[[Mailbox], Awaitable[TurnRunner]],
+        turns: Turns,
     ) -> None:
         self.state = state
         self.client = client
@@ -70,10 +103,7 @@ class Session:
         self.is_over = False
         self.options = options
         self.offer = offer
-        self._record = record
-        self._load = load
-        self._runner: TurnRunner | None = None
-        self._loading = anyio.Lock()
+        self._turns = turns
         self._mailbox = Mailbox()
         self._running: Ticket | None = None
         self._turn_scope = anyio.CancelScope()
@@ -146,8 +176,8 @@ class Session:
                     ticket = await self._mailbox.take()
                     async with self._turn(ticket):
                         await self.client.show(TurnBegan())
-                        async with self._record.turn():
-                            ticket.answer(await (await self._loaded()).run(ticket))
+                        async with self._turns.turn() as runner:
+                            ticket.answer(await runner.run(ticket, self._mailbox))
         finally:
             reason = self._ending = self._ending or "exit"
             is_exit = reason == "exit"  # a close takes its time, unless the process ends meanwhile
@@ -174,7 +204,7 @@ class Session:
 
         :raises AgentError: there is no such model, or a hook cannot be read.
         """
-        await (await self._loaded()).hooks.start()
+        await (await self._turns.runner()).hooks.start()
 
     @asynccontextmanager
     async def _turn(self, ticket: Ticket) -> AsyncGenerator[None]:
@@ -188,7 +218,7 @@ class Session:
                 except anyio.get_cancelled_exc_class():
                     if not ticket.message_id:
                         with anyio.CancelScope(shield=True):
-                            await self._record.keep_cancelled(ticket)
+                            await self._turns.record.keep_cancelled(ticket)
                     raise
         except Exception as error:
             ticket.answer(error)
@@ -206,13 +236,7 @@ class Session:
             finally:
                 self._running, self.state.in_turn = None, False
                 if self._ending is None and not is_failure and outcome != "cancelled":
-                    self._record.titles.begin()
-
-    async def _loaded(self) -> TurnRunner:
-        async with self._loading:
-            if self._runner is None:
-                self._runner = await self._load(self._mailbox)
-            return self._runner
+                    self._turns.record.titles.begin()
 
     async def _end(self, reason: Ending) -> None:
         waiting = tuple(self._mailbox.waiting)
@@ -223,8 +247,7 @@ class Session:
             pass
         if reason != "delete":
             await self._log_unanswered([each for each in waiting if says_anything(each.parts) and not each.provisional])
-        if self._runner is not None:
-            await self._runner.hooks.end(reason)
+        await self._turns.end(reason)
 
     async def _log_unanswered(self, tickets: Sequence[Ticket]) -> None:
         """Log the prompts whose turn will not come: they are shown again, and the model never sees them."""
@@ -307,13 +330,11 @@ class Session:
     async def show_usage(self) -> None:
         """Show how full the window is, if that is known: before the first answer there is nothing to show."""
         if self.state.context.baseline and self._ending is None:
-            await self._record.show_usage()
+            await self._turns.record.show_usage()
 
     async def replay(self) -> None:
         """Show the whole log."""
-        log = self.state.log
-        async for update in replay(log.events(), self._record.view_of):
-            await self.client.show(await whole(update, log.read_blob))
+        await self._turns.record.replay()
 
     def _require_open(self) -> None:
         if self._ending is not None:

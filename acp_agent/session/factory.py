@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,17 +18,17 @@ from anyio import to_thread
 from acp_agent.config.settings import McpServer
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import DirectoriesChanged, InstructionsLoaded, SessionStarted
-from acp_agent.session.actor import Session
+from acp_agent.session.actor import Session, Turns
 from acp_agent.session.attachments import Attachments
 from acp_agent.session.client import SessionClient
 from acp_agent.session.log import SessionLog, Source
-from acp_agent.session.mailbox import Mailbox
 from acp_agent.session.notices import Notices
 from acp_agent.session.project.mcp import SessionMcp
 from acp_agent.session.project.models import SessionModels
 from acp_agent.session.project.recipes import SessionRecipes
 from acp_agent.session.project.requests import Requests
 from acp_agent.session.project.settings import SessionOptions
+from acp_agent.session.project.toolbox import Toolbox
 from acp_agent.session.project.trust import SessionTrust
 from acp_agent.session.project.workspace import read_instructions
 from acp_agent.session.services import Services
@@ -65,12 +64,10 @@ async def open_session(
     :param source: `new` for a session that is not in the store yet.
     """
     settings, show = services.settings(directories[0]), client.show
-    instructions = partial(read_instructions, directories, settings.home)
     new_mode = settings.mode if source == "new" else None
-    log = await _open_log(services.store, session_id, directories, new_mode, await instructions())
-    state = SessionState(session_id, directories, settings, log, source)
-    given = {server.name for server in mcp_servers}
-    servers = (*mcp_servers, *(server for server in settings.mcp_servers.values() if server.name not in given))
+    instructions = await read_instructions(directories, settings.home)
+    log = await _open_log(services.store, session_id, directories, new_mode, instructions)
+    state = SessionState(session_id, directories, settings, log, source, mcp_servers)
     notices = Notices(show, as_messages=not client.shows_notices)
     models: SessionModels | None = None
     session: Session | None = None
@@ -79,34 +76,33 @@ async def open_session(
             models = SessionModels(services.models(settings), Attachments(log.read_blob), tasks)
             trust = SessionTrust(state, services, client, notices)
             recipes = SessionRecipes(state, services, trust, notices)
-            mcp = SessionMcp(servers, directories, client, notices, tasks, recipes.wake)
+            mcp = SessionMcp(state, client, notices, tasks, recipes.wake)
             requests = Requests(state, models, mcp)
             options = SessionOptions(state, models, services, show)
             offer = CommandOffer(recipes, mcp, show)
-            record = TurnRecord(log, instructions, mcp, requests, Titles(log, models, show, tasks), notices, show)
+            toolbox = Toolbox(state, client, mcp)
+            record = TurnRecord(log, toolbox, requests, Titles(log, models, show, tasks), show)
 
-            async def load(mailbox: Mailbox) -> TurnRunner:
+            async def load() -> TurnRunner:
                 model = await models.name(state.model)
                 build_runner = await to_thread.run_sync(_load_for_turns, mcp, models, model, abandon_on_cancel=True)
                 return build_runner(
                     services,
                     state,
                     client,
-                    mailbox,
                     tasks,
-                    instructions=instructions,
                     notices=notices,
-                    models=models,
                     mcp=mcp,
                     requests=requests,
                     trust=trust,
                     recipes=recipes,
                     options=options,
                     offer=offer,
+                    toolbox=toolbox,
                     record=record,
                 )
 
-            session = Session(state, client, options, offer, record, load)
+            session = Session(state, client, options, offer, Turns(record, notices, load))
             tasks.start_soon(offer.watch)
             tasks.start_soon(session.serve)
             try:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from acp_agent.config import Settings
-from acp_agent.config.settings import CompactionSettings
+from acp_agent.config.settings import CompactionSettings, McpServer
 from acp_agent.conversation.context import Context
 from acp_agent.session.log import SessionLog, Source
 
@@ -18,6 +18,7 @@ class SessionState:
 
     :ivar directories: absolute paths; the working directory first.
     :ivar settings: those of the working directory; replaced when they are read again.
+    :ivar mcp_servers: those that the client names.
     :ivar recipe_model: the model that the running recipe names, `provider/model`; empty for none.
     :ivar recipe_mode: the permission mode that the running recipe sets; empty for none.
     :ivar in_turn: whether a turn runs, below which another process may append no more than settings.
@@ -29,6 +30,7 @@ class SessionState:
     settings: Settings
     log: SessionLog
     source: Source = "new"
+    mcp_servers: Sequence[McpServer] = ()
     recipe_model: str = ""
     recipe_mode: str = ""
     in_turn: bool = False

@@ -24,11 +24,9 @@ from acp_agent.session.compact.decide import Action, Situation, decide
 from acp_agent.session.compact.job import BackgroundSummary, Compactor
 from acp_agent.session.compact.order import WITHOUT_MODEL, Orders
 from acp_agent.session.notices import Notices
-from acp_agent.session.project.hooks import SessionHooks
 from acp_agent.session.project.models import ActiveModel
 from acp_agent.session.project.recipe_run import RecipeRun
 from acp_agent.session.project.requests import Requests
-from acp_agent.session.state import SessionState
 
 _MADE_SHORT = "It was made short in this turn already; a new session may help, or a model that takes more."
 _NO_GAIN = "There is nothing in the conversation that could be left out. Start a new session, or choose a larger model."
@@ -44,11 +42,9 @@ class SessionCompaction:
     :ivar background: a summary that is being written, or is ready.
     """
 
-    _state: SessionState
     _requests: Requests
     _orders: Orders
     _compactor: Compactor
-    _hooks: SessionHooks
     _notices: Notices
     background: BackgroundSummary
     _opens_turn: bool = True  # a prompt came, and no request has been sent since
@@ -63,14 +59,13 @@ class SessionCompaction:
         :returns: what to tell the user; empty after a swap, whose receipt they have seen.
         :raises CompactionError: it failed; the context is as it was.
         """
-        with self._hooks.running(run):
-            order = await self._orders.make("manual", await self._requests.active(), run)
-            begun, pending = self.background.order, None
-            if begun and (begun.run.recipe.digest, begun.policy.prompt) == (run.recipe.digest, order.policy.prompt):
-                pending = self.background.result
-            else:
-                self.background.drop()
-            swapped = await self._compactor.compact(order, pending)
+        order = await self._orders.make("manual", await self._requests.active(), run)
+        begun, pending = self.background.order, None
+        if begun and (begun.run.recipe.digest, begun.policy.prompt) == (run.recipe.digest, order.policy.prompt):
+            pending = self.background.result
+        else:
+            self.background.drop()
+        swapped = await self._compactor.compact(order, pending)
         return "" if swapped is not None else "There is nothing to compact yet."
 
     async def preview(self, run: RecipeRun) -> tuple[CompactedState | None, TokenBudget]:
@@ -88,10 +83,8 @@ class SessionCompaction:
         result = await self._compactor.dry_run(order)
         return result.summary if result else ""
 
-    async def for_hook(self, wanted: Compact | None) -> None:
-        """Compact if a hook asked for it; a failure is shown, and the turn goes on."""
-        if wanted is None:
-            return
+    async def for_hook(self, wanted: Compact) -> None:
+        """Compact as a hook asked for it; a failure is shown, and the turn goes on."""
         self.background.drop()
         try:
             order = await self._orders.make("hook", await self._requests.active(), instructions=wanted.instructions)
@@ -111,7 +104,6 @@ class SessionCompaction:
         :raises ContextOverflowError: the request is certainly too large for the model, and could not be made short.
         :raises CompactionVetoedError: it does not fit, and a hook wants no compaction.
         """
-        await self.for_hook(self._hooks.take_compaction())
         active = await self._requests.active()
         if self.background.state == "none":
             self.background.drop()  # of another context
@@ -131,8 +123,7 @@ class SessionCompaction:
         return await self._requests.active()  # the user may have chosen another meanwhile
 
     async def end_turn(self) -> None:
-        """Compact if a hook wanted that at an event at which it could not be done, or if a summary is ready."""
-        await self.for_hook(self._hooks.take_compaction())
+        """Use a summary that is ready."""
         if self.background.state == "ready":
             active = await self._requests.active()
             if decide(replace(await self._situation(active), opens_turn=True)) == "use":
@@ -148,7 +139,7 @@ class SessionCompaction:
         before = requests.answer_tokens(asked)
         forget = requests.learn_refusal(asked, refusal) if counted else None
         active, shorter_fits = await requests.active(), False
-        if counted and refusal.maximum is not None and self._shortened_at != self._state.context.head:
+        if counted and refusal.maximum is not None and self._shortened_at != self._requests.context.head:
             now = requests.answer_tokens(active)
             shorter_fits = now < before and requests.used(active) + now <= active.budget.window
         if why := await self._make_room(active, refusal.limit, shorter_fits=shorter_fits):
@@ -179,11 +170,11 @@ class SessionCompaction:
 
         :param shorter_fits: see `Situation`.
         """
-        context = self._state.context
+        context = self._requests.context
         action = decide(
             Situation(
                 "full",
-                wait=self._state.compaction(active.name).wait,
+                wait=self._requests.compaction(active.name).wait,
                 background=self.background.state,
                 refused=True,
                 shorter_fits=shorter_fits,
@@ -202,7 +193,7 @@ class SessionCompaction:
             return str(error)
 
     async def _situation(self, active: ActiveModel) -> Situation:
-        context, settings = self._state.context, self._state.compaction(active.name)
+        context, settings = self._requests.context, self._requests.compaction(active.name)
         budget = self._requests.filled(active)
         limits = await self._requests.limits(active, context.messages)
         since = max(self._failed_at, *context.swaps[-1:], 0)
@@ -247,7 +238,7 @@ class SessionCompaction:
             if trigger == "overflow" and isinstance(error, CompactionVetoedError):
                 raise
             reason = str(error)
-        self._failed_at = self._state.context.head
+        self._failed_at = self._requests.context.head
         if trigger == "overflow":
             self._requests.check_fits(active, reason)
 

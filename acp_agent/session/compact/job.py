@@ -39,7 +39,6 @@ from acp_agent.session.log import SessionLog
 from acp_agent.session.project.hooks import SessionHooks
 from acp_agent.session.project.models import ActiveModel
 from acp_agent.session.project.requests import Requests
-from acp_agent.session.project.workspace import ReadInstructions
 
 DOUBT = 1.25
 """Factor by which a summary's estimated tokens may exceed the limit, since the estimate is inexact."""
@@ -56,7 +55,6 @@ class Compactor:
     """Carries out the compactions of one session."""
 
     _log: SessionLog
-    _instructions: ReadInstructions
     _service: CompactionService
     _hooks: SessionHooks
     _requests: Requests
@@ -86,7 +84,7 @@ class Compactor:
                 return None
             result, swap, added = await self._turn_end(order, result)
             await shown.begin()
-            instructions = None if swap.preserve_system_prompt else await self._instructions()
+            instructions = None if swap.preserve_system_prompt else await self._requests.instructions()
             before = await self._hooks.usage()
             result = replace(result, receipt=replace(result.receipt, waited=anyio.current_time() - began))
             build = partial(order.swap_events, result, shown.compaction_id, instructions)

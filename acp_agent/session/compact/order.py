@@ -35,7 +35,6 @@ from acp_agent.session.project.recipes import SessionRecipes
 from acp_agent.session.project.requests import Requests
 from acp_agent.session.project.workspace import git_place
 from acp_agent.session.source import OriginalEntries
-from acp_agent.session.state import SessionState
 
 BY_HAND: tuple[CompactionTrigger, ...] = ("manual", "hook")
 """The context is to become short however much room there is."""
@@ -130,17 +129,13 @@ def _still_seen(result: CompactedState, context: Context) -> tuple[FileVersion, 
 
 @dataclass(eq=False, slots=True)
 class Orders:
-    """Makes one session's orders.
+    """Makes one session's orders."""
 
-    :ivar source: the session's original entries.
-    """
-
-    _state: SessionState
     _requests: Requests
     _recipes: SessionRecipes
     _hooks: SessionHooks
     _notices: Notices
-    source: OriginalEntries
+    _source: OriginalEntries
 
     async def make(
         self,
@@ -188,7 +183,7 @@ class Orders:
 
     async def strategy(self, model: str) -> str:
         """Return the strategy that an automatic compaction of this `provider/model` begins with."""
-        said, recipe = self._state.compaction(model), await self._recipes.compact_recipe()
+        said, recipe = self._requests.compaction(model), await self._recipes.compact_recipe()
         return said.strategy or recipe.compaction.strategy or "summary"
 
     async def _conversation(
@@ -196,11 +191,11 @@ class Orders:
     ) -> tuple[ConversationState, int, ExcerptIndex]:
         """Return the conversation, its revision and the index of its original entries."""
         try:
-            index = await self.source.index()
+            index = await self._source.index()
         except Exception as error:
             why = log_failure(_log, "The log of this session cannot be read", error)
             raise CompactionError(why, "Nothing was changed.") from error
-        context = self._state.context
+        context = self._requests.context
         _, head, branch = await to_thread.run_sync(git_place, context.cwd)
         state = ConversationState.from_context(
             context,
@@ -209,7 +204,7 @@ class Orders:
             Workspace(context.cwd, branch, head),
             rate=active.rate,
             guessed=guessed,
-            source=self.source.entries,
+            source=self._source.entries,
         )
         return state, context.revision, index
 
@@ -221,7 +216,7 @@ class Orders:
         state: ConversationState,
         refused: OverflowLimit | None,
     ) -> CompactionPolicy:
-        said, options, swap = self._state.compaction(active.name), run.recipe.compaction, run.swap
+        said, options, swap = self._requests.compaction(active.name), run.recipe.compaction, run.swap
         size = said.size or options.size
         tokens = size.tokens(active.budget.window) if isinstance(size, Share) else size
         by_hand, messages = trigger in BY_HAND, state.request.messages

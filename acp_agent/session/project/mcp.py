@@ -9,20 +9,19 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import anyio
 from anyio.abc import TaskGroup
 
-from acp_agent.config.settings import McpServer
 from acp_agent.conversation.messages import Resource, ResourceLink, Text, UserPart
 from acp_agent.conversation.updates import Command
 from acp_agent.errors import InvalidParamsError, ToolError
 from acp_agent.session.client import SessionClient, ask_arguments
 from acp_agent.session.notices import Notices
 from acp_agent.session.project.commands import around_command, command_words
+from acp_agent.session.state import SessionState
 from acp_agent.tools.registry import built_in_tools
 from acp_agent.tools.text import one_line
 from acp_agent.tools.tool import Tool
@@ -45,25 +44,24 @@ _log = logging.getLogger(__name__)
 
 
 class SessionMcp:
-    """The servers of one session.
+    """The servers of one session: the client's, and those of the configuration with other names.
 
-    :param servers: the client's and the configuration's.
-    :param directories: the session's.
     :param tasks: where the servers run.
     :param changed: is called when a server offers something else than before.
     """
 
     def __init__(
         self,
-        servers: Sequence[McpServer],
-        directories: Sequence[Path],
+        state: SessionState,
         client: SessionClient,
         notices: Notices,
         tasks: TaskGroup,
         changed: Callable[[], None],
     ) -> None:
-        self._wanted = servers
-        self._directories = directories
+        given = {server.name for server in state.mcp_servers}
+        configured = (server for server in state.settings.mcp_servers.values() if server.name not in given)
+        self._wanted = (*state.mcp_servers, *configured)
+        self._directories = state.directories
         self._client = client
         self._notices = notices
         self._tasks = tasks
@@ -87,7 +85,7 @@ class SessionMcp:
 
         questions = self._client.questions
         options = ServerOptions(
-            tuple(self._directories),
+            self._directories,
             os.environ,
             elicits=questions.asks == "forms" or questions.opens_urls,
             channel=self._client.mcp_channel,

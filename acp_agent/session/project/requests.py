@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING
 
 from acp_agent.compaction.budget import SURE_SHARE, Limits, TokenBudget
 from acp_agent.compaction.estimate import estimate_messages, estimate_text, estimate_tools, used_tokens
+from acp_agent.config import Settings
+from acp_agent.config.settings import CompactionSettings
 from acp_agent.conversation.context import Context
+from acp_agent.conversation.events import InstructionsLoaded
 from acp_agent.conversation.messages import AssistantMessage, Message
 from acp_agent.conversation.updates import UsageUpdated
 from acp_agent.errors import CompactionError, ConfigError, ContextOverflowError, ModelError
 from acp_agent.llm.provider import ModelRequest, ToolDefinition
 from acp_agent.session.project.mcp import SessionMcp
 from acp_agent.session.project.models import ActiveModel, SessionModels
+from acp_agent.session.project.workspace import read_instructions
 from acp_agent.session.state import SessionState
 from acp_agent.tools.tool import Tool
 
@@ -42,6 +46,19 @@ class Requests:
         """Return the context that the next request is built of."""
         return self._state.context
 
+    @property
+    def settings(self) -> Settings:
+        """Return the session's settings."""
+        return self._state.settings
+
+    def compaction(self, model: str) -> CompactionSettings:
+        """See `SessionState.compaction`."""
+        return self._state.compaction(model)
+
+    async def instructions(self) -> InstructionsLoaded:
+        """Return the system prompt as the project's files say now."""
+        return await read_instructions(self._state.directories, self.settings.home)
+
     async def active(self) -> ActiveModel:
         """Return the model in use.
 
@@ -61,7 +78,7 @@ class Requests:
 
         :raises CompactionError: it cannot be used; names what has to be corrected.
         """
-        name, where = self._state.settings.compaction_for(active.name).model, "in config.yaml"
+        name, where = self.settings.compaction_for(active.name).model, "in config.yaml"
         if name is None:
             name, where = recipe.compaction.model, f"of the recipe {recipe.source}"
         if name is None or name == active.name:
@@ -86,7 +103,7 @@ class Requests:
             messages=context.messages,
             tools=self._definitions()[0],
             max_output_tokens=active.budget.output(self.used(active, context), active.max_output_tokens),
-            thought_level=context.thought_level or self._state.settings.thought_level or "",
+            thought_level=context.thought_level or self.settings.thought_level or "",
             conversation_id=self._state.id,
         )
 

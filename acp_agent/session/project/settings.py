@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.to_thread
 
-from acp_agent.config import Settings
 from acp_agent.config.settings import MODES as MODE_IDS
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
@@ -69,11 +68,6 @@ class SessionOptions:
         self._show = show
         self.is_stale = False
         self._version = models.registry.version()
-
-    @property
-    def settings(self) -> Settings:
-        """Return the session's settings."""
-        return self._state.settings
 
     async def all(self) -> tuple[Option, ...]:
         """Return all options with their current values."""
@@ -187,7 +181,8 @@ class SessionOptions:
     # --- settings ---
 
     async def renew(self) -> bool:
-        """Read the settings again if they are stale; show the options if other models may be chosen.
+        """Read the settings again if they are stale; show the options if other models may be chosen. Ask again for
+        windows of models that are not known for good.
 
         :returns: whether the session has other settings.
         :raises ConfigError: they are wrong. They stay stale, and nothing has changed.
@@ -200,6 +195,7 @@ class SessionOptions:
             await self._models.use(self._services.models(settings))
         if renewed or self._version != former:
             await self._show(OptionsUpdated(await self.all()))
+        await self._models.begin_turn()
         return renewed
 
     def _checked(self, options: Sequence[Option], option_id: str, value: str) -> Option:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import platform
 import subprocess
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TypeAlias
 
 import anyio.to_thread
 
@@ -23,9 +22,6 @@ FILE_NAMES = ("AGENTS.md", "CLAUDE.md")
 MAX_FILE_BYTES = 65_536
 """Of one instruction file; the rest is cut, and the cut is named."""
 GIT_SECONDS = 5.0
-
-ReadInstructions: TypeAlias = Callable[[], Awaitable[InstructionsLoaded]]
-"""Reads the system prompt of one session."""
 
 _ROLE = """\
 You are acp-agent, a coding agent inside the user's editor. You work on the user's code with the tools you are given.

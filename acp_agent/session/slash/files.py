@@ -8,7 +8,7 @@ changed is in no record, and stays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -27,6 +27,7 @@ from acp_agent.hooks.handlers import EXPORTS, MARK
 from acp_agent.hooks.outcomes import NOTHING
 from acp_agent.session.log import SessionLog
 from acp_agent.session.permissions import Permissions
+from acp_agent.session.project.toolbox import Toolbox
 from acp_agent.tools.environment import Environment, Progress
 from acp_agent.tools.files.changes import prepared_change, text_to_change
 from acp_agent.tools.paths import Target, because, outside, shown
@@ -56,7 +57,7 @@ class FileCommands:
     """
 
     _log: SessionLog
-    _environment: Callable[[], Environment]
+    _toolbox: Toolbox
     _permissions: Permissions
     _show: Show
 
@@ -66,7 +67,7 @@ class FileCommands:
         :param rest: a path, absolute or from the session's directory, or a `file://` address; empty for the usual
             place.
         """
-        environment, session_id, context = self._environment(), self._log.session_id, self._log.context
+        environment, session_id, context = self._toolbox.environment(), self._log.session_id, self._log.context
         usual = f"{EXPORTS}/{session_id}-{datetime.now(UTC).astimezone().date().isoformat()}.md"
         target = Target.of(rest.strip().strip("\"'") or usual, environment, edited=True)
         label, mark = target.label, MARK.format(session_id)
@@ -105,7 +106,7 @@ class FileCommands:
         """Take back the edits of the newest turn that has any."""
         if rest.strip():
             raise ToolError("Nothing may follow `/undo`, and nothing was undone.")
-        environment, found = self._environment(), await self._newest_turn()
+        environment, found = self._toolbox.environment(), await self._newest_turn()
         if found is None:
             raise ToolError(
                 "There is nothing to undo: no turn of this session has changed a file that is not undone already."

@@ -1,66 +1,70 @@
-"""`TurnRecord`: the beginning and the end of turns in the log, and what the user sees of both."""
+"""`TurnRecord`: what turns leave in the log, and what the user sees of it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
 import anyio
 
-from acp_agent.conversation.closing import closing_events
+from acp_agent.compaction.estimate import estimate_messages
+from acp_agent.conversation.closing import closing_events, was_cancelled
+from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
-    CallView,
+    ContextSwapped,
     Event,
+    MessageSupplied,
     NoteAdded,
+    PlanChanged,
     ToolReturned,
     TurnEnded,
     TurnRefused,
     UserPrompted,
 )
-from acp_agent.conversation.messages import ToolCall, UserMessage, new_id
-from acp_agent.conversation.updates import AgentSaid, CallFinished, CallStatus, PromptTaken, Show
-from acp_agent.errors import AgentError, ModelRequestError, sentence
+from acp_agent.conversation.messages import Message, ToolCall, ToolResult, UserMessage, UserPart, new_id
+from acp_agent.conversation.swaps import Receipt
+from acp_agent.conversation.updates import AgentSaid, CallFinished, CallStatus, PlanUpdated, PromptTaken, Show
+from acp_agent.errors import AgentError, HookError, ModelRequestError, sentence
+from acp_agent.session.attachments import whole
+from acp_agent.session.compact.report import finished
 from acp_agent.session.log import SessionLog
 from acp_agent.session.mailbox import Ticket
-from acp_agent.session.notices import Notices
 from acp_agent.session.project.commands import says_anything
-from acp_agent.session.project.mcp import SessionMcp
 from acp_agent.session.project.requests import Requests
-from acp_agent.session.project.workspace import ReadInstructions
+from acp_agent.session.project.toolbox import Toolbox
+from acp_agent.session.replay import replay
+from acp_agent.session.source import REPLACE
 from acp_agent.session.titles import Titles
-from acp_agent.tools.text import one_line
+from acp_agent.tools.tool import Outcome
+
+if TYPE_CHECKING:
+    from acp_agent.session.project.recipe_run import RecipeRun
 
 
 @dataclass(eq=False, slots=True)
 class TurnRecord:
-    """Logs the prompts of one session and how their turns end, so that the log is legal however that is.
+    """Logs the turns of one session, and closes each so that the log is legal, however it ends.
 
     :ivar titles: gives the session its titles.
     :ivar begun_call: the id of the call that began to run last, in this process.
     """
 
     _log: SessionLog
-    _instructions: ReadInstructions
-    _mcp: SessionMcp
+    _toolbox: Toolbox
     _requests: Requests
     titles: Titles
-    _notices: Notices
     _show: Show
     begun_call: str = ""
-
-    @asynccontextmanager
-    async def turn(self) -> AsyncGenerator[None]:
-        """Frame the work on one prompt: notices are shown meanwhile."""
-        async with self._notices.turn():
-            yield
 
     async def open(self) -> None:
         """Catch up with the log, and close a turn that a killed process left open in it."""
         await self._log.refresh()
         if self._log.context.turn_from is not None:
-            closing = closing_events(self._log.context, "interrupted", self.view_of)
-            await self._log.append(*closing, TurnEnded("interrupted"), await self._instructions())
+            closing = closing_events(self._log.context, "interrupted", self._toolbox.view_of)
+            await self._log.append(*closing, TurnEnded("interrupted"), await self._requests.instructions())
 
     @asynccontextmanager
     async def closing(self) -> AsyncGenerator[None]:
@@ -84,15 +88,30 @@ class TurnRecord:
             left_out = "The prompt was left out of the conversation, so that the next one can be answered."
             raise type(error)(f"{sentence(error)} {left_out}", partial=error.partial) from error
 
-    async def take(self, ticket: Ticket, prompted: UserPrompted, *more: Event) -> None:
-        """Append a prompt to the log, and report that it was accepted."""
+    async def take(
+        self,
+        ticket: Ticket,
+        sent: tuple[UserPart, ...] | None,
+        run: RecipeRun | None = None,
+        *more: Event,
+        steers: bool = False,
+    ) -> None:
+        """Append a prompt to the log, and report that it was accepted.
+
+        :param sent: what the model reads in its place: None for the prompt itself, empty for nothing.
+        :param run: the recipe that it names.
+        :param more: events behind it.
+        :param steers: whether it joins a turn that runs.
+        """
+        name, digest = (run.recipe.name, run.recipe.digest) if run is not None else ("", "")
+        prompted = UserPrompted(new_id("msg"), ticket.parts, sent, name, digest, steers=steers)
         await self._log.append(prompted, *more)
         await self.show_taken(ticket, prompted.message_id)
 
     async def keep_cancelled(self, ticket: Ticket) -> None:
         """Log a prompt that was cancelled before it was accepted, unless it is provisional."""
         if says_anything(ticket.parts) and not ticket.provisional:
-            await self.take(ticket, UserPrompted(new_id("msg"), ticket.parts, sent=()), TurnEnded("cancelled"))
+            await self.take(ticket, (), None, TurnEnded("cancelled"))
 
     async def show_taken(self, ticket: Ticket, message_id: str) -> None:
         """Set the id of the prompt's message, and show that the prompt was accepted."""
@@ -100,6 +119,20 @@ class TurnRecord:
         # A cancel that comes now is too late: its sender learns that the prompt was accepted.
         with anyio.CancelScope(shield=True):
             await self._show(PromptTaken(message_id, ticket.parts))
+
+    async def finish_call(self, call: ToolCall, outcome: Outcome) -> None:
+        """Append the result of a call, and show it."""
+        result = ToolResult(call.id, outcome.parts, outcome.is_error)
+        plan = () if outcome.plan is None else (PlanChanged(outcome.plan),)
+        status: CallStatus = "failed" if outcome.is_error else "completed"
+        if was_cancelled(result):
+            status = "cancelled"
+        # A cancel in between would leave the user untold of what is in the log.
+        with anyio.CancelScope(shield=True):
+            await self._log.append(ToolReturned(result, outcome.view, outcome.files, outcome.before), *plan)
+            await self._show(CallFinished(call.id, call.name, outcome.view, call.arguments, status, outcome.parts))
+            if outcome.plan is not None:
+                await self._show(PlanUpdated(outcome.plan))
 
     async def note(self, text: str, *, apart: bool = False, logged: bool = True) -> None:
         """Tell the user something.
@@ -112,6 +145,22 @@ class TurnRecord:
             await self._log.append(NoteAdded(message_id, text))
         await self._show(AgentSaid(message_id, f"\n\n{text}\n\n" if apart else text))
 
+    async def replace_context(self, messages: Sequence[Message]) -> None:
+        """Put a hook's messages in the place of the conversation.
+
+        :raises HookError: they cannot stand there.
+        """
+        used, prefix = self._requests.used(await self._requests.active()), self._requests.prefix_tokens()
+        with anyio.CancelScope(shield=True):
+            *_, swap = await self._log.append_built(partial(replacement, messages, used, prefix))
+            await self._show(finished(swap))
+            await self.show_usage()
+
+    async def replay(self) -> None:
+        """Show the whole log."""
+        async for update in replay(self._log.events(), self._toolbox.view_of):
+            await self._show(await whole(update, self._log.read_blob))
+
     async def close(self, stop: str, error: str | None = None) -> None:
         """Close the open turn, if there is one, and show how its open calls ended."""
         context = self._log.context
@@ -119,7 +168,7 @@ class TurnRecord:
             return
         open_calls = {call.id: call for call in context.open_calls}
         reason = "cancelled" if stop == "cancelled" else "interrupted"
-        closing = closing_events(context, reason, self.view_of, self.begun_call)
+        closing = closing_events(context, reason, self._toolbox.view_of, self.begun_call)
         # Also for an editor that does not read for a while: showing waits until the connection ends.
         with anyio.CancelScope(shield=True):
             try:
@@ -154,7 +203,34 @@ class TurnRecord:
         with suppress(AgentError):
             await self._show(await self._requests.usage())
 
-    def view_of(self, call: ToolCall) -> CallView:
-        """Return what an editor shows of a call before anything is known of it but its arguments."""
-        tool = self._mcp.tools.get(call.name)
-        return tool.preview(call.arguments) if tool else CallView(one_line(call.name) or "(no name)")
+
+def replacement(
+    messages: Sequence[Message], used: int, prefix_tokens: int, context: Context
+) -> tuple[*tuple[Event, ...], ContextSwapped]:
+    """Return the events that put a hook's messages in the place of a context.
+
+    The first stands where a summary would; the others are logged before the swap, as the tail that it keeps.
+
+    :param messages: legal history, whose first is the user's.
+    :param used: tokens of the context as it is.
+    :param prefix_tokens: estimate of the system prompt and the tools.
+    :raises HookError: they begin with no message of the user's.
+    """
+    first, others = messages[0] if messages else None, messages[1:]
+    if not isinstance(first, UserMessage):
+        raise HookError("A hook wanted to replace the conversation by messages that do not begin with the user's.")
+    swap = ContextSwapped(
+        compaction_id=new_id("cmp"),
+        message_id=new_id("msg"),
+        trigger="hook",
+        summary=f"A hook replaced the conversation by {len(messages)} of its own messages.",
+        sent=first.parts,
+        keep_from=context.head + 1,
+        carried=context.carried(),
+        tokens_before=used,
+        tokens_after=prefix_tokens + estimate_messages(messages),
+        strategy=REPLACE,
+        earlier=context.swaps,
+        receipt=Receipt(summarised=len(context.entries)),
+    )
+    return (*(MessageSupplied(message) for message in others), swap)

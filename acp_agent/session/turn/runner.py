@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
@@ -13,16 +14,16 @@ from acp_agent.frozen import frozen
 from acp_agent.recipes.arguments import missing_arguments
 from acp_agent.session.client import SessionClient, ask_arguments
 from acp_agent.session.compact.control import SessionCompaction
-from acp_agent.session.mailbox import StopReason, Ticket
+from acp_agent.session.mailbox import Mailbox, StopReason, Ticket
 from acp_agent.session.project.commands import builtin_command, command_words, says_anything
 from acp_agent.session.project.hooks import SessionHooks
-from acp_agent.session.project.models import SessionModels
+from acp_agent.session.project.mcp import SessionMcp
 from acp_agent.session.project.recipe_run import RecipeRun, recipe_run
 from acp_agent.session.project.recipes import SessionRecipes
 from acp_agent.session.project.settings import SessionOptions
 from acp_agent.session.project.trust import SessionTrust
 from acp_agent.session.slash.context import CompactReports, only_reads, only_reports
-from acp_agent.session.turn.loop import TurnLoop, prompted
+from acp_agent.session.turn.loop import TurnLoop
 from acp_agent.session.turn.record import TurnRecord
 
 BuiltinCommand: TypeAlias = Callable[[str], Awaitable[str]]
@@ -45,12 +46,12 @@ class _Command:
 
 @dataclass(eq=False, slots=True)
 class TurnSetup:
-    """Brings what a session reads from outside up to date before a turn: settings, trust, hooks, windows of models."""
+    """Brings what a session reads from outside up to date before a turn: settings, trust, hooks, MCP servers."""
 
     _options: SessionOptions
     _trust: SessionTrust
     _hooks: SessionHooks
-    _models: SessionModels
+    _mcp: SessionMcp
     _compaction: SessionCompaction
 
     async def prepare(self) -> bool:
@@ -73,7 +74,17 @@ class TurnSetup:
         if await self._options.renew():
             self._compaction.background.drop()
         self._compaction.begin_turn()
-        await self._models.begin_turn()
+
+    @asynccontextmanager
+    async def running(self, run: RecipeRun | None) -> AsyncGenerator[None]:
+        """Take the tools of the MCP servers as they are now, and apply a recipe's model, mode and hooks.
+
+        :param run: the recipe that the prompt names; None for a question as it was typed.
+        """
+        await self._mcp.renew()
+        async with self._options.of_recipe(run.recipe if run else None):
+            with self._hooks.running(run):
+                yield
 
     def expire(self) -> None:
         """Have the settings read anew with the next turn."""
@@ -135,9 +146,10 @@ class TurnRunner:
     _loop: TurnLoop
     _record: TurnRecord
 
-    async def run(self, ticket: Ticket) -> StopReason:
+    async def run(self, ticket: Ticket, mailbox: Mailbox) -> StopReason:
         """Run one prompt to its end. However it ends, and also if it is cancelled, the log is legal afterwards.
 
+        :param mailbox: has the prompts behind it.
         :raises AgentError: why there is no answer.
         """
         record, parts = self._record, ticket.parts
@@ -153,18 +165,20 @@ class TurnRunner:
                     await self._setup.renew()
                     resolved = await self._commands.resolve(parts)
                 except Exception:
-                    await record.take(ticket, prompted(parts, ()))
+                    await record.take(ticket, ())
                     raise
                 stop: StopReason = "end_turn"
                 if not isinstance(resolved, _Command):
-                    stop = await self._loop.run(ticket, resolved)
+                    async with self._setup.running(resolved):
+                        stop = await self._loop.run(ticket, resolved, mailbox)
                 else:
                     if resolved.reads:
                         await record.show_taken(ticket, new_id("msg"))
                     else:
-                        await record.take(ticket, prompted(parts, (), resolved.run))
+                        await record.take(ticket, (), resolved.run)
                     try:
-                        text = await resolved.answer()
+                        with self.hooks.running(resolved.run):
+                            text = await resolved.answer()
                     except (InvalidParamsError, ToolError, CompactionError) as error:
                         text = str(error)
                     if text or resolved.reads:

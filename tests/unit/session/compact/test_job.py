@@ -49,8 +49,14 @@ BUDGET = TokenBudget(10_000, 1_000)
 LONG = "The cart adds prices. " * 200
 
 
+@dataclass(slots=True)
 class Meter:
     """What a compaction needs of a session's requests."""
+
+    text: str
+
+    async def instructions(self) -> InstructionsLoaded:
+        return InstructionsLoaded(self.text)
 
     async def usage(self) -> UsageUpdated:
         return UsageUpdated(0, 0, None)
@@ -72,9 +78,6 @@ class Desk:
         if self.on_show is not None:
             await self.on_show(update)
         self.shown.append(update)
-
-    async def read(self) -> InstructionsLoaded:
-        return InstructionsLoaded(self.instructions)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         yield TextDelta("# Goal")
@@ -106,7 +109,7 @@ class Desk:
         handlers = known_handlers()
         library = RecipeLibrary.read([RecipeFolder("builtin", builtin_recipes_dir())], Known(handlers))
         hooks = cast(SessionHooks, self)  # as far as a compaction needs them
-        compactor = Compactor(self.log, self.read, CompactionService(), hooks, cast(Requests, Meter()), self.show)
+        compactor = Compactor(self.log, CompactionService(), hooks, cast(Requests, Meter(self.instructions)), self.show)
         context = self.log.context
         state = ConversationState.from_context(
             context, ModelRequest("m", context.instructions, context.messages), BUDGET

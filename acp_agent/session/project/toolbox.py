@@ -1,0 +1,56 @@
+"""`Toolbox`: the tools that the calls of one session may use, and where they work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from acp_agent.conversation.events import CallView
+from acp_agent.conversation.messages import ToolCall
+from acp_agent.llm.places import key_variables
+from acp_agent.session.client import SessionClient
+from acp_agent.session.project.mcp import SessionMcp
+from acp_agent.session.state import SessionState
+from acp_agent.tools.environment import Environment
+from acp_agent.tools.text import one_line
+from acp_agent.tools.tool import Tool
+
+
+@dataclass(eq=False, slots=True)
+class Toolbox:
+    """Finds tools by their names, and makes the environments that their calls run in."""
+
+    _state: SessionState
+    _client: SessionClient
+    _mcp: SessionMcp
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """Return the tools by name, as requests to the model define them."""
+        return self._mcp.tools
+
+    def view_of(self, call: ToolCall) -> CallView:
+        """Return what an editor shows of a call before anything is known of it but its arguments."""
+        tool = self.tools.get(call.name)
+        return tool.preview(call.arguments) if tool else CallView(one_line(call.name) or "(no name)")
+
+    def environment(self, call_id: str = "") -> Environment:
+        """Return the environment of a tool call, as of now.
+
+        :param call_id: the call that it is for; empty for a command of the user's.
+        """
+        state, client = self._state, self._client
+        return Environment(
+            cwd=state.cwd,
+            roots=state.directories,
+            files=client.files,
+            commands=client.commands,
+            seen=state.context.files,
+            shell_timeout=state.settings.shell_timeout,
+            archive=state.log,
+            questions=client.questions,
+            call_id=call_id,
+            private=state.settings.home,
+            key_variables=key_variables(state.settings),
+            trace=state.trace,
+        )

@@ -1,0 +1,182 @@
+"""`ToolCalls`: announces, allows, runs, logs and shows the tool calls of an answer, in the order of the model."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+import anyio
+
+from acp_agent.conversation.events import CallView
+from acp_agent.conversation.messages import ResultPart, Text, ToolCall
+from acp_agent.conversation.updates import CallAnnounced, CallOutput, CallStarted, CallTerminal, Show
+from acp_agent.errors import ToolError
+from acp_agent.hooks.outcomes import cut
+from acp_agent.llm.parts import arguments_fault
+from acp_agent.logfile import log_failure
+from acp_agent.session.permissions import Permissions
+from acp_agent.session.project.hooks import SessionHooks
+from acp_agent.session.project.toolbox import Toolbox
+from acp_agent.session.turn.record import TurnRecord
+from acp_agent.tools.environment import OutputArrived, Progress, TerminalStarted
+from acp_agent.tools.shell.allow import refusal
+from acp_agent.tools.text import one_line
+from acp_agent.tools.tool import Outcome, Tool
+
+if TYPE_CHECKING:
+    from acp_agent.recipes.model import Recipe
+
+SHOWN_OUTPUT = 20_000
+"""Characters of a running command's output that an editor is shown; the newest."""
+OUTPUT_SECONDS = 0.1
+"""Seconds between two updates of a command's output; each sends all of it."""
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False, slots=True)
+class ToolCalls:
+    """Runs the tool calls of one session."""
+
+    _toolbox: Toolbox
+    _permissions: Permissions
+    _hooks: SessionHooks
+    _record: TurnRecord
+    _show: Show
+    _stop_reason: str = ""  # of the hook that has ended the turn
+
+    async def run(self, calls: Sequence[ToolCall], recipe: Recipe | None) -> Literal["end_turn", "cancelled"] | None:
+        """Run every call and append its result.
+
+        :param recipe: what runs, which may allow less than all calls; definitions of tools are sent all the same.
+        :returns: why the turn ends: `end_turn` if a hook has ended it, `cancelled` if the user answered a permission
+            request by ending it; the calls left over have no result then, which the turn's closing adds.
+        """
+        view_of = self._toolbox.view_of
+        for call in calls:
+            await self._show(CallAnnounced(call.id, call.name, view_of(call), call.arguments))
+        for number, call in enumerate(calls, 1):
+            ending = await self._run_call(call, recipe)
+            if ending == "end_turn":
+                for left in calls[number:]:
+                    error = ToolError(_stopped(self._stop_reason))
+                    await self._record.finish_call(left, _failure(left, view_of(left), error))
+                await self._record.note(f"A hook ended the turn. {self._stop_reason}".rstrip(), apart=True)
+            if ending is not None:
+                return ending
+        return None
+
+    async def _run_call(self, call: ToolCall, recipe: Recipe | None) -> Literal["end_turn", "cancelled"] | None:
+        tools, view_of = self._toolbox.tools, self._toolbox.view_of
+        view = view_of(call)
+        stop: str | None = None
+        added: tuple[str, ...] = ()
+        try:
+            _allowed_tool(tools, call, recipe)
+            hooked = await self._hooks.before_call(call, view)
+            stop, added = hooked.stop, hooked.context
+            if hooked.blocks:
+                raise ToolError(f"A hook refused this call. {hooked.reason}".rstrip())
+            if stop is not None:
+                raise ToolError(_stopped(stop))
+            asked = call
+            if hooked.tool_input is not None:
+                asked = replace(call, arguments=hooked.tool_input)
+                arguments = cut(json.dumps(asked.arguments, ensure_ascii=False))
+                added = (f"A hook changed the arguments of this call to: {arguments}", *added)
+            tool, view = _allowed_tool(tools, asked, recipe), view_of(asked)
+            outcome = await _or_failure(asked, view, tool.prepare(asked.arguments, self._toolbox.environment(call.id)))
+            if not isinstance(outcome, Outcome):
+                prepared, view = outcome, outcome.view
+                if not await self._permissions.check(asked, prepared, hooked):
+                    return "cancelled"
+                if not prepared.asks:
+                    await self._show(CallStarted(call.id, view))
+                self._record.begun_call = call.id
+                outcome = await _or_failure(asked, view, prepared.run(_reporter(self._show, call.id)))
+            try:
+                after = await self._hooks.after_call(asked, outcome)
+            except anyio.get_cancelled_exc_class():
+                # It has run, and what it did is not undone.
+                await self._record.finish_call(call, _with_texts(outcome, added))
+                raise
+            stop = after.stop
+            if after.tool_output is not None:
+                outcome = replace(outcome, parts=(Text(after.tool_output),))
+            objection = (f"A hook objects to this result. {after.reason}".rstrip(),) if after.blocks else ()
+            added = (*objection, *after.context, *added)
+        except Exception as error:
+            outcome = _failure(call, view, error)
+        await self._record.finish_call(call, _with_texts(outcome, added))
+        self._stop_reason = stop or ""
+        return None if stop is None else "end_turn"
+
+
+async def _or_failure(call: ToolCall, view: CallView, work: Awaitable[T]) -> T | Outcome:
+    """Await one step of a permitted call; return its result, or its failure as an `Outcome` that hooks see too."""
+    try:
+        return await work
+    except Exception as error:
+        return _failure(call, view, error)
+
+
+def _stopped(reason: str) -> str:
+    return f"A hook ended the turn before this call ran. {reason}".rstrip()
+
+
+def _allowed_tool(tools: Mapping[str, Tool], call: ToolCall, recipe: Recipe | None) -> Tool:
+    """Return the tool of a call that may be made at all.
+
+    :raises ToolError: it may not.
+    """
+    tool = tools.get(call.name)
+    if tool is None:
+        raise ToolError(f"There is no tool {one_line(call.name)!r}. The tools are: {', '.join(tools)}.")
+    allowed, commands = (recipe.allowed_tools, recipe.allowed_commands) if recipe else (None, None)
+    server = "__".join(call.name.split("__")[:2])  # a recipe names tools, or the MCP server that they are of
+    if allowed is not None and call.name not in allowed and not (call.name.startswith("mcp__") and server in allowed):
+        names = ", ".join(sorted(allowed)) or "none"
+        raise ToolError(f"{call.name} may not run in this recipe. Tools that may: {names}.")
+    if call.invalid is not None:
+        raise ToolError(f"{call.name}: {arguments_fault(call.invalid)}")
+    if call.name == "shell" and commands is not None:
+        reason = refusal(str(call.arguments.get("command", "")), commands)
+        if reason:
+            raise ToolError(f"This command may not run in this recipe: {reason}.")
+    return tool
+
+
+def _with_texts(outcome: Outcome, texts: Sequence[str]) -> Outcome:
+    added: tuple[ResultPart, ...] = tuple(Text(text) for text in texts)
+    return replace(outcome, parts=(*outcome.parts, *added)) if added else outcome
+
+
+def _failure(call: ToolCall, view: CallView, error: Exception) -> Outcome:
+    """Return what the model reads of a call that did not run, or that failed."""
+    said = (
+        str(error) if isinstance(error, ToolError) else log_failure(_log, f"{call.name} failed inside the agent", error)
+    )
+    return Outcome((Text(said),), CallView(view.title, view.kind, view.locations), is_error=True)
+
+
+def _reporter(show: Show, call_id: str) -> Callable[[Progress], Awaitable[None]]:
+    """Return what shows a running call's progress."""
+    output, shown_at = "", -OUTPUT_SECONDS
+
+    async def report(progress: Progress) -> None:
+        nonlocal output, shown_at
+        match progress:
+            case TerminalStarted(terminal_id):
+                await show(CallTerminal(call_id, terminal_id))
+            case OutputArrived(text):
+                output, now = (output + text)[-SHOWN_OUTPUT:], anyio.current_time()
+                if now - shown_at >= OUTPUT_SECONDS:
+                    shown_at = now
+                    await show(CallOutput(call_id, output))
+
+    return report
