@@ -36,7 +36,7 @@ _COMMANDS: Mapping[str, Sequence[str]] = {
         "run_permissions",
     ),
     "recipe": ("recipe", "list the recipes, show, make or check one"),
-    "schema": ("schema", "print the JSON Schema of a file that you write"),
+    "schema": ("recipe", "print the JSON Schema of a file that you write", "add_schema_arguments", "run_schema"),
     "setup": ("setup", "put the agent into an editor's settings"),
     "doctor": ("doctor", "check that all is there, and say what to do where it is not"),
     "demo": ("demo", "show the agent at work on a scratch project"),

@@ -1,4 +1,5 @@
-"""`acp-agent recipe`: list the recipes of this directory, render one, make a new one, and check files."""
+"""`acp-agent recipe`: list the recipes of this directory, render one, make a new one, and check files. `acp-agent
+schema`: the JSON Schema of a file that people write."""
 
 from __future__ import annotations
 
@@ -31,6 +32,7 @@ from acp_agent.recipes.model import FENCE, Known, Recipe
 from acp_agent.recipes.parser import split
 from acp_agent.recipes.template import render
 from acp_agent.regular import read_regular
+from acp_agent.schemas import SCHEMA_NAMES, schema_path
 from acp_agent.session.project.recipe_run import surroundings
 from acp_agent.session.project.trust import advice
 
@@ -196,3 +198,18 @@ def _check(arguments: argparse.Namespace, settings: Settings, known: Known) -> i
     status = _told(errors, [*filter(None, notices)])
     print(f"{len(errors)} wrong.")
     return status
+
+
+def add_schema_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `schema`."""
+    parser.add_argument(
+        "name",
+        choices=SCHEMA_NAMES,
+        help="the user's config.yaml, a project's, the front matter of a recipe, or a rule among the hooks",
+    )
+
+
+async def run_schema(arguments: argparse.Namespace) -> int:
+    """Print a schema."""
+    print(schema_path(arguments.name).read_text(encoding="utf-8"), end="")
+    return 0
