@@ -25,7 +25,7 @@ from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.evaluation.facts import CLASSES, text_of
 from acp_agent.compaction.evaluation.needs import Need, Remains, needs_at, read_messages
 from acp_agent.compaction.evaluation.recordings import Recording, points, read_recording, state_at
-from acp_agent.compaction.excerpts.inventory import inventory
+from acp_agent.compaction.excerpts.inventory import read_inventory
 from acp_agent.compaction.excerpts.selection import excerpts_of
 from acp_agent.compaction.layers import fill, planned_cut, unanswered
 from acp_agent.compaction.state import ConversationState
@@ -152,16 +152,16 @@ def _compacted(case: Case, size: int) -> tuple[tuple[Message, ...], int]:
     layers = fill(state, cut, size)
     beside = {entry.seq for entry in unanswered(state)}
     tail = estimate_messages(entry.message for entry in cut.kept if entry.seq not in beside)
-    stays = (*(pin.message for pin in cut.pinned), *(entry.message for entry in cut.kept))
+    stays = (entry.message for entry in cut.retained)
     return (UserMessage("layers", layers.parts), *stays), layers.tokens + tail
 
 
 def _listed_without(name: str) -> Callable[..., object]:
-    """Return `inventory` without one of its lists."""
+    """Return `read_inventory` without one of its lists."""
 
     def without(*arguments: Any) -> object:
-        found = inventory(*arguments)
-        return replace(found, **{name: type(getattr(found, name))()})
+        inventory = read_inventory(*arguments)
+        return replace(inventory, **{name: type(getattr(inventory, name))()})
 
     return without
 
@@ -181,25 +181,31 @@ def _chosen_without(name: str) -> Callable[..., object]:
 
 MECHANISMS: Mapping[str, Mapping[str, object]] = {
     "(as it is)": {},
-    "words, facts alone": {"excerpts.selection.WORD": 0},
-    "what is said before what is shown": {"excerpts.selection.SHOWN_FACT": 1, "excerpts.selection.SHOWN_WORD": 0.3},
-    "any weight for what is shown": {"excerpts.selection.SHOWN_FACT": 0, "excerpts.selection.SHOWN_WORD": 0},
+    "words, facts alone": {"excerpts.selection.WORD_WEIGHT": 0},
+    "what is said before what is shown": {
+        "excerpts.selection.OUTPUT_FACT_WEIGHT": 1,
+        "excerpts.selection.OUTPUT_WORD_WEIGHT": 0.3,
+    },
+    "any weight for what is shown": {
+        "excerpts.selection.OUTPUT_FACT_WEIGHT": 0,
+        "excerpts.selection.OUTPUT_WORD_WEIGHT": 0,
+    },
     "recency": {"excerpts.selection.HALVED_AFTER": 10**9},
-    "a second and third line of a fact": {"excerpts.selection.REPEATED": (1,)},
+    "a second and third line of a fact": {"excerpts.selection.REPEAT_SHARES": (1,)},
     "neighbours together": {"excerpts.selection.NEIGHBOUR_BONUS": 1},
     "the overhead of short lines": {"excerpts.selection.UNIT_OVERHEAD": 0},
-    "what stays in any case earns nothing": {"layers.excerpts_of": _chosen_without("covered")},
-    "what the summary and the list name earns less": {"layers.excerpts_of": _chosen_without("named")},
+    "what stays in any case earns nothing": {"layers.excerpts_of": _chosen_without("verbatim")},
+    "what the summary and the list name earns less": {"layers.excerpts_of": _chosen_without("condensed")},
     "the short list": {"layers.INVENTORY_SHARE": 0},
-    "commands in the short list": {"layers.inventory": _listed_without("runs")},
+    "commands in the short list": {"layers.read_inventory": _listed_without("commands")},
     "results of commands in it": {"excerpts.inventory._outcome": _no_text},
-    "pipes last among commands": {"excerpts.inventory._PIPES": ""},
-    "files in the short list": {"layers.inventory": _listed_without("files")},
-    "calls that failed in it": {"layers.inventory": _listed_without("failures")},
+    "pipes last among commands": {"excerpts.inventory._PIPES": frozenset[str]()},
+    "files in the short list": {"layers.read_inventory": _listed_without("files")},
+    "calls that failed in it": {"layers.read_inventory": _listed_without("failures")},
     "the newest messages": {"layers.TAIL_SHARE": 0},
     "rules": {"layers.rules_of": _nothing},
     "the user's requests": {"layers.requests_of": _nothing},
-    "at most three quarters of what leaves": {"layers.MOST_REPLACED": 1},
+    "at most three quarters of what leaves": {"layers.REPLACED_SHARE": 1},
     "at least 250 tokens of rules and requests": {"layers.LEAST_QUOTED": 0},
 }
 """What is changed to see what a mechanism is worth."""

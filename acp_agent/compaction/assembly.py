@@ -118,31 +118,29 @@ def _swapped(
     """Return the conversation with these layers in place of the messages that they replace."""
     assert draft.cut is not None
     cut, recall = draft.cut, state.recall
-    stays = (*(Entry(pin.seq, pin.message, shortened=pin.shortened) for pin in cut.pinned), *cut.kept)
-    rewritten = list(draft.rewritten)
+    retained, rewritten = cut.retained, list(draft.rewritten)
 
     def shorten(among: set[int], room: int) -> None:
         """Shorten these entries to at most `room` tokens in total."""
-        entries = tuple(entry for entry in apply_rewrites(stays, rewritten) if entry.seq in among)
+        entries = tuple(entry for entry in apply_rewrites(retained, rewritten) if entry.seq in among)
         rewritten.extend(fit(entries, max(0, room), state.turn_from, recall_hint=recall))
 
     def tokens(among: set[int]) -> int:
-        return estimate_messages(entry.message for entry in apply_rewrites(stays, rewritten) if entry.seq in among)
+        return estimate_messages(entry.message for entry in apply_rewrites(retained, rewritten) if entry.seq in among)
 
-    if policy.limits.exceeded([entry.message for entry in stays]):
-        rewritten.extend(fewer_images(apply_rewrites(stays, rewritten), policy, recall=recall))
+    if policy.limits.exceeded([entry.message for entry in retained]):
+        rewritten.extend(fewer_images(apply_rewrites(retained, rewritten), policy, recall=recall))
     exempt = {entry.seq for entry in unanswered(state)}
-    tail = {entry.seq for entry in stays} - exempt
+    tail = {entry.seq for entry in retained} - exempt
     if (over := layers.tokens + tokens(tail) - size) > 0:  # the summary is paid for; the tail can be read again
         shorten(tail, tokens(tail) - over)
     others = state.prefix + layers.tokens + tokens(tail)
     if policy.must_fit and (others + tokens(exempt)) * state.rate > state.budget.limit:
         shorten(exempt, int(state.budget.target / state.rate) - others)
-    boundary = cut.summarised[-1].seq
-    summary = Entry(boundary, UserMessage(new_id("msg"), layers.parts), summary=True)
-    entries = (summary, *apply_rewrites(stays, rewritten))
+    summary = Entry(cut.boundary, UserMessage(new_id("msg"), layers.parts), summary=True)
+    entries = (summary, *apply_rewrites(retained, rewritten))
     result = _result(state, draft, strategy, entries, tuple(rewritten))
-    return replace(result, sent=layers.parts, boundary=boundary, pinned=cut.pinned)
+    return replace(result, sent=layers.parts, boundary=cut.boundary, pinned=cut.pinned)
 
 
 def _rewritten(

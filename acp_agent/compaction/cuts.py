@@ -1,6 +1,6 @@
-"""Where a history may be cut, and which of the legal places a compaction chooses by size.
+"""Cuts of a history: the places where providers accept one, and the choice among them by size.
 
-A cut before `index` keeps `entries[index:]` behind a user message that holds the summary of `entries[:index]`.
+A cut before `index` keeps `entries[index:]` after a user message with the summary of `entries[:index]`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from acp_agent.frozen import frozen
 
 @frozen
 class Cut:
-    """A plan for one compaction.
+    """The division of a history by one compaction.
 
-    :ivar summarised: entries that the summary replaces, in order; never empty.
-    :ivar pinned: those of them that stay word for word nevertheless: the prompt of the running turn.
-    :ivar kept: entries behind the cut, which stay.
+    :ivar summarised: entries before the cut, in order; never empty.
+    :ivar pinned: the entry among them that stays word for word: the prompt of the running turn.
+    :ivar kept: entries after the cut, which stay.
     """
 
     summarised: tuple[Entry, ...]
@@ -40,6 +40,16 @@ class Cut:
         """Return the messages of `summarised`."""
         return tuple(entry.message for entry in self.summarised)
 
+    @property
+    def boundary(self) -> int:
+        """Return the seq of the last summarised entry."""
+        return self.summarised[-1].seq
+
+    @property
+    def retained(self) -> tuple[Entry, ...]:
+        """Return the entries that stay word for word, on both sides of the cut."""
+        return (*(Entry(pin.seq, pin.message, shortened=pin.shortened) for pin in self.pinned), *self.kept)
+
 
 def plan_cut(
     entries: tuple[Entry, ...],
@@ -49,17 +59,17 @@ def plan_cut(
     leave_tail: bool = True,
     estimate: Callable[[Message], int] = estimate_message,
 ) -> Cut | None:
-    """Choose what a compaction of this history replaces; return None if nothing may be replaced.
+    """Return the cut of this history; None if nothing may be replaced.
 
     The newest messages stay, up to `tail_tokens`, from a legal place on. If everything would fit into the tail, as much
     as possible is summarised. The prompt of a running turn and the steps that the model has not answered yet always
     stay. If the newest step alone is larger than the tail, no tail is kept.
 
     :param turn_from: seq of the prompt of the running turn; None where none runs.
-    :param leave_tail: whether something has to stay behind the summary, if only the newest step; only a compaction
-        that a person asked for may leave nothing.
+    :param leave_tail: whether at least the newest step has to stay after the summary; only a compaction that the user
+        requested may replace everything.
     """
-    # Before the first of these there is nothing but an earlier summary and the prompt that stays anyway.
+    # The entries before the first of these are an earlier summary and the prompt, which stays anyway.
     replaceable = (index for index, entry in enumerate(entries, 1) if not entry.summary and entry.seq != turn_from)
     first = next(replaceable, len(entries) + 1)
     places = legal_cuts(entries, turn_from)
@@ -80,7 +90,7 @@ def plan_cut(
 def _tail_from(
     entries: tuple[Entry, ...], places: list[int], tail_tokens: int, estimate: Callable[[Message], int]
 ) -> int | None:
-    """Return the earliest legal place whose remainder fits into the tail, or None."""
+    """Return the earliest legal place after which all entries fit into the tail; None if there is none."""
     best: int | None = None
     index = len(entries)
     tokens = 0
@@ -95,7 +105,7 @@ def _tail_from(
 def legal_cuts(entries: tuple[Entry, ...], turn_from: int | None) -> list[int]:
     """Return every index before which the history may be cut, in order; it may equal the number of entries.
 
-    What providers answer where a history is cut at another place:
+    Errors of the providers for a history that is cut at another place:
 
     - Between an answer that calls tools and all of the results, Anthropic: "unexpected `tool_use_id` found in
       `tool_result` blocks", or "`tool_use` ids were found without `tool_result` blocks immediately after"; OpenAI
@@ -108,33 +118,33 @@ def legal_cuts(entries: tuple[Entry, ...], turn_from: int | None) -> list[int]:
     :param turn_from: seq of the prompt of the running turn; None where none runs.
     """
     places: list[int] = []
-    waiting: set[str] = set()  # calls of the newest answer without a result
+    pending: set[str] = set()  # ids of the newest answer's calls without a result
     for index in range(unanswered_from(entries, turn_from) + 1):
         message = entries[index].message if index < len(entries) else None
-        # A transcript of another agent may begin with a result whose call is gone.
-        if not waiting and not isinstance(message, ToolResult) and not _parts_thinking(entries, index):
+        # A transcript of another agent may begin with a result whose call is missing.
+        if not pending and not isinstance(message, ToolResult) and not _splits_thinking(entries, index):
             places.append(index)
         if isinstance(message, AssistantMessage):
-            waiting = {call.id for call in message.tool_calls}
+            pending = {call.id for call in message.tool_calls}
         elif isinstance(message, ToolResult):
-            waiting.discard(message.call_id)
+            pending.discard(message.call_id)
     return places
 
 
-def _parts_thinking(entries: tuple[Entry, ...], index: int) -> bool:
-    """Return whether a call behind this place needs the thinking of an answer directly before it."""
-    behind = (entries[after] for after in range(index, len(entries)))
+def _splits_thinking(entries: tuple[Entry, ...], index: int) -> bool:
+    """Return whether a call after this place needs the thinking of an answer directly before it."""
+    after = (entries[later] for later in range(index, len(entries)))
     before = (entries[earlier] for earlier in range(index - 1, -1, -1))
-    calls = _answers_hold(behind, lambda part: isinstance(part, ToolCall))
-    # Thinking that no provider gave a form of its own is never sent.
-    return calls and _answers_hold(before, lambda part: isinstance(part, Thinking) and part.data)
+    calls = _answers_contain(after, lambda part: isinstance(part, ToolCall))
+    # Thinking without a provider's own form is never sent.
+    return calls and _answers_contain(before, lambda part: isinstance(part, Thinking) and part.data)
 
 
 def unanswered_from(entries: tuple[Entry, ...], turn_from: int | None) -> int:
     """Return the index of the first entry that must stay in a running turn; the number of entries where none runs.
 
-    It is the newest answer, whose results or continuation the model has not answered yet, or the prompt. No provider
-    notices a cut behind it, but the model would go on without the results it waits for.
+    It is the newest answer, whose results or continuation the model has not answered yet, or the prompt. Providers
+    accept a cut after it, but the model would go on without the results that it waits for.
     """
     if turn_from is None:
         return len(entries)
@@ -147,8 +157,8 @@ def unanswered_from(entries: tuple[Entry, ...], turn_from: int | None) -> int:
     return 0
 
 
-def _answers_hold(entries: Iterable[Entry], wanted: Callable[[AssistantPart], object]) -> bool:
-    """Return whether a part of this kind comes before the first message that is no answer."""
+def _answers_contain(entries: Iterable[Entry], wanted: Callable[[AssistantPart], object]) -> bool:
+    """Return whether the leading answers of these entries contain such a part."""
     for entry in entries:
         if not isinstance(entry.message, AssistantMessage):
             return False

@@ -1,8 +1,8 @@
-"""What a conversation says: its passages with their speakers, the lines of such a text, and the facts in it.
+"""The texts of a conversation as passages with their speakers, the lines of a passage, and the facts in a text.
 
-Facts are paths, names, error names, options, URLs, numbers, versions and hashes. This is the one extractor of the
-package: excerpts choose lines by these facts, and a summary is checked by them. A text is read in runs, pieces without
-white space or quotes; each distinct run is classified once. The time is linear.
+Facts are paths, names, error names, options, URLs, numbers, versions and hashes. Excerpts are selected by these facts,
+and summaries are checked against them. A text is split into runs, pieces without white space or quotes; each distinct
+run is classified once. The time is linear.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from acp_agent.frozen import frozen
 Kind: TypeAlias = Literal["path", "name", "error", "option", "url", "number", "version", "hash"]
 
 LONGEST = 260
-"""Characters of a fact; a longer run is data, such as base64."""
+"""Most characters of a fact; a longer run is data, such as base64."""
 
 RUNS = re.compile(
     r"(?:https?|ftp|file|ssh|wss?)://[^\s<>\"'`|\\^{}]+"
@@ -46,22 +46,22 @@ _FEWEST_DIGITS = 3
 _SHORTEST_NAME = 3
 _LONGEST_ABBREVIATION = 3  # "e.g", "i.e", "z.B"
 LONGEST_UNIT = 240
-"""Characters; a longer line is parted at the ends of sentences, or else at white space."""
+"""Characters; a longer line is split at the ends of sentences, or else at white space."""
 
 _SENTENCE_END = re.compile(r"[.!?;][\"')\]]*\s+|[。！？]\s*")
 
 
-def key_of(said: str) -> str:
-    """Return the form by which facts are compared: without `./`, a diff's `a/` and `b/`, and marks of a sentence."""
-    said = said.rstrip(".,;:!?)-+@~/")
-    return said[2:] if said.startswith(("./", "a/", "b/")) else said
+def key_of(run: str) -> str:
+    """Return the form in which facts are compared: without `./`, a diff's `a/` and `b/`, and closing punctuation."""
+    key = run.rstrip(".,;:!?)-+@~/")
+    return key[2:] if key.startswith(("./", "a/", "b/")) else key
 
 
 @lru_cache(maxsize=50_000)
 def facts_of_run(run: str) -> tuple[tuple[str, int, int, Kind], ...]:
-    """Return the facts of one match of `RUNS`: key, start and end in it, and kind.
+    """Return the facts in one match of `RUNS`, as key, start and end in the run, and kind.
 
-    A path or dotted name also has the names in it. Two mentions of the same fact have the same key.
+    The names inside a path or a dotted name are facts too. All mentions of a fact have the same key.
     """
     if len(run) > LONGEST:
         return ()
@@ -78,7 +78,7 @@ def facts_of_run(run: str) -> tuple[tuple[str, int, int, Kind], ...]:
 
 
 def _kind(key: str) -> Kind | None:
-    """Return what a whole run is; None where at most its pieces are facts."""
+    """Return the kind of fact that a whole run is; None if only pieces of it may be facts."""
     if "://" in key:
         return "url"
     if "/" in key:
@@ -100,8 +100,8 @@ def _kind(key: str) -> Kind | None:
 def _is_path(key: str) -> bool:
     """Return whether a run with a slash is a path, and not two words such as `and/or`."""
     parts = [part for part in key.split("/") if part]
-    named = any(_PIECES.search(part) and not part.isdecimal() for part in parts)
-    return named and (key[0] in "/~." or len(parts) > 2 or "." in parts[-1] or "_" in key)
+    has_name = any(_PIECES.search(part) and not part.isdecimal() for part in parts)
+    return has_name and (key[0] in "/~." or len(parts) > 2 or "." in parts[-1] or "_" in key)
 
 
 def _names(key: str, start: int) -> Iterator[tuple[str, int, int, Kind]]:
@@ -122,29 +122,29 @@ def _names(key: str, start: int) -> Iterator[tuple[str, int, int, Kind]]:
 
 
 @frozen
-class Voice:
-    """Who says something; what tools, files and recipes say is never labelled as the user's."""
+class Speaker:
+    """The origin of a passage; texts of tools, files and recipes are never labelled as the user's."""
 
     label: str
-    speaks: bool = False  # the user or the model, and not something that was shown to them
+    is_participant: bool = False  # the user or the model
 
 
-_USER, _MODEL = Voice("user", True), Voice("you", True)
-_RESULT, _ATTACHED, _RECIPE, _NOTE = map(Voice, ("result", "attached file", "recipe", "note of the program"))
+_USER, _MODEL = Speaker("user", True), Speaker("you", True)
+_RESULT, _ATTACHED, _RECIPE, _NOTE = map(Speaker, ("result", "attached file", "recipe", "note of the program"))
 
 
-def passages(entry: Entry) -> Iterator[tuple[Voice, str]]:
-    """Yield what an entry says; reasoning is left out, since no provider keeps it."""
+def passages(entry: Entry) -> Iterator[tuple[Speaker, str]]:
+    """Yield the texts of an entry with their speakers; reasoning is left out, since no provider keeps it."""
     message = entry.message
     if isinstance(message, UserMessage):
-        voice = _RECIPE if isinstance(message, RecipePrompt) else _NOTE if entry.note else _USER
+        speaker = _RECIPE if isinstance(message, RecipePrompt) else _NOTE if entry.note else _USER
         typed = message.typed if isinstance(message, RecipePrompt) else ()
         for part in (*typed, *message.parts):
-            said = _USER if part in typed else voice
+            origin = _USER if part in typed else speaker
             if isinstance(part, Text):
-                yield said, part.text
+                yield origin, part.text
             elif isinstance(part, Resource | ResourceLink):
-                yield said, part.uri
+                yield origin, part.uri
             if isinstance(part, Resource):
                 yield _ATTACHED, part.text or ""
     elif isinstance(message, AssistantMessage):
@@ -153,13 +153,13 @@ def passages(entry: Entry) -> Iterator[tuple[Voice, str]]:
                 yield _MODEL, part.text
             elif isinstance(part, ToolCall):
                 text = "\n".join(_strings(part.arguments)) or part.invalid or ""
-                yield Voice(f"call of {_one_line(part.name)}", True), text
+                yield Speaker(f"call of {_one_line(part.name)}", True), text
     else:
         yield _RESULT, message.text
 
 
 def units(text: str) -> Iterator[str]:
-    """Yield the lines of a text, long ones in pieces."""
+    """Yield the lines of a text; a long line is split into pieces."""
     for line in text.splitlines():
         start = 0
         while start < len(line):
@@ -170,7 +170,7 @@ def units(text: str) -> Iterator[str]:
 
 
 def _end_of_piece(line: str, start: int) -> int:
-    """Return where the piece ends: behind its last whole sentence, or else its last white space."""
+    """Return the end of the piece: after its last whole sentence, or else after its last white space."""
     limit = start + LONGEST_UNIT
     if limit >= len(line):
         return len(line)

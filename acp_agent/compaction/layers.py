@@ -1,6 +1,6 @@
 """The layers of a compacted conversation, and how many tokens each may take.
 
-Layers take tokens in this order; each takes what it needs of what the ones before it left:
+The tokens are allotted in this order; each layer takes what it needs of the tokens that the earlier ones left:
 
 | layer | takes at most |
 | --- | --- |
@@ -11,8 +11,8 @@ Layers take tokens in this order; each takes what it needs of what the ones befo
 | files and commands | `INVENTORY_SHARE` |
 | excerpts | all that is left |
 
-The system prompt, the prompt of a running turn and the steps that the model has not answered yet are exempt: they stay
-beside the size, which shrinks where the window has no room for both. All tokens are estimates.
+The system prompt, the prompt of a running turn and the steps that the model has not answered yet are exempt: the size
+does not include them, and shrinks where the window is too small for both. All tokens are estimates.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from acp_agent.compaction.estimate import (
     estimate_part,
     estimate_text,
 )
-from acp_agent.compaction.excerpts.inventory import inventory
-from acp_agent.compaction.excerpts.inventory import render as render_inventory
+from acp_agent.compaction.excerpts.inventory import read_inventory, render_inventory
 from acp_agent.compaction.excerpts.quotes import render_quotes, requests_of, rules_of
 from acp_agent.compaction.excerpts.selection import ExcerptIndex, excerpts_of
 from acp_agent.compaction.facts import passages
@@ -43,16 +42,16 @@ TAIL_SHARE = 0.4
 RULES_SHARE = 1 / 3
 REQUESTS_SHARE = 0.05
 INVENTORY_SHARE = 0.1
-MOST_REPLACED = 0.75
+REPLACED_SHARE = 0.75
 """Largest share of the replaced tokens that the layers may take, so that a short conversation is shortened too."""
 LEAST_QUOTED = 250
-"""Tokens that rules, and requests, may take however small the size is; a quarter of what leaves at most."""
+"""Tokens that rules, and requests, may take however small the size is; at most a quarter of the replaced tokens."""
 HEADINGS = 150
-"""Tokens of the words around the quotations."""
+"""Tokens of the headings and introductions around the quotations."""
 LEAST_SIZE = 250
-"""Tokens besides the pins, below which a compaction would keep nothing that is worth reading."""
+"""Tokens, in addition to the pins, below which the new context would contain nothing useful."""
 LEAST_SUMMARY = 20
-"""Tokens below which no summary says anything."""
+"""Tokens of the shortest useful summary."""
 MASKED_SHARE = 0.5
 """Share of the room left by exempt messages; masking alone is enough if it brings the other messages below it."""
 
@@ -61,22 +60,22 @@ MASKED_SHARE = 0.5
 class Layers:
     """The content that replaces the messages before the cut.
 
-    :ivar parts: quotations, the summary (framed as history, or a provider's own form of it) and excerpts, in the order
-        in which the model reads them; without those for which there is nothing to say.
+    :ivar parts: quotations, the summary (framed as history, or in a provider's own form) and excerpts, in the order in
+        which the model reads them; empty layers are left out.
     """
 
     parts: tuple[UserPart, ...]
 
     @property
     def tokens(self) -> int:
-        """Estimate of the message that holds them."""
+        """Return the tokens of the message that consists of them."""
         return MESSAGE_TOKENS + _tokens(self.parts)
 
 
 def size_of(state: ConversationState, policy: CompactionPolicy) -> int:
-    """Return the tokens that the new context may take besides exempt messages: the policy's size, or less to fit.
+    """Return the tokens that the new context may take, without exempt messages: the policy's size, or less to fit.
 
-    :raises NoRoomError: nothing would fit; says what takes the room.
+    :raises NoRoomError: nothing would fit; the message lists what takes the tokens.
     """
     budget, exempt = state.budget, _exempt_tokens(state)
     wanted = int(policy.size_tokens(state) / state.rate)
@@ -97,11 +96,11 @@ def planned_cut(state: ConversationState, size: int, *, tail: int | None = None,
     """
     exempt = {id(entry.message) for entry in unanswered(state)}
 
-    def counted(message: Message) -> int:
+    def estimate(message: Message) -> int:
         return 0 if id(message) in exempt else estimate_message(message)
 
-    most = int(size * TAIL_SHARE) if tail is None else min(tail, size)
-    return plan_cut(state.entries, state.turn_from, most, leave_tail=leave_tail, estimate=counted)
+    tail = int(size * TAIL_SHARE) if tail is None else min(tail, size)
+    return plan_cut(state.entries, state.turn_from, tail, leave_tail=leave_tail, estimate=estimate)
 
 
 def fill(
@@ -115,50 +114,64 @@ def fill(
 ) -> Layers:
     """Return the layers that bring a conversation with this cut to this size.
 
-    :param size: tokens of the layers and of what stays behind the cut.
-    :param summary: of what leaves; empty where there is none.
-    :param body: what the model reads in place of the framed summary.
-    :param index: of the state's original entries; made where not given.
+    :param size: tokens of the layers and of the messages that stay.
+    :param summary: the summary of the replaced messages; empty where there is none.
+    :param body: parts that the model reads in place of the framed summary.
+    :param index: an index of the state's original entries; built where not given.
     """
-    beside, boundary = unanswered(state), cut.summarised[-1].seq
-    exempt, stays = {entry.seq for entry in beside}, {pin.seq for pin in cut.pinned}
-    tail = [
-        entry for entry in (*(Entry(pin.seq, pin.message) for pin in cut.pinned), *cut.kept) if entry.seq not in exempt
+    recall, replaced, exempt = state.recall, replaced_tokens(cut), unanswered(state)
+    exempt_seqs = {entry.seq for entry in exempt}
+    kept = [entry for entry in cut.retained if entry.seq not in exempt_seqs]
+    kept_seqs = exempt_seqs | {entry.seq for entry in kept}
+    removed = [
+        entry
+        for entry in state.originals
+        if entry.seq <= cut.boundary and entry.seq not in kept_seqs and not entry.note
     ]
-    stays |= exempt
-    gone = [entry for entry in state.originals if entry.seq <= boundary and entry.seq not in stays and not entry.note]
-    pins, recall, replaced = state.memory.pins, state.recall, replaced_tokens(cut)
-    told = body or frame_summary(summary, recall=recall)
 
-    left = min(size - estimate_messages(entry.message for entry in tail), int(replaced * MOST_REPLACED))
-    left -= MESSAGE_TOKENS + _tokens(told)
+    summary_parts = body or frame_summary(summary, recall=recall)
+    available = min(size - estimate_messages(entry.message for entry in kept), int(replaced * REPLACED_SHARE))
+    available -= MESSAGE_TOKENS + _tokens(summary_parts)
 
-    def quoted(rules: Sequence[Quote], requests: Sequence[Quote]) -> tuple[Text, ...]:
-        return frame_quotes(render_quotes(pins, rules, requests, state.plan, state.mode))
+    quotations, quoted = _quote(state, removed, size, available, min(LEAST_QUOTED, replaced // 4))
+    available -= _tokens((*quoted, *frame_excerpts("", "-", recall=recall)))
+    if available <= 0:
+        return Layers((*quoted, *summary_parts))
 
-    def most(share: float, taken: tuple[Text, ...]) -> int:
-        least = min(LEAST_QUOTED, replaced // 4)
-        return int(max(min(size * share, left - HEADINGS - _tokens(taken)), least))
+    inventory = read_inventory(state.originals, state.workspace)
+    inventory_text = render_inventory(inventory, int(min(size * INVENTORY_SHARE, available)), kept=kept_seqs)
+    available -= estimate_text(f"{inventory_text}\n\n") if inventory_text else 0
 
-    rules = rules_of(gone, state.memory.rules, most(RULES_SHARE, quoted((), ())))
-    requests = requests_of(gone, most(REQUESTS_SHARE, quoted(rules, ())), recall=recall)
-    quotes = quoted(rules, requests)
+    excerpts = excerpts_of(
+        index or ExcerptIndex.of(state.originals),
+        max(0, available),
+        seqs={entry.seq for entry in removed},
+        verbatim=[*quotations, *(text for entry in (*kept, *exempt) for _, text in passages(entry))],
+        condensed=[inventory_text, *(part.text for part in summary_parts if isinstance(part, Text))],
+        excluded={command for command, seq, _ in inventory.commands if f"[#{seq}] {command}" in inventory_text},
+    )
+    return Layers((*quoted, *summary_parts, *frame_excerpts(inventory_text, excerpts, recall=recall)))
 
-    left -= _tokens((*quotes, *frame_excerpts("", "-", recall=recall)))
-    if left <= 0:
-        return Layers((*quotes, *told))
-    found = inventory(state.originals, state.workspace)
-    listed = render_inventory(found, int(min(size * INVENTORY_SHARE, left)), kept=[entry.seq for entry in cut.kept])
-    left -= estimate_text(f"{listed}\n\n") if listed else 0
 
-    covered = [text for entry in (*tail, *beside) for _, text in passages(entry)]
-    covered += [each.text for each in (*pins, *rules, *requests)]
-    named = [listed, *(part.text for part in told if isinstance(part, Text))]
-    seqs = {entry.seq for entry in gone}
-    index = index or ExcerptIndex.of(state.originals)
-    lines = {command for command, seq, _ in found.runs if f"[#{seq}] {command}" in listed}
-    excerpts = excerpts_of(index, max(0, left), seqs=seqs, covered=covered, named=named, listed=lines)
-    return Layers((*quotes, *told, *frame_excerpts(listed, excerpts, recall=recall)))
+def _quote(
+    state: ConversationState, removed: Sequence[Entry], size: int, available: int, least: int
+) -> tuple[list[str], tuple[Text, ...]]:
+    """Return the pins, rules and requests to quote, and the framed quotations.
+
+    :param available: tokens that the layers before this one left.
+    :param least: tokens that rules, and requests, may take however few are available.
+    """
+    memory = state.memory
+
+    def framed(rules: Sequence[Quote], requests: Sequence[Quote]) -> tuple[Text, ...]:
+        return frame_quotes(render_quotes(memory.pins, rules, requests, state.plan, state.mode))
+
+    def limit(share: float, taken: tuple[Text, ...]) -> int:
+        return int(max(min(size * share, available - HEADINGS - _tokens(taken)), least))
+
+    rules = rules_of(removed, memory.rules, limit(RULES_SHARE, framed((), ())))
+    requests = requests_of(removed, limit(REQUESTS_SHARE, framed(rules, ())), recall=state.recall)
+    return [quote.text for quote in (*memory.pins, *rules, *requests)], framed(rules, requests)
 
 
 def replaced_tokens(cut: Cut) -> int:
@@ -167,14 +180,14 @@ def replaced_tokens(cut: Cut) -> int:
 
 
 def unanswered(state: ConversationState) -> tuple[Entry, ...]:
-    """Return the prompt of the running turn and what the model has not answered yet."""
-    rest = state.entries[unanswered_from(state.entries, state.turn_from) :]
+    """Return the prompt of the running turn and the entries that the model has not answered yet."""
+    newest = state.entries[unanswered_from(state.entries, state.turn_from) :]
     prompt = (entry for entry in state.entries if entry.seq == state.turn_from and not entry.summary)
-    return tuple({entry.seq: entry for entry in (*prompt, *rest)}.values())
+    return tuple({entry.seq: entry for entry in (*prompt, *newest)}.values())
 
 
 def check_worth(state: ConversationState, cut: Cut) -> None:
-    """Check, before a model is asked, that the shortest summary would be shorter than what it replaces.
+    """Check, before a model is asked, that the shortest summary would be smaller than the messages that it replaces.
 
     :raises CompactionError: it would not.
     """
@@ -188,7 +201,7 @@ def check_worth(state: ConversationState, cut: Cut) -> None:
 
 
 def masked_target(state: ConversationState) -> int:
-    """Return the tokens of all messages below which masking alone is enough."""
+    """Return the tokens of all messages at or below which masking alone is enough."""
     exempt, usable = _exempt_tokens(state), int(state.budget.usable / state.rate)
     return exempt + int(max(0, usable - exempt) * MASKED_SHARE) - state.prefix
 
@@ -199,22 +212,22 @@ def no_room(state: ConversationState, least: int, bound: int) -> NoRoomError:
     :param least: tokens that the shortest context would take.
     :param bound: tokens that a request may take.
     """
-    may = f"of the model's context window ({state.budget.window:,}) a request may take {bound:,}"
+    allowed = f"of the model's context window ({state.budget.window:,}) a request may take {bound:,}"
     if state.guessed:
-        may = f"the {state.budget.used:,} or so that it takes now left too little room"
-    takes = [f"the system prompt and the tools take about {round(state.prefix * state.rate):,}"]
+        allowed = f"the {state.budget.used:,} or so that it takes now left too little room"
+    shares = [f"the system prompt and the tools take about {round(state.prefix * state.rate):,}"]
     sizes = {pin.number: round(estimate_text(pin.text) * state.rate) for pin in state.memory.pins}
     advice = "A model with a larger window has room for it."
     if sizes:
-        largest = max(sizes, key=lambda number: sizes[number])
-        takes.append(f"what is pinned takes about {sum(sizes.values()):,}")
+        largest = max(sizes, key=sizes.__getitem__)
+        shares.append(f"what is pinned takes about {sum(sizes.values()):,}")
         advice = (
             f"`/unpin {largest}` takes back the largest pin (about {sizes[largest]:,} tokens); a model with a larger "
             "window has room for all of it."
         )
     return NoRoomError(
-        f"What has to stay in the conversation takes about {least:,} tokens at the least, and {may}. "
-        f"Of that, {', '.join(takes)}. {advice}",
+        f"What has to stay in the conversation takes about {least:,} tokens at the least, and {allowed}. "
+        f"Of that, {', '.join(shares)}. {advice}",
         "Nothing was changed; choose a model with a larger window, or start a new session.",
         least=least,
     )

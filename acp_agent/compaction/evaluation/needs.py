@@ -1,4 +1,4 @@
-"""What the rest of a recording needs of what stood before a cut, and whether it is in what a compaction left.
+"""The facts before a cut that the rest of a recording needs, and whether a compacted context contains them.
 
 The definitions are in `docs/compact-eval.md`.
 """
@@ -21,18 +21,18 @@ from acp_agent.frozen import frozen
 
 Gram: TypeAlias = tuple[str, ...]
 
-AROUND = 3  # words on each side of a fact that have to be there with it
-PLACE = 80  # words of a stretch that may say one thing; a decision has at most about as many
-RARE = 3  # messages before the cut, at most, that hold a rare word
-MOST_PLACES = 8  # newest places of a fact; the words around at least one of them have to be kept
-RECALLED = 0.4  # share of a decision's rare words, two at least, that one later message has to hold
-SAME_PLACE = 0.6  # share of a decision's words that have to stand close together in what is left
+AROUND = 3  # words on each side of a fact that have to be kept with it
+WINDOW = 80  # words that are searched together; a decision has at most about as many
+RARE = 3  # most messages before the cut that contain a rare word
+MAX_PLACES = 8  # newest places of a fact; the words around at least one of them have to be kept
+RECALLED = 0.4  # share of a decision's rare words, at least two, that one later message has to contain
+SAME_WINDOW = 0.6  # share of a decision's words that have to be kept in one window
 _JOINED_LEFT, _JOINED_RIGHT = re.compile(r"[\w.]\w"), re.compile(r"\w\.?\w")
-_NEAR = 200  # characters on each side of a fact in which those words stand
+_NEAR = 200  # characters on each side of a fact that are searched for those words
 
 
 class Remains:
-    """What a compaction left of a conversation, to be searched."""
+    """A searchable index of a compacted context."""
 
     def __init__(self, messages: Iterable[Message]) -> None:
         self._texts = [facts.text_of(message) for message in messages]
@@ -40,7 +40,7 @@ class Remains:
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
-        """All words in it, in lower case."""
+        """Return all words in lower case."""
         return frozenset(word.lower() for text in self._texts for word in words(text))
 
     @cached_property
@@ -52,27 +52,30 @@ class Remains:
         return frozenset(found)
 
     @cached_property
-    def _places(self) -> list[frozenset[str]]:
-        """The words of each line, and of a long line those of stretches that overlap by half."""
-        half, lines = PLACE // 2, [words(line) for text in self._texts for line in text.split("\n")]
+    def _windows(self) -> list[frozenset[str]]:
+        """Return the words of each line; a long line is split into windows that overlap by half."""
+        half, lines = WINDOW // 2, [words(line) for text in self._texts for line in text.split("\n")]
         starts = ((line, at) for line in lines for at in range(0, max(1, len(line) - half), half))
-        return [frozenset(line[at : at + PLACE]) for line, at in starts]
+        return [frozenset(line[at : at + WINDOW]) for line, at in starts]
 
     def has(self, key: str) -> bool:
-        """Return whether a text, as `plain` gives it, stands in it and is no part of a longer word, name or number."""
+        """Return whether the context contains a key on its own; see `occurrences`."""
         return any(occurrences(self._plain, key))
 
     def has_grams(self, grams: Iterable[Gram]) -> bool:
-        """Return whether the words of each gram, two or `AROUND` and one, stand side by side somewhere."""
+        """Return whether the context contains each of these sequences of two or `AROUND + 1` words."""
         return self._grams.issuperset(grams)
 
-    def best_place(self, sought: frozenset[str]) -> float:
-        """Return the largest share of these words that stand in one line, `PLACE` words apart at most."""
-        return max((len(sought & place) for place in self._places), default=0) / max(1, len(sought))
+    def largest_share(self, sought: frozenset[str]) -> float:
+        """Return the largest share of these words in one line, within `WINDOW` words."""
+        return max((len(sought & window) for window in self._windows), default=0) / max(1, len(sought))
 
 
 def occurrences(text: str, key: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of a key that stands in a text by itself. A path may have more directories before it."""
+    """Yield start and end of a key in a text, where it is not part of a longer word, name or number.
+
+    A path may have more directories before it.
+    """
     at = text.find(key)
     while at >= 0 and key:
         end = at + len(key)
@@ -83,10 +86,10 @@ def occurrences(text: str, key: str) -> Iterator[tuple[int, int]]:
 
 @frozen
 class Need:
-    """A fact that is needed behind a cut.
+    """A fact that is needed after a cut.
 
-    :ivar seq: the message before the cut where it stood last.
-    :ivar around: for each place, what has to be found for the words around it to be kept.
+    :ivar seq: the last message before the cut that contains it.
+    :ivar around: for each place, the sequences of words that have to be found for the words around it to be kept.
     """
 
     kind: FactClass
@@ -95,26 +98,26 @@ class Need:
     around: tuple[tuple[Gram, ...], ...] = ()
 
     def kept(self, remains: Remains) -> bool:
-        """Return whether it is in what is left."""
+        """Return whether the compacted context contains it."""
         if self.kind == "words":
             return self.key in remains.vocabulary
         if self.kind == "numbers" and " " in self.key:
             return remains.has_grams([tuple(self.key.split(" "))])
-        in_other_words = self.kind == "decisions" and remains.best_place(facts.content_words(self.key)) >= SAME_PLACE
-        return in_other_words or remains.has(self.key)
+        reworded = self.kind == "decisions" and remains.largest_share(facts.content_words(self.key)) >= SAME_WINDOW
+        return reworded or remains.has(self.key)
 
     def kept_with_words(self, remains: Remains) -> bool:
-        """Return whether it is there with the words that stood around it at one of its places."""
+        """Return whether it is kept with the words around it at one of its places."""
         return self.kept(remains) and any(map(remains.has_grams, self.around))
 
 
 @frozen
 class _Message:
-    """A message of the recording, read for facts.
+    """The facts and words of a recorded message.
 
-    :ivar mentioned: facts of `found` that the user or the model says.
-    :ivar spoken: what the user or the model says in prose, as it is compared.
-    :ivar shown: the words of `vocabulary` that a tool's result holds.
+    :ivar mentioned: those of `found` that the user or the model mentions.
+    :ivar spoken: prose of the user or the model, normalised by `plain`.
+    :ivar shown: those of `vocabulary` that a tool's result contains.
     """
 
     seq: int
@@ -128,55 +131,55 @@ class _Message:
 
 
 def read_messages(recording: Recording) -> list[_Message]:
-    """Read the messages of a recording for facts."""
+    """Find the facts and words of each message of a recording."""
     return [_read(entry, recording.cwd) for entry in recording.entries]
 
 
 def needs_at(messages: Sequence[_Message], cut: int) -> tuple[Need, ...]:
-    """Return what is needed behind so many messages, in the order in which it stood there."""
-    before, behind = messages[:cut], messages[cut:]
+    """Return the facts of the first `cut` messages that the others need, in the order of their last mentions."""
+    before, after = messages[:cut], messages[cut:]
     rules = {fact.key: message.seq for message in before for fact in message.mentioned if fact.kind == "rules"}
     needed = [Need("rules", key, seq) for key, seq in rules.items()]
     for needs in (_facts, _commands, _decisions):
-        needed += needs(before, behind)
+        needed += needs(before, after)
     return tuple(sorted(needed, key=lambda need: (need.seq, need.kind, need.key)))
 
 
 def _read(entry: Entry, cwd: str) -> _Message:
-    said = list(passages(entry))
+    texts = list(passages(entry))
     found: list[Found] = []
     mentioned: list[Found] = []
     spoken: list[str] = []
     at = 0
-    for voice, text in said:
-        speaks = voice.speaks and not entry.summary  # a summary is neither the user's nor the model's word
-        prose = not voice.label.startswith("call of ")
+    for speaker, text in texts:
+        is_dialogue = speaker.is_participant and not entry.summary
+        prose = not speaker.label.startswith("call of ")
         here = [*facts.files(text, cwd), *facts.numbers(text)]
         if prose:
             here += facts.plain_words(text)
-            here += facts.decisions(text) if voice.speaks else ()
-            here += facts.errors(text) if voice.label != "you" else ()
-            spoken += [plain(text)] if speaks else []
-        if voice.label == "user":
+            here += facts.decisions(text) if speaker.is_participant else ()
+            here += facts.errors(text) if speaker.label != "you" else ()
+            spoken += [plain(text)] if is_dialogue else []
+        if speaker.label == "user":
             here += [Found("rules", plain(rule), 0, 0) for rule in stated_rules(text)]
         moved = [Found(fact.kind, fact.key, fact.start + at, fact.end + at) for fact in here]
         found += moved
-        mentioned += moved if speaks else []
+        mentioned += moved if is_dialogue else []
         at += len(text) + 1
     run = [command for line in facts.command_lines(entry.message) for command in facts.commands(line)]
-    shown = facts.content_words("\n".join(text for voice, text in said if not voice.speaks))
-    text = "\n".join(text for _, text in said)
+    shown = facts.content_words("\n".join(text for speaker, text in texts if not speaker.is_participant))
+    text = "\n".join(text for _, text in texts)
     return _Message(entry.seq, text, found, mentioned, run, "\n".join(spoken), facts.content_words(text), shown)
 
 
-def _facts(before: Sequence[_Message], behind: Sequence[_Message]) -> Iterator[Need]:
-    """Yield files, numbers, errors and the words of the control class."""
+def _facts(before: Sequence[_Message], after: Sequence[_Message]) -> Iterator[Need]:
+    """Yield files, numbers, errors and rare plain words."""
     places: dict[tuple[FactClass, str], list[tuple[_Message, Found]]] = defaultdict(list)
     for message in before:
         for fact in message.found:
             if fact.kind not in ("rules", "decisions"):
                 places[fact.kind, fact.key].append((message, fact))
-    for message in behind:
+    for message in after:
         named: list[tuple[FactClass, str]] = [(fact.kind, fact.key) for fact in message.mentioned]
         named += [name for name in places if name[0] == "errors" and any(occurrences(message.spoken, name[1]))]
         for kind, key in named:
@@ -187,11 +190,11 @@ def _facts(before: Sequence[_Message], behind: Sequence[_Message]) -> Iterator[N
             places.pop((fact.kind, fact.key), None)
 
 
-def _commands(before: Sequence[_Message], behind: Sequence[_Message]) -> Iterator[Need]:
+def _commands(before: Sequence[_Message], after: Sequence[_Message]) -> Iterator[Need]:
     """Yield commands that are run again: the same, or else the same program with the same first argument."""
     last = {key: message for message in before for pair in message.commands for key in reversed(pair)}
     settled: set[str] = set()
-    for message in behind:
+    for message in after:
         for whole, brief in message.commands:
             key = whole if whole in last else brief
             if key in last and key not in settled:
@@ -201,28 +204,27 @@ def _commands(before: Sequence[_Message], behind: Sequence[_Message]) -> Iterato
             settled |= {whole, brief}
 
 
-def _decisions(before: Sequence[_Message], behind: Sequence[_Message]) -> Iterator[Need]:
-    held = Counter(word for message in before for word in message.vocabulary)
+def _decisions(before: Sequence[_Message], after: Sequence[_Message]) -> Iterator[Need]:
+    counts = Counter(word for message in before for word in message.vocabulary)
     made = {fact.key: message.seq for message in before for fact in message.mentioned if fact.kind == "decisions"}
     later: list[frozenset[str]] = []
     shown: set[str] = set()
-    for message in behind:
+    for message in after:
         later.append(facts.content_words(message.spoken) - shown)
         shown |= message.shown
     for key, seq in made.items():
-        rare = {word for word in facts.content_words(key) if held[word] <= RARE}
+        rare = {word for word in facts.content_words(key) if counts[word] <= RARE}
         wanted = max(2.0, RECALLED * len(rare))
         if any(len(rare & spoken) >= wanted for spoken in later):
             yield Need("decisions", key, seq)
 
 
 def _around(places: Sequence[tuple[_Message, Found]]) -> tuple[tuple[Gram, ...], ...]:
-    """Return for each of the newest places the words before the fact with its first, and its last with those behind.
-
-    A place without enough words on both sides counts by one of them, or not at all.
+    """Return, for each of the newest places, the words before the fact with its first word, and its last word with the
+    words after it; without a side that has too few words.
     """
     found: list[tuple[Gram, ...]] = []
-    for message, fact in places[-MOST_PLACES:]:
+    for message, fact in places[-MAX_PLACES:]:
         inside = words(message.text[fact.start : fact.end])
         left = (*words(message.text[max(0, fact.start - _NEAR) : fact.start])[-AROUND:], *inside[:1])
         right = (*inside[-1:], *words(message.text[fact.end : fact.end + _NEAR])[:AROUND])

@@ -1,12 +1,12 @@
 """The inventory of a conversation: files with their state, commands with their last result, branch and commit.
 
-Calls are recognised by the names of their arguments, which agents share, and not by the name of the tool.
+Calls are recognised by the names of their arguments, which are the same in most agents; names of tools differ.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Literal, TypeAlias
 
 from acp_agent.compaction.estimate import CHARACTERS_PER_TOKEN
@@ -24,71 +24,69 @@ _PATH = ("path", "file_path", "filePath", "filename", "notebook_path")
 _SEARCH = frozenset(("pattern", "query", "glob", "regex"))
 _WHOLE_TEXT = frozenset(("content", "contents", "file_text"))
 _PIECE = frozenset(("old_string", "old_str", "old_text", "edits", "insert_line", "new_str", "new_string", "new_source"))
-_PIPES = "|<>"
+_PIPES = frozenset("|<>")
 _HERE_DOCUMENT = re.compile(r"<<-?[ \t]*['\"]?(\w+)")
 _STATUS = re.compile(r"(?:exit(?:ed)?(?: with)?(?: status| code)?|return ?code)\W{0,3}(-?\d{1,5})(?!\d)", re.IGNORECASE)
-_STATUS_WITHIN = 300
-"""Characters at both ends of a result in which its status is looked for."""
+_STATUS_MARGIN = 300
+"""Characters at both ends of a result that are searched for its exit status."""
 _COUNTS = re.compile(
     r"\b\d+[ \t]+(?:tests?|passed|failed|passing|failing|failures?|errors?|skipped|xfailed|assertions?|ok)\b",
     re.IGNORECASE,
 )
-_TELLS_ERROR = re.compile(r"\b(?:error|\w*Error|\w*Exception|failed|FAILED|fatal|cannot|not found)\b")
+_ERROR_LINE = re.compile(r"\b(?:error|\w*Error|\w*Exception|failed|FAILED|fatal|cannot|not found)\b")
 _LAST_LINES = 60
 
 
 @frozen
 class _Inventory:
-    """Files and commands, each in the order in which they came up last, with the seq of the entry.
+    """Files and commands, each in the order of their last mentions, with the seq of the entry.
 
     :ivar files: seq and change, by path.
-    :ivar runs: command line, seq, and result: the last line of counts; of a failed command its exit status, or a line
-        that tells of an error.
-    :ivar failures: seq and first line of each call on a file that failed, unless one succeeded later.
+    :ivar commands: command line, seq and outcome; see `_outcome`.
+    :ivar failures: seq and first line of each failed call on a file, unless a later one succeeded.
     """
 
     files: dict[str, tuple[int, Change]]
-    runs: tuple[tuple[str, int, str], ...]
+    commands: tuple[tuple[str, int, str], ...]
     failures: tuple[tuple[int, str], ...]
     workspace: Workspace
 
 
-def inventory(entries: Iterable[Entry], workspace: Workspace) -> _Inventory:
-    """Read the calls and results of a conversation."""
+def read_inventory(entries: Iterable[Entry], workspace: Workspace) -> _Inventory:
+    """Return the inventory of a conversation's calls and their results."""
     files: dict[str, tuple[int, Change]] = {}
-    runs: dict[str, tuple[str, int, str]] = {}
+    commands: dict[str, tuple[str, int, str]] = {}
     failures: dict[str, tuple[int, str]] = {}
     for seq, call, result in _calls(entries):
-        path = next((said for key in _PATH if isinstance(said := call.arguments.get(key), str) and said), "")
+        path = next((value for key in _PATH if isinstance(value := call.arguments.get(key), str) and value), "")
         text, failed = result.text, result.is_error
         if path:
             failures.pop(path, None)
             if failed:
                 first_line = text.strip().partition("\n")[0]
-                failures[path] = (seq, _brief(f"{call.name} of {path}: {first_line}", LONGEST_COMMAND))
+                failures[path] = (seq, _shortened(f"{call.name} of {path}: {first_line}", LONGEST_COMMAND))
             elif change := _change(call, files[path][1] if path in files else None):
                 files.pop(path, None)
                 files[path] = seq, change
         elif line := command_line(call):
             subject = " ".join(word for word in line.split() if not word.startswith("-"))
-            runs.pop(subject, None)
-            runs[subject] = line, seq, _outcome(text, failed)
-    return _Inventory(files, tuple(runs.values()), tuple(failures.values()), workspace)
+            commands.pop(subject, None)
+            commands[subject] = line, seq, _outcome(text, failed)
+    return _Inventory(files, tuple(commands.values()), tuple(failures.values()), workspace)
 
 
-def render(found: _Inventory, room: int, *, kept: Iterable[int] = ()) -> str:
-    """Return the list as the model reads it; where room is short, commands likely to be run again are preferred.
+def render_inventory(inventory: _Inventory, max_tokens: int, *, kept: Container[int] = ()) -> str:
+    """Return the inventory as the model reads it; commands that are likely to be run again come first.
 
-    :param room: tokens, estimated.
-    :param kept: entries that stay in the new context; their commands are not listed.
+    :param max_tokens: estimated tokens of the returned text.
+    :param kept: seqs of entries that stay in the new context; their commands are not listed.
     """
-    there = set(kept)
-    left = room * CHARACTERS_PER_TOKEN
+    characters = max_tokens * CHARACTERS_PER_TOKEN
     sections: dict[str, list[tuple[int, str]]] = {}
-    for heading, seq, line in _lines(found, there):
+    for heading, seq, line in _lines(inventory, kept):
         cost = len(line) + 1 + (0 if heading in sections else len(heading) + 2)
-        if cost <= left:
-            left -= cost
+        if cost <= characters:
+            characters -= cost
             sections.setdefault(heading, []).append((seq, line))
     return "\n".join(
         "\n".join((f"{heading}:", *(line for _, line in sorted(lines)))) for heading, lines in sections.items()
@@ -96,7 +94,7 @@ def render(found: _Inventory, room: int, *, kept: Iterable[int] = ()) -> str:
 
 
 def command_line(call: ToolCall) -> str:
-    """Return the command line of a call in one line, without the texts of here-documents; empty where it has none."""
+    """Return the command line of a call as one line without its here-documents; empty if the call has none."""
     value: JsonValue = next((call.arguments[key] for key in _COMMAND if key in call.arguments), None)
     if isinstance(value, list):
         words = [word for word in value if isinstance(word, str)]
@@ -104,44 +102,47 @@ def command_line(call: ToolCall) -> str:
     if not isinstance(value, str):
         return ""
     lines: list[str] = []
-    end = ""
+    delimiter = ""
     for line in map(str.strip, value.splitlines()):
-        if end:
-            end = "" if line == end else end
+        if delimiter:
+            delimiter = "" if line == delimiter else delimiter
         elif line:
             lines.append(line)
-            opened = _HERE_DOCUMENT.search(line)
-            end = opened[1] if opened else ""
-    return _brief("; ".join(lines), LONGEST_COMMAND)
+            here_document = _HERE_DOCUMENT.search(line)
+            delimiter = here_document[1] if here_document else ""
+    return _shortened("; ".join(lines), LONGEST_COMMAND)
 
 
-def _lines(found: _Inventory, there: set[int]) -> Iterator[tuple[str, int, str]]:
+def _lines(inventory: _Inventory, kept: Container[int]) -> Iterator[tuple[str, int, str]]:
     """Yield heading, seq and text of each line, the most useful first."""
-    branch, head = found.workspace.branch, found.workspace.head
+    branch, head = inventory.workspace.branch, inventory.workspace.head
     if branch or head:
         yield "Repository", 0, f"branch {branch or '(none)'} at {head or '(no commit)'}"
-    for path, (seq, change) in found.files.items():
+    for path, (seq, change) in inventory.files.items():
         if change != "read":
-            yield "Files", seq, f"[#{seq}] {change} {_brief(path, LONGEST_COMMAND)}"
-    for line, seq, result in sorted(found.runs, key=lambda run: (any(sign in run[0] for sign in _PIPES), len(run[0]))):
-        if seq not in there:
-            yield "Commands, last run", seq, f"[#{seq}] {line}{f' → {result}' if result else ''}"
-    for seq, text in found.failures:
+            yield "Files", seq, f"[#{seq}] {change} {_shortened(path, LONGEST_COMMAND)}"
+    for line, seq, outcome in sorted(inventory.commands, key=lambda run: (not _PIPES.isdisjoint(run[0]), len(run[0]))):
+        if seq not in kept:
+            yield "Commands, last run", seq, f"[#{seq}] {line}{f' → {outcome}' if outcome else ''}"
+    for seq, text in inventory.failures:
         yield "Calls that failed", seq, f"[#{seq}] {text}"
 
 
 def _calls(entries: Iterable[Entry]) -> Iterator[tuple[int, ToolCall, ToolResult]]:
     """Yield each call with its result and the seq of its entry."""
-    waiting: dict[str, tuple[int, ToolCall]] = {}
+    pending: dict[str, tuple[int, ToolCall]] = {}
     for entry in entries:
         if isinstance(entry.message, AssistantMessage):
-            waiting |= {call.id: (entry.seq, call) for call in entry.message.tool_calls}
-        elif isinstance(entry.message, ToolResult) and entry.message.call_id in waiting:
-            yield (*waiting.pop(entry.message.call_id), entry.message)
+            pending |= {call.id: (entry.seq, call) for call in entry.message.tool_calls}
+        elif isinstance(entry.message, ToolResult) and entry.message.call_id in pending:
+            yield (*pending.pop(entry.message.call_id), entry.message)
 
 
 def _change(call: ToolCall, before: Change | None) -> Change | None:
-    """Return what a call made of its file; None where it only searches."""
+    """Return what a call did to its file; None if it only searched.
+
+    :param before: what earlier calls did to it.
+    """
     names = call.arguments.keys()
     if names & _PIECE:
         return "created" if before == "created" else "edited"
@@ -151,18 +152,22 @@ def _change(call: ToolCall, before: Change | None) -> Change | None:
 
 
 def _outcome(text: str, is_error: bool) -> str:
-    """Return the outcome of a command in one line; empty if its output shows none."""
-    found = _STATUS.search(f"{text[:_STATUS_WITHIN]}\n{text[-_STATUS_WITHIN:]}")
-    failed = is_error or bool(found and int(found[1]))
-    said = [f"exit {found[1]}" if found else "failed"] if failed else []
+    """Return the outcome of a command in one line; empty if its output shows none.
+
+    It is the last line with counts, such as `3 passed`; for a failed command the exit status and such a line, or else
+    the last line with an error.
+    """
+    status = _STATUS.search(f"{text[:_STATUS_MARGIN]}\n{text[-_STATUS_MARGIN:]}")
+    failed = is_error or bool(status and int(status[1]))
+    outcome = [f"exit {status[1]}" if status else "failed"] if failed else []
     lines = text[-LONGEST_RESULT * _LAST_LINES :].splitlines()[-_LAST_LINES:]
-    telling = [line for line in lines if _COUNTS.search(line)]
-    if failed and not telling:
-        telling = [line for line in lines if _TELLS_ERROR.search(line)]
-    return ": ".join([*said, *(_brief(line.strip(" \t=-"), LONGEST_RESULT) for line in telling[-1:])])
+    results = [line for line in lines if _COUNTS.search(line)]
+    if failed and not results:
+        results = [line for line in lines if _ERROR_LINE.search(line)]
+    return ": ".join([*outcome, *(_shortened(line.strip(" \t=-"), LONGEST_RESULT) for line in results[-1:])])
 
 
-def _brief(text: str, limit: int) -> str:
-    """Return one line with single spaces, its middle left out where it is longer than so many characters."""
+def _shortened(text: str, limit: int) -> str:
+    """Return the text as one line with single spaces; the middle of a line above the limit is left out."""
     line = " ".join(text[: 20 * limit].split())
     return line if len(line) <= limit else f"{line[: limit - limit // 3 - 3]} … {line[-(limit // 3) :]}"

@@ -1,78 +1,87 @@
-"""Excerpts of a conversation: the lines that are most worth keeping, word for word, for a given room.
+"""Selection of excerpts: the most valuable lines of a conversation, word for word, within a number of tokens.
 
-Budgeted maximum coverage (Lin and Bilmes 2010, 2011): a line is worth the facts and words in it that no chosen line
-holds yet, divided by its length. The best line is taken, the values are updated, and so on until the room is used
-up; values are recomputed lazily (Minoux 1978).
+Budgeted maximum coverage (Lin and Bilmes 2010, 2011): the value of a line is the weight of its facts and words that no
+chosen line contains yet. The line with the greatest value for its length is chosen, the values are updated, and so on
+until the tokens are used up; values are recomputed lazily (Minoux 1978). Facts and words are called terms here.
 """
 
 from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Collection, Container, Iterable
+from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import compress, groupby
 from threading import Lock
 
 from acp_agent.compaction.estimate import CHARACTERS_PER_TOKEN
-from acp_agent.compaction.facts import RUNS, Voice, facts_of_run, passages, units
+from acp_agent.compaction.facts import RUNS, Speaker, facts_of_run, passages, units
 from acp_agent.conversation.messages import Entry
 
 UNIT_OVERHEAD = 30
-"""Characters that a line counts as longer than it is: many short ones say less than a few long ones."""
-WORD = 0.32
-"""Weight of a plain word that the user or the model said, where a fact weighs 1."""
-SHOWN_FACT, SHOWN_WORD = 0.25, 0.1
-"""Weights of what occurs only in results and files. The model repeats one in fifty such facts, and one in five of those
-that the user or the model wrote once."""
+"""Characters added to the length of a line, since many short lines convey less than a few long ones."""
+WORD_WEIGHT = 0.32
+"""Weight of a plain word of the user or the model, relative to a fact of theirs."""
+OUTPUT_FACT_WEIGHT, OUTPUT_WORD_WEIGHT = 0.25, 0.1
+"""Weights of terms that occur only in results and files. The model repeats one in fifty such facts, and one in five of
+those that the user or the model wrote once."""
 HALVED_AFTER = 60
-"""Messages after which a fact that is not mentioned again weighs half."""
-REPEATED = (1.0, 0.25, 0.25)
-"""Share of its weight that the first, second and third line with a fact is worth: each has other words around it."""
+"""Messages after which a fact that is not mentioned again has half of its weight."""
+REPEAT_SHARES = (1.0, 0.25, 0.25)
+"""Shares of a term's weight in the first, second and third line that contains it, since each has other words around
+it."""
 NEIGHBOUR_BONUS = 1.3
-"""Factor on the value of a line whose neighbour is already chosen."""
+"""Factor on the value of a line next to a chosen one."""
 
 _WORD = re.compile(r"[^\W\d_]{5,30}")
 
 
 @dataclass(slots=True)
 class _Unit:
-    """A line, or a piece of a long one."""
+    """A line, or a piece of a long one.
+
+    :ivar passage: number of the passage that contains it, in the whole conversation.
+    :ivar terms: ids of the distinct terms in it.
+    """
 
     seq: int
-    passage: int  # what one speaker says in one entry
-    voice: Voice
+    passage: int
+    speaker: Speaker
     text: str
-    keys: tuple[int, ...]
+    terms: tuple[int, ...]
 
 
 @dataclass(slots=True)
-class _Mentions:
-    """What is known of a fact or word."""
+class _Term:
+    """A fact or a plain word.
+
+    :ivar last_entry: number of the last entry that contains it, from 1.
+    :ivar spoken: whether the user or the model wrote it.
+    """
 
     is_fact: bool
-    last: int = 0  # number of the last entry that holds it, from 1
-    spoken: bool = False  # whether the user or the model said it
+    last_entry: int = 0
+    spoken: bool = False
 
     def weight(self, entries: int) -> float:
-        """Return what a line is worth for it among so many entries."""
+        """Return the weight in a conversation of so many entries."""
         if not self.is_fact:
-            return WORD if self.spoken else SHOWN_WORD
-        return (1.0 if self.spoken else SHOWN_FACT) / (1 + (entries - self.last) / HALVED_AFTER)
+            return WORD_WEIGHT if self.spoken else OUTPUT_WORD_WEIGHT
+        return (1.0 if self.spoken else OUTPUT_FACT_WEIGHT) / (1 + (entries - self.last_entry) / HALVED_AFTER)
 
 
 class ExcerptIndex:
-    """The lines of a conversation and what is said in them, built up entry by entry.
+    """The lines of a conversation and the terms in them, built up entry by entry.
 
-    :ivar lock: held while it grows and while lines are chosen, which may be in two threads.
+    :ivar lock: held while the index grows and while lines are selected, which may happen in two threads.
     """
 
     def __init__(self) -> None:
         self.lock = Lock()
         self.units: list[_Unit] = []
-        self.mentions: list[_Mentions] = []
+        self.terms: list[_Term] = []
         self.entries = 0
-        self._runs: dict[str, tuple[int, ...]] = {}
+        self._terms_of_runs: dict[str, tuple[int, ...]] = {}
         self._ids: dict[str, int] = {}
         self._passages = 0
 
@@ -85,128 +94,127 @@ class ExcerptIndex:
         return index
 
     def add(self, entry: Entry) -> None:
-        """Index one more entry; summaries are left out, since they are no original."""
+        """Index one more entry; summaries are left out, since they are not original messages."""
         if not entry.summary:
             with self.lock:
                 self._add(entry)
 
     def _add(self, entry: Entry) -> None:
         self.entries += 1
-        for voice, text in passages(entry):
+        for speaker, text in passages(entry):
             self._passages += 1
-            said: set[int] = set()
-            for piece in units(text):
-                keys = self._keys(piece)
-                said.update(keys)
-                self.units.append(_Unit(entry.seq, self._passages, voice, piece, keys))
-            for key in said:
-                mentions = self.mentions[key]
-                mentions.spoken |= voice.speaks
-                mentions.last = self.entries
+            for line in units(text):
+                terms = self._terms_in(line)
+                self.units.append(_Unit(entry.seq, self._passages, speaker, line, terms))
+                for number in terms:
+                    term = self.terms[number]
+                    term.spoken |= speaker.is_participant
+                    term.last_entry = self.entries
 
-    def keys_of(self, texts: Iterable[str]) -> set[int]:
-        """Return the known facts and words in these texts."""
-        found: set[int] = set()
-        for text in texts:
-            for run in RUNS.findall(text):
-                found.update(self._runs.get(run, ()))
-        return found
+    def known_terms(self, texts: Iterable[str]) -> set[int]:
+        """Return the indexed terms that occur in these texts."""
+        return {term for text in texts for run in RUNS.findall(text) for term in self._terms_of_runs.get(run, ())}
 
-    def _keys(self, text: str) -> tuple[int, ...]:
+    def _terms_in(self, text: str) -> tuple[int, ...]:
         found: list[int] = []
         for run in RUNS.findall(text):
-            ids = self._runs.get(run)
-            if ids is None:
-                ids = self._runs[run] = self._read(run)
-            found += ids
+            terms = self._terms_of_runs.get(run)
+            if terms is None:
+                terms = self._terms_of_runs[run] = self._read(run)
+            found += terms
         return tuple(dict.fromkeys(found))
 
     def _read(self, run: str) -> tuple[int, ...]:
-        keys = [key for key, *_ in facts_of_run(run)]
-        names = keys or [f" {word.lower()}" for word in _WORD.findall(run)]  # the space tells words from facts
-        return tuple(self._id(name, bool(keys)) for name in names)
+        facts = [key for key, *_ in facts_of_run(run)]
+        names = facts or [f" {word.lower()}" for word in _WORD.findall(run)]  # the space tells words from facts
+        return tuple(self._id(name, bool(facts)) for name in names)
 
     def _id(self, name: str, is_fact: bool) -> int:
         if name not in self._ids:
-            self._ids[name] = len(self.mentions)
-            self.mentions.append(_Mentions(is_fact))
+            self._ids[name] = len(self.terms)
+            self.terms.append(_Term(is_fact))
         return self._ids[name]
 
 
 def excerpts_of(
     index: ExcerptIndex,
-    room: int,
+    max_tokens: int,
     *,
     seqs: Container[int] | None = None,
-    covered: Collection[str] = (),
-    named: Iterable[str] = (),
-    listed: Iterable[str] = (),
+    verbatim: Collection[str] = (),
+    condensed: Iterable[str] = (),
+    excluded: Iterable[str] = (),
 ) -> str:
-    """Return the lines that are most worth keeping, as the model reads them, in the order of the conversation.
+    """Return the most valuable lines as the model reads them, in the order of the conversation.
 
-    :param room: tokens, estimated, of all that is returned.
-    :param seqs: entries to choose from; all where not given.
-    :param covered: texts that stay in the new context anyway; their contents earn nothing.
-    :param named: other texts of the new context; a fact named there still lacks its surrounding words.
-    :param listed: lines that stand in the new context already.
+    :param max_tokens: estimated tokens of the returned text.
+    :param seqs: entries to select from; all where not given.
+    :param verbatim: texts that the new context contains word for word; their terms have no value, and their lines are
+        not selected.
+    :param condensed: other texts of the new context, such as a summary; a term in them still lacks the words around it.
+    :param excluded: other lines that are not selected.
     """
     with index.lock:
-        choice = _Choice(index, room * CHARACTERS_PER_TOKEN)
-        for key in index.keys_of(named):
-            choice.seen[key] = 1
-        for key in index.keys_of(covered):
-            choice.seen[key] = len(REPEATED)
-        choice.fill(seqs, {*listed, *(line.strip() for text in covered for line in text.splitlines())})
-        return choice.render()
+        selection = _Selection(index, max_tokens * CHARACTERS_PER_TOKEN)
+        for term in index.known_terms(condensed):
+            selection.coverage[term] = 1
+        for term in index.known_terms(verbatim):
+            selection.coverage[term] = len(REPEAT_SHARES)
+        selection.select(seqs, {*excluded, *(line.strip() for text in verbatim for line in text.splitlines())})
+        return selection.render()
 
 
-class _Choice:
-    """Lines chosen so far, and what is left of the room in characters."""
+class _Selection:
+    """The lines chosen so far.
 
-    def __init__(self, index: ExcerptIndex, room: int) -> None:
-        self.index, self.room = index, room
-        self.seen = [0] * len(index.mentions)
-        self.taken = bytearray(len(index.units) + 2)  # 0 behind the last: no neighbour is taken there
-        self.weights = [each.weight(index.entries) for each in index.mentions]
+    :ivar characters: how many may still be added.
+    :ivar coverage: in how many lines of the new context each term occurs.
+    """
+
+    def __init__(self, index: ExcerptIndex, characters: int) -> None:
+        self.index, self.characters = index, characters
+        self.coverage = [0] * len(index.terms)
+        self.chosen = bytearray(len(index.units) + 2)  # flags; the two behind the last unit stay 0
+        self.weights = [term.weight(index.entries) for term in index.terms]
         self.entries: set[int] = set()
         self.passages: set[int] = set()
 
-    def fill(self, seqs: Container[int] | None, there: Container[str]) -> None:
-        """Take the line with the best value for its length, until none that fits adds anything; then the newest
+    def select(self, seqs: Container[int] | None, excluded: Container[str]) -> None:
+        """Choose the line with the greatest value for its length, until no line that fits has any; then the newest
         others.
 
         :param seqs: see `excerpts_of`.
-        :param there: lines that stand in the new context already.
+        :param excluded: lines that are not chosen.
         """
         units = self.index.units
         candidates = [
             number
             for number, unit in enumerate(units)
-            if (seqs is None or unit.seq in seqs) and unit.text.strip() not in there
+            if (seqs is None or unit.seq in seqs) and unit.text.strip() not in excluded
         ]
-        left = set(candidates)
+        undecided = set(candidates)
         heap = [(-self._value(number), number) for number in candidates]
         heapq.heapify(heap)
         while heap:
-            before, number = heapq.heappop(heap)
-            if number not in left:
+            stale, number = heapq.heappop(heap)
+            if number not in undecided:
                 continue
-            value = -self._value(number)
-            if value > before + 1e-12 and heap and value > heap[0][0]:
-                heapq.heappush(heap, (value, number))
+            current = -self._value(number)
+            if current > stale + 1e-12 and heap and current > heap[0][0]:
+                heapq.heappush(heap, (current, number))
                 continue
-            left.remove(number)
-            if not value or self._cost(number) > self.room:
+            undecided.remove(number)
+            if not current or self._cost(number) > self.characters:
                 continue
-            self._take(number)
-            for other in (number - 1, number + 1):
-                if other in left:
-                    heapq.heappush(heap, (-self._value(other), other))
-        said = {unit.text for unit, taken in zip(units, self.taken, strict=False) if taken}
+            self._choose(number)
+            for neighbour in (number - 1, number + 1):
+                if neighbour in undecided:
+                    heapq.heappush(heap, (-self._value(neighbour), neighbour))
+        texts = {unit.text for unit in self._units()}
         for number in reversed(candidates):
-            if (text := units[number].text) not in said and self._cost(number) <= self.room:
-                self._take(number)
-                said.add(text)
+            if (text := units[number].text) not in texts and self._cost(number) <= self.characters:
+                self._choose(number)
+                texts.add(text)
 
     def render(self) -> str:
         """Return the chosen lines below the number of their entry and its speaker.
@@ -215,40 +223,44 @@ class _Choice:
         """
         lines: list[str] = []
         seq = None
-        chosen = (unit for unit, taken in zip(self.index.units, self.taken, strict=False) if taken)
-        for _, group in groupby(chosen, key=lambda unit: unit.passage):
+        for _, group in groupby(self._units(), key=lambda unit: unit.passage):
             first, *others = group
-            lines.append(f"{f'[#{first.seq}] ' if first.seq != seq else ''}{first.voice.label}:")
+            lines.append(f"{f'[#{first.seq}] ' if first.seq != seq else ''}{first.speaker.label}:")
             lines += [f" {unit.text}" for unit in (first, *others)]
             seq = first.seq
         return "\n".join(lines)
 
+    def _units(self) -> Iterator[_Unit]:
+        """Return the chosen lines in the order of the conversation."""
+        return compress(self.index.units, self.chosen)
+
     def _value(self, number: int) -> float:
+        """Return the value of a line for its length."""
         unit = self.index.units[number]
-        seen, weights = self.seen, self.weights
-        worth = 0.0
-        for key in unit.keys:
-            if (times := seen[key]) < len(REPEATED):
-                worth += weights[key] * REPEATED[times]
-        if self.taken[number - 1] or self.taken[number + 1]:
-            worth *= NEIGHBOUR_BONUS
-        return worth / (self._cost(number) + UNIT_OVERHEAD)
+        coverage, weights = self.coverage, self.weights
+        value = 0.0
+        for term in unit.terms:
+            if (lines := coverage[term]) < len(REPEAT_SHARES):
+                value += weights[term] * REPEAT_SHARES[lines]
+        if self.chosen[number - 1] or self.chosen[number + 1]:
+            value *= NEIGHBOUR_BONUS
+        return value / (self._cost(number) + UNIT_OVERHEAD)
 
     def _cost(self, number: int) -> int:
-        """Return the characters that the line adds to what is rendered."""
+        """Return the characters that the line adds to the rendered text."""
         unit = self.index.units[number]
         cost = len(unit.text) + 2
         if unit.passage not in self.passages:
-            cost += len(unit.voice.label) + 2
+            cost += len(unit.speaker.label) + 2
             if unit.seq not in self.entries:
                 cost += len(f"[#{unit.seq}] ")
         return cost
 
-    def _take(self, number: int) -> None:
+    def _choose(self, number: int) -> None:
         unit = self.index.units[number]
-        self.room -= self._cost(number)
-        self.taken[number] = 1
-        for key in unit.keys:
-            self.seen[key] += 1
+        self.characters -= self._cost(number)
+        self.chosen[number] = 1
+        for term in unit.terms:
+            self.coverage[term] += 1
         self.entries.add(unit.seq)
         self.passages.add(unit.passage)

@@ -101,8 +101,7 @@ def _shortened(task: Task, room: int) -> tuple[Message, ...]:
         if layer_of(part) == "summary"
     )
     layers = fill(state, cut, room - exempt, body=earlier, index=task.index)
-    stays = (*(pin.message for pin in cut.pinned), *(entry.message for entry in cut.kept))
-    return (UserMessage(new_id("msg"), layers.parts), *stays)
+    return (UserMessage(new_id("msg"), layers.parts), *(entry.message for entry in cut.retained))
 
 
 class _Dialogue:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.compaction.estimate import estimate_text
-from acp_agent.compaction.excerpts.inventory import command_line, inventory, render
+from acp_agent.compaction.excerpts.inventory import command_line, read_inventory, render_inventory
 from acp_agent.compaction.state import Workspace
 from acp_agent.conversation.messages import AssistantMessage, Entry, JsonValue, Message, Text, ToolCall, ToolResult
 
@@ -25,11 +25,11 @@ def log(*steps: tuple[ToolCall, str] | tuple[ToolCall, str, bool]) -> tuple[Entr
 
 
 def listed(entries: tuple[Entry, ...], room: int, kept: tuple[int, ...] = ()) -> str:
-    return render(inventory(entries, Workspace()), room, kept=kept)
+    return render_inventory(read_inventory(entries, Workspace()), room, kept=kept)
 
 
 def files(*steps: tuple[ToolCall, str] | tuple[ToolCall, str, bool]) -> dict[str, str]:
-    return {path: change for path, (_, change) in inventory(log(*steps), Workspace()).files.items()}
+    return {path: change for path, (_, change) in read_inventory(log(*steps), Workspace()).files.items()}
 
 
 READ, WRITE = call("read", path="cart.py"), call("write", path="cart.py", content="x = 1\n")
@@ -58,9 +58,9 @@ def test_a_files_state_follows_from_the_arguments_of_the_calls(steps: tuple[Tool
 
 def test_a_call_that_failed_changed_nothing_and_is_listed_until_one_succeeds() -> None:
     failed = log((EDIT, "old_text was not found", True))
-    assert not inventory(failed, Workspace()).files
+    assert not read_inventory(failed, Workspace()).files
     assert "[#1] edit of cart.py: old_text was not found" in listed(failed, 100)
-    cured = inventory(log((EDIT, "old_text was not found", True), (EDIT, "done")), Workspace())
+    cured = read_inventory(log((EDIT, "old_text was not found", True), (EDIT, "done")), Workspace())
     assert cured.files == {"cart.py": (3, "edited")}
     assert not cured.failures
 
@@ -88,7 +88,7 @@ def test_a_command_is_listed_with_what_it_came_to(text: str, failed: bool, shown
 def test_a_rerun_takes_the_place_of_the_run_before_whatever_its_options() -> None:
     first = call("bash", command="pytest a.py"), "1 failed", True
     again = call("bash", command="pytest -q a.py"), "1 passed"
-    assert inventory(log(first, again), Workspace()).runs == (("pytest -q a.py", 3, "1 passed"),)
+    assert read_inventory(log(first, again), Workspace()).commands == (("pytest -q a.py", 3, "1 passed"),)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_commands_that_stand_in_the_new_context_anyway_are_not_listed() -> None:
 
 
 def test_the_branch_and_the_commit_are_named() -> None:
-    assert "branch main at 1a2b3c" in render(inventory((), Workspace("/w", "main", "1a2b3c")), 50)
+    assert "branch main at 1a2b3c" in render_inventory(read_inventory((), Workspace("/w", "main", "1a2b3c")), 50)
 
 
 @given(st.lists(st.tuples(st.text(max_size=60), st.text(max_size=200), st.booleans()), max_size=8), st.integers(0, 200))

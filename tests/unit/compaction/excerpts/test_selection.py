@@ -130,8 +130,8 @@ def test_what_the_model_speaks_of_is_preferred_to_what_a_listing_shows() -> None
 def test_what_stands_beside_the_excerpts_is_not_said_again() -> None:
     index = ExcerptIndex.of(entries(answer("The culprit is cart_total."), answer("The cure is tax_rate.")))
     for room in (10, 100):
-        assert "cart_total" not in excerpts_of(index, room, covered=["The culprit is cart_total."])
-    assert "tax_rate" in excerpts_of(index, 10, covered=["The culprit is cart_total."])
+        assert "cart_total" not in excerpts_of(index, room, verbatim=["The culprit is cart_total."])
+    assert "tax_rate" in excerpts_of(index, 10, verbatim=["The culprit is cart_total."])
 
 
 def test_only_the_entries_that_are_asked_for_are_chosen_from() -> None:
@@ -204,7 +204,7 @@ def test_the_room_is_used_up_with_the_newest_lines_where_none_adds_anything_new(
 
 def test_a_command_that_is_listed_is_no_excerpt_as_well() -> None:
     index = ExcerptIndex.of(entries(answer("I run the tests.", "make test"), answer("And these.", "make lint")))
-    assert [line for _, _, line in printed(excerpts_of(index, 1_000, listed={"make test"}))] == [
+    assert [line for _, _, line in printed(excerpts_of(index, 1_000, excluded={"make test"}))] == [
         "I run the tests.",
         "And these.",
         "make lint",
