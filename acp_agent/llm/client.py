@@ -1,7 +1,7 @@
 """`ModelClient`: a provider that is called over the network.
 
-The way of a request: `stream` lets the adapter encode it and sends the call over the connection, which folds the events
-of the answer. A failure is retried, without the part of the request that the API refused, or raised as an error for the
+`stream` has the adapter encode a request and sends it over the connection, which folds the events of the answer. A
+failed call is retried, if need be without the part of the request that the API refused, or raised as an error for the
 user.
 """
 
@@ -24,7 +24,7 @@ from acp_agent.llm.adapters.anthropic import AnthropicAdapter
 from acp_agent.llm.adapters.chat import ChatAdapter
 from acp_agent.llm.adapters.connection import Connection
 from acp_agent.llm.adapters.responses import ResponsesAdapter
-from acp_agent.llm.errors import CallFailed, error_of, logged, reason, verdict
+from acp_agent.llm.errors import CallFailed, classify, error_of, log_line, reason
 from acp_agent.llm.parts import estimated_usage
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.profiles import ModelProfile
@@ -32,67 +32,65 @@ from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, Retrying
 
 _log = logging.getLogger(__name__)
 
-_QUESTION_SECONDS = 10.0
+_QUERY_SECONDS = 10.0
 _LOCAL_SECONDS = 0.3
-_LOADED: dict[str, str] = {"ollama": "context_length", "lmstudio": "loaded_context_length"}
-"""The local servers, which load a model with the window that they find best, and what they call it."""
+_LOCAL_WINDOWS: dict[str, str] = {"ollama": "context_length", "lmstudio": "loaded_context_length"}
+"""Local servers, which choose the window when they load a model, and the name of the window in their answers."""
 _WINDOWS = ("max_input_tokens", "max_model_len", "context_length", "context_window", "max_context_length")
-"""Anthropic's name of a window, vLLM's, OpenRouter's and Together's, Groq's, and Mistral's."""
-
-
-_LONGEST_WAIT = 20.0
-"""Seconds, of our own choice."""
-_LONGEST_ASKED = 90.0
+"""The names of the window at Anthropic, vLLM, OpenRouter and Together, Groq, and Mistral."""
+_FIRST_DELAY = 0.5
+"""Seconds before the second attempt."""
+_MAX_DELAY = 20.0
+"""Seconds between two attempts, where the provider does not ask for more."""
+_MAX_RETRY_AFTER = 90.0
 """Seconds that a provider may ask to wait; a longer wait ends the call."""
-
-
-_FIRST_WAIT = 0.5
-"""Seconds before the second try."""
-_TRIES: dict[str, int] = {"again": 7, "unreachable": 3}
-"""Tries of one call in all, by the verdict on its failure; of any other there is one."""
+_MAX_ATTEMPTS: dict[str, int] = {"transient": 7, "connect": 3}
+"""Attempts of one call, by the category of its failure; a failure of another category is not retried."""
 
 
 class _Retries:
-    """Counts the tries of one call, which is repeated until part of its answer was yielded: a second answer would not
-    continue the first. The SDKs' own retries are off, since they cannot know what was shown."""
+    """Decides on the retries of one call.
 
-    def __init__(self, endpoint: Endpoint, first_wait: float) -> None:
+    A call is retried only until part of its answer was yielded, since a second answer would not continue the first. The
+    SDKs' own retries are off, because they do not distinguish the two.
+    """
+
+    def __init__(self, endpoint: Endpoint, first_delay: float) -> None:
         self._endpoint = endpoint
-        self._first_wait = first_wait
-        self._failed = 0
-        self._tried = time.monotonic()
+        self._first_delay = first_delay
+        self._failures = 0
+        self._started = time.monotonic()
 
-    def after(self, failure: CallFailed, *, shown: bool) -> Retrying:
-        """Return when to try again after a failure.
+    def after(self, failure: CallFailed, *, partial: bool) -> Retrying:
+        """Return the next retry after a failure.
 
-        :param shown: whether part of the answer was yielded.
-        :raises ModelError: nothing is tried any more.
+        :param partial: whether part of the answer was yielded.
+        :raises ModelError: the call is not retried any more.
         """
-        self._failed += 1
-        name = self._endpoint.name
-        said = logged(failure, self._endpoint.secrets)
-        who = (name, self._endpoint.host, self._failed, time.monotonic() - self._tried, said)
-        asked = _wait_asked_for(failure.headers)
-        waited = asked if asked is not None and asked > _LONGEST_ASKED else None
-        if shown or self._failed >= _TRIES.get(verdict(failure), 1) or waited is not None:
-            error = error_of(failure, self._endpoint, shown=shown, waited=waited)
-            how = "in mid-answer" if shown else "given up"
-            _log.warning("%s (%s): attempt %d failed after %.1f s: %s; %s: %s", *who, how, type(error).__name__)
+        self._failures += 1
+        endpoint, elapsed = self._endpoint, time.monotonic() - self._started
+        attempt = (endpoint.name, endpoint.host, self._failures, elapsed, log_line(failure, endpoint.secrets))
+        retry_after = _retry_after(failure.headers)
+        too_long = retry_after if retry_after is not None and retry_after > _MAX_RETRY_AFTER else None
+        if partial or self._failures >= _MAX_ATTEMPTS.get(classify(failure), 1) or too_long is not None:
+            error = error_of(failure, endpoint, partial=partial, retry_after=too_long)
+            how = "in mid-answer" if partial else "given up"
+            _log.warning("%s (%s): attempt %d failed after %.1f s: %s; %s: %s", *attempt, how, type(error).__name__)
             raise error from failure
-        delay = _delay(self._first_wait, self._failed)
-        delay = delay if asked is None else asked + delay * 0.1
-        _log.info("%s (%s): attempt %d failed after %.1f s: %s; trying again in %.1f s", *who, delay)
-        self._tried = time.monotonic() + delay
-        return Retrying(f"{name}: {reason(failure)}", delay)
+        delay = _backoff(self._first_delay, self._failures)
+        delay = delay if retry_after is None else retry_after + delay * 0.1
+        _log.info("%s (%s): attempt %d failed after %.1f s: %s; trying again in %.1f s", *attempt, delay)
+        self._started = time.monotonic() + delay
+        return Retrying(f"{endpoint.name}: {reason(failure)}", delay)
 
 
-def _delay(first: float, failed: int) -> float:
-    """Return the seconds to wait after so many failures, each time twice as long; up to a quarter shorter by chance, so
-    that clients spread out."""
-    return min(_LONGEST_WAIT, first * 2 ** (failed - 1)) * random.uniform(0.75, 1.0)
+def _backoff(first_delay: float, failures: int) -> float:
+    """Return the seconds to wait after so many failures: exponential, and up to a quarter shorter at random, so that
+    clients spread out."""
+    return min(_MAX_DELAY, first_delay * 2 ** (failures - 1)) * random.uniform(0.75, 1.0)
 
 
-def _wait_asked_for(headers: Mapping[str, str]) -> float | None:
+def _retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that the provider asks us to wait, from `retry-after-ms` or `retry-after`, as a number."""
     for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):
         with suppress(ValueError):
@@ -104,9 +102,9 @@ def _wait_asked_for(headers: Mapping[str, str]) -> float | None:
 class ModelClient:
     """A provider; see `Provider`.
 
-    :param adapter: makes the calls of its API.
-    :param profile_of: what is known of a model, by its id.
-    :param first_wait: seconds before a failed call is tried again for the first time.
+    :param adapter: encodes requests for its API.
+    :param profile_of: returns the profile of a model by its id.
+    :param first_delay: seconds before the first retry of a call.
     """
 
     def __init__(
@@ -114,43 +112,44 @@ class ModelClient:
         endpoint: Endpoint,
         adapter: Adapter,
         profile_of: Callable[[str], ModelProfile],
-        first_wait: float = _FIRST_WAIT,
+        first_delay: float = _FIRST_DELAY,
     ) -> None:
         self.name = endpoint.name
         self._endpoint = endpoint
         self._adapter = adapter
         self._profile_of = profile_of
-        self._first_wait = first_wait
+        self._first_delay = first_delay
         self._connection = Connection(endpoint, adapter.sdk)
         self._windows: dict[str, int | None] = {}
-        self._without: dict[tuple[str, str], Omissions] = {}
+        self._omissions: dict[tuple[str, str], Omissions] = {}
 
     async def stream(self, request: ModelRequest, prompt: str | None = None) -> AsyncGenerator[ModelEvent, None]:
-        """See `Provider.stream`; and for the prompt `Adapter.call`."""
-        known = request.conversation_id, request.model
-        profile, without = self._profile_of(request.model), self._without.get(known, frozenset())
-        retries = _Retries(self._endpoint, self._first_wait)
+        """See `Provider.stream`, and `Adapter.call` for the prompt."""
+        key = request.conversation_id, request.model
+        profile, omissions = self._profile_of(request.model), self._omissions.get(key, frozenset())
+        retries = _Retries(self._endpoint, self._first_delay)
         while True:
-            call, fold = self._adapter.call(request, profile, without, prompt), self._adapter.fold()
-            shown = False
+            call, fold = self._adapter.call(request, profile, omissions, prompt), self._adapter.fold()
+            partial = False
             try:
                 async with aclosing(self._connection.read(call, fold)) as deltas:
                     async for delta in deltas:
-                        shown = True
+                        partial = True
                         yield delta
                 break
             except CallFailed as failure:
-                part = self._adapter.refused(failure, without) if failure.status == 400 and not shown else None
-                if part is None:
-                    again = retries.after(failure, shown=shown)
+                refused = failure.status == 400 and not partial
+                omission = self._adapter.omission_for(failure, omissions) if refused else None
+                if omission is None:
+                    retry = retries.after(failure, partial=partial)
                 else:
-                    without = without.union((part,))
+                    omissions = omissions.union((omission,))
                     if request.conversation_id:
-                        self._without[known] = without
-                    again = Retrying(f"{self.name}: it refused a part of the request", 0.0)
-            yield again
-            await anyio.sleep(again.delay)
-        if self.name in _LOADED:  # which has just loaded the model, where it was not loaded
+                        self._omissions[key] = omissions
+                    retry = Retrying(f"{self.name}: it refused a part of the request", 0.0)
+            yield retry
+            await anyio.sleep(retry.delay)
+        if self.name in _LOCAL_WINDOWS:  # the server may have loaded the model for this call
             with anyio.move_on_after(_LOCAL_SECONDS):
                 await self.learn_window(request.model)
         answer = fold.answer()
@@ -164,37 +163,38 @@ class ModelClient:
     async def learn_window(self, model: str) -> None:
         """See `Provider.learn_window`.
 
-        A local server is asked each time, and what a model was loaded with counts on once it is unloaded. For others, a
-        missing answer is cached, but not a failed request.
+        A local server is asked each time, and the last window is kept once the model is unloaded. Other servers are
+        asked until they answer; an answer without a window is an answer too.
         """
         path = self._adapter.window_path(model)
-        if path is None or (model in self._windows and self.name not in _LOADED):
+        if path is None or (model in self._windows and self.name not in _LOCAL_WINDOWS):
             return
-        found = None
+        window = None
         try:
-            answer = await self._connection.ask(path, _QUESTION_SECONDS)
-            found = _window_in(answer, model, (_LOADED[self.name],) if self.name in _LOADED else _WINDOWS)
+            answer = await self._connection.ask(path, _QUERY_SECONDS)
+            names = (_LOCAL_WINDOWS[self.name],) if self.name in _LOCAL_WINDOWS else _WINDOWS
+            window = _window_in(answer, model, names)
         except (ConfigError, ModelAuthError):
-            return  # the next request to the model says why
+            return  # the next request to the model reports the error
         except CallFailed as failure:
-            if failure.kind != "status" or verdict(failure) != "refused":
+            if failure.kind != "status" or classify(failure) != "rejected":
                 return
-        self._windows[model] = found or self._windows.get(model)
+        self._windows[model] = window or self._windows.get(model)
 
     async def takes_key(self) -> bool:
-        """Ask for something that needs a key and costs nothing.
+        """Return whether the provider takes the key, by a request that needs one and costs nothing.
 
-        :returns: False where the server has no such thing, so that the key could not be tried.
+        :returns: False where the server has no such request, so that the key could not be tried.
         :raises ModelAuthError: the key is refused, or no header can carry it.
-        :raises ModelError: no answer came that tells.
-        :raises ConfigError: a variable of the network is wrong.
+        :raises ModelError: the request failed for another reason.
+        :raises ConfigError: an environment variable for the network is wrong.
         """
         try:
-            await self._connection.ask(self._adapter.models_path, _QUESTION_SECONDS)
+            await self._connection.ask(self._adapter.models_path, _QUERY_SECONDS)
         except CallFailed as failure:
             if failure.status in (404, 405):
                 return False
-            if failure.status != 429 or verdict(failure) != "again":  # a limit is for those who are known
+            if failure.status != 429 or classify(failure) != "transient":  # only a known key has a rate limit
                 raise error_of(failure, self._endpoint) from failure
         return True
 
@@ -237,7 +237,7 @@ class _NativeClient(ModelClient):
 
 
 def make_client(
-    endpoint: Endpoint, profile_of: Callable[[str], ModelProfile], first_wait: float = _FIRST_WAIT
+    endpoint: Endpoint, profile_of: Callable[[str], ModelProfile], first_delay: float = _FIRST_DELAY
 ) -> ModelClient:
     """Return the client of a provider that is asked over the network.
 
@@ -247,12 +247,12 @@ def make_client(
         raise ConfigError("needs `base_url: URL`", key=f"providers.{endpoint.name}")
     kinds = {"anthropic": AnthropicAdapter, "openai-responses": ResponsesAdapter}
     adapter = kinds.get(endpoint.kind, ChatAdapter)(endpoint)
-    return (_NativeClient if adapter.native_key else ModelClient)(endpoint, adapter, profile_of, first_wait)
+    return (_NativeClient if adapter.native_key else ModelClient)(endpoint, adapter, profile_of, first_delay)
 
 
 def _window_in(answer: JsonObject, model: str, names: Iterable[str]) -> int | None:
     """Return the tokens of a model's window in a list of models or in the description of one."""
-    ids = {model, f"{model}:latest"}  # Ollama's, for a name without a tag
-    listed = [*get_objects(answer, "data"), *get_objects(answer, "models")]
-    entry = next((each for each in listed if ids & {get_text(each, "id"), get_text(each, "name")}), answer)
+    ids = {model, f"{model}:latest"}  # Ollama's id of a name without a tag
+    models = [*get_objects(answer, "data"), *get_objects(answer, "models")]
+    entry = next((each for each in models if ids & {get_text(each, "id"), get_text(each, "name")}), answer)
     return next((tokens for name in names if (tokens := get_int(entry, name)) > 0), None)

@@ -1,7 +1,9 @@
-"""Why a model call failed: reading the provider's error, deciding whether to retry, and the message for the user.
+"""Failures of model calls: how a provider's error is read, classified, and turned into an error for the user.
 
-Pure: no SDK, no HTTP client, no clock. The words for requests that are too large are from the documentation of the
-servers that docs/models.md names, and from what users report.
+`CallFailed` is one failed attempt; `read_error` and `stream_error` read what the provider answered. `classify` decides
+what the failure is: the client retries some categories, and `error_of` makes the user's error of any. The module
+imports no SDK and no HTTP client. The phrases are from the documentation of the servers in docs/models.md, and from
+reports of users.
 """
 
 from __future__ import annotations
@@ -27,22 +29,26 @@ from acp_agent.errors import (
 from acp_agent.llm.places import Endpoint
 from acp_agent.secrets.text import mask
 
-FailureKind: TypeAlias = Literal["status", "stream", "no-stream", "dropped", "connect", "untrusted", "silent"]
+_EndpointFailure: TypeAlias = Literal["no-stream", "connect", "untrusted", "silent"]
+FailureKind: TypeAlias = Literal["status", "stream", "dropped"] | _EndpointFailure
 """`status`: an HTTP error. `stream`: an error event in a stream. `no-stream`: a good status, but another kind of body.
 `dropped`: the connection or the stream ended too early. `connect`: no connection was made. `untrusted`: the server's
-certificate was refused. `silent`: nothing came for longer than the read time-out."""
+certificate was refused. `silent`: nothing arrived within the read time-out."""
 
-_Verdict: TypeAlias = Literal["auth", "overflow", "refused", "unreachable", "again"]
+Category: TypeAlias = Literal["auth", "quota-per-minute", "transient", "rejected"] | OverflowLimit | _EndpointFailure
+"""`auth`: the key was refused. A limit: the request exceeds it. `quota-per-minute`: the request alone exceeds the
+account's tokens per minute. `transient`: the same request may succeed later. `rejected`: it will not. Failures of an
+endpoint that is not reached or does not work are categories of their own."""
 
 
 @dataclass(eq=False)
 class CallFailed(Exception):  # noqa: N818 - not for users: `error_of` makes an error of it
     """One attempt failed.
 
-    :ivar message: what the provider or the network said.
+    :ivar message: the text of the provider or the network.
     :ivar status: HTTP status, or the one that an error event stands for; None where there is none.
-    :ivar code: the provider's own word for it.
-    :ivar headers: of the answer.
+    :ivar code: the provider's code of the error.
+    :ivar headers: of the response.
     """
 
     kind: FailureKind
@@ -52,215 +58,62 @@ class CallFailed(Exception):  # noqa: N818 - not for users: `error_of` makes an 
     headers: Mapping[str, str] = field(default_factory=dict[str, str], kw_only=True)
 
 
-_LONGEST_BODY = 20_000
-_TEXTS = ("message", "msg", "detail", "error_description", "error")
-_NESTED = ("error", "detail", "message", "errors")
-_REFUSED = ("invalid", "policy", "mismatch", "auth", "permission", "not_found", "image", "billing", "quota")
-"""Parts of the codes of error events that would be a status of 400; any other is an error that passes."""
+_MAX_BODY = 20_000
+_MESSAGE_KEYS = ("message", "msg", "detail", "error_description", "error")
+_NESTED_KEYS = ("error", "detail", "message", "errors")
+_REQUEST_CODES = ("invalid", "policy", "mismatch", "auth", "permission", "not_found", "image", "billing", "quota")
+"""Parts of an error event's code that stand for a status of 400; an event with another code is transient."""
 
 
 def read_error(body: str) -> tuple[str, str]:
-    """Return message and code in the body of an error, whichever of the servers' shapes it has.
+    """Return message and code in the body of an error response, whose shape depends on the server.
 
-    They are OpenAI's and Anthropic's `{"error": {...}}`, Gemini's list of these, LM Studio's, Ollama's and xAI's
-    `{"error": "..."}`, FastAPI's `{"detail": ...}`, vLLM's `{"message": ...}`, and OpenRouter's `metadata.raw` with
-    another server's error. A body of an unknown shape is its own message.
+    OpenAI and Anthropic send `{"error": {...}}`, Gemini a list of these, LM Studio, Ollama and xAI `{"error": "..."}`,
+    FastAPI `{"detail": ...}`, vLLM `{"message": ...}`, and OpenRouter `metadata.raw` with another server's error. A
+    body of an unknown shape is its own message.
     """
-    text = body.strip()[:_LONGEST_BODY]
+    text = body.strip()[:_MAX_BODY]
     try:
-        message, code = _said(json.loads(body))
+        message, code = _message_and_code(json.loads(body))
     except (ValueError, RecursionError):
         return text, ""
-    return (message or text)[:_LONGEST_BODY], code
+    return (message or text)[:_MAX_BODY], code
 
 
-def _said(value: JsonValue) -> tuple[str, str]:
+def _message_and_code(value: JsonValue) -> tuple[str, str]:
     match value:
         case str():
             return value.strip(), ""
         case list():
-            return next((found for item in value if (found := _said(item))[0]), ("", ""))
+            return next((found for item in value if (found := _message_and_code(item))[0]), ("", ""))
         case dict():
-            code = _code(value)
-            for inner in (value.get(key) for key in _NESTED):
-                if isinstance(inner, dict | list) and (found := _said(inner))[0]:
+            reasons = (get_text(detail, "reason") for detail in get_objects(value, "details"))  # Google's ErrorInfo
+            codes = (get_text(value, "code"), *reasons, get_text(value, "type"), get_text(value, "status"))
+            code = next(filter(None, codes), "")
+            for inner in map(value.get, _NESTED_KEYS):
+                if isinstance(inner, dict | list) and (found := _message_and_code(inner))[0]:
                     return found[0], found[1] or code
-            message = next((text for key in _TEXTS if (text := get_text(value, key).strip())), "")
+            message = next((text for key in _MESSAGE_KEYS if (text := get_text(value, key).strip())), "")
             raw = read_error(get_text(get_object(value, "metadata"), "raw"))[0]
             return ": ".join(filter(None, (message, raw))), code
         case _:
             return "", ""
 
 
-def _code(error: JsonObject) -> str:
-    reasons = (get_text(detail, "reason") for detail in get_objects(error, "details"))  # Google's ErrorInfo
-    words = (get_text(error, "code"), *reasons, get_text(error, "type"), get_text(error, "status"))
-    return next((word for word in words if word), "")
-
-
 def stream_error(event: JsonObject) -> CallFailed:
-    """Return the failure in an error object of a stream: `{"error": {...}}`, or the fields themselves."""
+    """Return the failure in an error event of a stream: `{"error": {...}}`, or the error's fields themselves."""
     error = get_object(event, "error") or event
     code = str(error.get("code") or "") or get_text(error, "type")
-    status = int(code) if code.isdecimal() else 400 if any(word in code for word in _REFUSED) else None
+    status = int(code) if code.isdecimal() else 400 if any(word in code for word in _REQUEST_CODES) else None
     message = get_text(error, "message") or get_text(event, "error") or code
     return CallFailed("stream", message, status=status, code=code)
 
 
-_TOKEN_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "model_max_prompt_tokens_exceeded"})
-_KEY_CODES = frozenset({"invalid_api_key", "authentication_error", "API_KEY_INVALID", "UNAUTHENTICATED"})
-_KEY_REFUSED = (
-    *("api key not valid", "api key expired", "incorrect api key", "invalid api key", "missing api key"),
-    *("no api key provided", "missing or invalid authorization header"),
+_OVERFLOW_CODES = frozenset(
+    {"context_length_exceeded", "exceed_context_size_error", "model_max_prompt_tokens_exceeded"}
 )
-_OF_IMAGE = ("image", "multimodal", "multi-modal")
-_IMAGE_STATUSES = (400, 404, 415, 422)
-"""404: of a router that has no server that takes images for the model (OpenRouter)."""
-
-
-def verdict(failure: CallFailed) -> _Verdict:
-    """Return how to proceed after a failure."""
-    match failure.kind:
-        case "connect":
-            return "unreachable"
-        case "dropped":
-            return "again"
-        case "untrusted" | "silent" | "no-stream":
-            return "refused"
-        case _:
-            pass
-    if _overflow_limit(failure) is not None:
-        return "overflow"
-    status = failure.status
-    # Gemini and xAI refuse a key with status 400. Further in, a message may quote what was prompted.
-    of_key = failure.code in _KEY_CODES or failure.message.lower().startswith(_KEY_REFUSED)
-    if status in (401, 403) or (status == 400 and of_key):
-        return "auth"
-    if failure.code in ("insufficient_quota", "billing_error") or _exceeds_minute(failure.message):
-        return "refused"
-    return "again" if status is None or status in (408, 409, 429) or status >= 500 else "refused"
-
-
-def _overflow_limit(failure: CallFailed) -> OverflowLimit | None:
-    """Return what the request had too much of; None where the failure is another one."""
-    if failure.code in _TOKEN_CODES:
-        return "tokens"
-    if failure.status not in (400, 413, 422, 500, None) or _exceeds_minute(failure.message):
-        return None
-    said = failure.message.lower()
-    for limit, words in _WORDS.items():
-        if any(word in said for word in words):
-            return limit
-    return "bytes" if failure.status == 413 or failure.code == "request_too_large" else None
-
-
-_REASONS: dict[str, str] = {
-    "connect": "it cannot be reached",
-    "dropped": "the connection was lost",
-    "untrusted": "its certificate is not trusted",
-    "silent": "it fell silent",
-}
-"""For failures of the network."""
-_LONGEST_DETAIL = 600
-_TOO_MUCH: dict[OverflowLimit, str] = {
-    "tokens": "is larger than the model's context window",
-    "images": "holds more or larger images than one request may",
-    "bytes": "holds more data than one request may, most of it likely images",
-}
-_SENTENCES: dict[str, str] = {
-    "connect": (
-        " cannot be reached. Check the network, the proxy settings and the provider's base URL, and that the server is"
-        " running."
-    ),
-    "untrusted": (
-        " cannot be reached: its certificate is not trusted. If it is one of your own, or a proxy's that stands"
-        " between, set SSL_CERT_FILE to a PEM file of the certificates to trust, and start the agent again."
-    ),
-    "silent": " accepted the request and then sent nothing. Prompt again, or choose another model.",
-    "no-stream": (
-        " answered, but not with the stream of events that it was asked for. Check the provider's kind and base URL,"
-        " and whether a proxy or a login page answers in its place."
-    ),
-}
-
-
-def reason(failure: CallFailed) -> str:
-    """Return the failure in a few words, for "trying again because …"."""
-    if failure.kind in _REASONS:
-        return _REASONS[failure.kind]
-    if failure.status == 429 or "rate_limit" in failure.code:
-        return "the rate limit is reached"
-    if failure.status in (503, 529) or "overloaded" in failure.code:
-        return "it is overloaded"
-    return f"it answered with status {failure.status}" if failure.status else "it reported an error"
-
-
-def logged(failure: CallFailed, secrets: tuple[str, ...]) -> str:
-    """Return the failure in a line for the log.
-
-    What the provider said is left out, since it may quote the prompt; what the network said is not.
-
-    :param secrets: texts that must not be in it.
-    """
-    identifier = failure.headers.get("request-id") or failure.headers.get("x-request-id")
-    words = [
-        failure.kind if failure.status is None else f"{failure.kind} {failure.status}",
-        f"code {failure.code[:128]}" if failure.code else "",
-        f"request {identifier[:128]}" if identifier else "",
-        failure.message if failure.kind in _REASONS else "",
-    ]
-    return " ".join(mask(", ".join(filter(None, words)), secrets).split())
-
-
-def error_of(
-    failure: CallFailed, endpoint: Endpoint, *, shown: bool = False, waited: float | None = None
-) -> ModelError:
-    """Return the exception for the user, once nothing more is tried.
-
-    :param shown: whether part of the answer was already yielded.
-    :param waited: seconds that the provider wants us to wait, where that is longer than we do.
-    """
-    kind, who = verdict(failure), f"{endpoint.name} ({endpoint.host})"
-    said = " ".join(mask(failure.message, endpoint.secrets).split())
-    said = said if len(said) <= _LONGEST_DETAIL else said[:_LONGEST_DETAIL] + " …"
-    detail = f" It said: {said}" if said else ""
-    status = f" (status {failure.status})" if failure.status else ""
-    if kind == "auth":
-        text = f"{who} refused the key{status}: check {endpoint.key_hint}.{detail}"
-        return ModelAuthError(text, partial=shown)
-    if kind == "overflow":
-        limit = _overflow_limit(failure) or "tokens"
-        text, of_tokens = f"The conversation {_TOO_MUCH[limit]}, says {who}.{detail}", limit == "tokens"
-        maximum, prompt = (_number(words, failure.message) if of_tokens else None for words in (_MAXIMUM, _PROMPT))
-        return ContextOverflowError(text, partial=shown, limit=limit, maximum=maximum, prompt=prompt)
-    if shown:
-        return ModelStreamError(
-            f"The answer broke off, because {reason(failure)} ({who})."
-            f" The part that arrived is kept; prompt again to go on.{detail}",
-            partial=True,
-        )
-    if kind == "again":
-        if waited is None:
-            tried = f"did not answer, because {reason(failure)}, also when tried again. Prompt again in a while"
-        else:
-            tried = f"does not answer now, because {reason(failure)}; it asks to wait {waited:.0f} seconds."
-            tried += " Prompt again after that"
-        return ModelUnavailableError(f"{who} {tried}, or choose another model.{detail}")
-    if failure.kind in _SENTENCES:
-        error = ModelUnavailableError if failure.kind in _REASONS else ModelRequestError
-        return error(f"{who}{_SENTENCES[failure.kind]}{detail}")
-    if _exceeds_minute(failure.message):
-        return ModelRequestError(
-            f"{who} refused the request: with the answer that it asks for, it is larger than what your account may use"
-            " in a minute, so waiting does not help. Set `max_output_tokens` or `context_window` in config.yaml to less"
-            f" than that, or choose another model.{detail}"
-        )
-    words = f"{failure.code} {failure.message}".lower()
-    of_image = failure.status in _IMAGE_STATUSES and any(word in words for word in _OF_IMAGE)
-    return (ImageRefusedError if of_image else ModelRequestError)(f"{who} refused the request{status}.{detail}")
-
-
-_WORDS: dict[OverflowLimit, tuple[str, ...]] = {
+_OVERFLOW_STATUSES = (400, 413, 422, 500, None)
+_OVERFLOW_PHRASES: dict[OverflowLimit, tuple[str, ...]] = {
     "tokens": (
         "context length",  # OpenAI, vLLM, OpenRouter, LM Studio
         "context window",  # OpenAI, llama.cpp
@@ -285,19 +138,137 @@ _WORDS: dict[OverflowLimit, tuple[str, ...]] = {
     "images": ("too many images", "too much media", "many-image request", "image(s)", "images, exceed"),
     "bytes": ("request exceeds the maximum", "payload size exceeds", "body too large", "entity too large"),
 }
+_KEY_CODES = frozenset({"invalid_api_key", "authentication_error", "API_KEY_INVALID", "UNAUTHENTICATED"})
+_KEY_PHRASES = (
+    *("api key not valid", "api key expired", "incorrect api key", "invalid api key", "missing api key"),
+    *("no api key provided", "missing or invalid authorization header"),
+)
+_BILLING_CODES = ("insufficient_quota", "billing_error")
 _TOKENS_PER_MINUTE = "tokens per min"  # OpenAI, Groq
+
+
+def classify(failure: CallFailed) -> Category:
+    """Return the category of a failure."""
+    match failure.kind:
+        case "connect" | "untrusted" | "silent" | "no-stream" as kind:
+            return kind
+        case "dropped":
+            return "transient"
+        case "status" | "stream":
+            pass
+    status, code, message = failure.status, failure.code, failure.message.lower()
+    # This is not an overflow of the window, since the output limit counts too, nor a rate limit that passes.
+    exceeds_minute = "request too large" in message and _TOKENS_PER_MINUTE in message
+    if code in _OVERFLOW_CODES:
+        return "tokens"
+    if status in _OVERFLOW_STATUSES and not exceeds_minute:
+        for limit, phrases in _OVERFLOW_PHRASES.items():
+            if any(phrase in message for phrase in phrases):
+                return limit
+        if status == 413 or code == "request_too_large":
+            return "bytes"
+    # Gemini and xAI refuse a key with status 400. After its beginning a message may quote the prompt.
+    if status in (401, 403) or (status == 400 and (code in _KEY_CODES or message.startswith(_KEY_PHRASES))):
+        return "auth"
+    if exceeds_minute:
+        return "quota-per-minute"
+    passes = status is None or status in (408, 409, 429) or status >= 500
+    return "transient" if passes and code not in _BILLING_CODES else "rejected"
+
+
+_MAX_DETAIL = 600
+_LIMITS: dict[OverflowLimit, str] = {
+    "tokens": "is larger than the model's context window",
+    "images": "holds more or larger images than one request may",
+    "bytes": "holds more data than one request may, most of it likely images",
+}
+_SENTENCES: dict[_EndpointFailure, str] = {
+    "connect": (
+        " cannot be reached. Check the network, the proxy settings and the provider's base URL, and that the server is"
+        " running."
+    ),
+    "untrusted": (
+        " cannot be reached: its certificate is not trusted. If it is one of your own, or a proxy's that stands"
+        " between, set SSL_CERT_FILE to a PEM file of the certificates to trust, and start the agent again."
+    ),
+    "silent": " accepted the request and then sent nothing. Prompt again, or choose another model.",
+    "no-stream": (
+        " answered, but not with the stream of events that it was asked for. Check the provider's kind and base URL,"
+        " and whether a proxy or a login page answers in its place."
+    ),
+}
+_IMAGE_WORDS = ("image", "multimodal", "multi-modal")
+_IMAGE_STATUSES = (400, 404, 415, 422)
+"""404: of a router that has no server that takes images for the model (OpenRouter)."""
+
+
+def error_of(
+    failure: CallFailed, endpoint: Endpoint, *, partial: bool = False, retry_after: float | None = None
+) -> ModelError:
+    """Return the error for the user, once the call is not retried any more.
+
+    :param partial: whether part of the answer was already yielded.
+    :param retry_after: seconds that the provider asks us to wait, if that is longer than we do.
+    """
+    provider = f"{endpoint.name} ({endpoint.host})"
+    status = f" (status {failure.status})" if failure.status else ""
+    message = " ".join(mask(failure.message, endpoint.secrets).split())
+    message = message if len(message) <= _MAX_DETAIL else message[:_MAX_DETAIL] + " …"
+    detail = f" It said: {message}" if message else ""
+    match classify(failure):
+        case "auth":
+            text = f"{provider} refused the key{status}: check {endpoint.key_hint}.{detail}"
+            return ModelAuthError(text, partial=partial)
+        case "tokens" | "images" | "bytes" as limit:
+            patterns = (_MAXIMUM_PATTERNS, _PROMPT_PATTERNS) if limit == "tokens" else ((), ())
+            maximum, prompt = (_token_count(each, failure.message) for each in patterns)
+            text = f"The conversation {_LIMITS[limit]}, says {provider}.{detail}"
+            return ContextOverflowError(text, partial=partial, limit=limit, maximum=maximum, prompt=prompt)
+        case _ if partial:
+            return ModelStreamError(
+                f"The answer broke off, because {reason(failure)} ({provider})."
+                f" The part that arrived is kept; prompt again to go on.{detail}",
+                partial=True,
+            )
+        case "transient" if retry_after is None:
+            return ModelUnavailableError(
+                f"{provider} did not answer, because {reason(failure)}, also when tried again. Prompt again in a while,"
+                f" or choose another model.{detail}"
+            )
+        case "transient":
+            return ModelUnavailableError(
+                f"{provider} does not answer now, because {reason(failure)}; it asks to wait {retry_after:.0f} seconds."
+                f" Prompt again after that, or choose another model.{detail}"
+            )
+        case "no-stream" as kind:
+            return ModelRequestError(f"{provider}{_SENTENCES[kind]}{detail}")
+        case "connect" | "untrusted" | "silent" as kind:
+            return ModelUnavailableError(f"{provider}{_SENTENCES[kind]}{detail}")
+        case "quota-per-minute":
+            return ModelRequestError(
+                f"{provider} refused the request: with the answer that it asks for, it is larger than what your account"
+                " may use in a minute, so waiting does not help. Set `max_output_tokens` or `context_window` in"
+                f" config.yaml to less than that, or choose another model.{detail}"
+            )
+        case "rejected":
+            words = f"{failure.code} {failure.message}".lower()
+            is_image = failure.status in _IMAGE_STATUSES and any(word in words for word in _IMAGE_WORDS)
+            error = ImageRefusedError if is_image else ModelRequestError
+            return error(f"{provider} refused the request{status}.{detail}")
+
+
 _NUMBER = r"(\d[\d,]{2,12}|\d{1,4}(?= ?[km]\b))(?: ?([km])\b)?"
 _WINDOW = (
     r"\b(?:context (?:length|window|size)|n_ctx|maximum (?:prompt|(?:allowed )?input|model) length)"
     r"(?: of this model)?(?: =|:)? ?\(?(?:(?:is|of|only) ){0,2}"
 )
 _COUNTED = r"\b(?:contains|has|resulted in|too long:|token count(?: of| is)?|request|prompt|input(?: length)?)"
-_MAXIMUM = (
+_MAXIMUM_PATTERNS = (
     rf"> {_NUMBER}",  # as in "210000 tokens > 200000 maximum"
     # As in "context size (4096 tokens)", "exceeds the maximum number of tokens allowed (1048576)", "limit of 8192".
     rf"(?:{_WINDOW}|\btokens allowed \(|\bsupports up to |\blimit(?: is| of|:) ){_NUMBER}",
 )
-_PROMPT = (
+_PROMPT_PATTERNS = (
     rf"{_NUMBER} \+ [\d,]+ > ",  # as in "190000 + 20000 > 200000"
     # As in "4066 in your prompt" and "100000 of text input".
     rf"{_NUMBER} (?:tokens )?(?:in|of|from) (?:the |your )?(?:text )?(?:messages|prompt|input)\b",
@@ -306,22 +277,49 @@ _PROMPT = (
 )
 
 
-def _exceeds_minute(message: str) -> bool:
-    """Return whether one request wants more than the account may have in a minute.
-
-    This is not an overflow of the window, since the output limit counts too, however short the prompt is. Neither is it
-    a rate limit that passes.
-    """
-    said = message.lower()
-    return "request too large" in said and _TOKENS_PER_MINUTE in said
-
-
-def _number(sayings: tuple[str, ...], message: str) -> int | None:
-    """Return the number of tokens that the words of an overflow have in one of these sayings."""
-    # Compiled with the first refusal: an adapter's import, which the first prompt waits for, would take half as long
-    # again.
-    for saying in sayings:
-        if match := re.search(saying, message, re.IGNORECASE):
+def _token_count(patterns: tuple[str, ...], message: str) -> int | None:
+    """Return the number of tokens that the first matching pattern finds in the message of an overflow."""
+    # The patterns are compiled with the first refusal. At import they would add half to the time of an adapter's
+    # import, which the first prompt waits for.
+    for pattern in patterns:
+        if match := re.search(pattern, message, re.IGNORECASE):
             number, unit = match.groups()
             return int(number.replace(",", "")) * {"k": 1_000, "m": 1_000_000}.get((unit or "").lower(), 1)
     return None
+
+
+_REASONS: dict[str, str] = {
+    "connect": "it cannot be reached",
+    "dropped": "the connection was lost",
+    "untrusted": "its certificate is not trusted",
+    "silent": "it fell silent",
+}
+"""For failures of the network."""
+
+
+def reason(failure: CallFailed) -> str:
+    """Return the failure in a few words, for "trying again because …"."""
+    if failure.kind in _REASONS:
+        return _REASONS[failure.kind]
+    if failure.status == 429 or "rate_limit" in failure.code:
+        return "the rate limit is reached"
+    if failure.status in (503, 529) or "overloaded" in failure.code:
+        return "it is overloaded"
+    return f"it answered with status {failure.status}" if failure.status else "it reported an error"
+
+
+def log_line(failure: CallFailed, secrets: tuple[str, ...]) -> str:
+    """Return the failure in one line for the log.
+
+    The message of a provider is left out, since it may quote the prompt; that of the network is logged.
+
+    :param secrets: texts that are masked.
+    """
+    identifier = failure.headers.get("request-id") or failure.headers.get("x-request-id")
+    words = [
+        failure.kind if failure.status is None else f"{failure.kind} {failure.status}",
+        f"code {failure.code[:128]}" if failure.code else "",
+        f"request {identifier[:128]}" if identifier else "",
+        failure.message if failure.kind in _REASONS else "",
+    ]
+    return " ".join(mask(", ".join(filter(None, words)), secrets).split())

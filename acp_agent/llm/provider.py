@@ -33,7 +33,7 @@ class ModelRequest:
     :ivar system: the system prompt.
     :ivar messages: legal history: every call has its result, the last message is not the model's.
     :ivar tools: sent in this order, always the same in a session, so that the provider's prompt cache is hit.
-    :ivar max_output_tokens: upper bound of the answer.
+    :ivar max_output_tokens: limit of the answer.
     :ivar thought_level: `off`, `low`, `medium` or `high`; the empty string leaves it to the provider.
     :ivar conversation_id: stable id of the session, for providers that route their cache by it.
     """
@@ -56,16 +56,16 @@ class TextDelta:
 
 @frozen
 class ThinkingDelta:
-    """More of the reasoning that the provider lets us see."""
+    """More of the visible reasoning."""
 
     text: str
 
 
 @frozen
 class Retrying:
-    """The call failed before anything was shown and is tried again.
+    """The call failed before any part of the answer was yielded, and is retried.
 
-    :ivar delay: seconds until then; 0 where the request is sent at once without what the provider refused in it.
+    :ivar delay: seconds until then; 0 where the request is sent at once without the part that the provider refused.
     """
 
     reason: str
@@ -74,11 +74,11 @@ class Retrying:
 
 @frozen
 class Answered:
-    """The answer is complete; always the last event of a stream that did not raise.
+    """The answer is complete; the last event of every stream that does not raise.
 
     Tool call ids in `parts` are the provider's own, which may repeat; the turn gives each call an id of ours.
 
-    :ivar compacted: the conversation as the provider compacted it, where it was asked to.
+    :ivar compacted: the compacted conversation, if the request was for a compaction.
     """
 
     parts: tuple[AssistantPart, ...]
@@ -95,15 +95,16 @@ class Provider(Protocol):
 
     @property
     def name(self) -> str:
-        """The word before the slash in `provider/model`."""
+        """Return the name before the slash in `provider/model`."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Ask the model and yield its answer as it comes; cancelling the iteration ends the call at once, and so does
-        closing the generator (see `contextlib.aclosing`).
+        """Ask the model and yield the events of its answer as they arrive.
+
+        Cancelling the iteration ends the call at once, and so does closing the generator (see `contextlib.aclosing`).
 
         :raises ModelAuthError: no key, or a refused one.
-        :raises ConfigError: the configuration or the environment describes no connection that can be made.
+        :raises ConfigError: the configuration or the environment describes a connection that cannot be made.
         :raises ContextOverflowError: the request is larger than the window.
         :raises ModelRequestError: the provider refused the request for another reason.
         :raises ModelUnavailableError: unreachable, overloaded or rate limited over all retries.
@@ -112,15 +113,17 @@ class Provider(Protocol):
         ...
 
     def context_window(self, model: str) -> int | None:
-        """Return the tokens of the model's window, as far as the provider has said by now; see `learn_window`.
+        """Return the tokens of the model's window as `learn_window` last learned it; None if it is unknown.
 
         :raises ConfigError: a script is missing or wrong.
         """
         ...
 
     async def learn_window(self, model: str) -> None:
-        """Ask for the model's window, unless what was said before holds for good. What cannot be asked now can be asked
-        again. Takes ten seconds at most, and never raises a `ModelError`."""
+        """Ask the provider for the model's window, unless an earlier answer is final.
+
+        Takes ten seconds at most, and ignores every `ModelError`; the next call asks again.
+        """
         ...
 
     async def aclose(self) -> None:
@@ -130,29 +133,29 @@ class Provider(Protocol):
 
 @runtime_checkable
 class NativeCompaction(Protocol):
-    """A provider that can compact a conversation itself; ask with `isinstance`."""
+    """A provider that can compact a conversation itself; check with `isinstance`."""
 
     @property
     def keeps_user_messages(self) -> bool:
-        """Whether all the user's messages stand word for word in what comes of it, and in what comes of that."""
+        """Return whether a compaction, and each further one, keeps all messages of the user word for word."""
         ...
 
     async def compact(
         self, request: ModelRequest, instructions: str, again: Callable[[], None] = lambda: None
     ) -> tuple[CompactedBlock, Usage]:
-        """Have the messages of a request summarised; all of them, so that what is to stay verbatim is left out.
+        """Summarise all messages of a request; the caller leaves out those that are to stay verbatim.
 
-        System prompt, tools and thought level should be those of the session's other requests: the cached prefix is
-        used then, and the thinking in what stays verbatim remains valid. The last message may be the model's, but no
-        call may lack its result.
+        System prompt, tools and thought level should be those of the session's other requests, so that the cached
+        prefix is used and the thinking in the verbatim messages remains valid. The last message may be the model's, but
+        every call must have its result.
 
-        :param instructions: the prompt for the summary in place of the provider's own; empty for the provider's own.
-            OpenAI takes none, so that they are passed over there.
-        :param again: called before the provider is asked once more; what it raises ends the compaction.
-        :returns: the block for the first message of the new context, whose `text` is empty where the provider keeps the
-            summary encrypted, so that the caller has to put one there; and the tokens of the compaction itself.
+        :param instructions: the prompt for the summary; empty for the provider's own. OpenAI's API takes none, and they
+            are ignored there.
+        :param again: called before each retry; an exception that it raises ends the compaction.
+        :returns: the block for the first message of the new context, and the tokens of the compaction itself. The
+            block's `text` is empty where the provider encrypts the summary; the caller has to add one then.
         :raises ContextOverflowError: the conversation, or with it the prompt for the summary, does not fit the window.
-        :raises ModelRequestError: the model cannot be compacted with, or no summary came of it.
-        :raises ModelError: as `Provider.stream` does; failures that pass are tried again.
+        :raises ModelRequestError: the model does not support compaction, or returned no summary.
+        :raises ModelError: as `Provider.stream` does; transient failures are retried.
         """
         ...

@@ -62,7 +62,7 @@ def adapter(
     headers: dict[str, str] | None = None,
     profile: ModelProfile = PROFILE,
 ) -> ModelClient:
-    return make_client(endpoint(dialect, base_url, headers), lambda _: profile, first_wait=0.001)
+    return make_client(endpoint(dialect, base_url, headers), lambda _: profile, first_delay=0.001)
 
 
 def endpoint(dialect: str, base_url: str, headers: dict[str, str] | None = None) -> Endpoint:

@@ -97,7 +97,7 @@ class Adapter:
         self.name = endpoint.name
         self.models_path = "/models"
 
-    def call(self, request: ModelRequest, profile: ModelProfile, without: Omissions, prompt: str | None) -> Call:
+    def call(self, request: ModelRequest, profile: ModelProfile, omissions: Omissions, prompt: str | None) -> Call:
         """Return the call that asks the model.
 
         :param prompt: has the API compact the messages, and is the prompt for its summary, empty for the API's own;
@@ -113,15 +113,15 @@ class Adapter:
         """Return where the API says how large a model's window is; None where it does not."""
         return None
 
-    def refused(self, failure: CallFailed, without: Omissions) -> Omission | None:
+    def omission_for(self, failure: CallFailed, omissions: Omissions) -> Omission | None:
         """Return what to leave out of a request that the API refused with status 400, unless it is another error."""
         said = f"{failure.code} {failure.message}".lower()
         for part, words in self.refusals:
-            if part not in without and any(word in said for word in words):
+            if part not in omissions and any(word in said for word in words):
                 return part
         return None
 
-    def compacted(self, request: ModelRequest, without: Omissions) -> CompactedBlock | None:
+    def native_block(self, request: ModelRequest, omissions: Omissions) -> CompactedBlock | None:
         """Return what the API itself compacted last and takes back; None where there is nothing of it."""
         blocks = [
             part
@@ -130,10 +130,10 @@ class Adapter:
             for part in message.parts
             if isinstance(part, CompactedBlock) and part.provider == self.name and self.native_key in part.data
         ]
-        return blocks[-1] if blocks and "native" not in without else None
+        return blocks[-1] if blocks and "native" not in omissions else None
 
 
-def answered(
+def build_answer(
     parts: Sequence[AssistantPart], reason: str, usage: Usage, compacted: CompactedBlock | None = None
 ) -> Answered:
     """Return an answer.

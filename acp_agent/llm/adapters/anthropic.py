@@ -26,7 +26,7 @@ from acp_agent.conversation.messages import (
     UserMessage,
 )
 from acp_agent.conversation.strict_json import get_int, get_object, get_objects, get_text
-from acp_agent.llm.adapters.adapter import Adapter, Call, Fold, Omissions, answered, wire_name
+from acp_agent.llm.adapters.adapter import Adapter, Call, Fold, Omissions, build_answer, wire_name
 from acp_agent.llm.errors import CallFailed, stream_error
 from acp_agent.llm.parts import arguments_of, base64_of, check_arguments, tool_call, user_parts
 from acp_agent.llm.places import Endpoint
@@ -59,12 +59,12 @@ class AnthropicAdapter(Adapter):
         self.models_path = "/v1/models"
         self._betas = [value for name, value in endpoint.headers.items() if name.lower() == _BETAS]
 
-    def call(self, request: ModelRequest, profile: ModelProfile, without: Omissions, prompt: str | None) -> Call:
-        body = self._body(request, profile, without) | {"stream": True}
+    def call(self, request: ModelRequest, profile: ModelProfile, omissions: Omissions, prompt: str | None) -> Call:
+        body = self._body(request, profile, omissions) | {"stream": True}
         if prompt is not None:
             instructions: JsonObject = {"instructions": prompt} if prompt.strip() else {}
             body["compaction"] = {"type": "summarize"} | instructions
-        elif self.compacted(request, without) is None:
+        elif self.native_block(request, omissions) is None:
             return Call("/v1/messages", body)
         # The configured betas are repeated, since the header replaces theirs.
         return Call("/v1/messages?beta=true", body, {_BETAS: ",".join([*self._betas, _COMPACTION_BETA])})
@@ -75,7 +75,7 @@ class AnthropicAdapter(Adapter):
     def window_path(self, model: str) -> str | None:
         return f"/v1/models/{model}"
 
-    def _body(self, request: ModelRequest, profile: ModelProfile, without: Omissions) -> JsonObject:
+    def _body(self, request: ModelRequest, profile: ModelProfile, omissions: Omissions) -> JsonObject:
         """Return the body of `POST /v1/messages`, without `stream`.
 
         A request and one that continues it are equal up to where the shorter one ends, but for the moving
@@ -91,12 +91,12 @@ class AnthropicAdapter(Adapter):
             ]
             tools[-1]["cache_control"] = _BREAKPOINT
             body["tools"] = list[JsonValue](tools)
-        keep_thinking = "native" not in without
+        keep_thinking = "native" not in omissions
         messages = _wire_messages(
             request.messages,
             self.name if keep_thinking else "",
             images=profile.images,
-            compacted=self.compacted(request, without),
+            compacted=self.native_block(request, omissions),
         )
         # What was sent now, and what was sent before.
         for message in [message for message in messages if message["role"] == "user"][-2:]:
@@ -232,7 +232,7 @@ class _MessagesFold(Fold):
         for block in self._blocks.values():
             if block.get("type") == "compaction" and (text := get_text(block, "content")):
                 compacted = CompactedBlock(self._provider, block, text)
-        return answered(parts, self._stop, self._counted(), compacted)
+        return build_answer(parts, self._stop, self._counted(), compacted)
 
     def _extend(self, index: int, delta: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
         for key in _GROWING:

@@ -28,7 +28,7 @@ from acp_agent.conversation.messages import (
     UserPart,
 )
 from acp_agent.conversation.strict_json import get_object, get_objects, get_text
-from acp_agent.llm.adapters.adapter import Adapter, Call, Fold, Omissions, answered, openai_usage, wire_name
+from acp_agent.llm.adapters.adapter import Adapter, Call, Fold, Omissions, build_answer, openai_usage, wire_name
 from acp_agent.llm.errors import stream_error
 from acp_agent.llm.parts import (
     arguments_text,
@@ -63,7 +63,7 @@ class ChatAdapter(Adapter):
         if self._is_openrouter:  # whose models are listed for anybody
             self.models_path = "/key"
 
-    def call(self, request: ModelRequest, profile: ModelProfile, without: Omissions, prompt: str | None) -> Call:
+    def call(self, request: ModelRequest, profile: ModelProfile, omissions: Omissions, prompt: str | None) -> Call:
         messages = _wire_messages(request.messages, self.name, profile)
         if request.system.strip():
             messages.insert(0, {"role": "system", "content": request.system})
@@ -229,7 +229,7 @@ class _ChatFold(Fold):
         if text := "".join(self._text):
             parts.append(Text(text))
         parts += [tool_call(call.id, call.name, call.arguments.getvalue()) for call in self._calls]
-        return answered(parts, self._finish, self._counted())
+        return build_answer(parts, self._finish, self._counted())
 
     def _extend(self, delta: JsonObject) -> None:
         function, index = get_object(delta, "function"), delta.get("index")

@@ -24,7 +24,7 @@ from acp_agent.conversation.strict_json import parse_object
 from acp_agent.errors import ConfigError
 from acp_agent.llm.adapters.adapter import Call, Fold
 from acp_agent.llm.adapters.stream import Decoder
-from acp_agent.llm.errors import CallFailed, FailureKind, logged, read_error
+from acp_agent.llm.errors import CallFailed, FailureKind, log_line, read_error
 from acp_agent.llm.parts import ArgumentsTooLongError
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.provider import TextDelta, ThinkingDelta
@@ -127,8 +127,8 @@ class Connection:
                 failure = CallFailed("no-stream", answer.text)
             except Exception as error:
                 failure = _failure_of(error)
-        said = logged(failure, self._endpoint.secrets)
-        _log.info("a question to %s was not answered: %s", self._endpoint.host, said)
+        line = log_line(failure, self._endpoint.secrets)
+        _log.info("a question to %s was not answered: %s", self._endpoint.host, line)
         raise failure
 
     async def aclose(self) -> None:

@@ -25,7 +25,7 @@ from acp_agent.conversation.messages import (
     UserMessage,
 )
 from acp_agent.conversation.strict_json import get_int, get_object, get_objects, get_text
-from acp_agent.llm.adapters.adapter import Adapter, Call, Fold, Omissions, answered, openai_usage, wire_name
+from acp_agent.llm.adapters.adapter import Adapter, Call, Fold, Omissions, build_answer, openai_usage, wire_name
 from acp_agent.llm.errors import stream_error
 from acp_agent.llm.parts import arguments_text, check_arguments, image_url, tool_call, user_parts
 from acp_agent.llm.profiles import ModelProfile
@@ -48,8 +48,8 @@ class ResponsesAdapter(Adapter):
     native_key = _ITEMS
     keeps_user_messages = True
 
-    def call(self, request: ModelRequest, profile: ModelProfile, without: Omissions, prompt: str | None) -> Call:
-        body = self._body(request, profile, without)
+    def call(self, request: ModelRequest, profile: ModelProfile, omissions: Omissions, prompt: str | None) -> Call:
+        body = self._body(request, profile, omissions)
         if prompt is None:
             return Call("/responses", body | {"stream": True})
         kept = ("model", "input", "instructions", "prompt_cache_key")
@@ -58,10 +58,10 @@ class ResponsesAdapter(Adapter):
     def fold(self) -> Fold:
         return _ResponsesFold(self.name)
 
-    def _body(self, request: ModelRequest, profile: ModelProfile, without: Omissions) -> JsonObject:
+    def _body(self, request: ModelRequest, profile: ModelProfile, omissions: Omissions) -> JsonObject:
         """Return the body of `POST /v1/responses`, without `stream`."""
-        kept = self.name if "native" not in without else ""
-        compacted = self.compacted(request, without)
+        kept = self.name if "native" not in omissions else ""
+        compacted = self.native_block(request, omissions)
         items = _wire_messages(request.messages, kept, images=profile.images, compacted=compacted)
         body: JsonObject = {
             "model": request.model,
@@ -86,7 +86,7 @@ class ResponsesAdapter(Adapter):
             body["prompt_cache_key"] = request.conversation_id[:_MAX_CACHE_KEY]
         if profile.thinking == "effort":
             body["include"] = ["reasoning.encrypted_content"]
-            reasoning: JsonObject = {"summary": "auto"} if "summaries" not in without else {}
+            reasoning: JsonObject = {"summary": "auto"} if "summaries" not in omissions else {}
             if level := request.thought_level:
                 reasoning["effort"] = profile.least_effort if level == "off" else level
             if reasoning:
@@ -204,7 +204,7 @@ class _ResponsesFold(Fold):
                 case _:
                     pass
         usage = openai_usage(get_object(self._final, "usage"), "input", "output")
-        return answered(parts, reason, usage, self._compacted())
+        return build_answer(parts, reason, usage, self._compacted())
 
     def _compacted(self) -> CompactedBlock | None:
         # All items are to be sent back as they stand, the user's messages among them. The summary is encrypted, so that

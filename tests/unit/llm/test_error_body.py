@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.errors import ContextOverflowError, ModelAuthError, ModelError, ModelRequestError
-from acp_agent.llm.errors import CallFailed, error_of, read_error, stream_error, verdict
+from acp_agent.llm.errors import CallFailed, classify, error_of, read_error, stream_error
 from support.adapters import DIALECTS, adapter, endpoint, outcome, request
 from support.http_server import Exchange, http_server
 
@@ -129,22 +129,22 @@ def test_no_body_breaks_the_reading_and_none_is_lost(body: object) -> None:
     [
         ({"code": 403, "message": "No.", "details": [{"reason": "SERVICE_DISABLED"}]}, "auth"),
         ({"code": 400, "message": "API key not valid.", "details": [{"reason": "API_KEY_INVALID"}]}, "auth"),
-        ({"code": 503, "message": "Busy.", "details": [{"reason": "OVERLOADED"}]}, "again"),
+        ({"code": 503, "message": "Busy.", "details": [{"reason": "OVERLOADED"}]}, "transient"),
     ],
 )
 def test_a_status_in_an_error_event_counts_whatever_else_it_says(error: dict[str, Any], expected: str) -> None:
-    assert verdict(stream_error({"error": error})) == expected
+    assert classify(stream_error({"error": error})) == expected
 
 
 @pytest.mark.parametrize(
     ("error", "status", "expected"),
     [
-        ({"code": 429, "type": "insufficient_quota", "message": "No money."}, 429, "refused"),
-        ({"code": 400, "type": "exceed_context_size_error", "message": "Zu lang."}, 400, "overflow"),
+        ({"code": 429, "type": "insufficient_quota", "message": "No money."}, 429, "rejected"),
+        ({"code": 400, "type": "exceed_context_size_error", "message": "Zu lang."}, 400, "tokens"),
     ],
 )
 def test_the_type_of_an_error_counts_where_its_code_is_a_number(
     error: dict[str, Any], status: int, expected: str
 ) -> None:
     message, code = read_error(json.dumps({"error": error}))
-    assert verdict(CallFailed("status", message, status=status, code=code)) == expected
+    assert classify(CallFailed("status", message, status=status, code=code)) == expected

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from acp_agent.llm.client import _delay, _wait_asked_for
+from acp_agent.llm.client import _backoff, _retry_after
 
 
 @pytest.mark.parametrize(
@@ -20,8 +20,8 @@ from acp_agent.llm.client import _delay, _wait_asked_for
     ],
 )
 def test_the_wait_that_a_provider_asks_for(headers: dict[str, str], seconds: float | None) -> None:
-    assert _wait_asked_for(headers) == seconds
+    assert _retry_after(headers) == seconds
 
 
 def test_waits_grow_and_are_bounded() -> None:
-    assert [0.75 * wait <= _delay(4, n) <= wait for n, wait in enumerate([4, 8, 16, 20, 20], start=1)] == [True] * 5
+    assert [0.75 * wait <= _backoff(4, n) <= wait for n, wait in enumerate([4, 8, 16, 20, 20], start=1)] == [True] * 5

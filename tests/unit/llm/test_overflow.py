@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
-from acp_agent.errors import ContextOverflowError, ModelRequestError
-from acp_agent.llm.errors import _PROMPT, CallFailed, _number, error_of, verdict
+from acp_agent.errors import ContextOverflowError, ModelRequestError, OverflowLimit
+from acp_agent.llm.errors import _PROMPT_PATTERNS, CallFailed, _token_count, classify, error_of
 from acp_agent.llm.places import Endpoint
 
 ENDPOINT = Endpoint("local", "openai-chat", "http://localhost/v1", key_hint="LOCAL_API_KEY")
@@ -85,7 +87,7 @@ def test_a_request_that_is_too_long_is_known_by_the_words_and_its_maximum_is_rea
     ],
 )
 def test_the_tokens_of_the_prompt_are_told_from_those_of_the_answer_and_of_both(said: str, prompt: int | None) -> None:
-    assert _number(_PROMPT, said) == prompt
+    assert _token_count(_PROMPT_PATTERNS, said) == prompt
 
 
 @pytest.mark.parametrize(
@@ -148,7 +150,7 @@ OTHER_REFUSALS = [
 
 @pytest.mark.parametrize(("status", "said"), OTHER_REFUSALS)
 def test_other_limits_are_no_limit_of_the_context(status: int | None, said: str) -> None:
-    assert verdict(CallFailed("status", said, status=status)) != "overflow"
+    assert classify(CallFailed("status", said, status=status)) not in get_args(OverflowLimit)
 
 
 @pytest.mark.parametrize("status", [400, 413, 429, None])
@@ -156,7 +158,7 @@ def test_a_request_larger_than_a_minutes_allowance_is_refused_at_once_and_says_w
     said = "Request too large for gpt-4o in organization x on tokens per min (TPM): Limit 30000, Requested 45000."
     failure = CallFailed("status", said, status=status, code="rate_limit_exceeded")
     error = error_of(failure, ENDPOINT)
-    assert verdict(failure) == "refused"
+    assert classify(failure) == "quota-per-minute"
     assert type(error) is ModelRequestError
     assert "waiting does not help" in str(error)
     assert "`context_window`" in str(error)
