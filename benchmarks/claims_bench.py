@@ -17,14 +17,14 @@ from typing import Any
 
 from acp_agent.compaction.evaluation.recordings import read_recording
 from acp_agent.compaction.state import ConversationState
-from acp_agent.compaction.verify import Known, known_of
+from acp_agent.compaction.verify import _SourceIndex, source_index
 from acp_agent.compaction.verify import unverified as check
 from acp_agent.conversation.context import Entry
 
 CORPUS = Path(__file__).parent / "claims"
 
 
-_LAST: list[tuple[Sequence[Entry], Known]] = []
+_LAST: list[tuple[Sequence[Entry], _SourceIndex]] = []
 """The conversation that was asked about last, and its index, which takes longer to make than all that is looked up."""
 
 
@@ -32,7 +32,7 @@ def unverified(entries: Sequence[Entry], text: str) -> list[str]:
     """The adapter: the pieces of a summary that the check does not find in the conversation, as they stand in it."""
     if not _LAST or _LAST[0][0] is not entries:
         state = ConversationState.of((entry.message for entry in entries), window=1_000_000)
-        _LAST[:] = [(entries, known_of(state))]
+        _LAST[:] = [(entries, source_index(state))]
     return [piece.text for piece in check(text, _LAST[0][1])]
 
 

@@ -153,7 +153,7 @@ def passages(entry: Entry) -> Iterator[tuple[Speaker, str]]:
                 yield _MODEL, part.text
             elif isinstance(part, ToolCall):
                 text = "\n".join(_strings(part.arguments)) or part.invalid or ""
-                yield Speaker(f"call of {_one_line(part.name)}", True), text
+                yield Speaker(f"call of {' '.join(part.name.split())[:80]}", True), text
     else:
         yield _RESULT, message.text
 
@@ -190,7 +190,3 @@ def _strings(value: JsonValue) -> Iterator[str]:
     elif isinstance(value, dict):
         for each in value.values():
             yield from _strings(each)
-
-
-def _one_line(name: str) -> str:
-    return " ".join(name.split())[:80]

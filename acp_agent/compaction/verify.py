@@ -1,7 +1,7 @@
 """Check a summary: names, paths, numbers, URLs and quotations against the conversation; required headings.
 
-A piece is looked up, not understood: plain words are not checked, nor are single digits. Case, punctuation, plural, the
-beginning of a path and a rounding may differ. A dotted name may be put together, if its last part is a name elsewhere.
+The check compares strings; plain words and single digits are exempt. Case, punctuation, plural, the beginning of a path
+and a rounding may differ. The parts of a dotted name may occur apart, if the last one occurs as a name.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from acp_agent.errors import CompactionError, ModelError
 from acp_agent.frozen import frozen
 
 _MARK = " [unverified]"
-MAX_TOLD = 20  # flagged pieces that a receipt or an error lists
-_LISTED, _LISTED_LENGTH = 60, 300
+MAX_REPORTED = 20  # flagged pieces that a receipt or an error lists
+_MAX_LISTED, _MAX_LISTED_LENGTH = 60, 300
 _QUOTED_WORDS, _FEWEST_DIGITS, _SHORTEST_WORD = 3, 2, 3
 _ROUNDED_ZEROS, _MOST_ROUNDED = 3, 0.05
 
@@ -50,28 +50,28 @@ _EMPHASIS = str.maketrans("", "", "*_`")
 
 @frozen
 class _Piece:
-    """A piece of a text that can be looked up."""
+    """A piece of a summary that is checked."""
 
-    kind: str  # a fact's, or "quotation"
+    kind: str  # a kind of fact, or "quotation"
     text: str
     start: int
     end: int
-    place: int  # of a mark that flags it
+    place: int  # offset for a mark that flags it
 
 
 @frozen
-class Known:
+class _SourceIndex:
     """An index of the texts that a summary is checked against."""
 
     words: str  # all texts in lower case, with one space between the words and at both ends
     tokens: frozenset[str]  # the set of these words
-    members: frozenset[str]  # those that stand as names: joined to other code, assigned, as keys or alone in quotes
-    runs: frozenset[str]  # their keys tell a path that stands alone from the end of a longer one
-    extensions: frozenset[str]  # of paths with a folder; they tell `cart.py` from the method `Cart.fit`
-    numbers: tuple[tuple[float, ...], tuple[float, ...]]  # those with decimals; integers
+    members: frozenset[str]  # words that occur as names: joined to other code, assigned, as keys or alone in quotes
+    runs: frozenset[str]  # keys of the runs; a path among them is not the end of a longer one
+    extensions: frozenset[str]  # of paths with a folder; they distinguish `cart.py` from the method `Cart.fit`
+    numbers: tuple[tuple[float, ...], tuple[float, ...]]  # numbers with decimals; integers
 
     @classmethod
-    def of(cls, texts: Iterable[str]) -> Known:
+    def of(cls, texts: Iterable[str]) -> _SourceIndex:
         """Index the texts."""
         folded = "\n".join(texts).casefold()
         if "\\" in folded:  # JSON inside a text
@@ -87,45 +87,47 @@ class Known:
         return cls(f" {' '.join(words)} ", frozenset(words), members, runs, extensions, (decimals, integers))
 
     def has(self, kind: str, piece: str) -> bool:
-        """Return whether the texts contain a piece, or what it is made of."""
-        said = piece.casefold()
+        """Return whether the texts contain a piece, or its parts."""
+        folded = piece.casefold()
         match kind:
             case "quotation":
-                return all(self._has_words(part) for part in said.replace("...", "…").split("…"))
+                return all(self._has_words(part) for part in folded.replace("...", "…").split("…"))
             case "option":
-                return said in self.runs
+                return folded in self.runs
             case "hash":
-                return f" {said}" in self.words
+                return f" {folded}" in self.words
             case "url":
-                return self._has_words(said.partition("#")[0].partition("://")[2])
+                return self._has_words(folded.partition("#")[0].partition("://")[2])
             case "number":
-                return self._has_number(_digits(said))
+                return self._has_number(_digits(folded))
             case _:
                 by_parts = self._has_path if kind == "path" else self._has_parts
-                return self._has_member(piece) and (self._has_words(said) or self._has_number(said) or by_parts(said))
+                return self._has_member(piece) and (
+                    self._has_words(folded) or self._has_number(folded) or by_parts(folded)
+                )
 
     def _has_member(self, name: str) -> bool:
-        """Return whether the last part of a dotted name looks like a name or stands as one."""
+        """Return whether the last part of a dotted name looks like a name or occurs as one."""
         _, dot, member = name.rpartition(".")
         plain = member.rstrip("_")
-        a_word = member.startswith("_") or (len(plain) >= _SHORTEST_WORD and plain.isalpha() and plain.islower())
-        return not (dot and a_word) or not self.members.isdisjoint({member.casefold(), plain})
+        is_word = member.startswith("_") or (len(plain) >= _SHORTEST_WORD and plain.isalpha() and plain.islower())
+        return not (dot and is_word) or not self.members.isdisjoint({member.casefold(), plain})
 
-    def _has_words(self, said: str) -> bool:
-        words = _TOKEN.findall(said)
+    def _has_words(self, text: str) -> bool:
+        words = _TOKEN.findall(text)
         return self.tokens.issuperset(words) and (not words[1:] or f" {' '.join(words)} " in self.words)
 
-    def _has_path(self, said: str) -> bool:
+    def _has_path(self, path: str) -> bool:
         """Return whether the texts contain a directory and, on its own, the rest of the path."""
-        if "/" not in said:
-            extension = said.rpartition(".")[2]
-            return extension in self.tokens and extension not in self.extensions and self._has_parts(said)
-        parts = said.strip("/~.").split("/")
+        if "/" not in path:
+            extension = path.rpartition(".")[2]
+            return extension in self.tokens and extension not in self.extensions and self._has_parts(path)
+        parts = path.strip("/~.").split("/")
         splits = (("/".join(parts[:at]), "/".join(parts[at:])) for at in range(1, len(parts)))
         return any(rest in self.runs and self._has_words(folder) for folder, rest in splits)
 
-    def _has_parts(self, said: str) -> bool:
-        return all(self._has_token(token) for token in _TOKEN.findall(said))
+    def _has_parts(self, text: str) -> bool:
+        return all(map(self._has_token, _TOKEN.findall(text)))
 
     def _has_token(self, token: str) -> bool:
         variants = {token, token.strip("_"), f"{token}s", token.removesuffix("s")}
@@ -134,20 +136,20 @@ class Known:
             return len(number) < _FEWEST_DIGITS or self._has_number(number)
         return len(token) < _SHORTEST_WORD or not self.tokens.isdisjoint(variants)
 
-    def _has_number(self, said: str) -> bool:
+    def _has_number(self, text: str) -> bool:
         """Return whether the texts contain a number, or one that was rounded to it."""
-        said = said.removeprefix("v")
-        if said in self.tokens:
+        text = text.removeprefix("v")
+        if text in self.tokens:
             return True
-        if (number := _NUMBER.fullmatch(said)) is None:
+        if (number := _NUMBER.fullmatch(text)) is None:
             return False
         unit = 10.0 ** (-len(number["decimals"] or ""))
-        zeros = len(said) - len(said.rstrip("0"))
-        if said.isdecimal() and zeros >= _ROUNDED_ZEROS:
-            unit = min(10.0 ** min(zeros, LONGEST), float(said) * _MOST_ROUNDED)
-        first, behind = float(said) - unit / 2, float(said) + unit
-        kinds = self.numbers if said.isdecimal() else self.numbers[:1]
-        return any(bisect_left(numbers, first) < bisect_left(numbers, behind) for numbers in kinds)
+        zeros = len(text) - len(text.rstrip("0"))
+        if text.isdecimal() and zeros >= _ROUNDED_ZEROS:
+            unit = min(10.0 ** min(zeros, LONGEST), float(text) * _MOST_ROUNDED)
+        start, end = float(text) - unit / 2, float(text) + unit
+        kinds = self.numbers if text.isdecimal() else self.numbers[:1]
+        return any(bisect_left(numbers, start) < bisect_left(numbers, end) for numbers in kinds)
 
 
 async def verify(
@@ -156,43 +158,44 @@ async def verify(
     write: Callable[[], Awaitable[str]],
     mend: Callable[[str], Awaitable[str]],
 ) -> Draft:
-    """Have a summary written, check it in a thread, do what the policy says, and return it as a draft.
+    """Return a draft with a checked summary: marked, corrected once or rejected, as the policy says.
 
-    :param mend: asks the model once for a corrected summary.
-    :raises CompactionError: the policy rejects it.
+    :param write: asks the model for the summary.
+    :param mend: asks the model for a corrected summary.
+    :raises CompactionError: the policy rejects the summary.
     """
     policy, text = task.policy, await write()
     if policy.verify == "off":
         return Draft(cut, text, missing=_missing_sections(text, policy.sections))
-    known = await to_thread.run_sync(known_of, task.state, abandon_on_cancel=True)
+    index = await to_thread.run_sync(source_index, task.state, abandon_on_cancel=True)
 
     def check(text: str) -> tuple[tuple[_Piece, ...], tuple[str, ...]]:
-        return unverified(text, known), _missing_sections(text, policy.sections)
+        return unverified(text, index), _missing_sections(text, policy.sections)
 
     flagged, missing = await to_thread.run_sync(check, text, abandon_on_cancel=True)
     if policy.verify == "mend" and (flagged or missing):
         try:
             mended = await mend(_mend_request(flagged, missing))
-            wrong, lacking = await to_thread.run_sync(check, mended, abandon_on_cancel=True)
-            # A text that lacks more sections than the first one is not a correction of it.
-            if mended and len(lacking) <= len(missing):
-                text, flagged, missing = mended, wrong, lacking
+            still_flagged, still_missing = await to_thread.run_sync(check, mended, abandon_on_cancel=True)
+            # A text with fewer sections than the first one is not a correction of it.
+            if mended and len(still_missing) <= len(missing):
+                text, flagged, missing = mended, still_flagged, still_missing
         except (CompactionError, ModelError) as error:
             _log.info("a summary was not mended: %s", error)
-    told = tuple(dict.fromkeys(piece.text for piece in flagged))[:MAX_TOLD]
+    reported = tuple(dict.fromkeys(piece.text for piece in flagged))[:MAX_REPORTED]
     if policy.verify == "reject" and (flagged or missing):
-        raise _rejection(told, missing)
+        raise _rejection(reported, missing)
     text = await to_thread.run_sync(mark, text, flagged, abandon_on_cancel=True)
-    return Draft(cut, text, unverified=told, missing=missing)
+    return Draft(cut, text, unverified=reported, missing=missing)
 
 
 def _mend_request(flagged: Sequence[_Piece], missing: Sequence[str]) -> str:
     """Return the message that asks the model for a corrected and complete summary."""
     blocks = ["Your summary was checked against the conversation and has to be corrected."]
     if flagged:
-        found = dict.fromkeys(f"- {each.kind}: {' '.join(each.text.split())[:_LISTED_LENGTH]}" for each in flagged)
+        found = dict.fromkeys(f"- {each.kind}: {' '.join(each.text.split())[:_MAX_LISTED_LENGTH]}" for each in flagged)
         blocks.append("These were not found. Replace each by what stands there, copied exactly, or leave it out:")
-        blocks.append("\n".join(list(found)[:_LISTED]))
+        blocks.append("\n".join(list(found)[:_MAX_LISTED]))
     if missing:
         blocks.append('These sections are missing or empty. Write each; "None." if there is nothing to say:')
         blocks.append("\n".join(f"- {name}" for name in missing))
@@ -200,25 +203,25 @@ def _mend_request(flagged: Sequence[_Piece], missing: Sequence[str]) -> str:
     return "\n\n".join([*blocks, "Call no tools and mention neither this check nor the correction."])
 
 
-def _rejection(told: Sequence[str], missing: Sequence[str]) -> CompactionError:
-    names = ", ".join(f"`{piece[:80]}`" for piece in told)
-    reasons = [f"it says what the conversation does not contain ({names})"] if told else []
+def _rejection(flagged: Sequence[str], missing: Sequence[str]) -> CompactionError:
+    names = ", ".join(f"`{piece[:80]}`" for piece in flagged)
+    reasons = [f"it says what the conversation does not contain ({names})"] if flagged else []
     reasons += [f"it lacks the sections {', '.join(missing)}"] if missing else []
     hint = "The history is unchanged; try /compact again, or set `verify: mark` in the recipe."
     return CompactionError(f"The summary was rejected: {' and '.join(reasons)}.", hint)
 
 
-def known_of(state: ConversationState) -> Known:
+def source_index(state: ConversationState) -> _SourceIndex:
     """Return an index of the texts that a summary of this conversation is checked against."""
     earlier = [_verified_part(text) for entry in state.entries if entry.summary for text in _texts(entry)]
     texts = [state.request.system, *earlier, *(text for entry in state.originals for text in _texts(entry))]
     texts += [pin.text for pin in state.memory.pins] + [item.content for item in state.plan]
     texts += [state.workspace.cwd, state.workspace.branch, state.workspace.head]
-    return Known.of(texts)
+    return _SourceIndex.of(texts)
 
 
 def _verified_part(summary: str) -> str:
-    """Return an earlier summary with blanks in the place of what its check marked."""
+    """Return an earlier summary with its marked pieces blanked out."""
     for piece in pieces(summary):
         if summary.startswith(_MARK, piece.place):
             summary = f"{summary[: piece.start]}{' ' * len(piece.text)}{summary[piece.end :]}"
@@ -235,10 +238,10 @@ def _texts(entry: Entry) -> Iterator[str]:
             yield f"{part.invalid or ''}\n{json.dumps(part.arguments, ensure_ascii=False)}"
 
 
-def unverified(text: str, known: Known) -> tuple[_Piece, ...]:
-    """Return the pieces of a summary that are not known, in order and without overlaps."""
+def unverified(text: str, index: _SourceIndex) -> tuple[_Piece, ...]:
+    """Return the pieces of a summary that the texts do not contain, in order and without overlaps."""
     flagged: list[_Piece] = []
-    has = cache(known.has)
+    has = cache(index.has)
     for piece in pieces(text):
         overlaps = bool(flagged) and piece.start < flagged[-1].end
         if not overlaps and not has(piece.kind, piece.text):
@@ -247,7 +250,7 @@ def unverified(text: str, known: Known) -> tuple[_Piece, ...]:
 
 
 def mark(text: str, flagged: Iterable[_Piece]) -> str:
-    """Return the summary with a mark behind each flagged piece that has none yet."""
+    """Return the summary with a mark after each flagged piece that has none yet."""
     places = (place for place in sorted({piece.place for piece in flagged}) if not text.startswith(_MARK, place))
     return _MARK.join(text[start:end] for start, end in pairwise([0, *places, len(text)]))
 
@@ -268,7 +271,7 @@ def pieces(text: str) -> list[_Piece]:
 
 
 def _facts(run: re.Match[str], coded: bool) -> Iterator[tuple[str, int, int]]:
-    """Yield the facts of a run without those inside others; a word that is all of a code span is a name."""
+    """Yield the outermost facts of a run; a word that fills a code span is a name."""
     at, key = run.start(), key_of(run[0])
     found = facts_of_run(run[0])
     whole = bool(found) and found[0][0] == key
@@ -283,7 +286,7 @@ def _facts(run: re.Match[str], coded: bool) -> Iterator[tuple[str, int, int]]:
 
 
 def _around(spans: Sequence[re.Match[str]], end: int) -> re.Match[str] | None:
-    """Return the span that ends behind an offset, or at it, and begins before it; the spans are in order."""
+    """Return the span that begins before an offset and ends at or after it; the spans are in order."""
     at = bisect_left(spans, end, key=lambda span: span.end())
     return spans[at] if at < len(spans) and spans[at].start() < end else None
 
@@ -293,12 +296,12 @@ def _place(text: str, end: int, spans: Sequence[re.Match[str]]) -> int:
     while True:
         if span := _around(spans, end):
             end = span.end()
-        said = "".join(takewhile(lambda sign: not sign.isspace(), text[end : end + LONGEST]))
-        # A mark within a word, or in front of a bracket or quotation mark, would change what follows.
-        said = said.rstrip(_CLOSING) if _OPENING.isdisjoint(said) else said
-        if not said or len(said) == LONGEST:
+        rest = "".join(takewhile(lambda sign: not sign.isspace(), text[end : end + LONGEST]))
+        # A mark within a word, or in front of a bracket or quotation mark, would change the text after it.
+        rest = rest.rstrip(_CLOSING) if _OPENING.isdisjoint(rest) else rest
+        if not rest or len(rest) == LONGEST:
             return end
-        end += len(said)
+        end += len(rest)
 
 
 def _digits(text: str) -> str:
@@ -310,12 +313,12 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def _missing_sections(summary: str, required: Sequence[str]) -> tuple[str, ...]:
-    """Return which sections a summary lacks, or has with nothing under them ("None." is something).
+    """Return the required sections that are missing or empty ("None." is content).
 
-    Headings of any level count; case, white space, emphasis, numbering and a colon at the end do not.
+    Headings of any level count; case, white space, emphasis, numbering and a final colon are ignored.
     """
     filled: set[str] = set()
-    above: list[tuple[int, str]] = []  # headings that the present line stands under
+    above: list[tuple[int, str]] = []  # headings of the current line
     fenced = False
     for line in summary.split("\n"):
         content = line.lstrip(" \t>")

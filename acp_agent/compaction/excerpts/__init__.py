@@ -1,1 +1,1 @@
-"""What a compaction copies from the conversation by code, word for word: lines, quotations, files and commands."""
+"""Layers that code copies word for word from the conversation: excerpts, quotations, and the inventory."""

@@ -1,6 +1,6 @@
-"""What the user said that no compaction may paraphrase: pins, rules, the first request and the newest ones.
+"""Quotations of the user that every compaction carries word for word: pins, rules, the first and the newest requests.
 
-Copied by code, byte for byte, between fences that nothing inside can end. Of a recipe only the typed line counts.
+Code copies them byte for byte between fences that no text inside can close. Of a recipe only the typed line is quoted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from acp_agent.conversation.swaps import Memory, Pin, Quote
 from acp_agent.errors import InvalidParamsError
 
 QUOTE_TOKENS = 8
-"""Number and fences of one quotation."""
+"""Tokens of the number and the fences of one quotation."""
 
 _INTRODUCTION = (
     "Copied word for word from the earlier part of this conversation by the program that you run in; nothing here was "
@@ -35,10 +35,10 @@ _REQUESTS = (
 
 
 def new_pin(memory: Memory, text: str, max_tokens: int) -> Pin:
-    """Return a pin with the number that comes next.
+    """Return a pin with the next number.
 
-    :param max_tokens: estimate of the tokens that all pins together may take.
-    :raises InvalidParamsError: the text is empty, or there is no room for it.
+    :param max_tokens: estimated tokens that all pins together may take.
+    :raises InvalidParamsError: the text is empty or too long.
     """
     if not text.strip():
         raise InvalidParamsError("There is nothing to pin: write the text behind `/pin`.")
@@ -72,56 +72,56 @@ def render_pins(memory: Memory) -> str:
 
 
 def fenced(text: str) -> str:
-    """Return the text, unchanged, between fences that nothing in it can be taken for."""
+    """Return the text between fences that differ from everything in it."""
     fence = min((fence_for(text, mark) for mark in "~`"), key=len)
     return f"{fence}\n{text}\n{fence}"
 
 
-def rules_of(entries: Iterable[Entry], carried: Iterable[Quote], room: int) -> tuple[Quote, ...]:
-    """Return the rules that the user stated, each once at its newest place, in order.
+def rules_of(entries: Iterable[Entry], carried: Iterable[Quote], max_tokens: int) -> tuple[Quote, ...]:
+    """Return the rules that the user stated, each once at its newest place, in order; the shortest if not all fit.
 
-    Where there is no room for all, the longest are dropped. `carried` holds the rules in logs of earlier versions.
+    :param carried: the rules in logs of earlier versions.
     """
-    found = {same_rule_key(quote.text): quote for quote in carried}
+    rules = {same_rule_key(quote.text): quote for quote in carried}
     for entry in entries:
-        for text in stated_rules(words_of(entry)):
-            found.pop(same_rule_key(text), None)
-            found[same_rule_key(text)] = Quote(entry.seq, text)
-    taken: set[str] = set()
-    for key, quote in sorted(found.items(), key=lambda item: len(item[1].text)):
-        room -= estimate_text(f"[#{quote.seq}] {quote.text}\n")
-        if room < 0:
+        for text in stated_rules(typed_text(entry)):
+            rules.pop(same_rule_key(text), None)
+            rules[same_rule_key(text)] = Quote(entry.seq, text)
+    fitting: set[str] = set()
+    for key, quote in sorted(rules.items(), key=lambda item: len(item[1].text)):
+        max_tokens -= estimate_text(f"[#{quote.seq}] {quote.text}\n")
+        if max_tokens < 0:
             break
-        taken.add(key)
-    return tuple(quote for key, quote in found.items() if key in taken)
+        fitting.add(key)
+    return tuple(quote for key, quote in rules.items() if key in fitting)
 
 
-def requests_of(entries: Iterable[Entry], room: int, *, recall: bool) -> tuple[Quote, ...]:
-    """Return the first request of the user and as many of the newest as there is room for, in order.
+def requests_of(entries: Iterable[Entry], max_tokens: int, *, recall: bool) -> tuple[Quote, ...]:
+    """Return the first request of the user and as many of the newest as fit, in order.
 
-    A long one is shortened in the middle: the first to half of the room, the last one taken to what is left.
+    A long one is shortened in the middle: the first to half of the tokens, the last one that fits to the rest.
     """
-    said = {entry.seq: words for entry in entries if (words := words_of(entry)).strip()}
-    found: dict[int, Quote] = {}
-    for seq in [*list(said)[:1], *reversed(said)]:
-        if seq in found:
+    requests = {entry.seq: text for entry in entries if (text := typed_text(entry)).strip()}
+    quotes: dict[int, Quote] = {}
+    for seq in [*list(requests)[:1], *reversed(requests)]:
+        if seq in quotes:
             continue
-        first = not found and len(said) > 1
-        most = ((room // 2 if first else room) - QUOTE_TOKENS) * CHARACTERS_PER_TOKEN
-        text = said[seq]
-        if len(text) > most:
-            if most < SHORTEST_PIECE:
+        is_first = not quotes and len(requests) > 1
+        limit = ((max_tokens // 2 if is_first else max_tokens) - QUOTE_TOKENS) * CHARACTERS_PER_TOKEN
+        text = requests[seq]
+        if len(text) > limit:
+            if limit < SHORTEST_PIECE:
                 break
-            text = cut_middle(text, most, LeftOut(seq, recall))
-        found[seq] = Quote(seq, text)
-        room -= estimate_text(text) + QUOTE_TOKENS
-    return tuple(found[seq] for seq in sorted(found))
+            text = cut_middle(text, limit, LeftOut(seq, recall))
+        quotes[seq] = Quote(seq, text)
+        max_tokens -= estimate_text(text) + QUOTE_TOKENS
+    return tuple(quotes[seq] for seq in sorted(quotes))
 
 
 def render_quotes(
     pins: Sequence[Pin], rules: Sequence[Quote], requests: Sequence[Quote], plan: Sequence[PlanEntry], mode: str
 ) -> str:
-    """Return the quotations as the model reads them; empty where there is nothing to quote."""
+    """Return the quotations as the model reads them; empty if there are none."""
     parts: list[str] = []
     if pins:
         parts.append(
@@ -141,12 +141,12 @@ def render_quotes(
     return "\n\n".join((_INTRODUCTION, *parts)) if parts else ""
 
 
-def words_of(entry: Entry) -> str:
-    """Return what the user typed in this message; of an attached file its address."""
+def typed_text(entry: Entry) -> str:
+    """Return the text that the user typed in this message, with the addresses of attached files."""
     text = ""
     for part in entry.typed:
         piece = words_in(part)
-        # Editors split a text where a file is mentioned: such pieces go on in the same line.
-        apart = text and piece and not text[-1].isspace() and not piece[0].isspace()
-        text += f"\n{piece}" if apart else piece
+        # Editors split a text where a file is mentioned; such pieces continue the line.
+        is_new_line = text and piece and not text[-1].isspace() and not piece[0].isspace()
+        text += f"\n{piece}" if is_new_line else piece
     return text

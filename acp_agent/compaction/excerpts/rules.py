@@ -44,12 +44,12 @@ zawsze|nigdy|od teraz|musi|musisz|nie wolno|tylko|zamiast|^nie|vždy|nikdy|od te
 bundan sonra|sadece|yalnızca|kesinlikle|всегда|никогда|нельзя|обязательно|только|впредь|должен|должны|^не|завжди|ніколи
 не можна|обов'язково|тільки|лише|відтепер|повинен|повинні|заборонено
 必须|必須|不要|不许|不得|请勿|請勿|禁止|绝不|絕不|务必|務必|总是|總是|永远|永遠|只能|只用|从现在起|必ず|絶対|常に|しないで|ないでください|てはいけ|今後|반드시|절대|항상|하지마|지마세요|앞으로|금지""")
-# They hold a cue and state no rule.
+# Phrases with a cue that state no rule.
 _IDIOMS = _table("""never mind|never seen|never had|never been|always worked|always had|always been|must have been
 no idea|no$|no problem|no luck|not sure|the only|it only|keep going|has to do with|immer noch|immer wieder|noch nie
 muss an|toujours pas|jamais vu|no sé|no hay|no funciona|no es|no está|no puedo|no veo|no entiendo|nunca había|non so
 não sei|не знаю""")
-# A clause that begins with an order and holds a limit is a rule too; a question is one only where it is polite.
+# A clause that begins with an order and contains a limit is a rule too; a question is one only if it is polite.
 _ORDERS = _table("""^use|^touch|^change|^edit|^modify|^write|^run|^commit|^push|^add|^create|^ändere|^verändere|^fass
 ^fasse|^lösche|^mach|^nimm|^nutze|^benutze|^verwende|^schreib|^schreibe|^committe|^pushe|^installiere|^füge|^rühr|^lass
 ^erstelle|^entferne|^starte|^setze|^arbeite|^modifie|^usa|^utiliza|^cambia|^toca|^modifica|^escribe""")
@@ -68,7 +68,7 @@ _BREAK = re.compile(
 
 
 def same_rule_key(text: str) -> str:
-    """Return what two wordings of the same rule have in common: all but case and space."""
+    """Return the key by which equal rules are found: the text without differences of case and white space."""
     return " ".join(text.casefold().split())
 
 
@@ -89,7 +89,7 @@ def stated_rules(text: str) -> list[str]:
 
 
 def prose(text: str) -> Iterator[str]:
-    """Yield the sentences and lines that the user typed, and an empty one where something was pasted."""
+    """Yield the sentences and lines that the user typed, and an empty text for each pasted one."""
     runs = (run for part in _PASTED.split(text)[::2] for run in (*re.split(r"(?<=\n)(?=[ \t\r]*\n)", part), ""))
     for typed, group in groupby(runs, lambda run: _looks_typed(run.strip())):
         kept = list(group)
