@@ -17,7 +17,7 @@ from typing import Any
 
 from acp_agent.compaction.evaluation.recordings import read_recording
 from acp_agent.compaction.state import ConversationState
-from acp_agent.compaction.verify import _SourceIndex, source_index
+from acp_agent.compaction.verify import _SourceIndex, source_index  # pyright: ignore[reportPrivateUsage]
 from acp_agent.compaction.verify import unverified as check
 from acp_agent.conversation.context import Entry
 

@@ -137,10 +137,11 @@ def _swapped(
     others = state.prefix + layers.tokens + tokens(tail)
     if policy.must_fit and (others + tokens(exempt)) * state.rate > state.budget.limit:
         shorten(exempt, int(state.budget.target / state.rate) - others)
-    summary = Entry(cut.boundary, UserMessage(new_id("msg"), layers.parts), summary=True)
+    boundary = cut.summarised[-1].seq
+    summary = Entry(boundary, UserMessage(new_id("msg"), layers.parts), summary=True)
     entries = (summary, *apply_rewrites(retained, rewritten))
     result = _result(state, draft, strategy, entries, tuple(rewritten))
-    return replace(result, sent=layers.parts, boundary=cut.boundary, pinned=cut.pinned)
+    return replace(result, sent=layers.parts, boundary=boundary, pinned=cut.pinned)
 
 
 def _rewritten(

@@ -1,4 +1,4 @@
-"""The model calls of one compaction: limited in number, their usage added up, their errors translated."""
+"""The model calls of one compaction: their limit, their total usage, and their errors."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ MAX_REQUESTS = 12
 class ModelCalls:
     """Sends requests to one model and counts them.
 
+    :param call: asks the model.
     :param show: called with the summary's text as it streams.
     :param begin: called before each request.
     :ivar usage: of all answers so far; None before the first.
@@ -53,7 +54,7 @@ class ModelCalls:
 
     @property
     def cached(self) -> float | None:
-        """Share of all prompts so far that the provider read from its cache."""
+        """Return the share of all prompt tokens so far that the provider read from its cache."""
         if self.usage is None or not self.usage.prompt_tokens:
             return None
         return self.usage.cache_read_tokens / self.usage.prompt_tokens
@@ -61,12 +62,12 @@ class ModelCalls:
     async def ask(self, request: ModelRequest, *, shown: bool = True) -> Answered:
         """Send one request.
 
-        :param shown: whether the answer is the summary that the user watches.
+        :param shown: whether the answer is streamed to the user.
         :raises SummaryOverflowError: the request does not fit the model's window.
         :raises CompactionError: the answer broke off, or too many requests were made.
         :raises ModelError: the model could not be asked.
         """
-        await self._begun()
+        await self._before_request()
         try:
             async with aclosing(self._call(request)) as stream:
                 async for event in stream:
@@ -89,7 +90,7 @@ class ModelCalls:
 
     async def ask_native(self, native: NativeCompaction, request: ModelRequest, instructions: str) -> CompactedBlock:
         """Ask the provider to compact, once; raises what `ask` raises."""
-        await self._begun()
+        await self._before_request()
         try:
             block, usage = await native.compact(request, instructions, self._count)
         except ContextOverflowError as error:
@@ -99,17 +100,17 @@ class ModelCalls:
 
     def spent(self, usage: Usage) -> None:
         """Add the usage of an answer."""
-        before = self.usage or Usage()
-        costs = [each.cost for each in (before, usage) if each.cost is not None]
+        total = self.usage or Usage()
+        costs = [each.cost for each in (total, usage) if each.cost is not None]
         self.usage = Usage(
-            before.input_tokens + usage.input_tokens,
-            before.output_tokens + usage.output_tokens,
-            before.cache_read_tokens + usage.cache_read_tokens,
-            before.cache_write_tokens + usage.cache_write_tokens,
+            total.input_tokens + usage.input_tokens,
+            total.output_tokens + usage.output_tokens,
+            total.cache_read_tokens + usage.cache_read_tokens,
+            total.cache_write_tokens + usage.cache_write_tokens,
             sum(costs) if costs else None,
         )
 
-    async def _begun(self) -> None:
+    async def _before_request(self) -> None:
         self._count()
         if self._begin is not None:
             await self._begin()

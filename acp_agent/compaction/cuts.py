@@ -41,11 +41,6 @@ class Cut:
         return tuple(entry.message for entry in self.summarised)
 
     @property
-    def boundary(self) -> int:
-        """Return the seq of the last summarised entry."""
-        return self.summarised[-1].seq
-
-    @property
     def retained(self) -> tuple[Entry, ...]:
         """Return the entries that stay word for word, on both sides of the cut."""
         return (*(Entry(pin.seq, pin.message, shortened=pin.shortened) for pin in self.pinned), *self.kept)

@@ -1,6 +1,6 @@
-"""How many tokens a context takes: the provider's last count, plus an estimate of the messages since.
+"""Token counts of a context: the provider's last count, plus an estimate of the messages since.
 
-Four characters per token is off by up to a third either way; the provider's counts calibrate it.
+Four characters per token is off by up to a third in both directions; the provider's counts calibrate it.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ CHARACTERS_PER_TOKEN = 4
 IMAGE_TOKENS = 1_600
 """Tokens that the large providers charge for a full-size image."""
 AUDIO_CHARACTERS_PER_TOKEN = 640
-"""Characters of base64: what the provider that counts most takes for MP3; WAV costs less than that."""
+"""Characters of base64, at the provider that counts most, for MP3; WAV takes fewer tokens."""
 LARGEST_IMAGE = 7_000_000
-"""Characters of base64 that an image takes at most when it is sent, however large it is where it is stored."""
+"""Most characters of base64 of an image as it is sent, however large the stored one is."""
 MESSAGE_TOKENS = 4
 """Role and separators of one message."""
 UNSURE_SHARE = 0.05
-"""Of what a provider has counted: where less than this came since, its calibration would change nothing."""
+"""Share of a provider's count; if the newer messages take less, their calibration would change nothing."""
 LEAST_GROWTH = 1_000
-"""Estimated tokens between two counts of a provider, below which they say nothing of our estimate."""
+"""Estimated tokens between two counts of a provider, below which they do not calibrate the estimate."""
 MAX_CALIBRATION = 4.0
-"""More than any script takes."""
+"""Above the ratio of any script."""
 
 
 def estimate_text(text: str) -> int:
@@ -63,7 +63,7 @@ def estimate_messages(messages: Iterable[Message]) -> int:
 
 
 def estimate_prefix(system: str, tools: Sequence[ToolDefinition]) -> int:
-    """Return the tokens of what stands before the messages."""
+    """Return the tokens of the system prompt and the tools."""
     return estimate_text(system) + estimate_tools(tools)
 
 
@@ -76,8 +76,8 @@ def estimate_tools(tools: Iterable[ToolDefinition]) -> int:
 def used_tokens(context: Context, prefix: int, rate: float = 1.0) -> int:
     """Return the tokens that the context takes now.
 
-    :param prefix: tokens of the system prompt and the tools, which count where no provider has counted them yet.
-    :param rate: the provider's tokens for each of our estimate, as long as the context does not show it.
+    :param prefix: tokens of the system prompt and the tools, which are added if no provider has counted them yet.
+    :param rate: the provider's tokens for each estimated one, where `calibration` cannot determine it.
     """
     if not context.baseline:
         return round((prefix + estimate_messages(context.messages)) * rate) if context.entries else 0
@@ -86,16 +86,16 @@ def used_tokens(context: Context, prefix: int, rate: float = 1.0) -> int:
         since = round(since * calibration(context, rate))
     used = context.baseline + since
     if context.usage is None and rate > 1:
-        # Behind a compaction the baseline is an estimate, too, and was made before the rate was known.
+        # After a compaction the baseline is an estimate too, from before the rate was known.
         used = max(used, round((prefix + estimate_messages(context.messages)) * rate))
     return used
 
 
 def calibration(context: Context, rate: float = 1.0) -> float:
-    """Return the provider's tokens for each of our estimate, by what its counts grew since the last compaction.
+    """Return the provider's tokens for each estimated one, by the growth of its counts since the last compaction.
 
-    :param rate: what it is taken to be as long as they say nothing.
-    :returns: at least 1: a request that is taken for too small is refused, one taken for too large is compacted early.
+    :param rate: the result if the counts are too few.
+    :returns: at least 1: an underestimated request is refused, an overestimated one only compacted early.
     """
     counted = [
         (entry.seq, entry.message.usage.prompt_tokens)
@@ -117,9 +117,9 @@ def count_images(messages: Iterable[Message]) -> int:
 
 
 def request_bytes(messages: Iterable[Message], sent: Mapping[str, int] | None = None) -> int:
-    """Return the bytes that these messages take in a request, about.
+    """Return the approximate bytes of these messages in a request.
 
-    :param sent: characters of base64 that stored images take as they are sent, by their SHA-256, where it is known.
+    :param sent: characters of base64 of stored images as they are sent, by SHA-256, where known.
     """
     return sum(_bytes(part, sent or {}) for message in messages for part in message.parts)
 
@@ -139,7 +139,7 @@ def estimate_part(part: UserPart | AssistantPart) -> int:
         case ResourceLink():
             return estimate_text(part.uri) + estimate_text(part.name)
         case CompactedBlock():
-            # One of the two is sent; which, depends on the provider.
+            # The provider gets one of the two.
             return max(estimate_text(part.text), estimate_text(json.dumps(part.data)))
         case Thinking():
             # The provider's own form is sent back where there is one; some providers get the text as well.
@@ -151,7 +151,7 @@ def estimate_part(part: UserPart | AssistantPart) -> int:
 
 
 def _sent_length(part: Resource) -> int:
-    """Return the characters of a file that are sent; stored bytes that are no text are only named."""
+    """Return the characters of a file that are sent; of stored binary files only the name is."""
     if isinstance(part.blob, Stored):
         return part.blob.size if part.blob.text else 0
     return len(part.text or part.blob or "")

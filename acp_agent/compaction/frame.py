@@ -1,6 +1,6 @@
-"""The framing of a compacted history: the summary request, and the words around the summary in later requests.
+"""The framing of a compacted history: the summary request, and the text around the summary in later requests.
 
-A summary is framed as history, since models otherwise act on it as if the user had just said it. The user never sees
+A summary is framed as history, since models otherwise act on it as on a new message of the user. The user never sees
 this framing.
 """
 
@@ -41,7 +41,7 @@ _TABLE_QUOTE = 60
 
 
 def frame_quotes(quotes: str) -> tuple[Text, ...]:
-    """Frame what is carried word for word (see `render_quotes`), which is safe in itself."""
+    """Frame the quotations of `render_quotes`, whose fences make them safe."""
     return (Text(f"<carried_over>\n{quotes}\n</carried_over>"),) if quotes else ()
 
 
@@ -53,13 +53,13 @@ def frame_summary(summary: str, *, recall: bool) -> tuple[Text, ...]:
     if not summary:
         return ()
     history = _HISTORY.format(recall=_RECALL if recall else "")
-    return (Text(f"<conversation_summary>\n{history}\n\n{_inside(summary)}\n</conversation_summary>"),)
+    return (Text(f"<conversation_summary>\n{history}\n\n{_escaped(summary)}\n</conversation_summary>"),)
 
 
 def reworded(parts: Sequence[UserPart], summary: str, words: str, *, recall: bool) -> tuple[UserPart, ...]:
     """Return the parts of a compacted history with its summary replaced by other words.
 
-    A provider's own compaction cannot be changed; its text for all other providers ends with the summary.
+    In a provider's own compaction only the text for other providers is changed, which ends with the summary.
     """
     [old], [new] = frame_summary(summary, recall=recall), frame_summary(words, recall=recall)
     changed: list[UserPart] = []
@@ -73,17 +73,17 @@ def reworded(parts: Sequence[UserPart], summary: str, words: str, *, recall: boo
     return tuple(changed)
 
 
-def frame_excerpts(listed: str, excerpts: str, *, recall: bool) -> tuple[Text, ...]:
-    """Frame what code took from the record: files and commands, and lines."""
-    if not listed and not excerpts:
+def frame_excerpts(inventory: str, excerpts: str, *, recall: bool) -> tuple[Text, ...]:
+    """Frame the inventory and the excerpts."""
+    if not inventory and not excerpts:
         return ()
-    said = f"{_EXCERPTS} [#n] is the number of an entry{_RECALL if recall else ''}."
-    inside = _inside("\n\n".join(filter(None, (listed, excerpts))))
-    return (Text(f"<recorded_excerpts>\n{said}\n\n{inside}\n</recorded_excerpts>"),)
+    introduction = f"{_EXCERPTS} [#n] is the number of an entry{_RECALL if recall else ''}."
+    content = _escaped("\n\n".join(filter(None, (inventory, excerpts))))
+    return (Text(f"<recorded_excerpts>\n{introduction}\n\n{content}\n</recorded_excerpts>"),)
 
 
 def layer_of(part: object) -> Literal["pinned", "summary", "excerpts"]:
-    """Return the layer that a part of a compacted history belongs to; a provider's own compaction is the summary."""
+    """Return the layer of a part of a compacted history; a provider's own compaction is the summary."""
     text = part.text if isinstance(part, Text) else ""
     if text.startswith(("<recorded_excerpts>\n", "<recorded_facts>\n")):
         return "excerpts"
@@ -94,8 +94,8 @@ def summary_request(prompt: str, first_kept: Message | None, summarised: Sequenc
     """Return the last message of the summary request.
 
     :param prompt: the rendered recipe.
-    :param first_kept: the first message that stays word for word; None where all is summarised.
-    :param summarised: the entries that the summary is about, whose numbers it may cite.
+    :param first_kept: the first message after the cut; None where all messages are summarised.
+    :param summarised: the entries before the cut, whose numbers the summary may cite.
     """
     text = prompt
     if table := _entry_table(summarised):
@@ -110,16 +110,15 @@ def summary_request(prompt: str, first_kept: Message | None, summarised: Sequenc
 
 def _entry_table(entries: Sequence[Entry]) -> str:
     """Return a numbered list of the first words of user messages and answers; many answers are sampled evenly."""
-    said = [entry for entry in entries if isinstance(entry.message, UserMessage) and not entry.summary]
+    prompts = [entry for entry in entries if isinstance(entry.message, UserMessage) and not entry.summary]
     answers = [entry for entry in entries if isinstance(entry.message, AssistantMessage)]
-    said = said[-_TABLE_ENTRIES // 2 :]
-    room = _TABLE_ENTRIES - len(said)
-    step = max(1, -(-len(answers) // room))
-    chosen = sorted([*said, *answers[::step]], key=lambda entry: entry.seq)
-    return "\n".join(f"[#{entry.seq}] {_begins(entry)}" for entry in chosen)
+    prompts = prompts[-_TABLE_ENTRIES // 2 :]
+    step = max(1, -(-len(answers) // (_TABLE_ENTRIES - len(prompts))))
+    chosen = sorted([*prompts, *answers[::step]], key=lambda entry: entry.seq)
+    return "\n".join(f"[#{entry.seq}] {_beginning(entry)}" for entry in chosen)
 
 
-def _begins(entry: Entry) -> str:
+def _beginning(entry: Entry) -> str:
     message = entry.message
     role = "user" if isinstance(message, UserMessage) else "you"
     words = _first_words(entry.typed or message.parts, _TABLE_QUOTE)
@@ -139,6 +138,6 @@ def _first_words(parts: Sequence[object], length: int) -> str:
     return " ".join(text[: length * 4].split())[:length]
 
 
-def _inside(text: str) -> str:
-    # Text that was found in a file may have made its way into a summary; it must not be able to end the frame.
+def _escaped(text: str) -> str:
+    """Return the text without tags of a frame: a file's text in a summary could close the frame."""
     return _FRAMES.sub(r"\1\2-", text)

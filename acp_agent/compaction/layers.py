@@ -120,28 +120,21 @@ def fill(
     :param index: an index of the state's original entries; built where not given.
     """
     recall, replaced, exempt = state.recall, replaced_tokens(cut), unanswered(state)
-    exempt_seqs = {entry.seq for entry in exempt}
+    exempt_seqs, boundary = {entry.seq for entry in exempt}, cut.summarised[-1].seq
     kept = [entry for entry in cut.retained if entry.seq not in exempt_seqs]
     kept_seqs = exempt_seqs | {entry.seq for entry in kept}
-    removed = [
-        entry
-        for entry in state.originals
-        if entry.seq <= cut.boundary and entry.seq not in kept_seqs and not entry.note
-    ]
-
+    before = (entry for entry in state.originals if entry.seq <= boundary)
+    removed = [entry for entry in before if entry.seq not in kept_seqs and not entry.note]
     summary_parts = body or frame_summary(summary, recall=recall)
     available = min(size - estimate_messages(entry.message for entry in kept), int(replaced * REPLACED_SHARE))
     available -= MESSAGE_TOKENS + _tokens(summary_parts)
-
     quotations, quoted = _quote(state, removed, size, available, min(LEAST_QUOTED, replaced // 4))
     available -= _tokens((*quoted, *frame_excerpts("", "-", recall=recall)))
     if available <= 0:
         return Layers((*quoted, *summary_parts))
-
     inventory = read_inventory(state.originals, state.workspace)
     inventory_text = render_inventory(inventory, int(min(size * INVENTORY_SHARE, available)), kept=kept_seqs)
     available -= estimate_text(f"{inventory_text}\n\n") if inventory_text else 0
-
     excerpts = excerpts_of(
         index or ExcerptIndex.of(state.originals),
         max(0, available),
@@ -158,7 +151,6 @@ def _quote(
 ) -> tuple[list[str], tuple[Text, ...]]:
     """Return the pins, rules and requests to quote, and the framed quotations.
 
-    :param available: tokens that the layers before this one left.
     :param least: tokens that rules, and requests, may take however few are available.
     """
     memory = state.memory

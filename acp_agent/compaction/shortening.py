@@ -1,8 +1,8 @@
 """Shortening of messages in place: long pasted texts, large results, long arguments of tool calls, old images.
 
-A text keeps its beginning and its end, with a line in its middle that says how much is left out and where all of it can
-be read. Ids, order, the names of tools and the pairing of calls and results never change, nor does thinking in a
-provider's own form, which is signed. Summaries are left alone, ours and a provider's: they hold what must stay.
+A text keeps its beginning and its end, with a line in between that states how much is left out and how to read it all.
+Ids, order, the names of tools and the pairing of calls and results never change, nor does thinking in a provider's own
+form, which is signed. Summaries, ours and a provider's, stay as they are.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from acp_agent.frozen import frozen
 from acp_agent.llm.parts import address, is_picture
 
 Rewrite: TypeAlias = Rewritten
-"""A message that stays in a shorter form, at its place."""
+"""A shorter form of a message, which stays at its place."""
 
 SHORTEST_PIECE = 192
-"""Characters to which a text is cut at most: the line about what is missing, and a little of both ends."""
+"""Characters of the shortest form of a text: the line about the missing part, and a little of both ends."""
 HEAD_SHARE = 2 / 3
 SNAP_SHARE = 1 / 4
 """Largest share of a head or tail that is dropped so that the cut falls on a line break."""
@@ -52,14 +52,14 @@ GRAIN = 16
 
 @frozen
 class LeftOut:
-    """Says what is missing from an entry of the log."""
+    """Describes parts of a log entry that are left out of the context."""
 
     seq: int
     recall: bool  # whether the model has the tool
 
     @property
     def where(self) -> str:
-        """How to read the whole entry; empty if the model cannot."""
+        """Return how to read the whole entry; empty if the model has no tool for it."""
         return f"; `recall` reads entry #{self.seq} in full" if self.recall else ""
 
     def middle(self, text: str) -> str:
@@ -103,12 +103,12 @@ def fit(
     """Return the rewrites that shorten these entries to a budget, changing as little as possible.
 
     The largest message is repeatedly shortened to half of its size, or to what is needed; of equals the oldest
-    comes first, and the prompt of the running turn only after all others are at their floor. Where the floors together
-    are above the budget, that is what remains.
+    comes first, and the prompt of the running turn only after all others are at their floor. The result is above the
+    budget if the floors together are.
 
     :param budget_tokens: estimated tokens of all entries.
     :param turn_from: seq of the prompt of the running turn; None where none runs.
-    :param recall_hint: whether the model has the `recall` tool, so that the text left out can be pointed to.
+    :param recall_hint: whether the model has the `recall` tool, which the lines then name.
     """
     sizes = [estimate_message(entry.message) for entry in entries]
     over = sum(sizes) - budget_tokens
@@ -148,7 +148,7 @@ def _is_summary(entry: Entry) -> bool:
 
 
 def _shorter(entry: Entry, tokens: int, recall: bool) -> Message:
-    """Return the message with every text cut to a common limit so that it fits; as small as possible otherwise."""
+    """Return the message with all texts cut to the largest common limit at which it fits, or else to the smallest."""
     left_out = LeftOut(entry.seq, recall)
     size = estimate_message(entry.message)
     cap = tokens * CHARACTERS_PER_TOKEN - GRAIN
@@ -182,15 +182,15 @@ def _capped(part: UserPart | AssistantPart, cap: int, left_out: LeftOut) -> User
 
 
 def _capped_value(value: JsonValue, cap: int, left_out: LeftOut) -> JsonValue:
-    """Return an argument; a long one that is no string becomes its JSON, cut."""
+    """Return an argument with at most `cap` characters; a longer value of another type becomes its JSON, cut."""
     text = value if isinstance(value, str) else json.dumps(value)
     return cut_middle(text, cap, left_out) if len(text) > cap else value
 
 
 def fewer_images(entries: Sequence[Entry], policy: CompactionPolicy, *, recall: bool) -> tuple[Rewrite, ...]:
-    """Return the oldest images as a line of text each: half of them, and half again, until the rest may be sent.
+    """Return rewrites that replace the oldest images by lines of text, halving their number until the rest may be sent.
 
-    Those since the newest prompt go last.
+    Images since the newest prompt are replaced last.
 
     :param recall: whether the model has the `recall` tool.
     """

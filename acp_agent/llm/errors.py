@@ -1,9 +1,8 @@
 """Failures of model calls: how a provider's error is read, classified, and turned into an error for the user.
 
-`CallFailed` is one failed attempt; `read_error` and `stream_error` read what the provider answered. `classify` decides
-what the failure is: the client retries some categories, and `error_of` makes the user's error of any. The module
-imports no SDK and no HTTP client. The phrases are from the documentation of the servers in docs/models.md, and from
-reports of users.
+`CallFailed` is one failed attempt; `read_error` and `stream_error` read the provider's response. `classify` returns its
+category: the client retries some, and `error_of` makes the user's error of any. The phrases are from the documentation
+of the servers in docs/models.md, and from reports of users.
 """
 
 from __future__ import annotations
@@ -230,16 +229,12 @@ def error_of(
                 f" The part that arrived is kept; prompt again to go on.{detail}",
                 partial=True,
             )
-        case "transient" if retry_after is None:
-            return ModelUnavailableError(
-                f"{provider} did not answer, because {reason(failure)}, also when tried again. Prompt again in a while,"
-                f" or choose another model.{detail}"
-            )
         case "transient":
-            return ModelUnavailableError(
-                f"{provider} does not answer now, because {reason(failure)}; it asks to wait {retry_after:.0f} seconds."
-                f" Prompt again after that, or choose another model.{detail}"
-            )
+            text = f"did not answer, because {reason(failure)}, also when tried again. Prompt again in a while"
+            if retry_after is not None:
+                text = f"does not answer now, because {reason(failure)}; it asks to wait {retry_after:.0f} seconds."
+                text += " Prompt again after that"
+            return ModelUnavailableError(f"{provider} {text}, or choose another model.{detail}")
         case "no-stream" as kind:
             return ModelRequestError(f"{provider}{_SENTENCES[kind]}{detail}")
         case "connect" | "untrusted" | "silent" as kind:

@@ -99,7 +99,7 @@ class Provider(Protocol):
         ...
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Ask the model and yield the events of its answer as they arrive.
+        """Yield the events of the model's answer as they arrive.
 
         Cancelling the iteration ends the call at once, and so does closing the generator (see `contextlib.aclosing`).
 
@@ -120,10 +120,8 @@ class Provider(Protocol):
         ...
 
     async def learn_window(self, model: str) -> None:
-        """Ask the provider for the model's window, unless an earlier answer is final.
-
-        Takes ten seconds at most, and ignores every `ModelError`; the next call asks again.
-        """
+        """Ask the provider for the model's window, unless an earlier answer is final; takes ten seconds at most.
+        A `ModelError` is ignored, and the next call asks again."""
         ...
 
     async def aclose(self) -> None:

@@ -72,10 +72,7 @@ class Remains:
 
 
 def occurrences(text: str, key: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of a key in a text, where it is not part of a longer word, name or number.
-
-    A path may have more directories before it.
-    """
+    """Yield start and end of a key in a text; it is not part of a longer word, name or number, but may end a path."""
     at = text.find(key)
     while at >= 0 and key:
         end = at + len(key)
@@ -220,8 +217,9 @@ def _decisions(before: Sequence[_Message], after: Sequence[_Message]) -> Iterato
 
 
 def _around(places: Sequence[tuple[_Message, Found]]) -> tuple[tuple[Gram, ...], ...]:
-    """Return, for each of the newest places, the words before the fact with its first word, and its last word with the
-    words after it; without a side that has too few words.
+    """Return, for each of the newest places, the words before and after the fact, with its first and last word.
+
+    A side with too few words is left out.
     """
     found: list[tuple[Gram, ...]] = []
     for message, fact in places[-MAX_PLACES:]:

@@ -139,10 +139,7 @@ def _calls(entries: Iterable[Entry]) -> Iterator[tuple[int, ToolCall, ToolResult
 
 
 def _change(call: ToolCall, before: Change | None) -> Change | None:
-    """Return what a call did to its file; None if it only searched.
-
-    :param before: what earlier calls did to it.
-    """
+    """Return what a call, and those before it, did to a file; None if it only searched."""
     names = call.arguments.keys()
     if names & _PIECE:
         return "created" if before == "created" else "edited"
@@ -152,11 +149,7 @@ def _change(call: ToolCall, before: Change | None) -> Change | None:
 
 
 def _outcome(text: str, is_error: bool) -> str:
-    """Return the outcome of a command in one line; empty if its output shows none.
-
-    It is the last line with counts, such as `3 passed`; for a failed command the exit status and such a line, or else
-    the last line with an error.
-    """
+    """Return the outcome of a command: its last line with counts; if it failed, the status with that or an error."""
     status = _STATUS.search(f"{text[:_STATUS_MARGIN]}\n{text[-_STATUS_MARGIN:]}")
     failed = is_error or bool(status and int(status[1]))
     outcome = [f"exit {status[1]}" if status else "failed"] if failed else []

@@ -84,7 +84,7 @@ def rules_of(entries: Iterable[Entry], carried: Iterable[Quote], max_tokens: int
     """
     rules = {same_rule_key(quote.text): quote for quote in carried}
     for entry in entries:
-        for text in stated_rules(typed_text(entry)):
+        for text in stated_rules(_typed_text(entry)):
             rules.pop(same_rule_key(text), None)
             rules[same_rule_key(text)] = Quote(entry.seq, text)
     fitting: set[str] = set()
@@ -101,7 +101,7 @@ def requests_of(entries: Iterable[Entry], max_tokens: int, *, recall: bool) -> t
 
     A long one is shortened in the middle: the first to half of the tokens, the last one that fits to the rest.
     """
-    requests = {entry.seq: text for entry in entries if (text := typed_text(entry)).strip()}
+    requests = {entry.seq: text for entry in entries if (text := _typed_text(entry)).strip()}
     quotes: dict[int, Quote] = {}
     for seq in [*list(requests)[:1], *reversed(requests)]:
         if seq in quotes:
@@ -141,7 +141,7 @@ def render_quotes(
     return "\n\n".join((_INTRODUCTION, *parts)) if parts else ""
 
 
-def typed_text(entry: Entry) -> str:
+def _typed_text(entry: Entry) -> str:
     """Return the text that the user typed in this message, with the addresses of attached files."""
     text = ""
     for part in entry.typed:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Collection, Container, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable
 from dataclasses import dataclass
 from itertools import compress, groupby
 from threading import Lock
@@ -28,8 +28,7 @@ those that the user or the model wrote once."""
 HALVED_AFTER = 60
 """Messages after which a fact that is not mentioned again has half of its weight."""
 REPEAT_SHARES = (1.0, 0.25, 0.25)
-"""Shares of a term's weight in the first, second and third line that contains it, since each has other words around
-it."""
+"""Shares of a term's weight in the first, second and third line with it; each has other words around it."""
 NEIGHBOUR_BONUS = 1.3
 """Factor on the value of a line next to a chosen one."""
 
@@ -38,30 +37,22 @@ _WORD = re.compile(r"[^\W\d_]{5,30}")
 
 @dataclass(slots=True)
 class _Unit:
-    """A line, or a piece of a long one.
-
-    :ivar passage: number of the passage that contains it, in the whole conversation.
-    :ivar terms: ids of the distinct terms in it.
-    """
+    """A line, or a piece of a long one."""
 
     seq: int
-    passage: int
+    passage: int  # its number in the conversation
     speaker: Speaker
     text: str
-    terms: tuple[int, ...]
+    terms: tuple[int, ...]  # ids, each once
 
 
 @dataclass(slots=True)
 class _Term:
-    """A fact or a plain word.
-
-    :ivar last_entry: number of the last entry that contains it, from 1.
-    :ivar spoken: whether the user or the model wrote it.
-    """
+    """A fact or a plain word."""
 
     is_fact: bool
-    last_entry: int = 0
-    spoken: bool = False
+    last_entry: int = 0  # number of the last entry that contains it, from 1
+    spoken: bool = False  # whether the user or the model wrote it
 
     def weight(self, entries: int) -> float:
         """Return the weight in a conversation of so many entries."""
@@ -180,12 +171,7 @@ class _Selection:
         self.passages: set[int] = set()
 
     def select(self, seqs: Container[int] | None, excluded: Container[str]) -> None:
-        """Choose the line with the greatest value for its length, until no line that fits has any; then the newest
-        others.
-
-        :param seqs: see `excerpts_of`.
-        :param excluded: lines that are not chosen.
-        """
+        """Choose the line with the greatest value for its length, until no line that fits has any; then the newest."""
         units = self.index.units
         candidates = [
             number
@@ -210,7 +196,7 @@ class _Selection:
             for neighbour in (number - 1, number + 1):
                 if neighbour in undecided:
                     heapq.heappush(heap, (-self._value(neighbour), neighbour))
-        texts = {unit.text for unit in self._units()}
+        texts = {unit.text for unit in compress(units, self.chosen)}
         for number in reversed(candidates):
             if (text := units[number].text) not in texts and self._cost(number) <= self.characters:
                 self._choose(number)
@@ -223,16 +209,12 @@ class _Selection:
         """
         lines: list[str] = []
         seq = None
-        for _, group in groupby(self._units(), key=lambda unit: unit.passage):
+        for _, group in groupby(compress(self.index.units, self.chosen), key=lambda unit: unit.passage):
             first, *others = group
             lines.append(f"{f'[#{first.seq}] ' if first.seq != seq else ''}{first.speaker.label}:")
             lines += [f" {unit.text}" for unit in (first, *others)]
             seq = first.seq
         return "\n".join(lines)
-
-    def _units(self) -> Iterator[_Unit]:
-        """Return the chosen lines in the order of the conversation."""
-        return compress(self.index.units, self.chosen)
 
     def _value(self, number: int) -> float:
         """Return the value of a line for its length."""

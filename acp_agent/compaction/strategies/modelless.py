@@ -1,8 +1,8 @@
 """The strategies that ask no model: `excerpts` keeps the most valuable lines, word for word; `mask` replaces each old
 tool result by one line: the call, the size of its result, and how to read it again.
 
-With `mask` all that was said stays. Every change breaks the provider's cache from its place on, so that results are
-masked in batches. "The Complexity Trap" (arXiv:2508.21433) is why it comes before any summary.
+`mask` keeps all messages of the user and the model. Every change breaks the provider's cache from its place on, so
+results are masked in batches. It is tried before any summary because of "The Complexity Trap" (arXiv:2508.21433).
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ SUMMARY = (
 SHORTENED = "The longest messages were shortened in the middle. The whole of them stays in the record."
 
 MASKED = "[masked result]"
-"""How the line in place of a result begins."""
+"""Beginning of the line in place of a result."""
 LEAST_RESULT = 200
-"""Tokens below which a result stays, far more than that line takes."""
+"""Tokens below which a result stays; that line takes far fewer."""
 MAX_NAMED = 100
 """Characters of an argument in that line."""
 
 CLEAR_SHARE = 0.1
-"""Of the window: masking less is not worth the provider's cache, which it breaks."""
+"""Share of the window; masking less is not worth the break of the provider's cache."""
 
 
 class ExcerptsStrategy:
-    """Leaves the choice to the layers, which fill the whole size where there is no summary."""
+    """Writes no summary, so that excerpts fill the size."""
 
     name = "excerpts"
 
@@ -71,13 +71,13 @@ def _plan_mask(
 ) -> tuple[Rewrite, ...]:
     """Return rewrites that replace tool results by one line each; empty if they would gain too little.
 
-    The oldest go first. The newest messages are left alone, and so is what the model has not answered yet.
+    The oldest are masked first. The newest messages and those that the model has not answered yet stay.
 
     :param turn_from: seq of the prompt of the running turn; None where none runs.
-    :param clear_at_least: tokens that have to be gained together.
-    :param target_tokens: what all entries together should take afterwards. Masking stops `clear_at_least` below it, so
-        that the next steps do not need another batch. None masks all that may be.
-    :param recall_hint: whether the line names the `recall` tool, which reads the whole.
+    :param clear_at_least: tokens that all rewrites together have to gain.
+    :param target_tokens: tokens that all entries together should take afterwards. Masking stops `clear_at_least` below
+        it, so that the next steps do not need another batch. None masks all results that may be masked.
+    :param recall_hint: whether the line names the `recall` tool, which reads the result.
     """
     sizes = [estimate_message(entry.message) for entry in entries]
     total = sum(sizes)
@@ -103,11 +103,11 @@ def _plan_mask(
 
 def _placeholder(result: ToolResult, call: ToolCall | None, tokens: int, left_out: LeftOut) -> str:
     failed = " (failed)" if result.is_error else ""
-    return f"{MASKED} {_named(call)}{failed}: {tokens:,} tokens left out{left_out.where}"
+    return f"{MASKED} {_described(call)}{failed}: {tokens:,} tokens left out{left_out.where}"
 
 
-def _named(call: ToolCall | None) -> str:
-    """Return a call in a few words: its tool, and the first text among its arguments."""
+def _described(call: ToolCall | None) -> str:
+    """Return the name of a call's tool and the first text among its arguments."""
     if call is None:
         return "a tool"
     texts = (value for value in call.arguments.values() if isinstance(value, str) and value.strip())
@@ -134,7 +134,7 @@ def _masked(task: Task) -> Draft | None:
         turn_from=state.turn_from,
         keep_tail_tokens=int(task.size * TAIL_SHARE),
         clear_at_least=int(state.budget.window * CLEAR_SHARE / state.rate),
-        # `/compact` is a request for a short context, however full this one is.
+        # `/compact` shortens the context however full it is.
         target_tokens=None if policy.by_hand else masked_target(state),
         recall_hint=state.recall,
     )
@@ -149,10 +149,10 @@ def _masked(task: Task) -> Draft | None:
 
 def _left_out(rewrites: tuple[Rewrite, ...], saved: int) -> str:
     results = sum(isinstance(rewrite.message, ToolResult) for rewrite in rewrites)
-    said = len(rewrites) - results
+    others = len(rewrites) - results
     what = [f"{results} old results of tools"] if results else []
-    if said:
-        what.append(f"images in {said} of the messages")
+    if others:
+        what.append(f"images in {others} of the messages")
     return (
         f"Left out of the context: {' and '.join(what)} (about {saved:,} tokens). No word that was said was changed; "
         "all of it stays in the session's record."

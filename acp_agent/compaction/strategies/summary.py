@@ -30,10 +30,11 @@ from acp_agent.llm.provider import Answered, ModelRequest
 
 MAX_TOOL_REFUSALS = 2
 EXPECTED_SUMMARY = 1_500
-"""Tokens of a summary, about, where there is room for it."""
+"""Tokens of a usual summary."""
 SUMMARY_SHARE = 0.4
-"""Of the size, for a summary where there is little room."""
+"""Share of the size for a summary, where the size is small."""
 WORDS_PER_TOKEN = 0.6
+_NO_TOOLS = "No tools may run now. Write the summary as plain text."
 _THINKS = ("low", "medium", "high")
 _CUT_OFF = ("max_tokens", "context_overflow", "refusal")
 
@@ -54,12 +55,12 @@ class SummaryStrategy:
             return None
         if task.policy.written is not None:
             return Draft(cut, task.policy.written)
-        dialogue = await to_thread.run_sync(_begun, task, cut, abandon_on_cancel=True)
+        dialogue = await to_thread.run_sync(_begin, task, cut, abandon_on_cancel=True)
         return await verify(task, cut, dialogue.ask, dialogue.mend)
 
 
-def _begun(task: Task, cut: Cut) -> _Dialogue:
-    """Return the dialogue that asks for a summary of the replaced messages.
+def _begin(task: Task, cut: Cut) -> _Dialogue:
+    """Return a dialogue that asks for a summary of the replaced messages.
 
     :raises CompactionError: no summary would be worth it.
     """
@@ -70,24 +71,24 @@ def _begun(task: Task, cut: Cut) -> _Dialogue:
 
 
 def _with_bound(task: Task) -> str:
-    """Return the prompt, with a bound of words where there is less room than a summary takes otherwise."""
-    room = int(task.size * SUMMARY_SHARE)
-    if room >= EXPECTED_SUMMARY:
+    """Return the prompt, with a limit of words if the size is too small for a usual summary."""
+    max_tokens = int(task.size * SUMMARY_SHARE)
+    if max_tokens >= EXPECTED_SUMMARY:
         return task.policy.prompt
-    words = max(50, int(room * WORDS_PER_TOKEN) // 50 * 50)
+    words = max(50, int(max_tokens * WORDS_PER_TOKEN) // 50 * 50)
     return f"{task.policy.prompt}\n\nThere is little room: the summary has at most {words} words."
 
 
-def _shortened(task: Task, room: int) -> tuple[Message, ...]:
-    """Return a conversation that is too large for the model that is to summarise it, as excerpts of it with the newest
-    messages and the summary that it begins with.
+def _shortened(task: Task, max_tokens: int) -> tuple[Message, ...]:
+    """Return a conversation that is too large for the summarising model, as its first summary, excerpts and the newest
+    messages.
 
-    :param room: tokens, estimated, for the messages.
+    :param max_tokens: estimated tokens of the messages.
     """
     state = task.state
     exempt = estimate_messages(entry.message for entry in unanswered(state))
-    cut = planned_cut(state, room - exempt, leave_tail=False)
-    if cut is None or room <= exempt:
+    cut = planned_cut(state, max_tokens - exempt, leave_tail=False)
+    if cut is None or max_tokens <= exempt:
         raise SummaryOverflowError(
             f"The prompt that is being worked on (about {exempt:,} tokens) does not fit the window of the model that "
             "is to summarise the conversation.",
@@ -100,30 +101,30 @@ def _shortened(task: Task, room: int) -> tuple[Message, ...]:
         for part in entry.message.parts
         if layer_of(part) == "summary"
     )
-    layers = fill(state, cut, room - exempt, body=earlier, index=task.index)
+    layers = fill(state, cut, max_tokens - exempt, body=earlier, index=task.index)
     return (UserMessage(new_id("msg"), layers.parts), *(entry.message for entry in cut.retained))
 
 
 class _Dialogue:
-    """The summary request, and what has to be said after it."""
+    """The messages to and from the model that writes the summary."""
 
-    def __init__(self, task: Task, asked: UserMessage) -> None:
+    def __init__(self, task: Task, prompt: UserMessage) -> None:
         self._task = task
         state, rate = task.state, task.state.rate
-        used = state.budget.used + round(estimate_message(asked) * rate)
-        self._messages: tuple[Message, ...] = (*state.request.messages, asked)
-        most = replace(state.budget, window=task.window).limit
-        if used > most:
-            prefix = state.prefix + estimate_message(asked)
-            shorter = _shortened(task, int(most / rate) - prefix)
-            self._messages = (*shorter, asked)
+        used = state.budget.used + round(estimate_message(prompt) * rate)
+        self._messages: tuple[Message, ...] = (*state.request.messages, prompt)
+        budget = replace(state.budget, window=task.window)
+        if used > budget.limit:
+            prefix = state.prefix + estimate_message(prompt)
+            shorter = _shortened(task, int(budget.limit / rate) - prefix)
+            self._messages = (*shorter, prompt)
             used = round((prefix + estimate_messages(shorter)) * rate)
         limit, thinks = task.max_output_tokens, state.request.thought_level in _THINKS
         if task.policy.summary is not None and not thinks:
             # Thinking counts as output too. Where its budget is a share of the output limit, another limit would change
-            # how the model is asked to think, and the provider's cache would be missed.
+            # the request's thinking options, and the provider's cache would be missed.
             limit = min(limit, task.policy.summary)
-        output = replace(state.budget, window=task.window).output(used, limit)
+        output = budget.output(used, limit)
         live = state.request.max_output_tokens
         if thinks and task.writer is None and used + live <= task.window:
             # Keep the live request's limit for the same reason; the added request may take tokens from the margin.
@@ -134,7 +135,7 @@ class _Dialogue:
     async def ask(self, *, shown: bool = True) -> str:
         """Return the summary's text.
 
-        :param shown: whether the user watches it being written.
+        :param shown: whether it is streamed to the user.
         """
         for _ in range(MAX_TOOL_REFUSALS + 1):
             answer = await self._task.calls.ask(replace(self._request, messages=self._messages), shown=shown)
@@ -142,20 +143,23 @@ class _Dialogue:
             self._messages = (*self._messages, message)
             if not message.tool_calls or message.stop_reason in _CUT_OFF:
                 return _whole_text(message)
-            self._messages = (*self._messages, *(_refusal(call.id) for call in message.tool_calls))
+            self._messages = (
+                *self._messages,
+                *(ToolResult(call.id, (Text(_NO_TOOLS),), is_error=True) for call in message.tool_calls),
+            )
         raise CompactionError(
             "The model kept calling tools instead of writing a summary.",
             "The history is unchanged; try /compact again, or with another model.",
         )
 
     async def mend(self, request: str) -> str:
-        """Ask for a corrected summary. It is not streamed: the user has watched the first one and sees the result."""
+        """Return a corrected summary; it is not streamed, since the user saw the first one and will see the result."""
         self._messages = (*self._messages, UserMessage(new_id("msg"), (Text(request),)))
         return await self.ask(shown=False)
 
 
 def _whole_text(message: AssistantMessage) -> str:
-    """Return the text of a summary that is whole.
+    """Return the text of a complete summary.
 
     :raises CompactionError: it is empty, was cut off, or the model refused.
     """
@@ -177,21 +181,17 @@ def _with_own_ids(answer: Answered, model: str) -> AssistantMessage:
     return AssistantMessage(new_id("msg"), parts, model, answer.stop_reason, answer.usage)
 
 
-def _refusal(call_id: str) -> ToolResult:
-    return ToolResult(call_id, (Text("No tools may run now. Write the summary as plain text."),), is_error=True)
-
-
 class NativeStrategy:
     """Replaces the history by the provider's own compaction, which is sent back to that provider alone.
 
-    The provider's block cannot be marked or corrected; only its text for other providers is marked, and the receipt
-    lists what was not found.
+    The provider's block cannot be marked or corrected; its text for other providers is marked, and the receipt lists
+    the pieces that were not found.
     """
 
     name = "native"
 
     async def draft(self, task: Task) -> Draft | None:
-        """Ask the provider to compact; where its result cannot be read, ask the model for a summary as well.
+        """Ask the provider to compact; if its result is encrypted, ask the model for a summary as well.
 
         :raises CompactionError: the provider has no compaction of its own, or the result is empty.
         :raises ModelError: the provider could not be asked.
@@ -227,7 +227,7 @@ class NativeStrategy:
 def _compactable(cut: Cut) -> tuple[Message, ...]:
     """Return the messages to send to a provider that returns user messages word for word.
 
-    It takes our layers for user messages too, so those that are rendered anew with the result are left out.
+    Our layers are user messages for it, so those that the result will contain anyway are left out.
     """
     stays = {pin.seq for pin in cut.pinned}
     messages: list[Message] = []
