@@ -17,14 +17,14 @@ from typing import Any
 
 from acp_agent.compaction.evaluation.recordings import read_recording
 from acp_agent.compaction.state import ConversationState
-from acp_agent.compaction.verify import _SourceIndex, source_index  # pyright: ignore[reportPrivateUsage]
+from acp_agent.compaction.verify import _Index, source_index  # pyright: ignore[reportPrivateUsage]
 from acp_agent.compaction.verify import unverified as check
 from acp_agent.conversation.context import Entry
 
 CORPUS = Path(__file__).parent / "claims"
 
 
-_LAST: list[tuple[Sequence[Entry], _SourceIndex]] = []
+_LAST: list[tuple[Sequence[Entry], _Index]] = []
 """The conversation that was asked about last, and its index, which takes longer to make than all that is looked up."""
 
 

@@ -60,7 +60,7 @@ class _Piece:
 
 
 @frozen
-class _SourceIndex:
+class _Index:
     """An index of the texts that a summary is checked against."""
 
     words: str  # all texts in lower case, with one space between the words and at both ends
@@ -71,7 +71,7 @@ class _SourceIndex:
     numbers: tuple[tuple[float, ...], tuple[float, ...]]  # numbers with decimals; integers
 
     @classmethod
-    def of(cls, texts: Iterable[str]) -> _SourceIndex:
+    def of(cls, texts: Iterable[str]) -> _Index:
         """Index the texts."""
         folded = "\n".join(texts).casefold()
         if "\\" in folded:  # JSON inside a text
@@ -211,13 +211,13 @@ def _rejection(flagged: Sequence[str], missing: Sequence[str]) -> CompactionErro
     return CompactionError(f"The summary was rejected: {' and '.join(reasons)}.", hint)
 
 
-def source_index(state: ConversationState) -> _SourceIndex:
+def source_index(state: ConversationState) -> _Index:
     """Return an index of the texts that a summary of this conversation is checked against."""
     earlier = [_verified_part(text) for entry in state.entries if entry.summary for text in _texts(entry)]
     texts = [state.request.system, *earlier, *(text for entry in state.originals for text in _texts(entry))]
     texts += [pin.text for pin in state.memory.pins] + [item.content for item in state.plan]
     texts += [state.workspace.cwd, state.workspace.branch, state.workspace.head]
-    return _SourceIndex.of(texts)
+    return _Index.of(texts)
 
 
 def _verified_part(summary: str) -> str:
@@ -238,7 +238,7 @@ def _texts(entry: Entry) -> Iterator[str]:
             yield f"{part.invalid or ''}\n{json.dumps(part.arguments, ensure_ascii=False)}"
 
 
-def unverified(text: str, index: _SourceIndex) -> tuple[_Piece, ...]:
+def unverified(text: str, index: _Index) -> tuple[_Piece, ...]:
     """Return the pieces of a summary that the texts do not contain, in order and without overlaps."""
     flagged: list[_Piece] = []
     has = cache(index.has)

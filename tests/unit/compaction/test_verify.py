@@ -15,15 +15,7 @@ from acp_agent.compaction.cuts import Cut
 from acp_agent.compaction.frame import frame_summary
 from acp_agent.compaction.state import CompactionPolicy, ConversationState, Workspace
 from acp_agent.compaction.strategy import Task
-from acp_agent.compaction.verify import (
-    _mend_request,
-    _missing_sections,
-    _SourceIndex,
-    mark,
-    source_index,
-    unverified,
-    verify,
-)
+from acp_agent.compaction.verify import _Index, _mend_request, _missing_sections, mark, source_index, unverified, verify
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.events import PlanEntry
 from acp_agent.conversation.messages import (
@@ -73,14 +65,14 @@ MESSAGES: tuple[Message, ...] = (
 )
 STATE = ConversationState.of(MESSAGES, window=100_000, system="You are in `prompt_dir`.", cwd="/srv/shop")
 KNOWN = source_index(STATE)
-EMPTY = _SourceIndex.of([])
+EMPTY = _Index.of([])
 
 
-def flagged(summary: str, known: _SourceIndex = KNOWN) -> list[str]:
+def flagged(summary: str, known: _Index = KNOWN) -> list[str]:
     return [piece.text for piece in unverified(summary, known)]
 
 
-def marked(summary: str, known: _SourceIndex = EMPTY) -> str:
+def marked(summary: str, known: _Index = EMPTY) -> str:
     return mark(summary, unverified(summary, known))
 
 
@@ -169,7 +161,7 @@ private _Frame next; interface Canvas { title: string; toHex(): string }
     ],
 )
 def test_a_dotted_name_may_be_put_together_with_a_name(honest: str) -> None:
-    assert flagged(honest, _SourceIndex.of([CODE])) == []
+    assert flagged(honest, _Index.of([CODE])) == []
 
 
 @pytest.mark.parametrize(
@@ -185,7 +177,7 @@ def test_a_dotted_name_may_be_put_together_with_a_name(honest: str) -> None:
 )
 @pytest.mark.parametrize("form", ["`{}`", "`{}()`", "`opts['{}']`", "it is {} now", "`x = {}(1)`"])
 def test_a_dotted_name_cannot_be_put_together_with_a_word_of_a_sentence(invented: str, form: str) -> None:
-    assert flagged(form.format(invented), _SourceIndex.of([CODE, "opts x"])) == [invented]
+    assert flagged(form.format(invented), _Index.of([CODE, "opts x"])) == [invented]
 
 
 def test_plan_pins_workspace_attachments_and_a_providers_block_are_sources() -> None:
@@ -205,7 +197,7 @@ def test_plan_pins_workspace_attachments_and_a_providers_block_are_sources() -> 
     assert flagged(names, source_index(state)) == ["other_name"]
 
 
-def earlier(summary: str) -> _SourceIndex:
+def earlier(summary: str) -> _Index:
     """Return what a later summary may rest on where this one, as its check marked it, is all that is left."""
     parts: tuple[UserPart, ...] = frame_summary(summary, recall=True)
     return source_index(
@@ -215,7 +207,7 @@ def earlier(summary: str) -> _SourceIndex:
 
 def test_what_an_earlier_summary_marked_is_no_source_and_what_it_did_not_mark_is() -> None:
     summary = 'lib/odd.py, `old_name`, "three odd words".\n\n```\nghost_1\n```\n\n`kept_name` and lib/even.py'
-    known = _SourceIndex.of(["kept_name and lib/even.py"])
+    known = _Index.of(["kept_name and lib/even.py"])
     odd = ["lib/odd.py", "old_name", "three odd words", "ghost_1"]
     assert flagged(summary, known) == odd
     assert flagged(summary, earlier(marked(summary, known))) == odd
@@ -309,9 +301,9 @@ def test_a_planted_name_is_flagged_wherever_it_stands(words: list[str], at: int)
 )
 def test_a_number_is_found_in_each_notation_and_another_is_flagged(number: int, form: str) -> None:
     said = form.format(number, number)
-    assert flagged(f"It is {said}.", _SourceIndex.of([f"x.py, {number}"])) == []
+    assert flagged(f"It is {said}.", _Index.of([f"x.py, {number}"])) == []
     if "_" not in form:
-        assert flagged(f"It is {said}.", _SourceIndex.of([f"x.py, {number * 3 + 1}"]))
+        assert flagged(f"It is {said}.", _Index.of([f"x.py, {number * 3 + 1}"]))
 
 
 MEND = CompactionPolicy("Summarise.", verify="mend", sections=("Goal", "Files"))
