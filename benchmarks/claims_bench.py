@@ -17,7 +17,7 @@ from typing import Any
 
 from acp_agent.compaction.evaluation.recordings import read_recording
 from acp_agent.compaction.state import ConversationState
-from acp_agent.compaction.verify import _Index, source_index  # pyright: ignore[reportPrivateUsage]
+from acp_agent.compaction.verify import _Index, index_of  # pyright: ignore[reportPrivateUsage]
 from acp_agent.compaction.verify import unverified as check
 from acp_agent.conversation.context import Entry
 
@@ -32,7 +32,7 @@ def unverified(entries: Sequence[Entry], text: str) -> list[str]:
     """The adapter: the pieces of a summary that the check does not find in the conversation, as they stand in it."""
     if not _LAST or _LAST[0][0] is not entries:
         state = ConversationState.of((entry.message for entry in entries), window=1_000_000)
-        _LAST[:] = [(entries, source_index(state))]
+        _LAST[:] = [(entries, index_of(state))]
     return [piece.text for piece in check(text, _LAST[0][1])]
 
 

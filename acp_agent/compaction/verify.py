@@ -167,7 +167,7 @@ async def verify(
     policy, text = task.policy, await write()
     if policy.verify == "off":
         return Draft(cut, text, missing=_missing_sections(text, policy.sections))
-    index = await to_thread.run_sync(source_index, task.state, abandon_on_cancel=True)
+    index = await to_thread.run_sync(index_of, task.state, abandon_on_cancel=True)
 
     def check(text: str) -> tuple[tuple[_Piece, ...], tuple[str, ...]]:
         return unverified(text, index), _missing_sections(text, policy.sections)
@@ -211,7 +211,7 @@ def _rejection(flagged: Sequence[str], missing: Sequence[str]) -> CompactionErro
     return CompactionError(f"The summary was rejected: {' and '.join(reasons)}.", hint)
 
 
-def source_index(state: ConversationState) -> _Index:
+def index_of(state: ConversationState) -> _Index:
     """Return an index of the texts that a summary of this conversation is checked against."""
     earlier = [_verified_part(text) for entry in state.entries if entry.summary for text in _texts(entry)]
     texts = [state.request.system, *earlier, *(text for entry in state.originals for text in _texts(entry))]

@@ -15,7 +15,7 @@ from acp_agent.compaction.cuts import Cut
 from acp_agent.compaction.frame import frame_summary
 from acp_agent.compaction.state import CompactionPolicy, ConversationState, Workspace
 from acp_agent.compaction.strategy import Task
-from acp_agent.compaction.verify import _Index, _mend_request, _missing_sections, mark, source_index, unverified, verify
+from acp_agent.compaction.verify import _Index, _mend_request, _missing_sections, index_of, mark, unverified, verify
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.events import PlanEntry
 from acp_agent.conversation.messages import (
@@ -64,7 +64,7 @@ MESSAGES: tuple[Message, ...] = (
     ToolResult("c1", (Text(OUTPUT),)),
 )
 STATE = ConversationState.of(MESSAGES, window=100_000, system="You are in `prompt_dir`.", cwd="/srv/shop")
-KNOWN = source_index(STATE)
+KNOWN = index_of(STATE)
 EMPTY = _Index.of([])
 
 
@@ -194,15 +194,13 @@ def test_plan_pins_workspace_attachments_and_a_providers_block_are_sources() -> 
         workspace=Workspace(cwd="/srv/cart", branch="topic_branch", head="abc1234"),
     )
     names = "block_name attached_name notes.md pinned_name planned_step /srv/cart topic_branch abc1234 other_name"
-    assert flagged(names, source_index(state)) == ["other_name"]
+    assert flagged(names, index_of(state)) == ["other_name"]
 
 
 def earlier(summary: str) -> _Index:
     """Return what a later summary may rest on where this one, as its check marked it, is all that is left."""
     parts: tuple[UserPart, ...] = frame_summary(summary, recall=True)
-    return source_index(
-        ConversationState((Entry(1, UserMessage("s1", parts), summary=True),), STATE.request, STATE.budget)
-    )
+    return index_of(ConversationState((Entry(1, UserMessage("s1", parts), summary=True),), STATE.request, STATE.budget))
 
 
 def test_what_an_earlier_summary_marked_is_no_source_and_what_it_did_not_mark_is() -> None:
