@@ -60,7 +60,6 @@ class _Item:
 
     :ivar seq: the entry of the log that it began with.
     :ivar at: when, in milliseconds since the epoch.
-    :ivar ms: how many milliseconds it took; None where that is not known.
     :ivar cost: US dollars.
     :ivar compaction: index into `Story.compactions`; None for anything else.
     """
@@ -72,7 +71,6 @@ class _Item:
     parts: list[Part]
     status: Status = ""
     cost: float = 0.0
-    ms: int | None = None
     compaction: int | None = None
 
 
@@ -255,7 +253,7 @@ class Story:
         item.parts.append(("Result", message_text(result)))
         if view.diffs:
             item.parts.append(("Changed files", "\n".join(diff.path for diff in view.diffs)))
-        item.status, item.ms = "failed" if result.is_error else "completed", max(0, logged.at - item.at)
+        item.status = "failed" if result.is_error else "completed"
 
     def _swapped(self, logged: LoggedEvent, swap: ContextSwapped, before: Context) -> None:
         number, pinned = len(self.compactions) + 1, {pin.seq for pin in swap.pinned}

@@ -94,7 +94,6 @@ def test_a_session_is_told_with_its_turns_steps_sizes_and_costs() -> None:
         ("compaction", "Compaction 2 failed", "failed"),
         ("note", "A summary that was prepared was not used", ""),
     ]
-    assert [item.ms for item in first.items[2:4]] == [1000, 2000]
     assert [totals(seen)[name] for name in ("steps", "calls", "failed")] == [2, 2, 0]
     assert totals(seen)["cached"] == pytest.approx(0.85)
     assert (totals(seen)["cost"], totals(seen)["compaction_cost"]) == (2.5, 1.0)
