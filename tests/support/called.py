@@ -48,6 +48,7 @@ def process_state(env: Mapping[str, str], cwd: Path) -> Generator[None]:
     handlers, level, raising = [*root.handlers], root.level, logging.raiseExceptions
     os.environ.clear()
     os.environ.update(env)
+    remembered.clear()
     try:
         with chdir(cwd):
             yield
