@@ -86,7 +86,9 @@ class ModelCalls:
                 "used.",
                 "The history is unchanged; try /compact again.",
             ) from error
-        raise CompactionError("The model's answer ended without an end.", "The history is unchanged; try again.")
+        raise CompactionError(
+            "The provider closed the stream before the answer was complete.", "The history is unchanged; try again."
+        )
 
     async def ask_native(self, native: NativeCompaction, request: ModelRequest, instructions: str) -> CompactedBlock:
         """Ask the provider to compact, once; raises what `ask` raises."""

@@ -32,7 +32,7 @@ from acp_agent.mcp.tools import (
 from acp_agent.secrets.text import mask
 from acp_agent.tools.environment import Environment, Report
 from acp_agent.tools.text import clean, cut_middle, one_line
-from acp_agent.tools.tool import Access, Outcome, PreparedCall
+from acp_agent.tools.tool import Access, CallResult, PreparedCall
 
 if TYPE_CHECKING:
     from mcp.types import Tool
@@ -291,13 +291,13 @@ class _McpTool:
         """Return the call; the server checks the arguments."""
         view = self.preview(arguments)
 
-        async def run(report: Report) -> Outcome:
+        async def run(report: Report) -> CallResult:
             answer = await self._server.ask(
                 lambda there: there.call(self._tool.name, arguments, report, environment), "answered this call"
             )
             # Images are decoded to be checked, which takes a while.
             parts = await anyio.to_thread.run_sync(result_parts, answer, abandon_on_cancel=True)
-            return Outcome(parts, view, is_error=bool(answer.is_error))
+            return CallResult(parts, view, is_error=bool(answer.is_error))
 
         effect = "read" if self._reads else "execute"
         # Not the name alone: a rule for this server must not hold for another one that gets its name later.

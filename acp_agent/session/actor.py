@@ -36,16 +36,16 @@ CAPACITY = 64
 EXIT_SECONDS = 1.5
 """How long hooks may keep the process from ending, all of them together."""
 
-Ending: TypeAlias = Literal["close", "delete", "exit"]
+CloseReason: TypeAlias = Literal["close", "delete", "exit"]
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(eq=False, slots=True)
-class Turns:
-    """The turns of one session. What runs them is imported and built with the first.
+class RunnerLoader:
+    """Imports and builds the runner of one session's turns when it is first needed.
 
-    :ivar record: their events in the log.
+    :ivar record: writes the turns into the log.
     """
 
     record: TurnRecord
@@ -54,8 +54,8 @@ class Turns:
     _runner: TurnRunner | None = None
     _loading: anyio.Lock = field(default_factory=anyio.Lock)
 
-    async def runner(self) -> TurnRunner:
-        """Return what runs them.
+    async def loaded(self) -> TurnRunner:
+        """Return the runner, and build it on first use.
 
         :raises AgentError: there is no such model.
         """
@@ -65,13 +65,13 @@ class Turns:
             return self._runner
 
     @asynccontextmanager
-    async def turn(self) -> AsyncGenerator[TurnRunner]:
-        """Frame one turn: notices are shown meanwhile."""
-        async with self._notices.turn():
-            yield await self.runner()
+    async def for_turn(self) -> AsyncGenerator[TurnRunner]:
+        """Yield the runner for one turn, in which notices may be shown."""
+        async with self._notices.shown_in_turn():
+            yield await self.loaded()
 
-    async def end(self, reason: Ending) -> None:
-        """Dispatch `session_end` to the hooks, if any of them ran."""
+    async def end_hooks(self, reason: CloseReason) -> None:
+        """Dispatch `session_end`, if `session_start` was dispatched."""
         if self._runner is not None:
             await self._runner.hooks.end(reason)
 
@@ -84,8 +84,8 @@ class Session:
     :ivar offer: the slash commands that it offers.
     :ivar offered: whether the client was told which commands there are, or is about to be.
     :ivar changed: is set, and replaced, when its title or an option was changed here; is set when `serve` is over.
-    :ivar is_over: whether `serve` has ended.
-    :ivar ended: is set when all that it holds is closed.
+    :ivar serve_returned: whether `serve` has ended.
+    :ivar closed: is set when all that it holds is closed.
     """
 
     def __init__(
@@ -94,21 +94,21 @@ class Session:
         client: SessionClient,
         options: SessionOptions,
         offer: CommandOffer,
-        turns: Turns,
+        loader: RunnerLoader,
     ) -> None:
         self.state = state
         self.client = client
         self.offered = False
-        self.changed, self.ended = anyio.Event(), anyio.Event()
-        self.is_over = False
+        self.changed, self.closed = anyio.Event(), anyio.Event()
+        self.serve_returned = False
         self.options = options
         self.offer = offer
-        self._turns = turns
+        self._loader = loader
         self._mailbox = Mailbox()
         self._running: Ticket | None = None
         self._turn_scope = anyio.CancelScope()
         self._serving = anyio.CancelScope()
-        self._ending: Ending | None = None
+        self._close_reason: CloseReason | None = None
         self._changing = anyio.Lock()
 
     @property
@@ -119,7 +119,7 @@ class Session:
     @property
     def is_closing(self) -> bool:
         """Return whether it takes no prompts any more."""
-        return self._ending is not None
+        return self._close_reason is not None
 
     # --- prompts ---
 
@@ -172,18 +172,18 @@ class Session:
         """Answer prompts until the session is closed."""
         try:
             with self._serving:
-                while self._ending is None:
-                    ticket = await self._mailbox.take()
+                while self._close_reason is None:
+                    ticket = await self._mailbox.next()
                     async with self._turn(ticket):
                         await self.client.show(TurnBegan())
-                        async with self._turns.turn() as runner:
+                        async with self._loader.for_turn() as runner:
                             ticket.answer(await runner.run(ticket, self._mailbox))
         finally:
-            reason = self._ending = self._ending or "exit"
+            reason = self._close_reason = self._close_reason or "exit"
             is_exit = reason == "exit"  # a close takes its time, unless the process ends meanwhile
             with anyio.move_on_after(EXIT_SECONDS if is_exit else float("inf"), shield=is_exit):
                 await self._end(reason)
-            self.is_over = True
+            self.serve_returned = True
             self.changed.set()
 
     def stop(self) -> None:
@@ -192,10 +192,10 @@ class Session:
 
     async def close(self, reason: Literal["close", "delete"] = "close") -> None:
         """End the running turn, answer every waiting prompt with `cancelled`, and have `serve` return."""
-        self._ending = reason
+        self._close_reason = reason
         (self._serving if self._running is None else self._turn_scope).cancel()
         try:
-            await self.ended.wait()
+            await self.closed.wait()
         finally:
             self._serving.cancel()  # its client may not read what the turn has still to show
 
@@ -204,7 +204,7 @@ class Session:
 
         :raises AgentError: there is no such model, or a hook cannot be read.
         """
-        await (await self._turns.runner()).hooks.start()
+        await (await self._loader.loaded()).hooks.start()
 
     @asynccontextmanager
     async def _turn(self, ticket: Ticket) -> AsyncGenerator[None]:
@@ -218,7 +218,7 @@ class Session:
                 except anyio.get_cancelled_exc_class():
                     if not ticket.message_id:
                         with anyio.CancelScope(shield=True):
-                            await self._turns.record.keep_cancelled(ticket)
+                            await self._loader.record.keep_cancelled(ticket)
                     raise
         except Exception as error:
             ticket.answer(error)
@@ -235,10 +235,10 @@ class Session:
                 await self.client.show(TurnOver(None, outcome) if is_failure else TurnOver(outcome))
             finally:
                 self._running, self.state.in_turn = None, False
-                if self._ending is None and not is_failure and outcome != "cancelled":
-                    self._turns.record.titles.begin()
+                if self._close_reason is None and not is_failure and outcome != "cancelled":
+                    self._loader.record.titles.begin()
 
-    async def _end(self, reason: Ending) -> None:
+    async def _end(self, reason: CloseReason) -> None:
         waiting = tuple(self._mailbox.waiting)
         self._mailbox.waiting.clear()
         for ticket in waiting:
@@ -247,7 +247,7 @@ class Session:
             pass
         if reason != "delete":
             await self._log_unanswered([each for each in waiting if says_anything(each.parts) and not each.provisional])
-        await self._turns.end(reason)
+        await self._loader.end_hooks(reason)
 
     async def _log_unanswered(self, tickets: Sequence[Ticket]) -> None:
         """Log the prompts whose turn will not come: they are shown again, and the model never sees them."""
@@ -288,7 +288,7 @@ class Session:
         """Show what another connection has changed."""
         try:
             async with self._changing:
-                if self._ending is None:
+                if self._close_reason is None:
                     await self.options.catch_up()
         except Exception as error:
             _log.info("%s does not know yet what was changed elsewhere: %s", self.session_id, error)
@@ -315,10 +315,10 @@ class Session:
 
     async def show_offers(self) -> None:
         """Show the slash commands, the title and the usage. Editors forget them with every new, load and resume."""
-        # A turn that is quicker than the disk shows by itself how full the window is.
+        # Read before the await: a turn that ends meanwhile shows its own usage.
         answered = bool(self.state.context.baseline)
         commands = await self.offer.commands()
-        if self._ending is not None:
+        if self._close_reason is not None:
             return
         self.offered = True
         await self.offer.show(commands)
@@ -329,13 +329,13 @@ class Session:
 
     async def show_usage(self) -> None:
         """Show how full the window is, if that is known: before the first answer there is nothing to show."""
-        if self.state.context.baseline and self._ending is None:
-            await self._turns.record.show_usage()
+        if self.state.context.baseline and self._close_reason is None:
+            await self._loader.record.show_usage()
 
     async def replay(self) -> None:
         """Show the whole log."""
-        await self._turns.record.replay()
+        await self._loader.record.replay()
 
     def _require_open(self) -> None:
-        if self._ending is not None:
+        if self._close_reason is not None:
             raise SessionClosedError(self.session_id)

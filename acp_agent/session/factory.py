@@ -18,7 +18,7 @@ from anyio import to_thread
 from acp_agent.config.settings import McpServer
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import DirectoriesChanged, InstructionsLoaded, SessionStarted
-from acp_agent.session.actor import Session, Turns
+from acp_agent.session.actor import RunnerLoader, Session
 from acp_agent.session.attachments import Attachments
 from acp_agent.session.client import SessionClient
 from acp_agent.session.log import SessionLog, Source
@@ -102,7 +102,7 @@ async def open_session(
                     record=record,
                 )
 
-            session = Session(state, client, options, offer, Turns(record, notices, load))
+            session = Session(state, client, options, offer, RunnerLoader(record, notices, load))
             tasks.start_soon(offer.watch)
             tasks.start_soon(session.serve)
             try:
@@ -114,7 +114,7 @@ async def open_session(
             with anyio.move_on_after(CLOSE_SECONDS, shield=True):
                 await models.registry.aclose()
         if session is not None:
-            session.ended.set()
+            session.closed.set()
 
 
 async def _open_log(

@@ -37,7 +37,7 @@ class Ticket:
         self.done = anyio.Event()
         self.outcome: StopReason | Exception = "cancelled"
 
-    def take(self, message_id: str) -> None:
+    def accept(self, message_id: str) -> None:
         """Set the id of the prompt's message, and mark the prompt as accepted."""
         self.message_id = message_id
         self.placed.set()
@@ -72,7 +72,7 @@ class Mailbox:
         self.joined: list[Ticket] = []
         self.arrived = anyio.Event()
 
-    async def take(self) -> Ticket:
+    async def next(self) -> Ticket:
         """Remove and return the oldest waiting prompt as soon as there is one."""
         while not self.waiting:
             self.arrived = anyio.Event()

@@ -267,7 +267,7 @@ class SessionManager:
             self._sessions.append(session)
             try:
                 task_status.started(session)
-                while not session.is_over:
+                while not session.serve_returned:
                     await session.changed.wait()
                     self._tell_others(session.session_id)
             finally:

@@ -48,7 +48,7 @@ class Notices:
             await self.tell(text)
 
     @asynccontextmanager
-    async def turn(self) -> AsyncGenerator[None]:
+    async def shown_in_turn(self) -> AsyncGenerator[None]:
         """Allow messages while a prompt is being answered, and show what waits before the end."""
         self._in_turn = True
         try:

@@ -12,7 +12,7 @@ from acp_agent.conversation.events import PermissionGranted
 from acp_agent.conversation.messages import ToolCall
 from acp_agent.conversation.updates import Choice
 from acp_agent.errors import ConfigError, ToolError, sentence
-from acp_agent.hooks.outcomes import Outcome as HookOutcome
+from acp_agent.hooks.outcomes import Outcome
 from acp_agent.session.client import Answer, SessionClient
 from acp_agent.session.notices import Notices
 from acp_agent.session.state import SessionState
@@ -65,7 +65,7 @@ class Permissions:
         self._notices = notices
         self._rules = PermissionRules(state.settings.home)
 
-    async def check(self, call: ToolCall, prepared: PreparedCall, hooked: HookOutcome) -> bool:
+    async def check(self, call: ToolCall, prepared: PreparedCall, hooked: Outcome) -> bool:
         """Ask the user where the mode or a hook demands it; a hook may also answer in the user's place.
 
         :returns: False if the user ended the turn instead of answering.

@@ -57,8 +57,8 @@ class Titles:
     _tasks: TaskGroup
     _prompt: Sequence[UserPart] = ()
 
-    async def take(self, prompt: Sequence[UserPart]) -> None:
-        """Take the words of the first prompt for a title, and note that the model is to be asked for a better one."""
+    async def set_from(self, prompt: Sequence[UserPart]) -> None:
+        """Make a title of the words of the first prompt, and note that the model is to be asked for a better one."""
         title = shortened(words_of(prompt), MAX_LENGTH)
         if self._log.context.title is None and title:
             await self._log.append(TitleChanged(title))

@@ -17,7 +17,7 @@ from acp_agent.tools.arguments import Arguments, BuiltIn
 from acp_agent.tools.environment import Environment, Report
 from acp_agent.tools.forms import Choice, Form, FormField, Questions
 from acp_agent.tools.text import clean, counted, one_line
-from acp_agent.tools.tool import Access, Outcome, PreparedCall
+from acp_agent.tools.tool import Access, CallResult, PreparedCall
 
 NAME = "ask_user"
 _MOST_QUESTIONS = 4
@@ -69,8 +69,8 @@ async def _prepare(asked: _Questions, environment: Environment) -> PreparedCall:
     call = ToolCall(environment.call_id, NAME, asked.model_dump(exclude_unset=True))
     view = CallView(_title(call.arguments))
 
-    async def run(report: Report) -> Outcome:
-        return Outcome((Text(await _answer(questions, asked.questions, call)),), view)
+    async def run(report: Report) -> CallResult:
+        return CallResult((Text(await _answer(questions, asked.questions, call)),), view)
 
     return PreparedCall(view, Access("none"), run, asks=True)
 

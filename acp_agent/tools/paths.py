@@ -22,7 +22,7 @@ from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
 from acp_agent.tools.environment import Environment, Report
 from acp_agent.tools.text import one_line
-from acp_agent.tools.tool import Access, Outcome, PreparedCall
+from acp_agent.tools.tool import Access, CallResult, PreparedCall
 
 _GUARDED = (".git", ".acp-agent")
 """Folders whose files run or configure something: git's hooks and settings, this agent's configuration and recipes."""
@@ -83,10 +83,10 @@ class Target:
         real, start = _real(self.environment.private), _real(self.path)
         return self.path / real.relative_to(start) if real != start and real.is_relative_to(start) else None
 
-    def call(self, subject: str, view: CallView, run: Callable[[], Awaitable[Outcome]]) -> PreparedCall:
+    def call(self, subject: str, view: CallView, run: Callable[[], Awaitable[CallResult]]) -> PreparedCall:
         """Return a call that runs where the path still leads to the same place."""
 
-        async def checked(report: Report) -> Outcome:
+        async def checked(report: Report) -> CallResult:
             self.check()
             return await run()
 
@@ -96,8 +96,8 @@ class Target:
         """Return a call that looks for something there, in a worker thread."""
         view = CallView(one_line(words) + self.links, kind, (Location(str(self.path)),))
 
-        async def run() -> Outcome:
-            return Outcome((Text(await to_thread.run_sync(find, abandon_on_cancel=True)),), view)
+        async def run() -> CallResult:
+            return CallResult((Text(await to_thread.run_sync(find, abandon_on_cancel=True)),), view)
 
         return self.call(subject, view, run)
 

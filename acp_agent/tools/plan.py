@@ -10,7 +10,7 @@ from acp_agent.conversation.views import PlanPriority, PlanStatus
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment, Report
 from acp_agent.tools.text import clean, counted
-from acp_agent.tools.tool import Access, Outcome, PreparedCall
+from acp_agent.tools.tool import Access, CallResult, PreparedCall
 
 _MOST_ENTRIES = 100
 _TITLE = "Update plan"
@@ -31,8 +31,8 @@ async def _prepare(asked: _Plan, environment: Environment) -> PreparedCall:
     done = f"The plan has {counted(len(entries), 'step')}." if entries else "No plan."
     view = CallView(_TITLE, "think")
 
-    async def run(report: Report) -> Outcome:
-        return Outcome((Text(done),), view, plan=entries)
+    async def run(report: Report) -> CallResult:
+        return CallResult((Text(done),), view, plan=entries)
 
     return PreparedCall(view, Access("none"), run)
 

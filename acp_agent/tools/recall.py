@@ -14,7 +14,7 @@ from acp_agent.storage.search import Role, role_of, searchable_text
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Archive, Environment, Report
 from acp_agent.tools.text import MAX_CHARACTERS, MAX_LINE, MAX_LINES, clean, counted, fitting, one_line, page_of
-from acp_agent.tools.tool import Access, Outcome, PreparedCall
+from acp_agent.tools.tool import Access, CallResult, PreparedCall
 
 _MAX_HITS = 10
 
@@ -39,8 +39,8 @@ async def _prepare(asked: _Recall, environment: Environment) -> PreparedCall:
         raise ToolError("recall: give `query` to search, or `entry` to read one.")
     view = CallView(_title(asked.model_dump(exclude_unset=True)), "search")
 
-    async def run(report: Report) -> Outcome:
-        return Outcome((Text(await (_read if asked.entry else _found)(asked, archive)),), view)
+    async def run(report: Report) -> CallResult:
+        return CallResult((Text(await (_read if asked.entry else _found)(asked, archive)),), view)
 
     return PreparedCall(view, Access("none"), run)
 

@@ -31,7 +31,7 @@ class Access:
 
 
 @frozen
-class Outcome:
+class CallResult:
     """How a call ended.
 
     :ivar parts: what the model reads.
@@ -61,7 +61,7 @@ class PreparedCall:
 
     view: CallView
     access: Access
-    run: Callable[[Report], Awaitable[Outcome]]
+    run: Callable[[Report], Awaitable[CallResult]]
     asks: bool = False
 
 

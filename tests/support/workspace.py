@@ -13,7 +13,7 @@ from acp_agent.tools.environment import Environment, Progress
 from acp_agent.tools.files.local import LocalFiles
 from acp_agent.tools.registry import built_in_tools
 from acp_agent.tools.shell.run import LocalCommands
-from acp_agent.tools.tool import Outcome, PreparedCall
+from acp_agent.tools.tool import CallResult, PreparedCall
 
 
 class Workspace:
@@ -31,7 +31,7 @@ class Workspace:
         assert tool
         return await tool.prepare(arguments, self.environment)
 
-    async def run(self, prepared: PreparedCall) -> Outcome:
+    async def run(self, prepared: PreparedCall) -> CallResult:
         async def report(progress: Progress) -> None:
             self.progress.append(progress)
 
@@ -39,7 +39,7 @@ class Workspace:
         self.seen.update({version.path: version.digest for version in outcome.files})
         return outcome
 
-    async def call(self, name: str, /, **arguments: JsonValue) -> Outcome:
+    async def call(self, name: str, /, **arguments: JsonValue) -> CallResult:
         return await self.run(await self.prepare(name, **arguments))
 
     async def text(self, name: str, /, **arguments: JsonValue) -> str:

@@ -50,7 +50,7 @@ class SessionCompaction:
     _opens_turn: bool = True  # a prompt came, and no request has been sent since
     _failed_at: int = 0  # sequence number of the log when a compaction failed or was not possible
     _vetoed: bool = False  # by a hook, since the newest prompt
-    _made_room_for: int = -1  # the prompt in whose turn a refusal was compacted for
+    _compacted_in: int = -1  # sequence number of the prompt whose turn was compacted after a refusal
     _shortened_at: int = -1  # sequence number of the log when a shorter answer was asked for
 
     async def by_hand(self, run: RecipeRun) -> str:
@@ -62,7 +62,7 @@ class SessionCompaction:
         order = await self._orders.make("manual", await self._requests.active(), run)
         begun, pending = self.background.order, None
         if begun and (begun.run.recipe.digest, begun.policy.prompt) == (run.recipe.digest, order.policy.prompt):
-            pending = self.background.result
+            pending = self.background.take
         else:
             self.background.drop()
         swapped = await self._compactor.compact(order, pending)
@@ -75,12 +75,12 @@ class SessionCompaction:
         """
         order = await self._orders.make("manual", await self._requests.active(), run)
         step = "mask" if order.policy.strategy == "mask" else "excerpts"
-        return await self._compactor.dry_run(order.with_steps(step)), order.state.budget
+        return await self._compactor.run_strategies(order.with_steps(step)), order.state.budget
 
     async def summary(self, instructions: str) -> str:
         """Return a summary of the conversation, which stays as it is; empty if there is nothing to summarise."""
         order = await self._orders.make("hook", await self._requests.active(), instructions=instructions)
-        result = await self._compactor.dry_run(order)
+        result = await self._compactor.run_strategies(order)
         return result.summary if result else ""
 
     async def for_hook(self, wanted: Compact) -> None:
@@ -107,59 +107,60 @@ class SessionCompaction:
         active = await self._requests.active()
         if self.background.state == "none":
             self.background.drop()  # of another context
-        at = await self._situation(active)
+        situation = await self._situation(active)
         self._opens_turn = False
-        action = decide(at)
-        if action == "use":
+        action = decide(situation)
+        if action == "use_summary":
             await self._use_prepared(active)
-            at = replace(await self._situation(active), used=True)
-            action = decide(at)
-        if action == "prepare":
+            situation = replace(await self._situation(active), used=True)
+            action = decide(situation)
+        if action == "begin_summary":
             self.background.begin(active)
         elif action != "nothing":
-            await self._try(action, _TRIGGERS.get(at.level, "threshold"), active)
-        elif at.level == "full":
+            await self._compact_or_go_on(action, _TRIGGERS.get(situation.level, "threshold"), active)
+        elif situation.level == "full":
             self._requests.check_fits(active)
         return await self._requests.active()  # the user may have chosen another meanwhile
 
-    async def end_turn(self) -> None:
-        """Use a summary that is ready."""
+    async def use_ready_summary(self) -> None:
+        """Swap in a summary that is ready, behind the last answer of a turn."""
         if self.background.state == "ready":
             active = await self._requests.active()
-            if decide(replace(await self._situation(active), opens_turn=True)) == "use":
+            if decide(replace(await self._situation(active), opens_turn=True)) == "use_summary":
                 await self._use_prepared(active, turn_over=True)
 
-    async def after_refusal(self, asked: ActiveModel, refusal: ContextOverflowError) -> None:
+    async def after_refusal(self, model: ActiveModel, refusal: ContextOverflowError) -> None:
         """Make the next request one that may fit, since the provider refused the last one.
 
-        :param asked: the model of that request.
+        :param model: the model of that request.
         :raises ContextOverflowError: nothing more can be done in this turn; the context is as it was.
         """
         requests, counted = self._requests, refusal.limit == "tokens"
-        before = requests.answer_tokens(asked)
-        forget = requests.learn_refusal(asked, refusal) if counted else None
+        before = requests.answer_tokens(model)
+        forget = requests.learn_refusal(model, refusal) if counted else None
         active, shorter_fits = await requests.active(), False
         if counted and refusal.maximum is not None and self._shortened_at != self._requests.context.head:
             now = requests.answer_tokens(active)
             shorter_fits = now < before and requests.used(active) + now <= active.budget.window
         if why := await self._make_room(active, refusal.limit, shorter_fits=shorter_fits):
             if forget is not None and refusal.maximum is None:
-                forget()  # the window is guessed from a refusal, and nothing can be made short for it
+                forget()  # a window that was only guessed is not kept if nothing could be compacted
             why = f"{sentence(refusal)} {why}"
             raise ContextOverflowError(why, limit=refusal.limit, maximum=refusal.maximum, prompt=refusal.prompt)
 
-    async def after_cut(self, asked: ActiveModel, answer: AssistantMessage) -> bool:
+    async def after_cut(self, model: ActiveModel, answer: AssistantMessage) -> bool:
         """Make room for the rest of an answer that was cut off; return False if it ended at its own limit.
 
         :raises CompactionError: the window is full, and nothing could be made short.
         """
-        if not truncated_by_window(answer, asked.budget):
+        if not truncated_by_window(answer, model.budget):
             return False
         is_full = answer.stop_reason == "context_overflow"
         if is_full and answer.usage is not None:
-            self._requests.learn_full(asked)
+            self._requests.learn_full(model)
+        was_compacted = self._compacted_in == self._requests.context.prompted
         why = await self._make_room(await self._requests.active(), None)
-        if is_full and why and why != _MADE_SHORT:
+        if is_full and why and not was_compacted:
             raise CompactionError(f"The model's context window was full before the end of the answer. {why}")
         return not why
 
@@ -178,15 +179,15 @@ class SessionCompaction:
                 background=self.background.state,
                 refused=True,
                 shorter_fits=shorter_fits,
-                made_room=self._made_room_for == context.prompted,
+                made_room=self._compacted_in == context.prompted,
             )
         )
         if action == "shorten":
             self._shortened_at = context.head
             return ""
-        if action == "give up":
+        if action == "give_up":
             return _MADE_SHORT
-        self._made_room_for = context.prompted
+        self._compacted_in = context.prompted
         try:
             return "" if await self._compact(action, "overflow", active, refused) else _NO_GAIN
         except AgentError as error:
@@ -217,13 +218,13 @@ class SessionCompaction:
         order = self.background.order
         assert order is not None
         try:
-            now = await self._orders.now(order, active, turn_over=turn_over)
-            await self._compactor.compact(now, self.background.result)
+            now = await self._orders.renewed(order, active, turn_over=turn_over)
+            await self._compactor.compact(now, self.background.take)
         except AgentError as error:
             self.background.fail(error)
             await self._note_failure(error)
 
-    async def _try(self, action: Action, trigger: CompactionTrigger, active: ActiveModel) -> None:
+    async def _compact_or_go_on(self, action: Action, trigger: CompactionTrigger, active: ActiveModel) -> None:
         """Compact; if that fails, the turn goes on if the request may fit.
 
         :raises ContextOverflowError: it certainly does not.
@@ -248,13 +249,13 @@ class SessionCompaction:
         """Compact as it was decided, and without a model if the summary that is ready cannot be used; return False if
         there is nothing to compact."""
         order = await self._orders.make(trigger, active, refused=refused)
-        if action == "swap":
+        if action == "without_model":
             failure = self.background.failure
             why = failure.reason if isinstance(failure, CompactionError) else failure
             order = order.with_steps(*WITHOUT_MODEL, note=f"No summary: {why}" if why else "")
             self.background.drop()
-        prepared = action in ("use", "wait") and self.background.state in ("running", "ready")
-        pending = self.background.result if prepared else None
+        prepared = action in ("use_summary", "wait_for_summary") and self.background.state in ("running", "ready")
+        pending = self.background.take if prepared else None
         try:
             return await self._compactor.compact(order, pending) is not None
         except AgentError as error:
@@ -262,10 +263,10 @@ class SessionCompaction:
                 raise
             self.background.fail(error)
             await self._note_failure(error)
-            return await self._compact("swap", trigger, active, refused)
+            return await self._compact("without_model", trigger, active, refused)
 
     async def _note_failure(self, error: AgentError) -> None:
         _logger.warning("the context was not compacted: %s", error)
         self._vetoed = self._vetoed or isinstance(error, CompactionVetoedError)
         if isinstance(error, RecipeError):
-            await self._notices.tell_once(f"The context cannot be compacted by itself. {error}")
+            await self._notices.tell_once(f"Automatic compaction failed. {error}")

@@ -1,13 +1,14 @@
 """Decide whether a context is compacted now: a pure function of usage, settings, refusals and earlier attempts.
 
-| level        | reached at                                | what happens there                                      |
-| ------------ | ----------------------------------------- | ------------------------------------------------------- |
-| prepare      | 70 % of the usable window                 | a summary is begun in the background                    |
-| threshold    | 80 %                                      | it takes its place when it is written                   |
-| urgent       | 95 %                                      | excerpts are swapped in, unless the user wants to wait  |
-| request_size | nine tenths of the images or bytes        | the same                                                |
-| full         | the request does not fit                  | the same, whatever the settings say                     |
-| refused      | the provider has no room for it           | the same, once in a turn                                |
+| level        | reached at                         | action                                                         |
+| ------------ | ---------------------------------- | -------------------------------------------------------------- |
+| prepare      | 70 % of the usable window          | a summary is begun in the background                           |
+| threshold    | 80 %                               | the summary is swapped in as soon as it is written             |
+| urgent       | 95 %                               | excerpts are swapped in, unless the user wants to wait         |
+| request_size | nine tenths of the images or bytes | excerpts are swapped in, unless the user wants to wait         |
+| full         | the request does not fit           | excerpts are swapped in, even if the user wants no compaction  |
+
+After a refusal by the provider, the level does not count: the context is made short once in a turn.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from typing import Literal, TypeAlias
 from acp_agent.compaction.budget import NEW_INPUT, Pressure
 from acp_agent.frozen import frozen
 
-Background: TypeAlias = Literal["none", "running", "ready", "failed"]
-Action: TypeAlias = Literal["nothing", "prepare", "use", "swap", "wait", "shorten", "give up"]
-"""`prepare`: begin a summary in the background, unless masking old results will do. `use`: swap the prepared one in.
-`swap`: mask, or swap excerpts in. `wait`: the turn waits for a summary. `shorten`: ask for a shorter answer. `give up`:
-end the turn."""
+Background: TypeAlias = Literal["none", "running", "ready", "unavailable"]
+Action: TypeAlias = Literal[
+    "nothing", "begin_summary", "use_summary", "without_model", "wait_for_summary", "shorten", "give_up"
+]
+"""`begin_summary`: write one in the background, unless masking old results is enough. `use_summary`: swap in the one
+that is ready. `without_model`: mask old results, or swap excerpts in. `wait_for_summary`: hold the turn until it is
+written. `shorten`: ask for a shorter answer. `give_up`: end the turn."""
 
 GROWTH = 0.02
 """Share of the usable window by which a context has to grow before another summary of it is begun."""
@@ -36,8 +39,8 @@ class Situation:
     :ivar writes: whether the chosen strategy asks a model.
     :ivar prepares: whether summaries are written in the background.
     :ivar wait: whether the user would rather wait for a summary than use excerpts.
-    :ivar background: the summary in the background; `failed` for one of this context that failed, or that
-        was not needed since masking would do.
+    :ivar background: the summary in the background; `unavailable` where none of this context will
+        come: it failed, or masking is enough.
     :ivar opens_turn: whether this is the first request since a prompt.
     :ivar grown: what has come since the last compaction, or the last attempt at one, as a share of the usable window.
     :ivar vetoed: whether a hook has vetoed a compaction since the newest prompt.
@@ -63,35 +66,37 @@ class Situation:
     made_room: bool = False
 
 
-def decide(at: Situation) -> Action:
+def decide(situation: Situation) -> Action:
     """Return what to do before a request is sent, or after it was refused."""
-    if at.refused:
-        if at.shorter_fits or at.made_room:
-            return "shorten" if at.shorter_fits else "give up"
-        return "use" if at.background == "ready" else "wait" if at.wait else "swap"
-    if at.level == "none" or (not at.auto and at.level != "full"):
+    if situation.refused:
+        if situation.shorter_fits or situation.made_room:
+            return "shorten" if situation.shorter_fits else "give_up"
+        if situation.background == "ready":
+            return "use_summary"
+        return "wait_for_summary" if situation.wait else "without_model"
+    if situation.level == "none" or (not situation.auto and situation.level != "full"):
         return "nothing"
-    if at.vetoed and at.level != "full":
+    if situation.vetoed and situation.level != "full":
         return "nothing"  # the hook is asked again with the next prompt
-    if at.undone and at.level not in ("full", "request_size"):
+    if situation.undone and situation.level not in ("full", "request_size"):
         return "nothing"  # the user wants this context as it is
-    if at.used:
-        failed = at.background == "failed" and at.level != "prepare"
-        return "swap" if at.level == "full" or failed else "nothing"
-    if at.background == "ready" and (at.opens_turn or at.level != "prepare"):
-        return "use"
-    if at.level == "prepare":
-        begins = at.writes and at.prepares and at.background == "none" and at.grown >= GROWTH
-        return "prepare" if begins else "nothing"
-    has_grown = at.opens_turn or at.grown >= NEW_INPUT
-    if at.level == "full":
-        if at.grown <= 0 and not at.opens_turn:
+    if situation.used:
+        failed = situation.background == "unavailable" and situation.level != "prepare"
+        return "without_model" if situation.level == "full" or failed else "nothing"
+    if situation.background == "ready" and (situation.opens_turn or situation.level != "prepare"):
+        return "use_summary"
+    if situation.level == "prepare":
+        wanted = situation.writes and situation.prepares and situation.grown >= GROWTH
+        return "begin_summary" if wanted and situation.background == "none" else "nothing"
+    has_grown = situation.opens_turn or situation.grown >= NEW_INPUT
+    if situation.level == "full":
+        if situation.grown <= 0 and not situation.opens_turn:
             return "nothing"  # the last attempt saw the same context
     elif not has_grown:
         return "nothing"
-    urgent = at.level != "threshold"
-    if not at.writes or at.background == "failed":
-        return "swap"
-    if urgent or not at.prepares:
-        return "wait" if at.wait and has_grown else "swap"
-    return "nothing" if at.background == "running" else "prepare"
+    urgent = situation.level != "threshold"
+    if not situation.writes or situation.background == "unavailable":
+        return "without_model"
+    if urgent or not situation.prepares:
+        return "wait_for_summary" if situation.wait and has_grown else "without_model"
+    return "nothing" if situation.background == "running" else "begin_summary"

@@ -19,7 +19,8 @@ from anyio import to_thread
 from anyio.abc import TaskGroup
 
 from acp_agent.compaction.assembly import refreshed
-from acp_agent.compaction.calls import ModelCalls, Show
+from acp_agent.compaction.calls import ModelCalls
+from acp_agent.compaction.calls import Show as ShowText
 from acp_agent.compaction.estimate import estimate_text
 from acp_agent.compaction.frame import reworded
 from acp_agent.compaction.service import CompactionService
@@ -27,26 +28,25 @@ from acp_agent.compaction.state import CompactedState
 from acp_agent.conversation.events import CompactionFailed, ContextSwapped, SummaryDropped
 from acp_agent.conversation.messages import new_id
 from acp_agent.conversation.swaps import CompactionTrigger
-from acp_agent.conversation.updates import CompactionChunk, CompactionFinished, CompactionStarted
-from acp_agent.conversation.updates import Show as ShowUpdate
+from acp_agent.conversation.updates import CompactionChunk, CompactionFinished, CompactionStarted, Show
 from acp_agent.errors import AgentError, CompactionError, CompactionVetoedError
 from acp_agent.hooks.outcomes import SwapContext
 from acp_agent.logfile import log_failure
 from acp_agent.session.compact.decide import Background
-from acp_agent.session.compact.order import BY_HAND, Order, Orders
+from acp_agent.session.compact.order import REQUESTED, Order, Orders
 from acp_agent.session.compact.report import finished
 from acp_agent.session.log import SessionLog
 from acp_agent.session.project.hooks import SessionHooks
 from acp_agent.session.project.models import ActiveModel
 from acp_agent.session.project.requests import Requests
 
-DOUBT = 1.25
+ESTIMATE_TOLERANCE = 1.25
 """Factor by which a summary's estimated tokens may exceed the limit, since the estimate is inexact."""
 _UNCHANGED = "The history is unchanged."
 
 _log = logging.getLogger(__name__)
 
-Pending: TypeAlias = Callable[[Show], Awaitable[CompactedState | None]]
+Pending: TypeAlias = Callable[[ShowText], Awaitable[CompactedState | None]]
 """Waits for a summary that is being written, and shows it meanwhile; returns None if it failed."""
 
 
@@ -58,16 +58,16 @@ class Compactor:
     _service: CompactionService
     _hooks: SessionHooks
     _requests: Requests
-    _show: ShowUpdate
+    _show: Show
 
     async def compact(self, order: Order, pending: Pending | None = None) -> ContextSwapped | None:
         """Compact now; return None if there is nothing to compact.
 
         :param pending: returns a summary that was prepared, which is used in the place of a new one.
-        :raises AgentError: it failed; the context is as it was. The failure was shown and logged, unless the compaction
-            was automatic and nothing of it was shown.
+        :raises AgentError: it failed; the context is as it was. The failure was shown and logged if the compaction was
+            shown, or was requested and not vetoed.
         """
-        shown = _Shown(order.trigger, self._show)
+        shown = _CompactionDisplay(order.trigger, self._show)
         calls = ModelCalls(order.model.stream, shown.chunk, shown.begin)
         began, swapped = anyio.current_time(), None
         try:
@@ -82,7 +82,7 @@ class Compactor:
                 if shown.begun:
                     raise CompactionError("There was nothing to compact.", _UNCHANGED)
                 return None
-            result, swap, added = await self._turn_end(order, result)
+            result, swap, added = await self._approve_summary(order, result)
             await shown.begin()
             instructions = None if swap.preserve_system_prompt else await self._requests.instructions()
             before = await self._hooks.usage()
@@ -96,14 +96,14 @@ class Compactor:
                 with suppress(AgentError):  # the swap is what counts
                     await self._show(await self._requests.usage())
         except anyio.get_cancelled_exc_class():
-            await self._ended(shown, None, calls)
+            await self._report_end(shown, None, calls)
             raise
         except AgentError as error:
-            await self._ended(shown, error, calls)
+            await self._report_end(shown, error, calls)
             raise
         except Exception as error:
             failure = CompactionError(log_failure(_log, "The compaction failed inside the agent", error), _UNCHANGED)
-            await self._ended(shown, failure, calls)
+            await self._report_end(shown, failure, calls)
             raise failure from error
         assert swapped is not None  # a shielded scope swallows nothing
         # Not above: what fails from here on does not undo the swap.
@@ -128,24 +128,28 @@ class Compactor:
         if hooked.summary is not None:
             steps = ("summary", "excerpts") if policy.must_fit else ("summary",)
             policy = replace(policy, written=hooked.summary, verify="off", sections=(), steps=steps)
-        result = await self.dry_run(replace(order, policy=policy), calls)
+        result = await self.run_strategies(replace(order, policy=policy), calls)
         if result is None:
             return None
         notes = (*filter(None, [order.note]), *result.receipt.notes)
         receipt = replace(result.receipt, seconds=anyio.current_time() - began, notes=notes)
         return replace(result, receipt=receipt)
 
-    async def dry_run(self, order: Order, calls: ModelCalls | None = None) -> CompactedState | None:
-        """Compact without asking the hooks, showing or changing anything."""
+    async def run_strategies(self, order: Order, calls: ModelCalls | None = None) -> CompactedState | None:
+        """Run the order's strategies and return the result; ask no hooks and commit nothing.
+
+        :param calls: shows the summary as it streams, and counts its cost; None for neither.
+        """
         native, writer, index = order.native, order.writer, order.index
         return await self._service(
             order.state, order.policy, order.model.stream, calls=calls, native=native, writer=writer, index=index
         )
 
-    async def _turn_end(
+    async def _approve_summary(
         self, order: Order, result: CompactedState
     ) -> tuple[CompactedState, SwapContext, tuple[str, ...]]:
-        """Ask `turn_end` about words that a model or a hook wrote; its `swap_context` asks for the swap."""
+        """Ask the recipe's hooks of `turn_end` whether to swap in a summary that a model or a hook wrote; excerpts and
+        masking need no approval."""
         if not result.sent or result.strategy == "excerpts":
             return result, order.run.swap, ()
         outcome = await self._hooks.summary_written(order.run, result.summary)
@@ -156,7 +160,7 @@ class Compactor:
         # A hook may have worded it; its bounds are the recipe's all the same.
         swap = replace(order.run.swap, summary=outcome.action.summary)
         most, size = swap.max_summary_tokens, estimate_text(swap.summary)
-        if most is not None and size > most * DOUBT:
+        if most is not None and size > most * ESTIMATE_TOLERANCE:
             raise CompactionError(
                 f"The summary has about {size:,} tokens, more than the {most:,} of `max_summary_tokens`.",
                 "The history is unchanged; have the recipe ask for less, or allow more.",
@@ -166,19 +170,21 @@ class Compactor:
             result = replace(result, summary=swap.summary, sent=sent)
         return result, swap, outcome.context
 
-    async def _ended(self, shown: _Shown, error: AgentError | None, calls: ModelCalls) -> None:
-        """Log that a compaction failed or was cancelled, and show it if its beginning was shown or it was asked for."""
+    async def _report_end(self, shown: _CompactionDisplay, error: AgentError | None, calls: ModelCalls) -> None:
+        """Log and show that a compaction failed or was cancelled, if it was shown, or was requested and not vetoed; of
+        any other, log only what it cost."""
         ended, reason = ("cancelled", None) if error is None else ("failed", str(error))
-        asked = shown.trigger in BY_HAND and error is not None and not isinstance(error, CompactionVetoedError)
+        is_failure = error is not None and not isinstance(error, CompactionVetoedError)
+        is_reported = shown.begun or (is_failure and shown.trigger in REQUESTED)
         with anyio.CancelScope(shield=True):
             # The next append reports what is wrong with the log; what began in the editor must end all the same.
             with suppress(AgentError):
-                if shown.begun or asked:
+                if is_reported:
                     event = CompactionFailed(shown.compaction_id, shown.trigger, ended, reason, calls.usage)
                     await self._log.append(event)
                 elif calls.usage is not None:
                     await self._log.append(SummaryDropped(calls.usage))
-            if shown.begun or asked:
+            if is_reported:
                 await shown.begin()
                 await self._show(CompactionFinished(shown.compaction_id, ended, error=reason))
 
@@ -189,7 +195,7 @@ class _Draft:
 
     :ivar text: as much as has streamed.
     :ivar changed: is set, and replaced, when more has streamed, or nothing more comes.
-    :ivar over: whether it is written, or will never be.
+    :ivar done: whether it is written, or will never be.
     :ivar taken: is set when it is used.
     """
 
@@ -197,7 +203,7 @@ class _Draft:
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     text: str = ""
     changed: anyio.Event = field(default_factory=anyio.Event)
-    over: bool = False
+    done: bool = False
     taken: anyio.Event = field(default_factory=anyio.Event)
     order: Order | None = None
     result: CompactedState | None = None
@@ -205,6 +211,9 @@ class _Draft:
 
     async def add(self, text: str) -> None:
         self.text += text
+        self.wake()
+
+    def wake(self) -> None:
         self.changed.set()
         self.changed = anyio.Event()
 
@@ -230,7 +239,7 @@ class BackgroundSummary:
             return "none"
         if draft.result is not None:
             return "ready"
-        return "failed" if draft.over else "running"
+        return "unavailable" if draft.done else "running"
 
     @property
     def order(self) -> Order | None:
@@ -240,7 +249,7 @@ class BackgroundSummary:
     @property
     def failure(self) -> AgentError | None:
         """Return why the summary of the context as it is failed."""
-        return self._draft.failure if self._draft and self.state == "failed" else None
+        return self._draft.failure if self._draft and self.state == "unavailable" else None
 
     def begin(self, active: ActiveModel) -> None:
         """Begin a summary of the context as it is, unless masking old results will do."""
@@ -248,12 +257,12 @@ class BackgroundSummary:
         self._draft = _Draft(self._log.context.revision)
         self._tasks.start_soon(self._write, active, self._draft)
 
-    async def result(self, show: Show) -> CompactedState | None:
+    async def take(self, show: ShowText) -> CompactedState | None:
         """Take the summary; None if it failed. While it is being written, wait for it, and show all of it."""
         draft, shown = self._draft, 0
         if draft is None:
             return None
-        while not draft.over:
+        while not draft.done:
             changed, text = draft.changed, draft.text[shown:]
             shown += len(text)
             await show(text)
@@ -269,7 +278,7 @@ class BackgroundSummary:
     def fail(self, error: AgentError) -> None:
         """Note that the summary cannot be used, and why."""
         self.drop()
-        self._draft = _Draft(self._log.context.revision, over=True, failure=error)
+        self._draft = _Draft(self._log.context.revision, done=True, failure=error)
 
     def drop(self) -> None:
         """Drop the summary; the log will say what it cost."""
@@ -282,21 +291,21 @@ class BackgroundSummary:
         try:
             with draft.scope:
                 order = await self._orders.make("threshold", active)
-                if await self._compactor.dry_run(order.with_steps("mask")) is None:
+                if await self._compactor.run_strategies(order.with_steps("mask")) is None:
                     order = order.with_steps(*dict.fromkeys((order.policy.strategy, "summary")))
                     draft.order, calls = order, ModelCalls(order.model.stream, draft.add)
                     draft.result = await self._compactor.prepare(order, calls)
                 if draft.result is not None:
-                    draft.over = True
-                    await draft.add("")
+                    draft.done = True
+                    draft.wake()
                     await draft.taken.wait()
         except AgentError as error:
             draft.failure = error
         except Exception as error:
             draft.failure = CompactionError(log_failure(_log, "Preparing a summary failed inside the agent", error))
         finally:
-            draft.over = True
-            await draft.add("")
+            draft.done = True
+            draft.wake()
             # Also where the whole session is being ended: an append takes a moment.
             with anyio.CancelScope(shield=True), suppress(AgentError):
                 if calls is not None and calls.usage is not None and not draft.taken.is_set():
@@ -305,14 +314,14 @@ class BackgroundSummary:
             _log.warning("no summary was prepared: %s", draft.failure)
 
 
-class _Shown:
-    """What the user sees of a compaction; it begins with the first thing that takes time, or with its end."""
+@dataclass(eq=False, slots=True)
+class _CompactionDisplay:
+    """Shows one compaction. `CompactionStarted` is sent before the first model call or chunk, or before the end."""
 
-    def __init__(self, trigger: CompactionTrigger, show: ShowUpdate) -> None:
-        self.compaction_id = new_id("cmp")
-        self.begun = False
-        self.trigger: CompactionTrigger = trigger
-        self._show = show
+    trigger: CompactionTrigger
+    _show: Show
+    begun: bool = False
+    compaction_id: str = field(default_factory=partial(new_id, "cmp"))
 
     async def begin(self) -> None:
         if not self.begun:

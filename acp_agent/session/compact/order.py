@@ -36,8 +36,8 @@ from acp_agent.session.project.requests import Requests
 from acp_agent.session.project.workspace import git_place
 from acp_agent.session.source import OriginalEntries
 
-BY_HAND: tuple[CompactionTrigger, ...] = ("manual", "hook")
-"""The context is to become short however much room there is."""
+REQUESTED: tuple[CompactionTrigger, ...] = ("manual", "hook")
+"""Triggers that compact even if there is room."""
 WITHOUT_MODEL = ("mask", "excerpts")
 """The steps that take no time."""
 
@@ -50,7 +50,7 @@ class Order:
     """One compaction that is wanted.
 
     :ivar state: the conversation, frozen, of the context's `revision`.
-    :ivar model: writes the summary.
+    :ivar model: writes the summary; `writer` describes it where it is not the session's own.
     :ivar index: of the state's original entries.
     """
 
@@ -152,7 +152,8 @@ class Orders:
         :param refused: what a provider said there was too much of, whatever we count.
         :param instructions: those of the hook that asks.
         :raises RecipeError: the recipe cannot be rendered.
-        :raises CompactionError: the log cannot be read; or see `Requests.summary_writer`, only where the user waits.
+        :raises CompactionError: the log cannot be read, or the trigger is `manual` and the model for summaries
+            cannot be used.
         """
         run = run or RecipeRun(await self._recipes.compact_recipe(), instructions)
         prompt = await self._recipes.render(run)
@@ -172,7 +173,7 @@ class Orders:
         described = Writer(writer.model_id, writer.budget.window, writer.max_output_tokens) if writer else None
         return Order(run, trigger, state, revision, policy, writer or active, active.native, described, index)
 
-    async def now(self, order: Order, active: ActiveModel, *, turn_over: bool) -> Order:
+    async def renewed(self, order: Order, active: ActiveModel, *, turn_over: bool) -> Order:
         """Return the same order for the conversation as it is now.
 
         :param turn_over: whether no prompt is being worked on.
@@ -219,7 +220,7 @@ class Orders:
         said, options, swap = self._requests.compaction(active.name), run.recipe.compaction, run.swap
         size = said.size or options.size
         tokens = size.tokens(active.budget.window) if isinstance(size, Share) else size
-        by_hand, messages = trigger in BY_HAND, state.request.messages
+        by_hand, messages = trigger in REQUESTED, state.request.messages
         if by_hand and tokens is not None:
             tokens = min(tokens, state.by_hand_size)
         sent = (await self._requests.limits(active, messages)).sent

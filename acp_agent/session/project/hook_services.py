@@ -120,7 +120,7 @@ class HookServices:
         active = await self._named(model)
         answered = await active.answer(prompt, system)
         if answered is None:
-            raise HookError(f"The model {active.name} ended its answer without an end. Try again.")
+            raise HookError(f"The model {active.name} broke its answer off. Try again.")
         return answered[0]
 
     async def _named(self, model: str | None) -> ActiveModel:

@@ -44,7 +44,7 @@ from acp_agent.session.project.recipe_run import RecipeRun
 from acp_agent.session.project.requests import Requests
 from acp_agent.session.project.trust import SessionTrust
 from acp_agent.session.state import SessionState
-from acp_agent.tools.tool import Outcome as CallOutcome
+from acp_agent.tools.tool import CallResult
 
 USERS: tuple[Origin, ...] = ("config", "user")
 ADDED = "A hook added this:\n\n{}"
@@ -144,7 +144,7 @@ class SessionHooks:
         paths = self._paths(call, view)
         return await self._ask(lambda at: BeforeToolCall(at, call.id, call.name, call.arguments, paths))
 
-    async def after_call(self, call: ToolCall, outcome: CallOutcome) -> Outcome:
+    async def after_call(self, call: ToolCall, outcome: CallResult) -> Outcome:
         """Dispatch `after_tool_call`."""
         paths = self._paths(call, outcome.view)
         return await self._ask(

@@ -47,7 +47,7 @@ class AnswerStream:
         :raises ModelError: see `Provider.stream`.
         """
         await self._notices.flush()  # also if the last answer broke off
-        request, asked = self._requests.request(active), self._requests.context
+        request, sent_context = self._requests.request(active), self._requests.context
         answered, ended, message_id = None, anyio.Event(), new_id("msg")
         send, receive = anyio.create_memory_object_stream[Delta](MAX_WAITING)
         whole = await active.resolved(request)
@@ -82,12 +82,13 @@ class AnswerStream:
         else:
             if answered is None:
                 raise ModelStreamError(
-                    "The model's answer ended without an end. What arrived is kept; prompt again to go on."
+                    "The provider closed the stream before the answer was complete. What arrived is kept; prompt again "
+                    "to go on."
                 )
             parts = _own_parts(answered)
             message = AssistantMessage(message_id, parts, active.name, answered.stop_reason, answered.usage)
         await self._log.append(AssistantAnswered(message))
-        self._requests.learn_answer(active, message, asked)
+        self._requests.learn_answer(active, message, sent_context)
         self._notices.streaming = False
         await self._notices.flush()
         return message
@@ -96,7 +97,7 @@ class AnswerStream:
         self, message_id: str, receive: MemoryObjectReceiveStream[Delta], ended: anyio.Event
     ) -> None:
         """Save what arrives, then show it, so that nothing is on the screen that a kill could lose."""
-        # A cancel in between would leave it saved and never seen. It ends with the stream.
+        # A cancel in between would leave it saved and never seen. The task ends when the stream closes.
         with anyio.CancelScope(shield=True):
             async for delta in receive:
                 waiting = receive.statistics().current_buffer_used

@@ -24,7 +24,7 @@ from acp_agent.session.turn.record import TurnRecord
 from acp_agent.tools.environment import OutputArrived, Progress, TerminalStarted
 from acp_agent.tools.shell.allow import refusal
 from acp_agent.tools.text import one_line
-from acp_agent.tools.tool import Outcome, Tool
+from acp_agent.tools.tool import CallResult, Tool
 
 if TYPE_CHECKING:
     from acp_agent.recipes.model import Recipe
@@ -53,7 +53,7 @@ class ToolCalls:
     async def run(self, calls: Sequence[ToolCall], recipe: Recipe | None) -> Literal["end_turn", "cancelled"] | None:
         """Run every call and append its result.
 
-        :param recipe: what runs, which may allow less than all calls; definitions of tools are sent all the same.
+        :param recipe: the running recipe, which may allow only some tools; the request defines all of them.
         :returns: why the turn ends: `end_turn` if a hook has ended it, `cancelled` if the user answered a permission
             request by ending it; the calls left over have no result then, which the turn's closing adds.
         """
@@ -84,41 +84,44 @@ class ToolCalls:
                 raise ToolError(f"A hook refused this call. {hooked.reason}".rstrip())
             if stop is not None:
                 raise ToolError(_stopped(stop))
-            asked = call
+            effective = call
             if hooked.tool_input is not None:
-                asked = replace(call, arguments=hooked.tool_input)
-                arguments = cut(json.dumps(asked.arguments, ensure_ascii=False))
+                effective = replace(call, arguments=hooked.tool_input)
+                arguments = cut(json.dumps(effective.arguments, ensure_ascii=False))
                 added = (f"A hook changed the arguments of this call to: {arguments}", *added)
-            tool, view = _allowed_tool(tools, asked, recipe), view_of(asked)
-            outcome = await _or_failure(asked, view, tool.prepare(asked.arguments, self._toolbox.environment(call.id)))
-            if not isinstance(outcome, Outcome):
-                prepared, view = outcome, outcome.view
-                if not await self._permissions.check(asked, prepared, hooked):
+            tool, view = _allowed_tool(tools, effective, recipe), view_of(effective)
+            environment = self._toolbox.environment(call.id)
+            prepared = await _or_failure(effective, view, tool.prepare(effective.arguments, environment))
+            if isinstance(prepared, CallResult):
+                result = prepared
+            else:
+                view = prepared.view
+                if not await self._permissions.check(effective, prepared, hooked):
                     return "cancelled"
                 if not prepared.asks:
                     await self._show(CallStarted(call.id, view))
                 self._record.begun_call = call.id
-                outcome = await _or_failure(asked, view, prepared.run(_reporter(self._show, call.id)))
+                result = await _or_failure(effective, view, prepared.run(_reporter(self._show, call.id)))
             try:
-                after = await self._hooks.after_call(asked, outcome)
+                after = await self._hooks.after_call(effective, result)
             except anyio.get_cancelled_exc_class():
                 # It has run, and what it did is not undone.
-                await self._record.finish_call(call, _with_texts(outcome, added))
+                await self._record.finish_call(call, _with_texts(result, added))
                 raise
             stop = after.stop
             if after.tool_output is not None:
-                outcome = replace(outcome, parts=(Text(after.tool_output),))
+                result = replace(result, parts=(Text(after.tool_output),))
             objection = (f"A hook objects to this result. {after.reason}".rstrip(),) if after.blocks else ()
             added = (*objection, *after.context, *added)
         except Exception as error:
-            outcome = _failure(call, view, error)
-        await self._record.finish_call(call, _with_texts(outcome, added))
+            result = _failure(call, view, error)
+        await self._record.finish_call(call, _with_texts(result, added))
         self._stop_reason = stop or ""
         return None if stop is None else "end_turn"
 
 
-async def _or_failure(call: ToolCall, view: CallView, work: Awaitable[T]) -> T | Outcome:
-    """Await one step of a permitted call; return its result, or its failure as an `Outcome` that hooks see too."""
+async def _or_failure(call: ToolCall, view: CallView, work: Awaitable[T]) -> T | CallResult:
+    """Await one step of a permitted call; return its result, or its failure as a `CallResult`, which hooks see too."""
     try:
         return await work
     except Exception as error:
@@ -132,7 +135,7 @@ def _stopped(reason: str) -> str:
 def _allowed_tool(tools: Mapping[str, Tool], call: ToolCall, recipe: Recipe | None) -> Tool:
     """Return the tool of a call that may be made at all.
 
-    :raises ToolError: it may not.
+    :raises ToolError: if the tool is unknown, the recipe does not allow it, or its arguments are invalid.
     """
     tool = tools.get(call.name)
     if tool is None:
@@ -151,21 +154,21 @@ def _allowed_tool(tools: Mapping[str, Tool], call: ToolCall, recipe: Recipe | No
     return tool
 
 
-def _with_texts(outcome: Outcome, texts: Sequence[str]) -> Outcome:
+def _with_texts(result: CallResult, texts: Sequence[str]) -> CallResult:
     added: tuple[ResultPart, ...] = tuple(Text(text) for text in texts)
-    return replace(outcome, parts=(*outcome.parts, *added)) if added else outcome
+    return replace(result, parts=(*result.parts, *added)) if added else result
 
 
-def _failure(call: ToolCall, view: CallView, error: Exception) -> Outcome:
+def _failure(call: ToolCall, view: CallView, error: Exception) -> CallResult:
     """Return what the model reads of a call that did not run, or that failed."""
     said = (
         str(error) if isinstance(error, ToolError) else log_failure(_log, f"{call.name} failed inside the agent", error)
     )
-    return Outcome((Text(said),), CallView(view.title, view.kind, view.locations), is_error=True)
+    return CallResult((Text(said),), CallView(view.title, view.kind, view.locations), is_error=True)
 
 
 def _reporter(show: Show, call_id: str) -> Callable[[Progress], Awaitable[None]]:
-    """Return what shows a running call's progress."""
+    """Return a callback that shows the progress of a running call."""
     output, shown_at = "", -OUTPUT_SECONDS
 
     async def report(progress: Progress) -> None:

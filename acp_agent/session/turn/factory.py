@@ -27,10 +27,10 @@ from acp_agent.session.source import OriginalEntries
 from acp_agent.session.state import SessionState
 from acp_agent.session.turn.answer import AnswerStream
 from acp_agent.session.turn.calls import ToolCalls
-from acp_agent.session.turn.loop import NextStep, TurnLoop
-from acp_agent.session.turn.prompt import PromptSubmitter
+from acp_agent.session.turn.loop import AnswerHandler, TurnLoop
+from acp_agent.session.turn.prompt import PromptIntake
 from acp_agent.session.turn.record import TurnRecord
-from acp_agent.session.turn.runner import Commands, TurnRunner, TurnSetup
+from acp_agent.session.turn.runner import PromptResolver, TurnRunner, TurnSetup
 
 
 def build_runner(
@@ -70,9 +70,9 @@ def build_runner(
     }
     reports = CompactReports(state, requests, compaction, show)
 
-    submitter = PromptSubmitter(requests, mcp, recipes, hooks, record)
+    intake = PromptIntake(requests, mcp, recipes, hooks, record)
     answers = AnswerStream(requests, log, notices, show)
     calls = ToolCalls(toolbox, permissions, hooks, record, show)
-    loop = TurnLoop(requests, submitter, compaction, answers, NextStep(log, hooks, compaction, calls, record))
+    loop = TurnLoop(requests, intake, compaction, answers, AnswerHandler(log, hooks, compaction, calls, record))
     setup = TurnSetup(options, trust, hooks, mcp, compaction)
-    return TurnRunner(hooks, setup, Commands(recipes, commands, reports, compaction, client), loop, record)
+    return TurnRunner(hooks, setup, PromptResolver(recipes, commands, reports, compaction, client), loop, record)

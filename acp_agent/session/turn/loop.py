@@ -1,4 +1,4 @@
-"""`TurnLoop`: the model answers a question, what the answer asks for is done, and the model is asked again."""
+"""`TurnLoop`: asks the model, has done what its answer asks for, and asks again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from acp_agent.session.project.recipe_run import RecipeRun
 from acp_agent.session.project.requests import Requests
 from acp_agent.session.turn.answer import AnswerStream
 from acp_agent.session.turn.calls import ToolCalls
-from acp_agent.session.turn.prompt import PromptSubmitter
+from acp_agent.session.turn.prompt import PromptIntake
 from acp_agent.session.turn.record import TurnRecord
 
 GO_ON = (
@@ -30,53 +30,52 @@ MAX_CONTINUES = 5
 
 @dataclass(eq=False, slots=True)
 class TurnLoop:
-    """Answers the questions of one session. The caller closes the log if a turn fails or is cancelled."""
+    """Has the model answer the prompts of one session. The caller closes the turn if it fails or is cancelled."""
 
     _requests: Requests
-    _submitter: PromptSubmitter
+    _intake: PromptIntake
     _compaction: SessionCompaction
     _answers: AnswerStream
-    _next_step: NextStep
+    _handler: AnswerHandler
 
-    async def run(self, ticket: Ticket, run: RecipeRun | None, mailbox: Mailbox) -> StopReason:
-        """Answer one question.
+    async def run(self, ticket: Ticket, recipe_run: RecipeRun | None, mailbox: Mailbox) -> StopReason:
+        """Answer one prompt.
 
-        :param run: the recipe that it names; None for a question as it was typed.
+        :param recipe_run: the recipe that it names; None for an ordinary prompt.
         :param mailbox: has the prompts that may join the turn.
-        :raises AgentError: why there is no answer.
+        :raises AgentError: if the prompt cannot be answered.
         """
-        hooked = await self._submitter.put(ticket, run)
+        hooked = await self._intake.add(ticket, recipe_run)
         if hooked.blocks or hooked.stop is not None:
             return "end_turn"
         settings, before = self._requests.settings, self._requests.context.cost
-        self._next_step.begin()
+        self._handler.reset_continues()
         stop: StopReason | None = None
         for step in range(settings.max_turn_requests):
-            if step and settings.prompts_while_working == "steer" and await self._submitter.join(mailbox):
+            if step and settings.prompts_while_working == "steer" and await self._intake.join(mailbox):
                 stop = "end_turn"
                 break
-            await self._next_step.compact_for_hook()
+            await self._handler.compact_for_hook()
             active = await self._compaction.before_request()
             try:
                 answer = await self._answers.ask(active)
             except ContextOverflowError as refusal:
                 await self._compaction.after_refusal(active, refusal)
                 continue
-            if answer is None:
-                continue
-            stop = await self._next_step.take(answer, active, run)
+            if answer is not None:
+                stop = await self._handler.handle(answer, active, recipe_run)
             spent = self._requests.context.cost - before
             if stop is not None or (settings.max_turn_cost is not None and spent >= settings.max_turn_cost):
                 break
         # A cancelled turn's open calls have no results yet; the next turn uses a summary that is ready.
         if stop != "cancelled":
-            await self._next_step.compact_for_hook()
-            await self._compaction.end_turn()
+            await self._handler.compact_for_hook()
+            await self._compaction.use_ready_summary()
         return stop or "max_turn_requests"
 
 
 @dataclass(eq=False, slots=True)
-class NextStep:
+class AnswerHandler:
     """Does what the model's answers ask for, and what hooks want once an answer asks for nothing."""
 
     _log: SessionLog
@@ -86,8 +85,8 @@ class NextStep:
     _record: TurnRecord
     _continues: int = 0
 
-    def begin(self) -> None:
-        """Begin to count for a new prompt."""
+    def reset_continues(self) -> None:
+        """Count the continuations of a new prompt from zero."""
         self._continues = 0
 
     async def compact_for_hook(self) -> None:
@@ -95,14 +94,16 @@ class NextStep:
         if (wanted := self._hooks.take_compaction()) is not None:
             await self._compaction.for_hook(wanted)
 
-    async def take(self, answer: AssistantMessage, active: ActiveModel, run: RecipeRun | None) -> StopReason | None:
+    async def handle(
+        self, answer: AssistantMessage, active: ActiveModel, recipe_run: RecipeRun | None
+    ) -> StopReason | None:
         """Do what an answer asks for; return why the turn ends, or None if the model is to be asked again."""
         if answer.stop_reason == "refusal":
             await self._record.leave_out_open_turn()
             return "refusal"
         await self._record.show_usage()
         if answer.tool_calls:
-            return await self._calls.run(answer.tool_calls, run.recipe if run else None)
+            return await self._calls.run(answer.tool_calls, recipe_run.recipe if recipe_run else None)
         if answer.stop_reason in ("max_tokens", "context_overflow"):
             if not await self._compaction.after_cut(active, answer):
                 return "max_tokens"

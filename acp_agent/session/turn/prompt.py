@@ -1,4 +1,4 @@
-"""`PromptSubmitter`: renders the prompts of one session, runs their hooks and logs them."""
+"""`PromptIntake`: renders the prompts of one session, asks their hooks and logs them for the next request."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from acp_agent.session.turn.record import TurnRecord
 
 
 @dataclass(eq=False, slots=True)
-class PromptSubmitter:
-    """Puts prompts to the model of one session."""
+class PromptIntake:
+    """Logs prompts so that the next request contains them."""
 
     _requests: Requests
     _mcp: SessionMcp
@@ -29,62 +29,62 @@ class PromptSubmitter:
     _hooks: SessionHooks
     _record: TurnRecord
 
-    async def put(self, ticket: Ticket, run: RecipeRun | None = None, *, steers: bool = False) -> Outcome:
-        """Put a prompt to the model, unless a hook does not want that.
+    async def add(self, ticket: Ticket, recipe_run: RecipeRun | None = None, *, steers: bool = False) -> Outcome:
+        """Log a prompt so that the next request contains it, unless a hook refuses it.
 
-        :param run: the recipe that it names; None for a question as it was typed.
+        :param recipe_run: the recipe that it names; None for an ordinary prompt.
         :param steers: whether it joins a turn that runs.
         :returns: what the hooks answered.
         :raises AgentError: no model is set, the recipe is broken, or an attachment cannot be sent.
         """
         try:
-            sent, hooked = await self._prepare(ticket.parts, run)
+            sent, hooked = await self._prepare(ticket.parts, recipe_run)
         except AgentError:
             # The prompt is kept outside of the context, so that it can be sent again unchanged.
-            await self._record.take(ticket, (), run, steers=steers)
+            await self._record.log_prompt(ticket, (), recipe_run, steers=steers)
             raise
         refused = hooked.blocks or hooked.stop is not None
-        await self._record.take(ticket, () if refused else sent, run, steers=steers)
+        await self._record.log_prompt(ticket, () if refused else sent, recipe_run, steers=steers)
         if refused:
             why = hooked.stop or hooked.reason
             await self._record.note(f"A hook kept this prompt from the model. {why}".rstrip(), apart=steers)
         else:
             await self._hooks.add(hooked.context)
-            await self._record.titles.take(ticket.parts)
+            await self._record.titles.set_from(ticket.parts)
         return hooked
 
     async def join(self, mailbox: Mailbox) -> bool:
-        """Put the prompts that have come since the last answer; return whether a hook has ended the turn.
+        """Log the prompts that have arrived since the last answer; return whether a hook has ended the turn.
 
         Commands and recipes have turns of their own, and a prompt behind one of those waits with it.
         """
         while (ticket := mailbox.join(_may_join)) is not None:
             try:
-                hooked = await self.put(ticket, steers=True)
+                hooked = await self.add(ticket, steers=True)
             except anyio.get_cancelled_exc_class():
                 if not ticket.message_id:
                     with anyio.CancelScope(shield=True):
-                        await self._record.take(ticket, (), steers=True)
+                        await self._record.log_prompt(ticket, (), steers=True)
                 raise
             except AgentError as error:
                 if not ticket.message_id:
-                    raise  # the log takes nothing, which ends the turn
-                ticket.answer(error)  # the turn is about more than this: it is answered as in a turn of its own
+                    raise  # the log is not writable: the turn ends
+                ticket.answer(error)  # only this prompt fails; the turn goes on
             else:
                 if hooked.stop is not None:
                     return True
         return False
 
     async def _prepare(
-        self, parts: tuple[UserPart, ...], run: RecipeRun | None
+        self, parts: tuple[UserPart, ...], recipe_run: RecipeRun | None
     ) -> tuple[tuple[UserPart, ...] | None, Outcome]:
         """Return what the model reads in a prompt's place, None for the prompt itself, and what the hooks answered."""
         active = await self._requests.active()
-        if run is None:
+        if recipe_run is None:
             sent = await self._mcp.sent(parts)
         else:
-            text = Text(await self._recipes.render(run))
-            sent = (text, *run.attachments, *await self._mcp.resources(parts))
+            text = Text(await self._recipes.render(recipe_run))
+            sent = (text, *recipe_run.attachments, *await self._mcp.resources(parts))
         await active.attachments.check(parts if sent is None else sent, active.profile, active.name)
         hooked = await self._hooks.user_message(text_of(sent or parts))
         if hooked.message is not None:

@@ -38,7 +38,7 @@ from acp_agent.session.project.toolbox import Toolbox
 from acp_agent.session.replay import replay
 from acp_agent.session.source import REPLACE
 from acp_agent.session.titles import Titles
-from acp_agent.tools.tool import Outcome
+from acp_agent.tools.tool import CallResult
 
 if TYPE_CHECKING:
     from acp_agent.session.project.recipe_run import RecipeRun
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, slots=True)
 class TurnRecord:
-    """Logs the turns of one session, and closes each so that the log is legal, however it ends.
+    """Logs the turns of one session, and closes each so that every call has a result, however it ends.
 
     :ivar titles: gives the session its titles.
     :ivar begun_call: the id of the call that began to run last, in this process.
@@ -59,16 +59,16 @@ class TurnRecord:
     _show: Show
     begun_call: str = ""
 
-    async def open(self) -> None:
-        """Catch up with the log, and close a turn that a killed process left open in it."""
+    async def recover(self) -> None:
+        """Read new events from the log, and close a turn that a killed process left open."""
         await self._log.refresh()
         if self._log.context.turn_from is not None:
             closing = closing_events(self._log.context, "interrupted", self._toolbox.view_of)
             await self._log.append(*closing, TurnEnded("interrupted"), await self._requests.instructions())
 
     @asynccontextmanager
-    async def closing(self) -> AsyncGenerator[None]:
-        """Close the open turn in the log if the work on a prompt fails or is cancelled."""
+    async def closed_on_failure(self) -> AsyncGenerator[None]:
+        """Close the open turn if the body raises, and take a prompt that the provider refused out of the context."""
         try:
             yield
         except anyio.get_cancelled_exc_class():
@@ -88,51 +88,51 @@ class TurnRecord:
             left_out = "The prompt was left out of the conversation, so that the next one can be answered."
             raise type(error)(f"{sentence(error)} {left_out}", partial=error.partial) from error
 
-    async def take(
+    async def log_prompt(
         self,
         ticket: Ticket,
         sent: tuple[UserPart, ...] | None,
-        run: RecipeRun | None = None,
+        recipe_run: RecipeRun | None = None,
         *more: Event,
         steers: bool = False,
     ) -> None:
         """Append a prompt to the log, and report that it was accepted.
 
         :param sent: what the model reads in its place: None for the prompt itself, empty for nothing.
-        :param run: the recipe that it names.
+        :param recipe_run: the recipe that it names.
         :param more: events behind it.
         :param steers: whether it joins a turn that runs.
         """
-        name, digest = (run.recipe.name, run.recipe.digest) if run is not None else ("", "")
+        name, digest = (recipe_run.recipe.name, recipe_run.recipe.digest) if recipe_run is not None else ("", "")
         prompted = UserPrompted(new_id("msg"), ticket.parts, sent, name, digest, steers=steers)
         await self._log.append(prompted, *more)
-        await self.show_taken(ticket, prompted.message_id)
+        await self.show_accepted(ticket, prompted.message_id)
 
     async def keep_cancelled(self, ticket: Ticket) -> None:
         """Log a prompt that was cancelled before it was accepted, unless it is provisional."""
         if says_anything(ticket.parts) and not ticket.provisional:
-            await self.take(ticket, (), None, TurnEnded("cancelled"))
+            await self.log_prompt(ticket, (), None, TurnEnded("cancelled"))
 
-    async def show_taken(self, ticket: Ticket, message_id: str) -> None:
+    async def show_accepted(self, ticket: Ticket, message_id: str) -> None:
         """Set the id of the prompt's message, and show that the prompt was accepted."""
-        ticket.take(message_id)
+        ticket.accept(message_id)
         # A cancel that comes now is too late: its sender learns that the prompt was accepted.
         with anyio.CancelScope(shield=True):
             await self._show(PromptTaken(message_id, ticket.parts))
 
-    async def finish_call(self, call: ToolCall, outcome: Outcome) -> None:
+    async def finish_call(self, call: ToolCall, returned: CallResult) -> None:
         """Append the result of a call, and show it."""
-        result = ToolResult(call.id, outcome.parts, outcome.is_error)
-        plan = () if outcome.plan is None else (PlanChanged(outcome.plan),)
-        status: CallStatus = "failed" if outcome.is_error else "completed"
+        result = ToolResult(call.id, returned.parts, returned.is_error)
+        plan = () if returned.plan is None else (PlanChanged(returned.plan),)
+        status: CallStatus = "failed" if returned.is_error else "completed"
         if was_cancelled(result):
             status = "cancelled"
         # A cancel in between would leave the user untold of what is in the log.
         with anyio.CancelScope(shield=True):
-            await self._log.append(ToolReturned(result, outcome.view, outcome.files, outcome.before), *plan)
-            await self._show(CallFinished(call.id, call.name, outcome.view, call.arguments, status, outcome.parts))
-            if outcome.plan is not None:
-                await self._show(PlanUpdated(outcome.plan))
+            await self._log.append(ToolReturned(result, returned.view, returned.files, returned.before), *plan)
+            await self._show(CallFinished(call.id, call.name, returned.view, call.arguments, status, returned.parts))
+            if returned.plan is not None:
+                await self._show(PlanUpdated(returned.plan))
 
     async def note(self, text: str, *, apart: bool = False, logged: bool = True) -> None:
         """Tell the user something.
@@ -169,7 +169,7 @@ class TurnRecord:
         open_calls = {call.id: call for call in context.open_calls}
         reason = "cancelled" if stop == "cancelled" else "interrupted"
         closing = closing_events(context, reason, self._toolbox.view_of, self.begun_call)
-        # Also for an editor that does not read for a while: showing waits until the connection ends.
+        # Without a time limit: showing waits until a slow editor reads or disconnects.
         with anyio.CancelScope(shield=True):
             try:
                 await self._log.append(*closing, TurnEnded(stop, error))

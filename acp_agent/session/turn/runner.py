@@ -1,4 +1,4 @@
-"""`TurnRunner`: one prompt, from its first event in the log to the last: a slash command, a recipe or a question."""
+"""`TurnRunner`: runs one prompt, from its first event in the log to the last."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ BuiltinCommand: TypeAlias = Callable[[str], Awaitable[str]]
 
 @frozen
 class _Command:
-    """A prompt that asks no model, apart from a compaction.
+    """A slash command that runs without the turn loop.
 
-    :ivar reads: whether it changes nothing, so that it is not logged.
-    :ivar answer: does it, and returns what to tell the user, if anything.
-    :ivar run: the recipe, if it is one.
+    :ivar read_only: whether it changes nothing, so that it is not logged.
+    :ivar execute: runs it, and returns what to tell the user, if anything.
+    :ivar recipe_run: the run of its recipe, if it has one.
     """
 
-    reads: bool
-    answer: Callable[[], Awaitable[str]]
-    run: RecipeRun | None = None
+    read_only: bool
+    execute: Callable[[], Awaitable[str]]
+    recipe_run: RecipeRun | None = None
 
 
 @dataclass(eq=False, slots=True)
 class TurnSetup:
-    """Brings what a session reads from outside up to date before a turn: settings, trust, hooks, MCP servers."""
+    """Refreshes trust, hooks, settings and MCP servers before a turn, by its methods in this order."""
 
     _options: SessionOptions
     _trust: SessionTrust
@@ -54,7 +54,7 @@ class TurnSetup:
     _mcp: SessionMcp
     _compaction: SessionCompaction
 
-    async def prepare(self) -> bool:
+    async def ask_trust(self) -> bool:
         """Show what another process has changed, ask whether the project's code may run, and take its hooks.
 
         :returns: False if the user ended the turn instead of answering.
@@ -66,20 +66,20 @@ class TurnSetup:
         await self._hooks.renew()
         return True
 
-    async def renew(self) -> None:
-        """Read changed settings, and begin to count for a new turn.
+    async def reload_settings(self) -> None:
+        """Read changed settings, and let the turn try a compaction again that failed or was vetoed.
 
-        :raises AgentError: what is wrong with them.
+        :raises AgentError: if the settings are invalid.
         """
         if await self._options.renew():
             self._compaction.background.drop()
         self._compaction.begin_turn()
 
     @asynccontextmanager
-    async def running(self, run: RecipeRun | None) -> AsyncGenerator[None]:
+    async def recipe_applied(self, run: RecipeRun | None) -> AsyncGenerator[None]:
         """Take the tools of the MCP servers as they are now, and apply a recipe's model, mode and hooks.
 
-        :param run: the recipe that the prompt names; None for a question as it was typed.
+        :param run: the recipe that the prompt names; None for an ordinary prompt.
         """
         await self._mcp.renew()
         async with self._options.of_recipe(run.recipe if run else None):
@@ -92,8 +92,8 @@ class TurnSetup:
 
 
 @dataclass(eq=False, slots=True)
-class Commands:
-    """Finds out what a prompt is: a command, a recipe or a question."""
+class PromptResolver:
+    """Finds out what a prompt is: a command, a recipe or an ordinary prompt."""
 
     _recipes: SessionRecipes
     _builtin: Mapping[str, BuiltinCommand]
@@ -102,9 +102,9 @@ class Commands:
     _client: SessionClient
 
     async def resolve(self, parts: tuple[UserPart, ...]) -> _Command | RecipeRun | None:
-        """Return the command or the recipe's run; None for a question.
+        """Return the command or the recipe's run; None for an ordinary prompt.
 
-        :raises AgentError: what is wrong with the recipes.
+        :raises AgentError: if the recipes cannot be read.
         """
         self._recipes.wake()  # more of them may be trusted by now
         if command_words(parts) is None:
@@ -118,18 +118,18 @@ class Commands:
             return complete
         if complete.report[0]:
             return _Command(only_reports(complete), partial(self._reports.run, complete))
-        return _Command(reads=False, answer=partial(self._compaction.by_hand, complete), run=complete)
+        return _Command(read_only=False, execute=partial(self._compaction.by_hand, complete), recipe_run=complete)
 
     async def _complete(self, run: RecipeRun) -> RecipeRun | _Command:
         """Ask for a run's missing arguments; return the completed run, or a command that reports what is missing."""
         missing, questions = missing_arguments(run.recipe, run.arguments), self._client.questions
         if not missing or questions.asks == "nothing":
-            return run  # a program gets an error
+            return run  # the client cannot ask; rendering reports the error
         names = [(each.name, each.description) for each in missing]
         try:
             values = await ask_arguments(questions, f"/{run.recipe.command}", names)
         except InvalidParamsError as error:
-            return _Command(reads=False, answer=partial(_said, str(error)), run=run)
+            return _Command(read_only=False, execute=partial(_said, str(error)), recipe_run=run)
         return replace(run, arguments={**run.arguments, **values})
 
 
@@ -142,47 +142,47 @@ class TurnRunner:
 
     hooks: SessionHooks
     _setup: TurnSetup
-    _commands: Commands
+    _resolver: PromptResolver
     _loop: TurnLoop
     _record: TurnRecord
 
     async def run(self, ticket: Ticket, mailbox: Mailbox) -> StopReason:
-        """Run one prompt to its end. However it ends, and also if it is cancelled, the log is legal afterwards.
+        """Run one prompt to its end. However it ends, every call in the log has a result afterwards.
 
         :param mailbox: has the prompts behind it.
-        :raises AgentError: why there is no answer.
+        :raises AgentError: if the prompt cannot be answered.
         """
         record, parts = self._record, ticket.parts
         try:
-            async with record.closing():
-                await record.open()
+            async with record.closed_on_failure():
+                await record.recover()
                 if not says_anything(parts):
                     return "cancelled" if ticket.cancelled else "end_turn"
-                if ticket.cancelled or not await self._setup.prepare() or ticket.cancelled:
+                if ticket.cancelled or not await self._setup.ask_trust() or ticket.cancelled:
                     await record.keep_cancelled(ticket)
                     return "cancelled"
                 try:
-                    await self._setup.renew()
-                    resolved = await self._commands.resolve(parts)
+                    await self._setup.reload_settings()
+                    resolved = await self._resolver.resolve(parts)
                 except Exception:
-                    await record.take(ticket, ())
+                    await record.log_prompt(ticket, ())
                     raise
                 stop: StopReason = "end_turn"
                 if not isinstance(resolved, _Command):
-                    async with self._setup.running(resolved):
+                    async with self._setup.recipe_applied(resolved):
                         stop = await self._loop.run(ticket, resolved, mailbox)
                 else:
-                    if resolved.reads:
-                        await record.show_taken(ticket, new_id("msg"))
+                    if resolved.read_only:
+                        await record.show_accepted(ticket, new_id("msg"))
                     else:
-                        await record.take(ticket, (), resolved.run)
+                        await record.log_prompt(ticket, (), resolved.recipe_run)
                     try:
-                        with self.hooks.running(resolved.run):
-                            text = await resolved.answer()
+                        with self.hooks.running(resolved.recipe_run):
+                            text = await resolved.execute()
                     except (InvalidParamsError, ToolError, CompactionError) as error:
                         text = str(error)
-                    if text or resolved.reads:
-                        await record.note(text, logged=not resolved.reads)
+                    if text or resolved.read_only:
+                        await record.note(text, logged=not resolved.read_only)
         except (ModelAuthError, ConfigError):
             self._setup.expire()
             raise

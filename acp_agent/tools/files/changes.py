@@ -15,7 +15,7 @@ from acp_agent.conversation.views import Diff, Location
 from acp_agent.errors import ToolError
 from acp_agent.tools.paths import Target, outside, refuse_keys, refuse_special
 from acp_agent.tools.text import counted, digest, one_line, whole_lines
-from acp_agent.tools.tool import Outcome, PreparedCall
+from acp_agent.tools.tool import CallResult, PreparedCall
 
 FROM_DISK = (
     "(The editor did not give its text, so this is the file on the disk. What is not saved in the editor is not in it.)"
@@ -48,7 +48,7 @@ def prepared_change(target: Target, before: str | None, after: str, verb: str, d
     location = Location(name, first_changed_line(before or "", after))
     view = CallView(one_line(f"{verb} {target.label}") + target.links, "edit", locations=(location,), diffs=(diff,))
 
-    async def run() -> Outcome:
+    async def run() -> CallResult:
         if await text_to_change(target) != before:
             raise ToolError(
                 f"{target.label} changed while the change waited for permission, so it was not written. "
@@ -60,7 +60,7 @@ def prepared_change(target: Target, before: str | None, after: str, verb: str, d
             await target.environment.files.write_text(path, after, outside=away)
         version = FileVersion(name, digest(after))
         former = FileVersion(name, None if before is None else digest(before))
-        return Outcome((Text(done),), view, files=(version,), before=(former,))
+        return CallResult((Text(done),), view, files=(version,), before=(former,))
 
     return target.call("edit", view, run)
 

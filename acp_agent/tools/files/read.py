@@ -30,7 +30,7 @@ from acp_agent.tools.text import (
     one_line,
     page_of,
 )
-from acp_agent.tools.tool import Outcome, PreparedCall
+from acp_agent.tools.tool import CallResult, PreparedCall
 
 MAX_IMAGE_BYTES = 20_000_000
 """Bytes of an image file, which is scaled down to what a provider takes."""
@@ -52,17 +52,17 @@ async def _prepare(asked: _Read, environment: Environment) -> PreparedCall:
     title = one_line(f"Read {label}") + lines + target.links
     view = CallView(title, "read", (Location(str(path), asked.offset),))
 
-    async def run() -> Outcome:
+    async def run() -> CallResult:
         image = await anyio.to_thread.run_sync(image_of, path, label)
         if image:
-            return Outcome((Text(f"{label} ({image.mime_type}):"), image), view)
+            return CallResult((Text(f"{label} ({image.mime_type}):"), image), view)
         text = await current_text(target)
         if text is None:
             raise ToolError(f"{label} does not exist. Use `glob` or `list` to find it.")
         content = numbered(text, asked.offset, asked.limit, label)
         if isinstance(text, DiskText):
             content = f"{content}\n{FROM_DISK}"
-        return Outcome((Text(content),), view, files=(FileVersion(str(path), digest(text)),))
+        return CallResult((Text(content),), view, files=(FileVersion(str(path), digest(text)),))
 
     return target.call("read", view, run)
 

@@ -15,7 +15,7 @@ from acp_agent.tools.environment import CommandResult, Environment, Report
 from acp_agent.tools.paths import Target
 from acp_agent.tools.shell.named_files import named_files
 from acp_agent.tools.text import clean, cut_middle, one_line, without_escapes
-from acp_agent.tools.tool import Access, Outcome, PreparedCall
+from acp_agent.tools.tool import Access, CallResult, PreparedCall
 
 OUTPUT_LIMIT = 32_000
 """Characters of stdout, and of stderr; local commands keep half of that of each."""
@@ -42,7 +42,7 @@ async def _prepare(asked: _Shell, environment: Environment) -> PreparedCall:
     # The permission question shows where it would run, whatever links lead there.
     title = _title(command) + "".join(f" (in {one_line(str(folder))})" for folder in target.outside)
 
-    async def run(report: Report) -> Outcome:
+    async def run(report: Report) -> CallResult:
         target.check()
         changes = await to_thread.run_sync(named_files, command, target.path, abandon_on_cancel=True)
         result = await environment.commands.run(
@@ -51,7 +51,7 @@ async def _prepare(asked: _Shell, environment: Environment) -> PreparedCall:
         text, raw = _reported(result, timeout)
         changed = await to_thread.run_sync(changes, abandon_on_cancel=True) if changes else ()
         view = CallView(title, "execute", raw_output=raw, changes=changed)
-        return Outcome((Text(text),), view, is_error=result.exit_code != 0)
+        return CallResult((Text(text),), view, is_error=result.exit_code != 0)
 
     # "Always allow" covers the very line; outside of the session's directories it is a rule of another kind, since
     # the directory that is added to it there looks like one more word of the command.

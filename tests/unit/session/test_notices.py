@@ -25,7 +25,7 @@ async def test_nothing_is_told_between_turns_or_amid_an_answer_and_all_of_it_by_
     notices = Notices(screen.show, as_messages=True)
     await notices.tell("before")
     assert screen.texts == []
-    async with notices.turn():
+    async with notices.shown_in_turn():
         assert screen.texts == ["before"]
         notices.streaming = True
         await notices.tell("amid")
