@@ -234,15 +234,15 @@ def connection(
 
     built: list[Services] = []
 
-    async def open_manager(tasks: TaskGroup) -> SessionManager:
+    async def create_manager(tasks: TaskGroup) -> SessionManager:
         built.append(build_services(await database.store(), env))
         return SessionManager(built[-1], tasks, database.sessions)
 
-    def learned() -> tuple[str, ...]:
+    def learned_secrets() -> tuple[str, ...]:
         return tuple(key for each in built for key in each.access.at_hand())
 
-    transport = record(transport, env, learned, None if handshake is None else handshake.exchange)
-    return Connection(transport, open_manager, env, handshake, on_end)
+    transport = record(transport, env, learned_secrets, None if handshake is None else handshake.exchange)
+    return Connection(transport, create_manager, env, handshake, on_end)
 
 
 def start_home_logging(env: Mapping[str, str]) -> None:

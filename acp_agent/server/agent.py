@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from acp_agent.protocol import v1, v2
 
 Route: TypeAlias = tuple[str, Handler]
-"""The name of a method's params among the models of a version, and what handles them."""
-OpenManager: TypeAlias = Callable[[TaskGroup], Awaitable[SessionManager]]
-"""Opens what sessions need, and makes the manager of those of one connection, which run in the task group."""
+"""The name of the model of a method's params, and the method's handler."""
+ManagerFactory: TypeAlias = Callable[[TaskGroup], Awaitable[SessionManager]]
+"""Creates the `SessionManager` of one connection; its sessions run in the task group."""
 _log = logging.getLogger(__name__)
 
 
@@ -55,46 +55,46 @@ class Agent(ABC):
     """Serves one editor.
 
     :param peer: the connection.
-    :param open_manager: called with the first request that needs sessions; again with the next one where it raised,
-        since the user may have corrected what was wrong meanwhile.
+    :param create_manager: called by the first request that needs sessions. If it raises, the next request calls it
+        again, since the user may have fixed the cause.
     :ivar version: of the protocol.
     :ivar models: the package with the version's models.
-    :ivar capabilities: what the editor said it can do.
-    :ivar read_params: validates what a handler takes; see `params.read_params`.
+    :ivar capabilities: what the editor advertised in `initialize`.
+    :ivar read_params: validates the params of a method; see `params.read_params`.
     """
 
     version: ClassVar[int]
     models: ClassVar[ModuleType]
     capabilities = Capabilities()
 
-    def __init__(self, peer: Peer, open_manager: OpenManager) -> None:
+    def __init__(self, peer: Peer, create_manager: ManagerFactory) -> None:
         self._peer = peer
-        self._open_manager = open_manager
+        self._create_manager = create_manager
         self.read_params = partial(read_params, self.models, {name: each for name, (each, _) in self.routes().items()})
         self._servers = EditorServers(peer)
         self._manager: SessionManager | None = None
         self._opening = anyio.Lock(fast_acquire=True)
-        self._turns: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
+        self._session_locks: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
         self._account_lock = anyio.Lock()
         self._reported_account: JsonObject | None = None  # what the editor last received; None if it has never asked
 
     @abstractmethod
     def _client_for(self, cwd: str) -> ClientFor:
-        """Return what makes the client of a session in this directory."""
+        """Return a factory for the client of a session with this working directory."""
 
     @abstractmethod
     async def _session_result(self, session: Session) -> JsonObject:
-        """Return the answer to a request that has opened a session, without its id."""
+        """Return the result of a request that has opened a session, without the session's id."""
 
     @abstractmethod
     async def _show_opened(self, manager: SessionManager, session: Session, *, replayed: bool) -> None:
-        """Show what a stored session holds.
+        """Show a stored session that has just been opened.
 
-        :param replayed: whether to replay the whole log.
+        :param replayed: whether to replay its whole log.
         """
 
     def handlers(self) -> dict[str, Handler]:
-        """Return what answers each method."""
+        """Return the handlers by method."""
         return {methods.MCP_MESSAGE: self._mcp_message, **{name: each for name, (_, each) in self.routes().items()}}
 
     def routes(self) -> dict[str, Route]:
@@ -107,20 +107,20 @@ class Agent(ABC):
             methods.SESSION_NEW: ("NewSessionRequest", self._new),
             methods.SESSION_LIST: ("ListSessionsRequest", self._list),
             methods.SESSION_CLOSE: ("CloseSessionRequest", self._close),
-            methods.SESSION_DELETE: ("DeleteSessionRequest", partial(self._change_list, SessionManager.delete)),
+            methods.SESSION_DELETE: ("DeleteSessionRequest", partial(self._apply_to_session, SessionManager.delete)),
             methods.SESSION_FORK: ("ForkSessionRequest", self._fork),
             methods.SESSION_SET_TITLE: ("SetSessionTitleRequest", self._set_title),
-            methods.SESSION_ARCHIVE: ("ArchiveSessionRequest", partial(self._change_list, SessionManager.archive)),
+            methods.SESSION_ARCHIVE: ("ArchiveSessionRequest", partial(self._apply_to_session, SessionManager.archive)),
             methods.SESSION_UNARCHIVE: (
                 "UnarchiveSessionRequest",
-                partial(self._change_list, SessionManager.unarchive),
+                partial(self._apply_to_session, SessionManager.unarchive),
             ),
             methods.SESSION_STATUS: ("SessionStatusRequest", self._status),
         }
 
     @property
     def in_use(self) -> bool:
-        """Whether sessions were asked for."""
+        """Whether a request has needed sessions yet."""
         return self._manager is not None
 
     def stop(self) -> None:
@@ -133,13 +133,13 @@ class Agent(ABC):
     async def _sessions(self) -> SessionManager:
         async with self._opening:
             if self._manager is None:
-                self._manager = await self._open_manager(self._peer.background)
+                self._manager = await self._create_manager(self._peer.background)
             return self._manager
 
     @asynccontextmanager
     async def _in_order(self, session_id: str) -> AsyncGenerator[SessionManager]:
         """Wait for the earlier requests for a session; later ones wait for this one."""
-        async with self._turns.setdefault(session_id, anyio.Lock(fast_acquire=True)):
+        async with self._session_locks.setdefault(session_id, anyio.Lock(fast_acquire=True)):
             yield await self._sessions()
 
     async def _find(self, call: Call, session_id: str) -> Session:
@@ -149,7 +149,7 @@ class Agent(ABC):
         """
         async with self._in_order(session_id) as manager:
             session = await manager.get(session_id)
-        if not session.offered:  # its opening was cancelled too late
+        if not session.offered:  # the request that opened it was cancelled, too late to undo that
             call.after_response(session.show_offers)
         return session
 
@@ -162,7 +162,7 @@ class Agent(ABC):
         servers, client = servers_from_wire(params.mcp_servers), self._client_for(params.cwd)
         manager = await self._sessions()
         session = await manager.new(params.cwd, params.additional_directories, client, servers)
-        return await self._made(call, manager, session)
+        return await self._new_session_result(call, manager, session)
 
     async def _fork(self, call: Call, params: v1.ForkSessionRequest) -> JsonValue:
         at, servers = fork_point(call.params.get("_meta")), servers_from_wire(params.mcp_servers)
@@ -171,9 +171,9 @@ class Agent(ABC):
             session = await manager.fork(
                 params.session_id, params.cwd, params.additional_directories, client, servers, at
             )
-            return await self._made(call, manager, session)
+            return await self._new_session_result(call, manager, session)
 
-    async def _made(self, call: Call, manager: SessionManager, session: Session) -> JsonValue:
+    async def _new_session_result(self, call: Call, manager: SessionManager, session: Session) -> JsonValue:
         async with manager.discard_on_failure(session.session_id):
             result = await self._session_result(session)
         self._after_opening(call, manager, session)
@@ -216,7 +216,7 @@ class Agent(ABC):
     async def _set_option(self, call: Call, session_id: str, option_id: str, value: str | bool) -> tuple[Option, ...]:
         session = await self._find(call, session_id)
         options = await session.set_option(option_id, value if isinstance(value, str) else ON if value else OFF)
-        # Another model has another window; asking for its size may take a moment, which the response need not wait for.
+        # Another model has another context window. Its size may have to be requested, so the response does not wait.
         call.after_response(session.show_usage)
         return options
 
@@ -250,7 +250,7 @@ class Agent(ABC):
         ]
         return {"sessions": rows, **given(nextCursor=page.next_cursor)}
 
-    async def _change_list(
+    async def _apply_to_session(
         self,
         change: Callable[[SessionManager, str], Awaitable[None]],
         call: Call,
@@ -269,14 +269,14 @@ class Agent(ABC):
             raise InvalidParamsError(
                 f"{call.method}: there is no method {params.method_id!r}, only {AUTH_METHOD!r} and {LOGIN_METHOD!r}."
             )
-        call.after_response(self._tell_account)
+        call.after_response(self._notify_account)
         return {}
 
     async def _logout(self, call: Call, params: object) -> JsonValue:
         try:
             await (await self._sessions()).accounts.log_out()
         finally:
-            await self._tell_account()  # what was stored may be gone, also where this failed
+            await self._notify_account()  # stored keys may be removed even if this failed
         return {}
 
     async def _auth_status(self, call: Call, params: object) -> JsonValue:
@@ -287,9 +287,9 @@ class Agent(ABC):
         state, accounts = await (await self._sessions()).accounts.standing()
         return {"state": state, "accounts": [{"label": label, "active": active} for label, active in accounts.items()]}
 
-    async def _tell_account(self) -> None:
+    async def _notify_account(self) -> None:
         """Notify an editor that has asked for the account, if another one is used now."""
-        async with self._account_lock:  # or an older account would be told last
+        async with self._account_lock:  # otherwise an older account could be sent last
             if self._reported_account is not None and (account := await self._account()) != self._reported_account:
                 self._reported_account = account
                 await self._peer.notify(methods.AUTH_STATUS_UPDATE, account)
@@ -312,16 +312,16 @@ class Agent(ABC):
     async def _set_provider(self, call: Call, params: v1.SetProviderRequest) -> JsonValue:
         accounts = (await self._sessions()).accounts
         await accounts.set_route(params.provider_id, params.api_type, params.base_url, params.headers)
-        call.after_response(self._tell_account)
+        call.after_response(self._notify_account)
         return {}
 
     async def _disable_provider(self, call: Call, params: v1.DisableProviderRequest) -> JsonValue:
         await (await self._sessions()).accounts.disable(params.provider_id)
-        call.after_response(self._tell_account)
+        call.after_response(self._notify_account)
         return {}
 
     async def _mcp_message(self, call: Call, params: JsonObject) -> JsonValue:
-        """Deliver a message of an MCP server in the editor, before the response behind it on the wire is read."""
+        """Deliver a message from an MCP server in the editor, before the request that it belongs to can resume."""
         if not call.is_notification:
             raise RpcError(METHOD_NOT_FOUND, "mcp/message is a request to an editor; an agent has no MCP servers.")
         self._servers.receive(params)
@@ -329,7 +329,7 @@ class Agent(ABC):
 
 
 def to_rpc_error(error: Exception) -> RpcError:
-    """Return an error's form on the wire: a sentence, which editors show."""
+    """Convert an exception to a JSON-RPC error, whose message is a sentence that editors show."""
     if isinstance(error, RpcError):
         return error
     if isinstance(error, ExceptionGroup):

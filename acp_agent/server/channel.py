@@ -31,9 +31,9 @@ class Channel:
     """Sends the updates and requests of one session.
 
     :param peer: the connection.
-    :param session_id: as the editor knows it; every message carries it, also one of a nested piece of work.
-    :param waiting: entered as long as a request waits for its answer.
-    :ivar notify: sends a notification that is no update of the session.
+    :param session_id: as the editor knows it; every message carries it.
+    :param waiting: returns a context manager that is entered while a request waits for its response.
+    :ivar notify: sends a notification that is not an update of the session; see `Peer.notify`.
     """
 
     def __init__(
@@ -48,11 +48,11 @@ class Channel:
         """Send an update: wait for room in the outgoing queue, not for the write."""
         return self._peer.notify(methods.SESSION_UPDATE, session_update(self._session_id, update), merge=joined_deltas)
 
-    async def ask(self, method: str, params: JsonObject, *, timeout: float | None = None) -> JsonValue:
-        """Send a request, and return its result as it came.
+    async def request_raw(self, method: str, params: JsonObject, *, timeout: float | None = None) -> JsonValue:
+        """Send a request, and return its result without validating it.
 
         :param params: without the session's id.
-        :raises RpcError: what the editor answered; see `Peer.request` for the others.
+        :raises RpcError: the editor answered with an error; see `Peer.request` for other exceptions.
         """
         async with self._waiting():
             return await self._peer.request(method, {"sessionId": self._session_id, **params}, timeout=timeout)
@@ -60,11 +60,11 @@ class Channel:
     async def request(
         self, method: str, params: JsonObject, result: type[Result], *, timeout: float | None = None
     ) -> Result:
-        """Send a request, and read its result; see `ask`.
+        """Send a request, and return its result as a model; see `request_raw`.
 
-        :raises ToolError: the result cannot be used.
+        :raises ToolError: the result is invalid.
         """
-        return result.from_result(await self.ask(method, params, timeout=timeout), method)
+        return result.from_result(await self.request_raw(method, params, timeout=timeout), method)
 
 
 def joined_deltas(before: JsonObject, after: JsonObject) -> JsonObject | None:

@@ -12,8 +12,8 @@ from acp_agent.jsonrpc.peer import Peer
 from acp_agent.jsonrpc.router import Call, Router
 from acp_agent.jsonrpc.transport import Transport
 from acp_agent.protocol import as_object, methods
-from acp_agent.server.agent import Agent, OpenManager, to_rpc_error
-from acp_agent.server.handshake import Capabilities, Handshake, agree, initialize_result
+from acp_agent.server.agent import Agent, ManagerFactory, to_rpc_error
+from acp_agent.server.handshake import Capabilities, Handshake, initialize_result, negotiate_version
 from acp_agent.server.v1.agent import AgentV1
 
 
@@ -21,7 +21,7 @@ class Connection:
     """Serves one client. Create it inside a running event loop.
 
     :param transport: moves the lines; `run` closes it.
-    :param open_manager: opens what the sessions of this connection need; see `Agent`.
+    :param create_manager: creates the manager of this connection's sessions; see `Agent`.
     :param env: environment variables, which say where the user's configuration is.
     :param handshake: the outcome of the first line, if it was read already.
     :param on_end: called as soon as the client has gone and its work has been cancelled.
@@ -31,20 +31,20 @@ class Connection:
     def __init__(
         self,
         transport: Transport,
-        open_manager: OpenManager,
+        create_manager: ManagerFactory,
         env: Mapping[str, str],
         handshake: Handshake | None = None,
         on_end: Callable[[], None] | None = None,
     ) -> None:
         self._peer = Peer(transport, to_rpc_error)
-        self._open_manager = open_manager
+        self._create_manager = create_manager
         self._env = env
         self._on_end = on_end
         self.close = self._peer.close
         self._agent: Agent | None = None
         self._router = Router({CANCEL_METHOD: self._peer.cancel, **dict.fromkeys(methods.AGENT_METHODS, _refuse)})
         if handshake is not None and handshake.params is not None:
-            self._serve(agree(handshake.params, env), handshake.params)
+            self._serve(negotiate_version(handshake.params, env), handshake.params)
 
     async def run(self) -> None:
         """Serve until the client is gone or `close` is called, and every session has ended; see `Peer.open`."""
@@ -55,7 +55,7 @@ class Connection:
                         tasks.start_soon(self._peer.answer, call, await self._begin(call))
                     except Exception as error:
                         self._peer.refuse(call, error)
-            finally:  # while the client is given a moment to read what is left
+            finally:  # `Peer.open` still flushes the outgoing queue afterwards
                 if self._agent is not None:
                     self._agent.stop()
                 if self._on_end is not None:
@@ -66,7 +66,7 @@ class Connection:
         if call.method != methods.INITIALIZE:
             return await self._router.begin(call)
         params = as_object(call.params)
-        version = agree(params, self._env)
+        version = negotiate_version(params, self._env)
         if self._agent is not None and self._agent.in_use and version != self._agent.version:
             raise RpcError(INVALID_REQUEST, f"This connection speaks version {self._agent.version}; open another one.")
         self._serve(version, params)
@@ -76,11 +76,11 @@ class Connection:
         """Have an agent of a version answer from now on."""
         if self._agent is None or version != self._agent.version:
             if version == 1:
-                self._agent = AgentV1(self._peer, self._open_manager)
+                self._agent = AgentV1(self._peer, self._create_manager)
             else:
                 from acp_agent.server.v2.agent import AgentV2
 
-                self._agent = AgentV2(self._peer, self._open_manager)
+                self._agent = AgentV2(self._peer, self._create_manager)
             handlers = {CANCEL_METHOD: self._peer.cancel, **self._agent.handlers()}
             self._router = Router(handlers, self._agent.read_params)
         self._agent.capabilities = Capabilities.of(version, params)

@@ -1,6 +1,6 @@
-"""Content blocks and MCP servers, from the wire to the domain and back; the same in both versions of the protocol.
+"""Content blocks, tool calls and MCP servers, from the wire to the domain and back; in all protocol versions.
 
-Some editors fail on a line of 10 MiB, so what is too long is cut, with a note. The log and the model have all of it.
+Some editors fail on a line of 10 MiB, so longer content is truncated, with a note. The log and the model have it whole.
 
 ACP, "Content"; "Session Setup", "MCP Servers".
 """
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from acp_agent.config.settings import McpServer
 from acp_agent.conversation.encoding import plain
+from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import (
     Audio,
     CompactedBlock,
@@ -26,7 +27,7 @@ from acp_agent.conversation.messages import (
 from acp_agent.errors import InvalidParamsError
 from acp_agent.llm.parts import media_type
 from acp_agent.protocol import JsonObject, JsonValue, v1
-from acp_agent.protocol.updates import given, text_content
+from acp_agent.protocol.updates import given, text_content, tool_call
 from acp_agent.session.titles import name_of
 from acp_agent.tools.text import one_line
 
@@ -46,9 +47,9 @@ _REPEATS = re.compile(
 
 
 def parts_from_blocks(blocks: Sequence[v1.ContentBlock | v2.ContentBlock]) -> tuple[UserPart, ...]:
-    """Return a prompt as the domain has it.
+    """Convert a prompt's content blocks to parts.
 
-    :raises InvalidParamsError: a kind of content that is not taken.
+    :raises InvalidParamsError: a block is of an unknown kind.
     """
     return tuple(map(_part, blocks))
 
@@ -79,10 +80,10 @@ def _part(block: v1.ContentBlock | v2.ContentBlock) -> UserPart:
 
 
 def without_repeats(parts: tuple[UserPart, ...]) -> tuple[UserPart, ...]:
-    """Return a prompt without what only repeats earlier ones; any other prompt as it is.
+    """Return a prompt without the earlier prompts that avante repeats in it, and without avante's tags.
 
-    avante sends the last five prompts each time, the newest first, each in a tag, behind them a note with their number.
-    In the tag a command would be none, and a title no title.
+    avante sends the last five prompts each time, the newest first, each in a tag, and then a note with their number.
+    Inside the tag, a command is not recognised, and the tag would become the session's title.
     """
     if not parts or not isinstance(parts[-1], Text) or _REPEATS.fullmatch(parts[-1].text) is None:
         return parts
@@ -99,7 +100,7 @@ def without_repeats(parts: tuple[UserPart, ...]) -> tuple[UserPart, ...]:
 
 
 def block_from_part(part: UserPart) -> JsonObject:
-    """Return the block that a part came from; a few words in place of one that is too large for a line."""
+    """Convert a part to a content block; a note replaces data that is too large for a line or no longer stored."""
     match part:
         case Text() | CompactedBlock():
             return text_content(cut(part.text))
@@ -126,18 +127,18 @@ def block_from_part(part: UserPart) -> JsonObject:
 
 
 def cut(text: str, limit: int = MAX_TEXT) -> str:
-    """Return the beginning of a text with more than `limit` characters, and how much is missing."""
+    """Truncate a text to `limit` characters, with a note of how many are missing."""
     return text if len(text) <= limit else f"{text[:limit]}\n… ({len(text) - limit} more characters)"
 
 
 def bounded(value: JsonObject) -> JsonObject:
-    """Return arguments or a raw result, but for those with more than `MAX_TEXT` characters in all."""
+    """Return a call's arguments, or a placeholder with their length if they have more than `MAX_TEXT` characters."""
     length = size(value)
     return value if length <= MAX_TEXT else {"…": f"{length} characters, too many to be shown"}
 
 
 def size(value: JsonValue) -> int:
-    """Return the characters of JSON, roughly: two are added to each value for what stands around it."""
+    """Estimate the length of a value as JSON, in characters."""
     match value:
         case str():
             return len(value) + 2
@@ -149,13 +150,37 @@ def size(value: JsonValue) -> int:
             return 8
 
 
+# --- tool calls ---
+
+
+def pending_call(
+    call_id: str, name: str, view: CallView, arguments: JsonObject, content: Sequence[JsonObject] = ()
+) -> JsonObject:
+    """Return a tool call that has not run yet, for an update or a permission dialog."""
+    return tool_call(
+        call_id,
+        title=view.title,
+        name=one_line(name),
+        kind=view.kind,
+        status="pending",
+        content=content,
+        locations=locations(view),
+        raw_input=bounded(arguments),
+    )
+
+
+def locations(view: CallView) -> list[JsonObject]:
+    """Return the files and lines that a tool call is about."""
+    return [{"path": place.path, **given(line=place.line)} for place in view.locations]
+
+
 # --- MCP servers ---
 
 
 def servers_from_wire(servers: Sequence[v1.McpServer | v2.McpServer]) -> tuple[McpServer, ...]:
-    """Return the MCP servers that an editor names, in their order. What is wrong with one fails that one alone.
+    """Convert the MCP servers of a request, in order. Connection errors are reported later, for each server.
 
-    :raises InvalidParamsError: a way to speak to one that the agent does not advertise.
+    :raises InvalidParamsError: a server needs a transport that the agent does not advertise.
     """
     return tuple(map(_server, servers))
 

@@ -117,7 +117,7 @@ def answer_first_line(read_fd: int, write_fd: int) -> Handshake:
     try:
         match parse(line):
             case Request(id=int() | str() as request_id, method="initialize", params=dict(params)):
-                version = agree(params, os.environ)
+                version = negotiate_version(params, os.environ)
             case _:
                 return Handshake(None, data)
     except RpcError:
@@ -129,7 +129,7 @@ def answer_first_line(read_fd: int, write_fd: int) -> Handshake:
     return Handshake(params, rest, (line, written))
 
 
-def agree(params: JsonObject, env: Mapping[str, str]) -> int:
+def negotiate_version(params: JsonObject, env: Mapping[str, str]) -> int:
     """Return the version for the params of `initialize`: the highest enabled one that is not above theirs.
 
     All else in them is read leniently, as the schema asks for; but version 2 requires the client's name.
@@ -141,7 +141,7 @@ def agree(params: JsonObject, env: Mapping[str, str]) -> int:
         raise RpcError(INVALID_PARAMS, "initialize: protocolVersion must be the number of a version.")
     if requested == 1:
         return 1
-    settings = settings_naming(env, b"protocol")  # as `protocol: {versions: [1]}`
+    settings = settings_if_mentioned(env, b"protocol")  # as `protocol: {versions: [1]}`
     enabled = _VERSIONS if settings is None else settings.protocol.versions
     version = max((version for version in enabled if version <= requested), default=None)
     if version is None:
@@ -156,9 +156,11 @@ def agree(params: JsonObject, env: Mapping[str, str]) -> int:
     return version
 
 
-def settings_naming(env: Mapping[str, str], key: bytes) -> Settings | None:
-    """Return the user's settings where their file has this key somewhere; None where it has not, or cannot be read,
-    which the first session reports. The file is parsed only then, since that delays the answer."""
+def settings_if_mentioned(env: Mapping[str, str], key: bytes) -> Settings | None:
+    """Load the user's settings if their file contains `key`; otherwise return None, since parsing it delays the answer.
+
+    Also return None if the file is invalid or cannot be read: the first session reports that.
+    """
     from acp_agent.config.home import CONFIG_FILE, home_dir
     from acp_agent.errors import ConfigError
 

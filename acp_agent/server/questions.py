@@ -1,4 +1,4 @@
-"""Questions to the user through an editor: permission dialogs and their options, forms, addresses.
+"""Questions to the user through an editor: permission dialogs and their options, forms, URLs.
 
 ACP, "Tool Calls", "Requesting Permission"; "Elicitation".
 """
@@ -18,9 +18,8 @@ from acp_agent.protocol import JsonObject, JsonValue, methods, v1
 from acp_agent.protocol.updates import given, tool_call
 from acp_agent.protocol.v1 import PermissionOptionKind
 from acp_agent.server.channel import Channel
-from acp_agent.server.content import bounded, cut
+from acp_agent.server.content import bounded, cut, pending_call
 from acp_agent.server.handshake import Capabilities
-from acp_agent.server.v1.presenter import Presenter
 from acp_agent.session.client import Answer
 from acp_agent.tools.text import one_line
 
@@ -32,13 +31,13 @@ MAX_SUBJECT = 40
 _ALLOW: tuple[PermissionOptionKind, ...] = ("allow_once", "allow_always")
 _NONE = "none"
 _OTHER_ANSWER = "_askUserQuestionCustomAnswer"
-"""By which editors know a text as another answer to a choice, whichever agent asks: then they show the two as one."""
+"""`_meta` key that marks a text field as the free-text answer to a choice; editors show the two as one field."""
 
 _log = logging.getLogger(__name__)
 
 
 def permission_options(subject: str) -> list[JsonObject]:
-    """Return the options of a question whether a call may run.
+    """Return the options of a dialog that asks whether a tool call may run.
 
     :param subject: what "always" would cover.
     """
@@ -51,7 +50,7 @@ def permission_options(subject: str) -> list[JsonObject]:
 
 
 def trust_options() -> list[JsonObject]:
-    """Return the options of a question whether what a project brings may run."""
+    """Return the options of a dialog that asks whether the hooks and recipes of a project may run."""
     return [
         _option("allow_always", "Trust this folder until something in it changes"),
         _option("allow_once", "For this session"),
@@ -64,57 +63,58 @@ def _option(kind: PermissionOptionKind, name: str, option_id: str = "") -> JsonO
 
 
 class PermissionDialogs:
-    """Has the user select an option, about a call or anything else.
+    """Asks the user to select one of several options, by `session/request_permission`.
 
-    :param presenter: of this session.
-    :param params: returns a dialog's params but for its options: of a call as an editor shows it, which is what is
-        asked about, and of more about the question, as Markdown.
-    :param chosen: returns the id of the option in an answer; None where the user has ended the turn.
+    The callables are those of the protocol version.
+
+    :param diffs: returns the file changes of a tool call as items of its content.
+    :param params: builds the request's params, without its options, from the tool call to show and a Markdown
+        description.
+    :param chosen: returns the id of the selected option from the request's result, or None if the user cancelled.
     """
 
     def __init__(
         self,
         channel: Channel,
-        presenter: Presenter,
+        diffs: Callable[[CallView], list[JsonObject]],
         params: Callable[[JsonObject, str], JsonObject],
         chosen: Callable[[JsonValue], str | None],
     ) -> None:
         self._channel = channel
-        self._presenter = presenter
+        self._diffs = diffs
         self._params = params
         self._chosen = chosen
 
     async def ask_permission(
         self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str, reason: str = ""
     ) -> Answer:
-        """Ask the user. Only a selected allow option is consent.
+        """Ask the user whether a tool call may run. Only a selected allow option is consent.
 
         :raises ToolError: the editor could not ask, or its answer is invalid.
         """
-        shown = self._presenter.diffs(view)
-        call = self._presenter.pending_call(call_id, name, view, arguments, shown)
+        call = pending_call(call_id, name, view, arguments, self._diffs(view))
         return await self._answer(call, permission_options(subject), reason)
 
     async def ask_trust(self, call_id: str, name: str, view: CallView, projects: Sequence[str], text: str) -> Answer:
-        """Ask the user whether what a project brings may run.
+        """Ask the user whether the hooks and recipes of projects may run.
 
         :raises ToolError: the editor could not ask, or its answer is invalid.
         """
-        call = self._presenter.pending_call(call_id, name, view, {"folders": [*projects]})
+        call = pending_call(call_id, name, view, {"folders": [*projects]})
         return await self._answer(call, trust_options(), text)
 
     async def select(self, tool_call: JsonObject, options: Sequence[JsonObject], description: str) -> str | None:
-        """Have one of some options selected.
+        """Ask the user to select one of `options`.
 
-        :param tool_call: what is asked about; whole, since not every editor knows it from before.
-        :param options: at most one of each kind, since some editors keep only the last of a kind.
-        :param description: more about the question, as Markdown.
-        :returns: the option's id; None where the user has ended the turn.
+        :param tool_call: the subject of the question, with all its fields: not every editor has seen it before.
+        :param options: at most one of each kind, since some editors keep only the last one of a kind.
+        :param description: additional text, as Markdown.
+        :returns: the id of the option, or None if the user cancelled.
         :raises RpcError: the editor could not ask.
-        :raises ToolError: its answer is invalid.
+        :raises ToolError: the editor's answer is invalid.
         """
         params: JsonObject = {**self._params(tool_call, description), "options": [*options]}
-        chosen = self._chosen(await self._channel.ask(methods.SESSION_REQUEST_PERMISSION, params))
+        chosen = self._chosen(await self._channel.request_raw(methods.SESSION_REQUEST_PERMISSION, params))
         if chosen is not None and chosen not in [option["optionId"] for option in options]:
             raise ToolError(f"The editor chose the option {one_line(chosen)!r}, which it was not offered.")
         return chosen
@@ -123,7 +123,7 @@ class PermissionDialogs:
         try:
             return cast("Answer", await self.select(call, options, cut(description)) or "cancelled")
         except PeerClosedError:
-            return "cancelled"  # the turn is about to be ended, since the editor has gone
+            return "cancelled"  # the editor has disconnected, so the turn is about to be cancelled
         except (RpcError, ToolError) as error:
             _log.warning("the editor did not answer a permission request: %s", error)
             raise ToolError(
@@ -132,10 +132,10 @@ class PermissionDialogs:
 
 
 class EditorQuestions:
-    """`Questions` over the wire: forms and addresses by elicitation, choices by permission dialogs.
+    """`Questions` over the wire: forms and URLs by elicitation, choices by permission dialogs.
 
-    :ivar asks: forms where the editor has them; choices everywhere.
-    :ivar opens_urls: whether the editor takes addresses.
+    :ivar asks: `forms` if the editor supports them, or else `choices`, which every editor does.
+    :ivar opens_urls: whether the editor supports elicitation by URL.
     """
 
     def __init__(self, channel: Channel, dialogs: PermissionDialogs, capabilities: Capabilities) -> None:
@@ -145,7 +145,7 @@ class EditorQuestions:
         self.opens_urls = capabilities.urls
 
     async def fill(self, form: Form, call_id: str | None = None) -> FormAnswer:
-        """Have a form filled in; see `Questions.fill`."""
+        """Ask the user to fill in a form; see `Questions.fill`."""
         from acp_agent.tools.forms import filled
 
         schema: JsonObject = {
@@ -158,17 +158,17 @@ class EditorQuestions:
         return filled(form, answer.content or {}) if answer.action == "accept" else _refusal(answer)
 
     async def visit(self, link: Link, call_id: str | None = None) -> LinkAnswer:
-        """Ask the user to visit an address; see `Questions.visit`."""
+        """Ask the user to visit a URL; see `Questions.visit`."""
         params: JsonObject = {"mode": "url", "message": cut(link.message), "url": link.url, "elicitationId": link.id}
         answer = await self._elicit(params, call_id)
         return "accept" if answer.action == "accept" else _refusal(answer)
 
     async def visited(self, link_id: str) -> None:
-        """Tell the editor that what an address was for has been done."""
+        """Notify the editor that the interaction behind a URL is complete."""
         await self._channel.notify(methods.ELICITATION_COMPLETE, {"elicitationId": link_id})
 
     async def choose(self, call: ToolCall, question: str, choices: Sequence[Choice]) -> Choice | None:
-        """Have one of several chosen, one dialog after the other; see `Questions.choose`."""
+        """Ask the user to choose, by as many dialogs as the choices need; see `Questions.choose`."""
         shown = tool_call(
             call.id, title=question, name=call.name, kind="other", status="pending", raw_input=bounded(call.arguments)
         )
@@ -203,7 +203,7 @@ def _refusal(answer: v1.CreateElicitationResponse) -> Refusal:
 
 @contextmanager
 def _refusal_as_tool_error() -> Generator[None]:
-    """Have an editor's refusal to ask raise a `ToolError`."""
+    """Convert an editor's refusal to ask into a `ToolError`."""
     try:
         yield
     except RpcError as error:
@@ -212,13 +212,13 @@ def _refusal_as_tool_error() -> Generator[None]:
 
 
 def _markdown_list(question: str, choices: Sequence[Choice]) -> str:
-    """Return all options of a choice, since a dialog has few of them, and names alone."""
+    """Return a question and all its choices with their descriptions: a dialog shows only a few of their titles."""
     lines = [f"- **{choice.title}**{f': {choice.description}' if choice.description else ''}" for choice in choices]
     return "\n".join((question, "", *lines))
 
 
 def _property(field: FormField) -> JsonObject:
-    """Return the schema of a field's answer."""
+    """Return the JSON Schema of a form's field."""
     choices: list[JsonValue] = [
         {"const": each.value, "title": each.title, **given(description=each.description or None)}
         for each in field.choices
@@ -232,7 +232,7 @@ def _property(field: FormField) -> JsonObject:
         case "choice":
             return {"type": "string", **members, **field.limits, "oneOf": choices}
         case "text":
-            # To an editor, an empty text is one that was given.
+            # Editors accept an empty text as the answer to a required field.
             least: JsonObject = {"minLength": 1} if field.required and not field.limits.get("minLength") else {}
             return {"type": "string", **members, **field.limits, **least}
         case kind:

@@ -1,8 +1,8 @@
-"""Recording of the messages on the wire, if the user enables it, for debugging a client.
+"""Records the messages on the wire, if the user enables that, for debugging a client.
 
-Every message of both directions, with its time, is one line of JSON. Secrets are masked before anything is written,
-files are readable by the user alone, and their number and size are limited. If a file cannot be written, the recording
-ends and the connection goes on.
+Every message of both directions becomes one line of JSON, with its time. Secrets are masked before anything is written;
+only the user can read the files, and their number and size are limited. If a file cannot be written, the recording ends
+and the connection continues.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from acp_agent.jsonrpc.transport import Transport
 from acp_agent.protocol import as_object
 from acp_agent.secrets.known import MIN_SECRET, secrets_of
 from acp_agent.server.channel import JOINABLE, joined_deltas
-from acp_agent.server.handshake import settings_naming
+from acp_agent.server.handshake import settings_if_mentioned
 
 Direction: TypeAlias = Literal["in", "out"]
 """`in`: from the client to the agent."""
@@ -32,9 +32,9 @@ WIRE = "wire"
 WIRE_VARIABLE = "ACP_AGENT_WIRE"
 MAX_FILE_BYTES = 10_000_000
 MAX_FILES = 10
-"""Most files of all processes together; the newest stay."""
+"""Most files of all processes together; the oldest are deleted."""
 MAX_TEXT = 20_000
-"""Characters of one text in a message; the middle of a longer one is left out."""
+"""Most characters of one text in a message; the middle of a longer one is left out."""
 _SUFFIX = ".jsonl"
 _DIRECTIONS: tuple[Direction, ...] = ("in", "out")
 
@@ -43,24 +43,23 @@ _log = logging.getLogger(__name__)
 
 
 def _records_wire(env: Mapping[str, str]) -> bool:
-    """Return whether the user wants the wire to be recorded: by `ACP_AGENT_WIRE`, else by `wire_log` in config.yaml,
-    which is parsed only where that stands in it."""
+    """Return whether the user has enabled the recording: by `ACP_AGENT_WIRE`, or else by `wire_log` in config.yaml."""
     if said := env.get(WIRE_VARIABLE, "").strip().lower():
         return said not in ("0", "false", "no", "off")
-    settings = settings_naming(env, b"wire_log")
+    settings = settings_if_mentioned(env, b"wire_log")
     return settings is not None and settings.wire_log
 
 
 def record(
     transport: Transport,
     env: Mapping[str, str],
-    learned: Callable[[], Collection[str]],
+    learned_secrets: Callable[[], Collection[str]],
     exchange: tuple[bytes, bytes] | None,
 ) -> Transport:
-    """Return the transport, recorded where the user wants that.
+    """Return a transport that records `transport`, or `transport` itself if the user has not enabled that.
 
-    :param learned: returns the secrets that were met since the start.
-    :param exchange: the first line and its answer, where they have gone over the wire already.
+    :param learned_secrets: returns the secrets that were read since the start, besides those of `env`.
+    :param exchange: the first line and its answer, if they were exchanged before.
     """
     if not _records_wire(env):
         return transport
@@ -68,14 +67,14 @@ def record(
         folder = ensure_private_dir(home_dir(env)) / WIRE
     except ConfigError:
         return transport
-    recorded = _RecordingTransport(transport, folder, lambda: (*secrets_of(env), *learned()))
+    recorded = _RecordingTransport(transport, folder, lambda: (*secrets_of(env), *learned_secrets()))
     for direction, line in zip(_DIRECTIONS, exchange or (), strict=False):
-        recorded.note(direction, line)
+        recorded.record_lines(direction, line)
     return recorded
 
 
 def recordings(folder: Path) -> list[Path]:
-    """Return the files in a folder, the oldest first."""
+    """Return the recordings in a folder, the oldest first."""
     try:
         return sorted(path for path in folder.iterdir() if path.suffix == _SUFFIX)
     except OSError:
@@ -83,21 +82,15 @@ def recordings(folder: Path) -> list[Path]:
 
 
 class _RecordingTransport:
-    """A transport whose lines are written down, in files that are numbered from 1 on.
+    """Records the lines of a transport in files that are numbered from 1.
 
-    Text that streams is written as one message once something else comes, so that a secret which came in pieces is
-    seen.
+    The chunks of a streamed text are recorded as one message, so that a secret which is split across them is masked.
 
-    :param folder: made if need be; the one it is in has to be there.
-    :param secrets: returns what is masked besides all that has the form of a key; called for each message.
+    :param folder: created if it is missing; its parent must exist.
+    :param secrets: returns the secrets to mask, besides all text that looks like a key; called for each message.
     """
 
-    def __init__(
-        self,
-        transport: Transport,
-        folder: Path,
-        secrets: Callable[[], Collection[str]] = tuple,
-    ) -> None:
+    def __init__(self, transport: Transport, folder: Path, secrets: Callable[[], Collection[str]] = tuple) -> None:
         self._transport = transport
         self._folder = folder
         self._secrets = secrets
@@ -105,15 +98,15 @@ class _RecordingTransport:
         self._part = 0
         self._file: BinaryIO | None = None
         self._ended = False
-        self._streamed: tuple[float, Direction, JsonObject] | None = None  # a chunk with the text of those behind it
+        self._streamed: tuple[float, Direction, JsonObject] | None = None  # a chunk, joined with those that followed it
 
     async def read_line(self) -> bytes | None:
         line = await self._transport.read_line()
-        self.note("in", line or b"")
+        self.record_lines("in", line or b"")
         return line
 
     async def write(self, data: bytes) -> None:
-        self.note("out", data)
+        self.record_lines("out", data)
         await self._transport.write(data)
 
     async def aclose(self) -> None:
@@ -125,22 +118,22 @@ class _RecordingTransport:
             if self._file is not None:
                 self._file.close()
 
-    def note(self, direction: Direction, data: bytes) -> None:
-        """Write down what was read or is about to be written: one or more whole lines."""
+    def record_lines(self, direction: Direction, data: bytes) -> None:
+        """Record data that was read or is about to be written: one or more whole lines."""
         now = round(time.time(), 6)
         for line in data.split(b"\n"):
             if line.strip() and not self._ended:
-                self._note(now, direction, line)
+                self._record_line(now, direction, line)
 
-    def _note(self, now: float, direction: Direction, line: bytes) -> None:
+    def _record_line(self, now: float, direction: Direction, line: bytes) -> None:
         from acp_agent.secrets.text import mask_broken_json
 
         try:
             message: JsonValue = json.loads(line)
         except (ValueError, RecursionError):
             self._end_stream()
-            masked = mask_broken_json(line.decode(errors="replace"), self._known())
-            self._append(now, direction, {"invalid": _short(masked)})
+            masked = mask_broken_json(line.decode(errors="replace"), self._known_secrets())
+            self._append_entry(now, direction, {"invalid": _short(masked)})
             return
         match message:
             case {"params": {"sessionId": _, "update": {"sessionUpdate": kind}} as params} if kind in JOINABLE:
@@ -153,25 +146,25 @@ class _RecordingTransport:
                 self._streamed = now, direction, {**message, "params": params}
             case _:
                 self._end_stream()
-                self._write(now, direction, message)
+                self._record_message(now, direction, message)
 
     def _end_stream(self) -> None:
         if self._streamed is not None:
             streamed, self._streamed = self._streamed, None
-            self._write(*streamed)
+            self._record_message(*streamed)
 
-    def _write(self, at: float, direction: Direction, message: JsonValue) -> None:
+    def _record_message(self, at: float, direction: Direction, message: JsonValue) -> None:
         from acp_agent.secrets.messages import masked
 
         try:
-            self._append(at, direction, {"message": masked(message, self._known(), _short)})
+            self._append_entry(at, direction, {"message": masked(message, self._known_secrets(), _short)})
         except RecursionError:
-            self._append(at, direction, {"invalid": "It is nested too deeply to be masked."})
+            self._append_entry(at, direction, {"invalid": "It is nested too deeply to be masked."})
 
-    def _known(self) -> tuple[str, ...]:
+    def _known_secrets(self) -> tuple[str, ...]:
         return tuple(secret for secret in self._secrets() if len(secret) >= MIN_SECRET)
 
-    def _append(self, at: float, direction: Direction, entry: JsonObject) -> None:
+    def _append_entry(self, at: float, direction: Direction, entry: JsonObject) -> None:
         # An editor may send half of a surrogate pair.
         text = json.dumps({"at": at, "dir": direction, **entry}, ensure_ascii=False, separators=(",", ":"))
         line = text.encode("utf-8", "replace") + b"\n"

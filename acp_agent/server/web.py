@@ -1,8 +1,8 @@
-"""Serves ACP over WebSocket alone, as the RFD "Streamable HTTP & WebSocket Transport" allows; a frame is a message.
+"""Serves ACP over WebSocket only, as the RFD "Streamable HTTP & WebSocket Transport" allows; a frame is a message.
 
-Clients may connect that send the token or, if none is set, programs of this machine. A web page can make a browser
-connect to loopback, also under a name of its own that resolves to it (DNS rebinding), so names other than loopback's
-are refused, and pages of origins that the user has not named.
+Clients that send the token may connect or, if none is set, all programs of this machine. A web page can make a browser
+connect to loopback, even by a host name of its own that resolves to it (DNS rebinding). So without a token, other host
+names are refused, and so are web pages of origins that the user has not named.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from acp_agent.server.connection import Connection
 
 PATH = "/acp"
 MARIMO_PATH = "/message"
-"""Where marimo connects, which cannot be told another path and sends binary frames."""
+"""The path that marimo connects to, which cannot be configured there. marimo sends binary frames."""
 MAX_CLIENTS = 100
 _CLOSED = (WebSocketDisconnect, RuntimeError)
-"""What a send raises; RuntimeError where uvicorn has closed the WebSocket of its own accord."""
+"""Raised by a send after the end of a WebSocket; `RuntimeError` if uvicorn itself has closed it."""
 
 _log = logging.getLogger(__name__)
 
@@ -47,8 +47,8 @@ _log = logging.getLogger(__name__)
 class AccessPolicy:
     """Decides whether a request may open a connection.
 
-    :ivar token: what clients have to send; None lets in every program of this machine.
-    :ivar hosts: the addresses that are listened on.
+    :ivar token: what clients have to send; None if every program of this machine may connect.
+    :ivar hosts: the addresses that the server listens on.
     :ivar origins: of the web pages that may connect, as `parse_origin` returns them.
     """
 
@@ -57,7 +57,7 @@ class AccessPolicy:
     origins: Collection[str] = ()
 
     def refusal(self, headers: Headers) -> PlainTextResponse | None:
-        """Return the response to a request that is refused, or None where it may connect."""
+        """Return the response that refuses a request, or None if it may connect."""
         if self.token is not None:
             scheme, _, token = headers.get("authorization", "").partition(" ")
             if scheme.lower() == "bearer" and compare_digest(token.strip().encode(), self.token.encode()):
@@ -66,7 +66,7 @@ class AccessPolicy:
             return PlainTextResponse("Send the token in Authorization, behind Bearer.\n", 401, challenge)
         host, origin = headers.get("host", "").lower(), headers.get("origin")
         if _split(f"//{host}").hostname not in ("localhost", "127.0.0.1", "::1", *self.hosts):
-            return PlainTextResponse("This is no name of this server: use localhost, or set a token.\n", 421)
+            return PlainTextResponse("The Host header does not name this server: use localhost, or set a token.\n", 421)
         if origin is None or origin.lower() in self.origins or _split(origin.lower()).netloc == host:
             return None
         return PlainTextResponse("Pages of other origins may not connect: name this one with --origin.\n", 403)
@@ -75,20 +75,20 @@ class AccessPolicy:
 def parse_origin(text: str) -> str:
     """Return the origin of a web page as browsers send it.
 
-    :param text: as http://localhost:2718.
-    :raises AgentError: it is none.
+    :param text: such as http://localhost:2718.
+    :raises AgentError: `text` is not an origin.
     """
     origin = text.strip().lower().removesuffix("/")
     scheme, _, authority = origin.partition("://")
     if scheme not in ("http", "https") or not authority or "@" in authority or authority != _split(origin).netloc:
         raise AgentError(
-            f"{text!r} is no origin of a page: write its address without a path, as http://localhost:2718."
+            f"{text!r} is not a web origin: write a page's address without its path, as http://localhost:2718."
         )
     return origin
 
 
 def _split(url: str) -> SplitResult:
-    """Return the parts of a URL, all of them empty where it is none."""
+    """Return the parts of a URL; all are empty if it is invalid."""
     try:
         return urlsplit(url)
     except ValueError:
@@ -98,8 +98,8 @@ def _split(url: str) -> SplitResult:
 class _WebSocketTransport:
     """Carries messages as text frames; see `Transport`.
 
-    :param websocket: has been accepted.
-    :param binary: whether binary frames are messages too; the RFD has them ignored.
+    :param websocket: an accepted WebSocket.
+    :param binary: whether binary frames are messages too; according to the RFD they are ignored.
     """
 
     def __init__(self, websocket: WebSocket, *, binary: bool = False) -> None:
@@ -110,7 +110,7 @@ class _WebSocketTransport:
         while self._websocket.client_state is WebSocketState.CONNECTED:
             message = await self._websocket.receive()
             if text := message.get("text"):
-                return text.replace("\n", " ").encode()  # of JSON, line breaks are between the tokens alone
+                return text.replace("\n", " ").encode()  # in JSON, line breaks occur only between tokens
             if self._binary and (data := message.get("bytes")):
                 return data.replace(b"\n", b" ")
         return None
@@ -131,7 +131,7 @@ class Endpoint:
     """Accepts WebSockets and serves a connection over each.
 
     :param access: decides who may connect.
-    :param connect: makes the agent's end of a connection.
+    :param connect: creates the `Connection` of an accepted WebSocket.
     :ivar closing: whether `close` was called.
     """
 
@@ -174,7 +174,7 @@ class Endpoint:
         if path not in (PATH, MARIMO_PATH):
             return PlainTextResponse(f"There is nothing here: the agent is at {PATH}.\n", 404)
         if self.closing or len(self._open) >= MAX_CLIENTS:
-            return PlainTextResponse("Too many clients are connected, or the agent ends.\n", 503)
+            return PlainTextResponse("Too many clients are connected, or the agent is shutting down.\n", 503)
         return None
 
 
@@ -184,16 +184,16 @@ async def _refuse_http(request: Request) -> PlainTextResponse:
 
 MAX_CONNECTIONS = 128
 """Most connections, those not upgraded yet included: half of the descriptors that macOS lets a process open."""
-OPENING_SECONDS = 10
+HANDSHAKE_SECONDS = 10
 PING_SECONDS = 20
 SILENT_SECONDS = 60
 _BACKLOG = 100
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """Return a socket that listens there.
+    """Return a socket that listens on `host` and `port`.
 
-    :param port: 0 for any that is free.
+    :param port: 0 for any free port.
     :raises AgentError: the address cannot be listened on; says why.
     """
     try:
@@ -204,19 +204,19 @@ def listening_socket(host: str, port: int) -> socket.socket:
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise AgentError(f"Cannot listen on {host}, port {port} ({reason}); name another address.") from error
-    if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux goes on for a quarter of an hour otherwise
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # otherwise Linux retransmits for a quarter of an hour
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENT_SECONDS * 1_000)
     return listening
 
 
 class WebServer(uvicorn.Server):
-    """Serves an ASGI application until it is cancelled; `shutdown` closes what is open then."""
+    """Serves an ASGI application until it is cancelled; `shutdown` then closes the open connections."""
 
     def __init__(self, app: ASGIApp) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
-                http=_Opening,
+                http=_HandshakeProtocol,
                 lifespan="off",
                 backlog=_BACKLOG,
                 ws_max_size=MAX_LINE_BYTES,
@@ -224,7 +224,7 @@ class WebServer(uvicorn.Server):
                 ws_ping_timeout=SILENT_SECONDS,
                 timeout_graceful_shutdown=1,
                 log_config=None,
-                log_level="critical",  # the rest is what clients do, as often as they like
+                log_level="critical",  # at other levels, clients could fill the log
             )
         )
 
@@ -234,15 +234,15 @@ class WebServer(uvicorn.Server):
         yield
 
 
-class _Opening(H11Protocol):
-    """HTTP/1.1 up to the upgrade. It has a time limit, and is closed for a newer one if there are too many, so that
-    connections without access cannot block others."""
+class _HandshakeProtocol(H11Protocol):
+    """HTTP/1.1 until the upgrade to a WebSocket. It has a time limit, and one is closed for a newer one where there are
+    too many, so that clients without access cannot block others."""
 
     def connection_made(self, transport: BaseTransport) -> None:
         super().connection_made(transport)  # pyright: ignore[reportArgumentType]
-        self.loop.call_later(OPENING_SECONDS, self.close_unless_upgraded)
+        self.loop.call_later(HANDSHAKE_SECONDS, self.close_unless_upgraded)
         if len(self.connections) > MAX_CONNECTIONS:
-            others = (one for one in self.connections if isinstance(one, _Opening) and one is not self)
+            others = (one for one in self.connections if isinstance(one, _HandshakeProtocol) and one is not self)
             next(others, self).close_unless_upgraded()
 
     def close_unless_upgraded(self) -> None:

@@ -10,7 +10,7 @@ from acp_agent.server.channel import Channel, EditorServers
 from acp_agent.server.handshake import Capabilities
 from acp_agent.server.questions import EditorQuestions, PermissionDialogs
 from acp_agent.server.v1.environment import EditorFiles, EditorTerminals
-from acp_agent.server.v1.presenter import Presenter
+from acp_agent.server.v1.presenter import Presenter, diff_items
 from acp_agent.tools.environment import CommandRunner
 from acp_agent.tools.shell.run import LocalCommands
 
@@ -26,7 +26,7 @@ class EditorClient:
     def __init__(self, peer: Peer, capabilities: Capabilities, servers: EditorServers, session_id: str) -> None:
         self._channel = channel = Channel(peer, session_id)
         self._presenter = Presenter(capabilities)
-        dialogs = PermissionDialogs(channel, self._presenter, _dialog_params, _chosen_option)
+        dialogs = PermissionDialogs(channel, diff_items, _dialog_params, _chosen_option)
         self.ask_permission, self.ask_trust = dialogs.ask_permission, dialogs.ask_trust
         self.questions = EditorQuestions(channel, dialogs, capabilities)
         self.files = EditorFiles(channel, capabilities)
@@ -35,7 +35,7 @@ class EditorClient:
         self.mcp_channel = servers
 
     async def show(self, update: Update) -> None:
-        """Send an update as this editor understands it, if it does."""
+        """Send an update in the form that the editor supports, if there is one."""
         for wire in self._presenter.present(update):
             await self._channel.send(wire)
 

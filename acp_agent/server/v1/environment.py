@@ -1,7 +1,7 @@
-"""Files through the editor, unsaved buffers included, or the disk where it cannot help; commands in its terminals.
+"""Files through the editor, unsaved buffers included, or from the disk where it cannot help; commands in its terminals.
 
-Some editors read a file as UTF-8 and nothing else, with plain line ends, or give it as lines; and write what they then
-have. So a file that is not UTF-8, or has other line ends than LF, is read from and written to the disk.
+Some editors read every file as UTF-8, normalise its line ends or split it into lines, and later write the result. So a
+file that is not UTF-8, or has line ends other than LF, is read from and written to the disk.
 
 ACP, "File System", "Terminals".
 """
@@ -31,9 +31,9 @@ from acp_agent.tools.text import one_line
 
 READ_SECONDS = 10.0
 WRITE_SECONDS = 30.0
-"""Writing may run the editor's formatter."""
+"""Longer than for a read, since the editor may run its formatter."""
 MAX_WRITTEN = 9 << 20
-"""Bytes of JSON; some editors give up on a line of 10 MiB."""
+"""Bytes of JSON; some editors fail on a line of 10 MiB."""
 _RESOURCE_NOT_FOUND = -32002
 
 _log = logging.getLogger(__name__)
@@ -46,12 +46,15 @@ class EditorFiles:
         self._channel = channel
         self._reads, self._writes = capabilities.read_text_file, capabilities.write_text_file
         self._local = LocalFiles()
-        self._not_given: set[Path] = set()
+        self._unread: set[Path] = set()  # files that the editor failed to read
 
     async def read_text(self, path: Path) -> str:
-        """Return the file as the editor shows it. One that it does not know (outside its project, as a rule) is read
-        from the disk, and so is one that it fails to read, or gives no answer for: that is an `DiskText`."""
-        self._not_given.discard(path)
+        """Return the file as the editor shows it.
+
+        Read it from the disk if the editor does not know it, usually because it is outside the editor's project. Also
+        do so if the editor fails to read it or does not answer; the text is then a `DiskText`.
+        """
+        self._unread.discard(path)
         if not self._reads or await anyio.to_thread.run_sync(_needs_disk, path):
             return await self._local.read_text(path)
         try:
@@ -62,14 +65,14 @@ class EditorFiles:
             return await self._from_disk(path, error)
         text = answer.content
         if not text and not await anyio.Path(path).exists():
-            # Several editors answer with an empty text for a file that does not exist.
+            # Several editors return an empty text for a file that does not exist.
             raise FileNotFoundError(str(path))
         if text and await anyio.to_thread.run_sync(_data, path) == f"{text}\n".encode(errors="surrogatepass"):
-            return f"{text}\n"  # from an editor that has lines, and joins them
+            return f"{text}\n"  # the editor has split the text into lines and joined them
         return text
 
     async def _from_disk(self, path: Path, error: RpcError | TimeoutError | ToolError) -> str:
-        """Return a file that the editor did not give."""
+        """Read a file from the disk after the editor has answered with an error, or not at all."""
         from acp_agent.tools.files.changes import DiskText
 
         _log.info("the editor did not read a file, so it is read from the disk: %r", error)
@@ -79,19 +82,19 @@ class EditorFiles:
         reason = one_line(str(error)).rstrip(".") or f"it did not answer within {READ_SECONDS:.0f} s"
         if isinstance(error, RpcError):
             reason = f"it answered: {reason}"
-        self._not_given.add(path)
+        self._unread.add(path)
         text = DiskText(on_disk)
         text.reason = reason
         return text
 
     async def write_text(self, path: Path, text: str, *, outside: bool = False) -> None:
-        """Write through the editor, so that an open buffer and its undo history stay right.
+        """Write through the editor, so that an open buffer and its undo history stay correct.
 
-        Where the editor refuses, its user may have said no there, so that the file is left alone. Outside the session's
-        directories the user was asked by us, and editors refuse those for not being in their project: then the disk.
-        So is what the editor did not read: whatever is not saved there stays in its buffer.
+        If the editor refuses a file inside the session's directories, raise: its user may have declined. Outside them
+        we have already asked the user, so write to the disk instead. Also write to the disk if the editor could not
+        read the file; its buffer then keeps unsaved changes.
         """
-        if not self._writes or path in self._not_given or await anyio.to_thread.run_sync(_needs_disk, path):
+        if not self._writes or path in self._unread or await anyio.to_thread.run_sync(_needs_disk, path):
             await self._local.write_text(path, text, outside=outside)
             return
         if len(json.dumps(text, ensure_ascii=False).encode(errors="surrogatepass")) > MAX_WRITTEN:
@@ -101,7 +104,7 @@ class EditorFiles:
             )
         try:
             await anyio.Path(path.parent).mkdir(parents=True, exist_ok=True)  # some editors do not create it
-            await self._channel.ask(
+            await self._channel.request_raw(
                 methods.FS_WRITE_TEXT_FILE, {"path": str(path), "content": text}, timeout=WRITE_SECONDS
             )
         except TimeoutError as error:
@@ -122,7 +125,7 @@ class EditorFiles:
 
 
 def _needs_disk(path: Path) -> bool:
-    """Return whether an editor may lose something of a file, or only the local reader can say what is wrong with it."""
+    """Return whether an editor might corrupt the file, or the path cannot be read as text at all."""
     try:
         data = _data(path)
         data.decode()
@@ -139,27 +142,21 @@ def _data(path: Path) -> bytes:
 
 
 ANSWER_SECONDS = 10.0
-"""An editor that does not answer about a terminal for so long has lost it."""
+"""Time limit for an answer about a terminal, after which the editor has probably lost it."""
 CLEAN_UP_SECONDS = 2.0
 OUTPUT_BYTES = 1_000_000
 
 
 class EditorTerminals:
-    """`CommandRunner` through `terminal/*`. Both output streams come back as one, as a terminal shows them."""
+    """`CommandRunner` through `terminal/*`. Results have both output streams in one, as a terminal shows them."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
 
     async def run(
-        self,
-        command: str,
-        cwd: Path,
-        timeout: float,
-        report: Report,
-        *,
-        exclude: Collection[str] = (),
+        self, command: str, cwd: Path, timeout: float, report: Report, *, exclude: Collection[str] = ()
     ) -> CommandResult:
-        """Run one command line in a new terminal; however this ends, the terminal is released, which ends it."""
+        """Run one command line in a new terminal, and release the terminal afterwards, which kills the command."""
         created: list[JsonObject] = []
         try:
             await self._create(created, command, cwd, exclude)
@@ -174,13 +171,13 @@ class EditorTerminals:
                     await self._end(methods.TERMINAL_RELEASE, terminal)
 
     async def _create(self, created: list[JsonObject], command: str, cwd: Path, exclude: Collection[str]) -> None:
-        """Start the command. A cancel waits a moment for the answer: without the id the command could not be ended.
+        """Start the command. A cancel waits briefly for the answer: without the id the command could not be killed.
 
-        :param created: gets the params that name the terminal, also where this is cancelled.
+        :param created: receives the params that name the terminal, even if this is cancelled.
         """
         import shutil
 
-        # The editor's environment may hold what the agent's does; a request can set a variable and not remove it.
+        # The command inherits the editor's environment, from which a request cannot remove a variable.
         emptied = [name for name in sorted(exclude) if name in os.environ]
         params: JsonObject = {
             "command": shutil.which("bash") or "/bin/sh",
@@ -211,7 +208,7 @@ class EditorTerminals:
     async def _end(self, method: str, terminal: JsonObject) -> None:
         """Kill the command, which some editors cannot, or release the terminal, which they may have forgotten."""
         with suppress(RpcError, TimeoutError, PeerClosedError):
-            await self._channel.ask(method, terminal, timeout=ANSWER_SECONDS)
+            await self._channel.request_raw(method, terminal, timeout=ANSWER_SECONDS)
 
     async def _request(
         self, method: str, params: JsonObject, result: type[Result], limit: float = ANSWER_SECONDS

@@ -1,7 +1,7 @@
-"""`Presenter`: the domain's updates as `session/update`, for what this client understands.
+"""`Presenter`: converts the domain's updates to those `session/update` objects that this client supports.
 
-Where a client lacks the session updates for compaction, it sees a tool call of kind `other` in their place. A client
-always sees the beginning of a call or a compaction before its end.
+A client without the session updates for compaction gets a tool call of kind `other` in their place. A client always
+gets the beginning of a call or a compaction before its end.
 
 ACP, "Prompt Turn", "Tool Calls", "Agent Plan"; its RFDs, "Session Usage", "Compaction".
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 from acp_agent.conversation.events import CallView, PlanEntry
@@ -40,43 +39,52 @@ from acp_agent.conversation.updates import (
 )
 from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.protocol.updates import given, message_chunk, text_content, tool_call, tool_text
-from acp_agent.server.content import block_from_part, bounded, cut
+from acp_agent.server.content import block_from_part, bounded, cut, locations, pending_call
 from acp_agent.server.handshake import Capabilities
 from acp_agent.tools.text import one_line
 
 SHOWN_RESULT = 30_000
-"""Characters of a tool's result that an editor is shown; the model has read more."""
+"""Characters of a tool's result that are sent to an editor; the model gets more."""
 SUMMARY_STEP = 1_000
-"""Characters by which a summary grows before a client that sees it as a tool call is sent it again."""
+"""Characters by which a summary grows before it is sent again to a client that sees it as a tool call."""
 PLAN = "plan"
-"""A session has one plan."""
+"""The id of a session's only plan."""
 COMPACTION_TITLE = "Compact conversation"
 _FENCED_KINDS = ("read", "search", "execute")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"“(])|\s*\n\s*")
 _Compaction: TypeAlias = CompactionStarted | CompactionChunk | CompactionFinished
 
 
+def diff_items(view: CallView) -> list[JsonObject]:
+    """Return the file changes of a call, made or proposed, as items of its content."""
+    return [
+        {"type": "diff", "path": diff.path, "oldText": diff.old_text, "newText": diff.new_text} for diff in view.diffs
+    ]
+
+
 class Presenter:
-    """Makes the updates; remembers what is needed to speak of running calls and compactions.
+    """Converts the updates of one session; remembers which calls and compactions were announced.
 
     :param capabilities: of the client.
-    :ivar terminals: the terminal of each call that runs in one.
+    :ivar terminals: the ids of terminals, by the id of the call that runs in them.
     """
 
     _announcement = "tool_call"
+    _diffs = staticmethod(diff_items)
 
     def __init__(self, capabilities: Capabilities) -> None:
         self._capabilities = capabilities
         self.terminals: dict[str, str] = {}
-        self._begun: set[str] = set()
+        self._announced: set[str] = set()
         self._summary = ""
         self._summary_sent = 0
 
     def present(self, update: Update) -> Iterator[JsonObject]:
         """Yield the `session/update` objects for an update; none if the client does not support it.
 
-        Each is to be sent before the next one is taken. A cancel can keep the beginning of a call or a compaction from
-        being sent, and editors show an update of an unknown call as a permanent failure: then the end brings it along.
+        Send each before taking the next: a call or a compaction counts as announced only then. A cancel can prevent the
+        announcement, and editors show an update of an unknown call as a permanent failure, so the final update then
+        carries the announcement too.
         """
         match update:
             case AgentSaid():
@@ -88,15 +96,15 @@ class Presenter:
             case UserSaid():
                 yield message_chunk("user_message_chunk", update.message_id, block_from_part(update.part))
             case CallAnnounced():
-                call = self.pending_call(update.call_id, update.name, update.view, update.arguments)
+                call = pending_call(update.call_id, update.name, update.view, update.arguments)
                 yield {"sessionUpdate": self._announcement, **call}
-                self._begun.add(update.call_id)
+                self._announced.add(update.call_id)
             case CallStarted() | CallTerminal() | CallOutput():
                 yield {"sessionUpdate": "tool_call_update", **self._progress(update)}
             case CallFinished(call_id=id):
-                yield from self._finished(update if id in self._begun else replace(update, replayed=True))
-                self._begun.discard(id)
-            case CompactionFinished(compaction_id=id, replayed=False) if id not in self._begun:
+                yield from self._finished(update, standalone=update.replayed or id not in self._announced)
+                self._announced.discard(id)
+            case CompactionFinished(compaction_id=id, replayed=False) if id not in self._announced:
                 yield from self.present(CompactionStarted(id, ""))
                 yield from self.present(update)
             case CompactionStarted() | CompactionChunk() | CompactionFinished():
@@ -105,38 +113,16 @@ class Presenter:
                 else:
                     yield from self._compaction_as_call(update)
                 if isinstance(update, CompactionStarted):
-                    self._begun.add(update.compaction_id)
+                    self._announced.add(update.compaction_id)
             case _:
                 yield from self._state(update)
 
     # --- tool calls ---
 
-    def pending_call(
-        self, call_id: str, name: str, view: CallView, arguments: JsonObject, content: Sequence[JsonObject] = ()
-    ) -> JsonObject:
-        """Return a call that has not run, as an update or a permission dialog has it."""
-        return tool_call(
-            call_id,
-            title=view.title,
-            name=one_line(name),
-            kind=view.kind,
-            status="pending",
-            content=content,
-            locations=_locations(view),
-            raw_input=bounded(arguments),
-        )
-
-    def diffs(self, view: CallView) -> list[JsonObject]:
-        """Return what a call changes in files, or would change, as items of its content."""
-        return [
-            {"type": "diff", "path": diff.path, "oldText": diff.old_text, "newText": diff.new_text}
-            for diff in view.diffs
-        ]
-
     def _progress(self, update: CallStarted | CallTerminal | CallOutput) -> JsonObject:
         match update:
             case CallStarted(call_id, view):
-                shown, places = self.diffs(view), _locations(view)
+                shown, places = self._diffs(view), locations(view)
                 return tool_call(
                     call_id, title=view.title, kind=view.kind, status="in_progress", content=shown, locations=places
                 )
@@ -146,21 +132,25 @@ class Presenter:
             case CallOutput(call_id, text):
                 return tool_call(call_id, content=[tool_text(_fenced(text))])
 
-    def _finished(self, update: CallFinished) -> Iterator[JsonObject]:
+    def _finished(self, update: CallFinished, *, standalone: bool) -> Iterator[JsonObject]:
+        """Yield the end of a call.
+
+        :param standalone: whether it announces the call as well.
+        """
         view = update.view
-        # What a terminal shows stays there; a list sent now would take its place.
+        # Content that is sent now would replace the terminal in the editor, so that its output would be lost.
         in_terminal = self.terminals.pop(update.call_id, None) is not None
         wire = tool_call(
             update.call_id,
             title=view.title,
             status="completed" if update.status == "completed" else "failed",
-            content=() if in_terminal else _result_items(update, self.diffs(view)),
-            locations=_locations(view),
+            content=() if in_terminal else _result_items(update, self._diffs(view)),
+            locations=locations(view),
             raw_output=view.raw_output,
         )
-        if update.replayed:
+        if standalone:
             wire |= {"name": one_line(update.name), "kind": view.kind, "rawInput": bounded(update.arguments)}
-        yield {"sessionUpdate": self._announcement if update.replayed else "tool_call_update", **wire}
+        yield {"sessionUpdate": self._announcement if standalone else "tool_call_update", **wire}
 
     def _compaction_as_call(self, update: _Compaction) -> Iterator[JsonObject]:
         call_id = update.compaction_id
@@ -190,7 +180,7 @@ class Presenter:
     # --- the session's state ---
 
     def _state(self, update: Update) -> Iterator[JsonObject]:
-        """Yield an update of the session's state. A turn's end is reported by the response to `session/prompt`."""
+        """Yield the update for a new state of the session. The response to `session/prompt` reports a turn's end."""
         match update:
             case PlanUpdated():
                 yield self._plan(update)
@@ -244,7 +234,7 @@ def _compaction_title(update: CompactionFinished) -> str:
 
 
 def _notice(update: Notice) -> JsonObject:
-    """Return a notice: the first sentence stands alone; what is behind it, as what to do, is the description."""
+    """Return a notice: the first sentence is its title, the rest (such as what to do) its description."""
     title, *more = _SENTENCE_END.split(update.text.strip(), maxsplit=1)
     description = more[0] if more else None
     return {"sessionUpdate": "notice", "severity": update.severity, "title": title, **given(description=description)}
@@ -256,13 +246,13 @@ def _plan_entries(entries: Sequence[PlanEntry]) -> list[JsonValue]:
 
 
 def plan_update(entries: Sequence[PlanEntry]) -> JsonObject:
-    """Return the update with a plan as a list of items."""
+    """Return a `plan_update` with these entries."""
     plan: JsonObject = {"type": "items", "planId": PLAN, "entries": _plan_entries(entries)}
     return {"sessionUpdate": "plan_update", "plan": plan}
 
 
 def available_commands(commands: Sequence[Command]) -> list[JsonValue]:
-    """Return the slash commands on offer."""
+    """Convert slash commands."""
     return [
         {
             "name": command.name,
@@ -274,14 +264,14 @@ def available_commands(commands: Sequence[Command]) -> list[JsonValue]:
 
 
 def config_options(options: Sequence[Option], *, switches: bool) -> list[JsonValue]:
-    """Return the options of a session; see `config_option`."""
+    """Convert the options of a session; see `config_option`."""
     return [config_option(option, switches=switches) for option in options]
 
 
 def config_option(option: Option, *, switches: bool) -> JsonObject:
-    """Return an option of a session.
+    """Convert an option of a session.
 
-    :param switches: whether the client has them; else a switch is a menu.
+    :param switches: whether the client supports boolean options; otherwise a switch becomes a menu.
     """
     said = given(category=option.category, description=option.description)
     head: JsonObject = {"id": option.id, "name": option.name, **said}
@@ -294,15 +284,10 @@ def config_option(option: Option, *, switches: bool) -> JsonObject:
     return {"type": "select", **head, "currentValue": option.current, "options": values}
 
 
-def _locations(view: CallView) -> list[JsonObject]:
-    return [{"path": place.path, **given(line=place.line)} for place in view.locations]
-
-
 def _result_items(update: CallFinished, diffs: list[JsonObject]) -> list[JsonObject]:
-    """Return what is shown of a call that has ended: diffs first, since some editors look at the first item only;
-    without a diff, the result's text.
+    """Return the content of a finished call: its diffs alone if it completed with some, otherwise also its result.
 
-    :param diffs: those of its view.
+    Diffs come first, since some editors look at the first item only.
     """
     if diffs and update.status == "completed":
         return diffs
@@ -318,7 +303,7 @@ def _result_block(part: ResultPart, *, as_code: bool) -> JsonObject:
 
 
 def _fenced(text: str) -> str:
-    """Return a text as a code block: editors render results as Markdown, and files and output are none."""
+    """Return a text as a code block, since editors would render files and command output as Markdown."""
     fence = "```"
     while fence in text:
         fence += "`"

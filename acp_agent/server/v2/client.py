@@ -26,6 +26,7 @@ from acp_agent.protocol.updates import given
 from acp_agent.server.channel import Channel, EditorServers
 from acp_agent.server.handshake import Capabilities
 from acp_agent.server.questions import EditorQuestions, PermissionDialogs
+from acp_agent.server.v2.diffs import diff_items
 from acp_agent.server.v2.presenter import CANCEL, Presenter, State
 from acp_agent.tools.environment import CommandResult, Report, TerminalStarted
 from acp_agent.tools.files.local import LocalFiles
@@ -54,7 +55,7 @@ class EditorClient:
         self._channel = channel = Channel(peer, session_id)
         self.presenter = presenter = Presenter(capabilities)
         asking = Channel(peer, session_id, partial(_waiting_for_user, channel, presenter))
-        dialogs = PermissionDialogs(asking, presenter, partial(_dialog_params, Path(cwd)), _chosen_option)
+        dialogs = PermissionDialogs(asking, diff_items, partial(_dialog_params, Path(cwd)), _chosen_option)
         self.ask_permission, self.ask_trust = dialogs.ask_permission, dialogs.ask_trust
         self.questions = EditorQuestions(asking, dialogs, capabilities)
         self.files = LocalFiles()
@@ -150,13 +151,7 @@ class _ShownCommands:
         return True
 
     async def run(
-        self,
-        command: str,
-        cwd: Path,
-        timeout: float,
-        report: Report,
-        *,
-        exclude: Collection[str] = (),
+        self, command: str, cwd: Path, timeout: float, report: Report, *, exclude: Collection[str] = ()
     ) -> CommandResult:
         """Run one command line; see `CommandRunner.run`."""
         terminal_id = new_id("term")
@@ -205,11 +200,4 @@ class _Terminal:
 
     def result(self) -> CommandResult:
         """Return what came of a command that the user has ended."""
-        return CommandResult(
-            self._kept.text,
-            "",
-            self.exit_code,
-            self.signal,
-            merged=True,
-            ended_by_user=True,
-        )
+        return CommandResult(self._kept.text, "", self.exit_code, self.signal, merged=True, ended_by_user=True)

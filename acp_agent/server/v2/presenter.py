@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
-from acp_agent.conversation.events import CallView
 from acp_agent.conversation.updates import (
     AgentSaid,
     AgentThought,
@@ -54,6 +53,7 @@ class Presenter(presenter.Presenter):
     """
 
     _announcement = "tool_call_update"
+    _diffs = staticmethod(diff_items)
 
     def __init__(self, capabilities: Capabilities) -> None:
         super().__init__(capabilities)
@@ -106,17 +106,13 @@ class Presenter(presenter.Presenter):
             case _:
                 yield from super().present(update)
 
-    def diffs(self, view: CallView) -> list[JsonObject]:
-        """Return what a call changes in files, or would change, as items of its content."""
-        return diff_items(view)
-
     def _progress(self, update: CallStarted | CallTerminal | CallOutput) -> JsonObject:
         wire = super()._progress(update)
         return {**wire, "capabilities": CANCEL} if isinstance(update, CallTerminal) else wire
 
-    def _finished(self, update: CallFinished) -> Iterator[JsonObject]:
+    def _finished(self, update: CallFinished, *, standalone: bool) -> Iterator[JsonObject]:
         in_terminal, changes = update.call_id in self.terminals, change_items(update.view)
-        [wire] = super()._finished(update)
+        [wire] = super()._finished(update, standalone=standalone)
         if in_terminal:
             wire["capabilities"] = None
             # A list would replace the terminal. And not every editor looks at what is behind the last status.

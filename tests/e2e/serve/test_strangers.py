@@ -42,7 +42,7 @@ async def ended(one: anyio.abc.SocketStream) -> bytes:
 async def test_a_connection_that_does_not_become_a_websocket_is_closed_soon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(web, "OPENING_SECONDS", 0.3)
+    monkeypatch.setattr(web, "HANDSHAKE_SECONDS", 0.3)
     endless = b"POST /acp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n{"
     async with hosted(tmp_path) as site, connect(site.url) as stays:
         for said in (b"", HEAD, endless):

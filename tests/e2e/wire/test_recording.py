@@ -42,7 +42,7 @@ class Wire:
 async def test_a_secret_at_the_place_where_a_long_text_is_cut_is_masked_before(tmp_path: Path) -> None:
     half = MAX_TEXT // 2
     log = _RecordingTransport(Wire(), tmp_path)
-    log.note("in", json.dumps({"text": "x" * (half - 6) + " " + KEY + " " + "y" * MAX_TEXT}).encode())
+    log.record_lines("in", json.dumps({"text": "x" * (half - 6) + " " + KEY + " " + "y" * MAX_TEXT}).encode())
     await log.aclose()
     [text] = [each["message"]["text"] for each in records(tmp_path)]
     assert len(text) < MAX_TEXT + 50
@@ -51,9 +51,9 @@ async def test_a_secret_at_the_place_where_a_long_text_is_cut_is_masked_before(t
 
 async def test_every_line_is_written_with_its_direction_in_files_for_the_user_alone(tmp_path: Path) -> None:
     log = _RecordingTransport(Wire(), tmp_path / "wire", lambda: [SECRET])
-    log.note("in", b'{"id": 1, "method": "a"}')
-    log.note("out", b'{"id": 1, "result": {"half": "\\ud800"}}\n{"method": "b"}\n')
-    log.note("in", b'{"env":[{"name":"DB","value":"hunter2"}], "broken": "' + KEY.encode() + b"\xff")
+    log.record_lines("in", b'{"id": 1, "method": "a"}')
+    log.record_lines("out", b'{"id": 1, "result": {"half": "\\ud800"}}\n{"method": "b"}\n')
+    log.record_lines("in", b'{"env":[{"name":"DB","value":"hunter2"}], "broken": "' + KEY.encode() + b"\xff")
     await log.aclose()
     assert [(each["dir"], each.get("message", each.get("invalid"))) for each in records(tmp_path / "wire")] == [
         ("in", {"id": 1, "method": "a"}),
@@ -70,7 +70,7 @@ async def test_files_are_bounded_and_the_newest_stay(tmp_path: Path, monkeypatch
     monkeypatch.setattr(recording, "MAX_FILE_BYTES", 500)
     log = _RecordingTransport(Wire(), tmp_path)
     for number in range(200):
-        log.note("in", b'{"method": "%d"}' % number)
+        log.record_lines("in", b'{"method": "%d"}' % number)
     await log.aclose()
     assert len(recordings(tmp_path)) == MAX_FILES
     assert all(path.stat().st_size <= 500 for path in recordings(tmp_path))
@@ -102,10 +102,10 @@ def chunk(text: str, session: str = "A", kind: str = "agent_message_chunk") -> b
 async def test_text_that_streams_is_one_message_without_the_secret_that_came_in_pieces(tmp_path: Path) -> None:
     log = _RecordingTransport(Wire(), tmp_path, lambda: [SECRET])
     for piece in ("The key is ", KEY[:9], KEY[9:], " and ", SECRET[:4], SECRET[4:], "."):
-        log.note("out", chunk(piece))
-    log.note("out", chunk("Hm", kind="agent_thought_chunk") + chunk("Oh", "B") + chunk("x" * MAX_TEXT, "B"))
-    log.note("in", b'{"method": "a"}')
-    log.note("out", chunk("last"))
+        log.record_lines("out", chunk(piece))
+    log.record_lines("out", chunk("Hm", kind="agent_thought_chunk") + chunk("Oh", "B") + chunk("x" * MAX_TEXT, "B"))
+    log.record_lines("in", b'{"method": "a"}')
+    log.record_lines("out", chunk("last"))
     await log.aclose()
     updates = [each["message"].get("params", {}).get("update") for each in records(tmp_path)]
     expected = ["The key is *** and ***.", "Hm", "Oh", "x" * MAX_TEXT, None, "last"]
