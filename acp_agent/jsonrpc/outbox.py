@@ -15,7 +15,7 @@ from acp_agent.jsonrpc.messages import JsonObject, encode
 from acp_agent.jsonrpc.transport import Transport
 
 Merge: TypeAlias = Callable[[JsonObject, JsonObject], "JsonObject | None"]
-"""Joins the params of two neighbouring notifications of one method, or returns None; the result must be bounded."""
+"""Merges the params of two adjacent notifications of one method, or returns None; the result must be bounded."""
 
 MAX_QUEUED_MESSAGES = 256
 MAX_QUEUED_BYTES = 4 * 1024 * 1024
@@ -25,7 +25,7 @@ _FINAL_WRITE_SECONDS = 0.05
 
 
 class Outbox:
-    """The lines that wait for the writer.
+    """Queues lines for the writer.
 
     Senders wait while the queue is full, in the order of arrival, so that a client that does not read slows them down
     instead of filling the memory. Once the queue is finished, messages are dropped and senders do not wait.
@@ -35,34 +35,34 @@ class Outbox:
         self._transport = transport
         self._lines: deque[bytes] = deque()
         self._bytes = 0
-        self._last: tuple[str, JsonObject] | None = None  # the last line, where it may be joined with the next one
+        self._last: tuple[str, JsonObject] | None = None  # of the last line, if the next one may be merged into it
         self._draining = False
         self._finished = False
-        self._turn = anyio.Lock()  # fair: its holder is the one who has waited longest for room
+        self._room_lock = anyio.Lock()  # fair: its holder has waited longest for room
         self._room = anyio.Event()
         self._work = anyio.Event()
-        self._writing = anyio.CancelScope(shield=True)  # a line once begun is finished
+        self._writing = anyio.CancelScope(shield=True)  # a line that was begun is finished
 
     async def notify(self, method: str, params: JsonObject, *, merge: Merge | None = None) -> None:
         """Send a notification: wait for room in the queue, not for the write.
 
-        :param merge: may join the params of the notification that stands last in the queue with these, when both are of
-            the same method and were sent with a `merge`. What it returns must be of bounded size (some KiB), since it
-            is sent instead of waiting for room.
+        :param merge: may merge these params into those of the last notification in the queue, if both are of the same
+            method and were sent with a `merge`. Its result must be of bounded size (some KiB), since it is queued
+            without waiting for room.
         :raises TypeError: when `params` hold something that JSON does not have.
         """
         if merge is not None and self._joined(method, params, merge):
             return
         line = encode(method=method, params=params)
-        if await self._has_room():
+        if await self._wait_for_room():
             self._lines.append(line)
             self._bytes += len(line)
             self._last = None if merge is None else (method, params)
             self._work.set()
 
     async def send(self, line: bytes) -> None:
-        """Send a line, waiting for room. Only a call that waits can be cancelled."""
-        if await self._has_room():
+        """Send a line: wait for room in the queue. A call can be cancelled only while it waits."""
+        if await self._wait_for_room():
             self.force(line)
 
     def force(self, line: bytes) -> None:
@@ -75,9 +75,9 @@ class Outbox:
             self._work.set()
 
     async def run(self, connection: anyio.CancelScope) -> None:
-        """Write what is sent, until the queue is finished.
+        """Write the queued lines until `finish` is called and the queue is empty.
 
-        :param connection: is cancelled where the other end no longer reads.
+        :param connection: cancelled when the other end no longer reads.
         """
         with self._writing:
             try:
@@ -93,7 +93,7 @@ class Outbox:
                 connection.cancel()
 
     def drain(self) -> None:
-        """Stop making senders wait: from now on, lines that find no room are dropped."""
+        """Stop making senders wait: from now on, drop lines that find no room."""
         self._draining = True
         self._room.set()
 
@@ -108,18 +108,18 @@ class Outbox:
     def _is_full(self) -> bool:
         return len(self._lines) >= MAX_QUEUED_MESSAGES or self._bytes >= MAX_QUEUED_BYTES
 
-    async def _has_room(self) -> bool:
-        """Wait for room behind those who came before; return whether there is any."""
-        if self._is_full or self._turn.locked():
-            async with self._turn:
+    async def _wait_for_room(self) -> bool:
+        """Wait for room, after senders that came earlier; return whether a line may be queued."""
+        if self._is_full or self._room_lock.locked():
+            async with self._room_lock:
                 while self._is_full and not self._draining:
                     self._room = anyio.Event()
                     await self._room.wait()
         return not self._finished and not self._is_full
 
     def _joined(self, method: str, params: JsonObject, merge: Merge) -> bool:
-        """Join params with those of the last notification in the queue, where `merge` allows that."""
-        if not self._lines or self._last is None or self._last[0] != method or self._turn.locked():
+        """Merge params into the last notification of the queue; return whether `merge` allowed that."""
+        if not self._lines or self._last is None or self._last[0] != method or self._room_lock.locked():
             return False
         joined = merge(self._last[1], params)
         if joined is None:
@@ -130,7 +130,7 @@ class Outbox:
         return True
 
     def _take(self) -> bytes:
-        """Take the next lines out of the queue, in one piece."""
+        """Remove the next lines from the queue and return them, joined for one write."""
         lines: list[bytes] = []
         size = 0
         while self._lines and size < _WRITE_BYTES:

@@ -1,4 +1,4 @@
-"""Bidirectional JSON-RPC: takes calls of the other end and answers them, and sends requests and notifications to it.
+"""Bidirectional JSON-RPC: receives calls from the other end and answers them, and sends requests and notifications.
 
 It tracks the requests in flight in both directions, their cancellation, and the end of the connection. This is the only
 place where an exception becomes an error response.
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 class Peer:
-    """One end of a JSON-RPC connection, whose owner calls the handlers. Create it inside a running event loop.
+    """One end of a JSON-RPC connection; its owner calls the handlers. Create it inside a running event loop.
 
         async with peer.open() as tasks:
             while (call := await peer.next_call()) is not None:
@@ -49,7 +49,7 @@ class Peer:
         exception, so that it can be logged.
     :ivar notify: sends a notification; see `Outbox.notify`. What one task sends stays in order, and before the response
         that it returns.
-    :ivar background: runs what outlives the request that has started it; cancelled when the connection has ended.
+    :ivar background: runs tasks that outlive the request that started them; cancelled when the connection ends.
     """
 
     def __init__(self, transport: Transport, error_mapper: Callable[[Exception], RpcError]) -> None:
@@ -70,8 +70,8 @@ class Peer:
     async def open(self) -> AsyncGenerator[TaskGroup]:
         """Serve the connection until the body ends; `close` cancels it, and so does an end that no longer reads.
 
-        Then requests of ours that wait for an answer fail with PeerClosedError, calls that run here are cancelled,
-        what can still be written is written, and, once `background` has ended, the transport is closed.
+        Then our pending requests fail with PeerClosedError, the running calls are cancelled, the outgoing queue is
+        flushed for a moment, and the transport is closed once `background` has ended.
 
         :returns: the tasks in which calls are answered.
         """
@@ -177,16 +177,16 @@ class Peer:
         self._running.discard(call)
 
     async def answer(self, call: Call, outcome: Awaitable[JsonValue]) -> None:
-        """Answer a call with what its handler returns or raises, then run what is to follow the response.
+        """Answer a call with the result or exception of its handler, then run the callbacks that follow the response.
 
-        :param outcome: what the handler has returned.
+        :param outcome: the awaitable that the handler returned.
         """
         answer: bytes | None = None
         failure = RpcError(REQUEST_CANCELLED, "The request was cancelled.")
         try:
             with call.scope:
                 answer = encode(id=call.id, result=await outcome)
-        except Exception as error:  # with `refuse` the only place where one becomes an error on the wire
+        except Exception as error:  # only here and in `refuse` does one become an error response
             failure = self._error_mapper(error)
         if not call.is_notification:
             await self._outbox.send(answer or encode(id=call.id, error=error_object(failure)))
@@ -196,13 +196,12 @@ class Peer:
                 for follower in call.followers:
                     try:
                         await follower()
-                    except Exception as error:  # the request is answered; one must not stop the next
+                    except Exception as error:  # the request is answered, and the next callback still runs
                         self._error_mapper(error)
         self._running.discard(call)
 
     async def cancel(self, call: Call, params: JsonObject) -> JsonValue:
-        """Handle `$/cancel_request`: cancel the request that is named. One that is not in flight was answered already,
-        which is no error."""
+        """Handle `$/cancel_request`: cancel the named request, unless it was answered already."""
         request_id = params.get("requestId")
         named = self._in_flight.get(request_id) if isinstance(request_id, int | str) else None
         if named is not None:

@@ -19,12 +19,12 @@ _AfterResponse: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class Call:
-    """One request or notification, and its handler's run.
+    """One request or notification while it is handled.
 
     :ivar id: the request's id; None for a notification.
-    :ivar params: as they came.
+    :ivar params: as received.
     :ivar scope: cancelling it ends the handler, and the request is answered with -32800.
-    :ivar followers: what was given to `after_response`, in order.
+    :ivar followers: the callbacks of `after_response`, in order.
     :ivar cancel_requested: whether the other end has cancelled the request.
     """
 
@@ -71,7 +71,7 @@ class Router:
     """The methods that can be called.
 
     :param handlers: by the names of their methods.
-    :param read_params: validates the params of each; None leaves them as they came.
+    :param read_params: validates the params of a call; without it, handlers get them as received.
     """
 
     def __init__(self, handlers: Mapping[str, Handler], read_params: ReadParams | None = None) -> None:
@@ -79,7 +79,7 @@ class Router:
         self._read_params = read_params
 
     async def begin(self, call: Call) -> Awaitable[JsonValue]:
-        """Read the params of a call and call its handler; return the outcome, which is to be awaited.
+        """Validate the params of a call and call its handler; return the awaitable of its result.
 
         :raises RpcError: -32601 for an unknown method, -32602 for params by position.
         """

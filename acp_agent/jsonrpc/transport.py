@@ -31,7 +31,7 @@ class Transport(Protocol):
     async def read_line(self) -> bytes | None:
         """Return the next line without its `\\n`, or None at the end of the stream.
 
-        :raises InvalidMessageError: in the place of a line beyond the limit; reading can go on.
+        :raises InvalidMessageError: in place of a line above the limit; reading can continue.
         """
         ...
 
@@ -52,7 +52,7 @@ class _LineBuffer:
     """Cuts a stream of bytes into lines.
 
     :param limit: the longest line that is kept, in bytes, without its `\\n`.
-    :ivar lines: what is complete; None in the place of a line that was too long.
+    :ivar lines: the complete lines; None in place of one that was too long.
     """
 
     def __init__(self, limit: int) -> None:
@@ -62,7 +62,7 @@ class _LineBuffer:
         self._size = 0
 
     def feed(self, chunk: bytes) -> None:
-        """Add what was read."""
+        """Add bytes that were read."""
         *ends, rest = chunk.split(b"\n")
         for part in ends:
             self._extend(part)
@@ -70,7 +70,7 @@ class _LineBuffer:
         self._extend(rest)
 
     def feed_eof(self) -> None:
-        """End the stream: what is left over counts as a line, though its `\\n` never came."""
+        """End the stream: the bytes after the last `\\n` count as a line."""
         if self._size:
             self._end_line()
 
@@ -88,7 +88,7 @@ class _LineBuffer:
 
 
 class StdioTransport:
-    """Lines over a pair of file descriptors, which it owns from now on.
+    """Lines over a pair of file descriptors, which it then owns.
 
     :param read_fd: pipe, socket, terminal or file to read from.
     :param write_fd: pipe, socket, terminal or file to write to.

@@ -73,7 +73,7 @@ class Agent(ABC):
         self.read_params = partial(read_params, self.models, {name: each for name, (each, _) in self.routes().items()})
         self._servers = EditorServers(peer)
         self._manager: SessionManager | None = None
-        self._opening = anyio.Lock(fast_acquire=True)
+        self._manager_lock = anyio.Lock(fast_acquire=True)
         self._session_locks: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
         self._account_lock = anyio.Lock()
         self._reported_account: JsonObject | None = None  # what the editor last received; None if it has never asked
@@ -131,7 +131,7 @@ class Agent(ABC):
     # --- sessions, in the order of the wire ---
 
     async def _sessions(self) -> SessionManager:
-        async with self._opening:
+        async with self._manager_lock:
             if self._manager is None:
                 self._manager = await self._create_manager(self._peer.background)
             return self._manager

@@ -1,4 +1,4 @@
-"""What goes to an editor besides responses: `Channel` for one session, `EditorServers` for the MCP servers inside it.
+"""Sends notifications and requests to an editor: `Channel` for a session, `EditorServers` for the editor's MCP servers.
 
 ACP, "Prompt Turn"; its unstable schema, `mcp/message`.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result", bound="WireModel")
 
 MAX_JOINED = 16_384
-"""Characters of neighbouring text deltas that are joined while the editor is slow."""
+"""Most characters of adjacent text deltas that are merged while the editor is slow."""
 JOINABLE = ("agent_message_chunk", "agent_thought_chunk", "compaction_summary_chunk")
 _SERVER_UNAVAILABLE = -33001
 
@@ -81,8 +81,8 @@ def joined_deltas(before: JsonObject, after: JsonObject) -> JsonObject | None:
 
 
 class EditorServers:
-    """`McpChannel` over one connection, the same in versions 1 and 2: the form of the TypeScript SDK's binding. The RFD
-    has had another one, in which a connection is opened first.
+    """`McpChannel` over one connection, the same in versions 1 and 2. It has the form of the TypeScript SDK; an earlier
+    draft of the RFD had another one, in which a connection is opened first.
 
     :param peer: the connection.
     """
@@ -113,9 +113,9 @@ class EditorServers:
         return {name: response[name] for name in ("result", "error") if name in response}
 
     def receive(self, params: JsonObject) -> None:
-        """Deliver a server's message. One that belongs to no pending request comes too late and is dropped.
+        """Deliver a server's message to the pending request that it belongs to, or drop it if there is none.
 
-        :raises InvalidParamsError: it is not what the protocol says.
+        :raises InvalidParamsError: the params are invalid.
         """
         method, inner = params.get("method"), params.get("params")
         key = (params.get("serverId"), params.get("requestId"))

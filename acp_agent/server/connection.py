@@ -1,6 +1,6 @@
 """`Connection`: one client's connection, from its first line to the end of its last session, over any transport.
 
-`initialize` selects the version of the protocol, and so the agent that answers from then on.
+`initialize` selects the protocol version, and with it the `Agent` that handles the requests after it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Connection:
 
     :param transport: moves the lines; `run` closes it.
     :param create_manager: creates the manager of this connection's sessions; see `Agent`.
-    :param env: environment variables, which say where the user's configuration is.
+    :param env: environment variables, for the location of the user's configuration.
     :param handshake: the outcome of the first line, if it was read already.
     :param on_end: called as soon as the client has gone and its work has been cancelled.
     :ivar close: ends it as if the client had gone.
@@ -62,7 +62,7 @@ class Connection:
                     self._on_end()
 
     async def _begin(self, call: Call) -> Awaitable[JsonValue]:
-        """Call the handler of a call, before the next line is read: `initialize` decides how that is understood."""
+        """Call the handler of a call before the next line is read, since `initialize` selects the handlers."""
         if call.method != methods.INITIALIZE:
             return await self._router.begin(call)
         params = as_object(call.params)
@@ -73,7 +73,7 @@ class Connection:
         return _result(initialize_result(version, params))
 
     def _serve(self, version: int, params: JsonObject) -> None:
-        """Have an agent of a version answer from now on."""
+        """Route all further requests to an agent of this version."""
         if self._agent is None or version != self._agent.version:
             if version == 1:
                 self._agent = AgentV1(self._peer, self._create_manager)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 AUTH_METHOD = "api-key"
 LOGIN_METHOD = "login"
 FORK_KEY = "acp-agent"
-"""In `_meta` of the capability `fork` and of its requests: the keys by which clients name the entry to fork at."""
+"""Key in `_meta`: in the capability `fork` for the supported kinds of fork points, in requests for the fork point."""
 _UNUSABLE_TERMINALS = frozenset({"vscode-acp-client"})
 """Names of clients whose terminals do not run the requested command as it was sent.
 
@@ -36,21 +36,21 @@ that shell alone, so that what was cancelled goes on.
 _VERSIONS = (1, 2)
 _UNSUPPORTED_VERSION = -32022
 _MAX_FIRST_LINE = 1 << 20
-"""Bytes; a longer first line is left to the peer."""
+"""Bytes; the peer handles a longer first line."""
 _MAX_VERSION = 65_535
 
 
 @frozen
 class Capabilities:
-    """The capabilities that a client advertised; it is sent nothing that it did not advertise.
+    """The capabilities that a client advertised; the agent uses no others.
 
     :ivar terminal: `terminal/*`, from a client whose terminals work.
     :ivar compaction: `compaction_update` and `compaction_summary_chunk`.
     :ivar notices: `notice`.
-    :ivar plans: `plan_update` in the place of `plan`, and `plan_removed`.
+    :ivar plans: `plan_update` instead of `plan`, and `plan_removed`.
     :ivar booleans: options of a session that are on or off.
     :ivar forms: `elicitation/create` with a form.
-    :ivar urls: `elicitation/create` with an address, and `elicitation/complete`.
+    :ivar urls: `elicitation/create` with a URL, and `elicitation/complete`.
     """
 
     read_text_file: bool = False
@@ -91,9 +91,9 @@ class Capabilities:
 class Handshake:
     """The outcome of the first line.
 
-    :ivar params: of the `initialize` that was answered; None where the peer has to.
-    :ivar unread: bytes that were read off the wire and belong to the peer.
-    :ivar exchange: the line that was answered, and the answer's.
+    :ivar params: of the `initialize` that was answered; None if the peer has to answer the first line.
+    :ivar unread: bytes that were read but not handled; the peer begins with them.
+    :ivar exchange: the line that was answered, and the line that answers it.
     """
 
     params: JsonObject | None
@@ -130,18 +130,19 @@ def answer_first_line(read_fd: int, write_fd: int) -> Handshake:
 
 
 def negotiate_version(params: JsonObject, env: Mapping[str, str]) -> int:
-    """Return the version for the params of `initialize`: the highest enabled one that is not above theirs.
+    """Return the highest enabled version that is not above the version in the params of `initialize`.
 
-    All else in them is read leniently, as the schema asks for; but version 2 requires the client's name.
+    Other params are read leniently, as the schema asks for, but version 2 requires the client's name and version.
 
-    :raises RpcError: they name no version or no enabled one, or lack the client's name.
+    :raises RpcError: the requested version is invalid, none up to it is enabled, or the client's name or version is
+        missing.
     """
     requested = params.get("protocolVersion")
     if isinstance(requested, bool) or not isinstance(requested, int) or not 0 <= requested <= _MAX_VERSION:
         raise RpcError(INVALID_PARAMS, "initialize: protocolVersion must be the number of a version.")
     if requested == 1:
         return 1
-    settings = settings_if_mentioned(env, b"protocol")  # as `protocol: {versions: [1]}`
+    settings = settings_if_mentioned(env, b"protocol")  # such as `protocol: {versions: [1]}`
     enabled = _VERSIONS if settings is None else settings.protocol.versions
     version = max((version for version in enabled if version <= requested), default=None)
     if version is None:
@@ -175,14 +176,14 @@ def settings_if_mentioned(env: Mapping[str, str], key: bytes) -> Settings | None
 
 
 def initialize_result(version: int, params: JsonObject) -> JsonObject:
-    """Return what a version answers to `initialize`: always these capabilities, whatever the client offers.
+    """Return the result of `initialize`. The agent's capabilities do not depend on the client's.
 
     :param params: of `initialize`; they say whether the client can run the login in a terminal.
     """
     methods = _auth_methods(version, as_object(_advertised(version, params).get("auth")).get("terminal"))
     info: JsonObject = {"name": "acp-agent", "version": __version__, "title": "acp-agent"}
     prompts = ("image", "audio", "embeddedContext")
-    # Session capabilities and what is behind them are objects, since strict editors refuse `true`.
+    # Session capabilities are objects at every level, since strict editors refuse `true`.
     sessions: JsonObject = {
         **{name: {} for name in ("delete", "additionalDirectories", "title", "archive", "status")},
         "fork": {"_meta": {FORK_KEY: {"at": True, "messageId": True}}},
@@ -220,10 +221,10 @@ def _advertised(version: int, params: JsonObject) -> JsonObject:
 
 
 def _auth_methods(version: int, terminal: JsonValue) -> list[JsonValue]:
-    """Return the ways to sign in. The first succeeds at once without a question, since some editors use it whenever
-    they connect.
+    """Return the authentication methods. The first succeeds at once without a question, since some editors use it
+    whenever they connect.
 
-    :param terminal: whether the editor has a terminal for the second, as each version says it.
+    :param terminal: the client's capability to run the second in a terminal: true in version 1, an object in 2.
     """
     id, kind = ("id", {}) if version == 1 else ("methodId", {"type": "agent"})
     key: JsonObject = {

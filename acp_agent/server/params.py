@@ -1,8 +1,8 @@
-"""Reads the params of requests for their handlers, and what stands in `_meta`.
+"""Validates the params of requests for their handlers, and reads `_meta`.
 
-Most are read by the generated models, which are imported with pydantic in a worker thread on first use. That would take
-a third of the time from an editor's start to its first session, and nearly every editor sends a directory and no
-servers, then text and links. These simple forms are read here; everything else is left to the model.
+The generated models do that; a worker thread imports them, with pydantic, on first use. That would take a third of the
+time from an editor's start to its first session, and nearly every editor sends a directory without servers, then text
+and links. These simple forms are validated here, all others by the models.
 
 ACP, "Session Setup", "Prompt Turn", "Extensibility"; W3C, "Trace Context", "Baggage".
 """
@@ -32,11 +32,11 @@ _LONGEST_TRACE = 8_192
 
 
 async def read_params(models: ModuleType, names: Mapping[str, str], method: str, params: JsonObject) -> Any:
-    """Return what the handler of a method takes.
+    """Return the validated params for a handler.
 
     :param models: the package with the models of a version.
-    :param names: of the models, by method; the params of other methods are left as they came.
-    :raises InvalidParamsError: the params are wrong; says which member is.
+    :param names: the names of the models, by method; the params of other methods are returned unchanged.
+    :raises InvalidParamsError: the params are invalid; names the member.
     """
     plain = _PLAIN[method](params) if method in _PLAIN else None
     if plain is not None or method not in names:
@@ -67,7 +67,7 @@ class Prompt:
 
 
 def _plain_new_session(params: JsonObject) -> NewSession | None:
-    """Read the params of `session/new`; None where the model has to."""
+    """Read the params of `session/new`; return None if they need the model."""
     match params:
         case {"cwd": str(cwd)} if params.keys() <= _NEW and all(params.get(key) in ([], None) for key in _LISTS):
             return NewSession(cwd)
@@ -76,7 +76,7 @@ def _plain_new_session(params: JsonObject) -> NewSession | None:
 
 
 def _plain_prompt(params: JsonObject) -> Prompt | None:
-    """Read the params of `session/prompt`; None where the model has to."""
+    """Read the params of `session/prompt`; return None if they need the model."""
     match params:
         case {"sessionId": str(session_id), "prompt": list(blocks)} if params.keys() <= _PROMPT:
             parts = [part for block in blocks if (part := _part(block)) is not None]
@@ -108,10 +108,12 @@ def trace_context(meta: JsonValue) -> dict[str, str]:
 
 
 def fork_point(meta: JsonValue) -> int | str | None:
-    """Return the entry of the log or the message's id at which `session/fork` is to fork: what `_meta` says beyond the
-    schema, as `{"acp-agent": {"at": 12}}` or `{"acp-agent": {"messageId": "msg_1"}}`; None where it says nothing.
+    """Return the fork point in `_meta` of `session/fork`, an extension of the schema; None if there is none.
 
-    :raises InvalidParamsError: what stands there names no point.
+    It is the number of a log entry, as in `{"acp-agent": {"at": 12}}`, or a message's id, as in
+    `{"acp-agent": {"messageId": "msg_1"}}`.
+
+    :raises InvalidParamsError: the fork point is malformed.
     """
     match as_object(meta).get(FORK_KEY):
         case None:

@@ -1,4 +1,4 @@
-"""`AgentV1`: the methods of version 1 that not all versions share."""
+"""`AgentV1`: the methods that are specific to version 1."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class AgentV1(Agent):
         options = await self._set_option(call, params.session_id, params.config_id, params.value)
         return {"configOptions": config_options(options, switches=self.capabilities.booleans)}
 
-    # --- what the shared methods ask for ---
+    # --- used by the shared methods ---
 
     def _client_for(self, cwd: str) -> ClientFor:
         return partial(EditorClient, self._peer, self.capabilities, self._servers)

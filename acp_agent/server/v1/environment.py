@@ -177,7 +177,7 @@ class EditorTerminals:
         """
         import shutil
 
-        # The command inherits the editor's environment, from which a request cannot remove a variable.
+        # A request cannot remove variables from the editor's environment, so it sets them to the empty string.
         emptied = [name for name in sorted(exclude) if name in os.environ]
         params: JsonObject = {
             "command": shutil.which("bash") or "/bin/sh",

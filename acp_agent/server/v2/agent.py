@@ -1,6 +1,6 @@
-"""`AgentV2`: the methods of version 2 that not all versions share.
+"""`AgentV2`: the methods that are specific to version 2.
 
-A prompt is answered when it has its place in the conversation; updates report the progress and end of its turn.
+`session/prompt` is answered once the prompt is in the conversation; updates report the progress and end of its turn.
 
 ACP v2, "Prompt Lifecycle" and "Session Setup".
 """
@@ -64,7 +64,7 @@ class AgentV2(Agent):
         return await self._open(call, params, replayed=params.replay_from is not None)
 
     async def _close(self, call: Call, params: CloseSessionRequest) -> JsonValue:
-        with suppress(SessionClosedError, SessionNotFoundError):  # which is what was wanted
+        with suppress(SessionClosedError, SessionNotFoundError):  # it is closed, as requested
             await super()._close(call, params)
         return {}
 
@@ -77,7 +77,7 @@ class AgentV2(Agent):
         call.on_cancel(partial(self._withdraw, session, ticket))
         await ticket.placed.wait()
         if not ticket.message_id:
-            ticket.result()  # raises why it has no place
+            ticket.result()  # raises the reason, if it is an error
             raise RpcError(REQUEST_CANCELLED, "The prompt was cancelled before it was taken.")
         return {"messageId": ticket.message_id}
 
@@ -111,7 +111,7 @@ class AgentV2(Agent):
             status["state"] = session.client.presenter.state
         return status
 
-    # --- what the shared methods ask for ---
+    # --- used by the shared methods ---
 
     def _client_for(self, cwd: str) -> ClientFor:
         return partial(EditorClient, self._peer, self.capabilities, self._servers, cwd)

@@ -1,7 +1,6 @@
 """`EditorClient`: the `SessionClient` of an editor that speaks version 2.
 
-Such an editor offers neither files nor terminals: it shows the commands that the agent runs, and whether the session
-works.
+Such an editor offers neither files nor terminals. It shows the commands that the agent runs, and the session's state.
 
 ACP v2, "Prompt Lifecycle"; "Tool Calls", "Requesting Permission"; "Display-only Terminals" and "Cancelling Terminals".
 """
@@ -34,8 +33,8 @@ from acp_agent.tools.paths import absolute
 from acp_agent.tools.shell.run import MISSING, STREAM_LIMIT, LocalCommands
 from acp_agent.tools.text import HeadAndTail, one_line
 
-TELL_SECONDS = 2.0
-"""How long the end of a command that is being cancelled may take to be told."""
+_REPORT_SECONDS = 2.0
+"""Time limit for reporting the end of a command, also while its turn is being cancelled."""
 
 
 class EditorClient:
@@ -45,7 +44,7 @@ class EditorClient:
     :param session_id: as the editor knows it.
     :ivar ask_permission: see `PermissionDialogs`; `ask_trust` likewise.
     :ivar commands: also cancels the command that runs in a terminal.
-    :ivar presenter: has the session's state, as the editor was told last.
+    :ivar presenter: holds the session's state that was last sent to the editor.
     :ivar mcp_channel: sends messages to the MCP servers inside the editor.
     """
 
@@ -64,26 +63,26 @@ class EditorClient:
         self.mcp_channel = servers
 
     async def show(self, update: Update) -> None:
-        """Send an update as this editor understands it."""
+        """Send an update in the form that the editor supports."""
         for wire in self.presenter.present(update):
             await self._channel.send(wire)
 
     async def show_state(self, state: State) -> None:
-        """Tell whether the session works."""
+        """Send the session's state."""
         await self._channel.send(self.presenter.state_update(state))
 
     @asynccontextmanager
     async def replaying(self) -> AsyncGenerator[None]:
-        """Take what is shown meanwhile as what was shown before."""
+        """Send the messages that are shown in this context as a replay: each as a whole."""
         self.presenter.begin_replay()
         yield
         for wire in self.presenter.end_replay():
             await self._channel.send(wire)
 
     def cancel_call(self, call_id: str) -> bool:
-        """End the command that a call runs.
+        """Kill the command that a tool call runs.
 
-        :returns: False where it runs none.
+        :returns: whether it was running one.
         """
         terminal_id = self.presenter.terminals.get(call_id)
         return terminal_id is not None and self.commands.cancel(terminal_id)
@@ -91,7 +90,7 @@ class EditorClient:
 
 @asynccontextmanager
 async def _waiting_for_user(channel: Channel, presenter: Presenter) -> AsyncGenerator[None]:
-    """Tell the editor that the session waits for its user, and that it works again after the last open question."""
+    """Set the session's state to `requires_action`, and back to `running` after the last open question."""
     presenter.open_questions += 1
     try:
         if presenter.open_questions == 1:
@@ -104,7 +103,7 @@ async def _waiting_for_user(channel: Channel, presenter: Presenter) -> AsyncGene
 
 
 def _dialog_params(folder: Path, tool_call: JsonObject, description: str) -> JsonObject:
-    """Return the params of a permission dialog but for its options: a command is asked about as such."""
+    """Return a permission request's params without its options. The subject of a shell call is its command."""
     subject: JsonObject = {"type": "tool_call", "toolCall": tool_call}
     arguments = as_object(tool_call.get("rawInput"))
     command, cwd = arguments.get("command"), arguments.get("cwd")
@@ -120,7 +119,7 @@ def _chosen_option(answer: JsonValue) -> str | None:
             return chosen
         case v2.CancelledPermissionOutcome():
             return None
-        case other:  # such as one of a later draft: no consent
+        case other:  # such as one of a later draft: it is no consent
             raise ToolError(f"The editor's answer is of an unknown kind, {one_line(other.outcome, 40)!r}.")
 
 
@@ -130,8 +129,8 @@ def _chosen_option(answer: JsonValue) -> str | None:
 class _ShownCommands:
     """`CommandRunner` with local processes, each in a terminal that the editor shows, and may cancel.
 
-    What a command prints comes as bytes of the terminal, not as a part of the tool call; where that is more than an
-    editor should be sent, the newest takes the place of all that was shown.
+    Output is sent as bytes of the terminal, not as content of the tool call. If a command prints more than should be
+    sent, its newest output replaces all that was shown.
     """
 
     def __init__(self, channel: Channel) -> None:
@@ -140,9 +139,9 @@ class _ShownCommands:
         self._running: dict[str, anyio.CancelScope] = {}
 
     def cancel(self, terminal_id: str) -> bool:
-        """End a command; the editor learns when it has ended.
+        """Kill the command in a terminal; `run` reports its end to the editor.
 
-        :returns: False where none runs in this terminal.
+        :returns: whether one was running.
         """
         scope = self._running.get(terminal_id)
         if scope is None:
@@ -165,15 +164,15 @@ class _ShownCommands:
             return terminal.result()
         finally:
             self._running.pop(terminal_id, None)
-            with anyio.move_on_after(TELL_SECONDS, shield=True):
+            with anyio.move_on_after(_REPORT_SECONDS, shield=True):
                 status = given(exitCode=terminal.exit_code, signal=terminal.signal)
                 await terminal.update(exitStatus=status, capabilities=None)
 
 
 class _Terminal:
-    """What a command prints: shown to the editor, and kept for the model for the case that the user ends it.
+    """The output of a command: sent to the editor, and kept for the model in case the user ends the command.
 
-    :ivar exit_code: of the command, as far as that is known; `signal` likewise.
+    :ivar exit_code: None until the command has exited with one; `signal` likewise.
     """
 
     def __init__(self, channel: Channel, terminal_id: str) -> None:
@@ -190,7 +189,7 @@ class _Terminal:
     async def print(self, data: bytes, gap: bool) -> None:
         self._kept.add((MISSING if gap else "") + self._decoder.decode(data))
         chunk = b64encode(data).decode()
-        if gap:  # what is shown begins anew, with what is there of it
+        if gap:  # replaces all that is shown
             await self.update(output={"data": chunk})
         else:
             await self._channel.send({"sessionUpdate": "terminal_output_chunk", "terminalId": self._id, "data": chunk})
@@ -199,5 +198,5 @@ class _Terminal:
         self.exit_code, self.signal = exit_code, signal
 
     def result(self) -> CommandResult:
-        """Return what came of a command that the user has ended."""
+        """Return the result of a command that the user has ended."""
         return CommandResult(self._kept.text, "", self.exit_code, self.signal, merged=True, ended_by_user=True)

@@ -16,12 +16,13 @@ from acp_agent.tools.text import whole_lines
 
 _NO_NEWLINE = "\\ No newline at end of file\n"
 
-_REPEATS = 100_000
-"""Lines of one text times how often each line of the other is there."""
+_MAX_LINE_PAIRS = 100_000
+"""Most pairs of equal lines that difflib may have to examine: the lines of one text times the mean number of times that
+a line repeats in the other."""
 
 
 def diff_items(view: CallView) -> list[JsonObject]:
-    """Return what a call has changed, or would change, as one item of its content; none where it changes nothing."""
+    """Return the file changes of a call, made or proposed, as at most one item of its content."""
     if not view.diffs:
         return []
     changes: list[JsonValue] = [
@@ -36,7 +37,7 @@ def diff_items(view: CallView) -> list[JsonObject]:
 
 
 def change_items(view: CallView) -> list[JsonObject]:
-    """Return which files a call has deleted, moved or copied, as one item of its content; none where it has not."""
+    """Return the files that a call has deleted, moved or copied, as at most one item of its content."""
     if not view.changes:
         return []
     changes: list[JsonValue] = [
@@ -52,39 +53,41 @@ def change_items(view: CallView) -> list[JsonObject]:
 
 
 def patch(diff: Diff, line: int | None = None) -> str | None:
-    """Return one file's section of a patch; None where not all of the change is known, the name is an odd one, or the
-    lines repeat themselves so often that difflib would take seconds.
+    """Return one file's section of a patch.
 
-    :param line: the first line, from 1, that the change changes; None where the whole file is known.
+    Return None if a text was truncated, git would quote the name, or lines repeat so often that difflib would take
+    seconds.
+
+    :param line: the number of the first changed line, from 1; None if the texts are the whole file.
     """
     from difflib import unified_diff
 
     name = diff.path
-    is_plain = name.isprintable() and not {'"', "\\"} & {*name}  # git would have it in quotes, with escapes
+    is_plain = name.isprintable() and not {'"', "\\"} & {*name}  # git would write it in quotes, with escapes
     if not is_plain or _is_cut(diff.new_text) or _is_cut(diff.old_text or ""):
         return None
     old, new = whole_lines(diff.old_text or ""), whole_lines(diff.new_text)
-    if len(old) * len(new) > _REPEATS * len({*new}):
+    if len(old) * len(new) > _MAX_LINE_PAIRS * len({*new}):
         return None
     head = f"diff --git {name} {name}\n"
     if diff.old_text is None:
         head += "new file mode 100644\n"
     skipped = 0 if line is None else max(0, line - 1 - same_lines(old, new))
-    named = f"{name}\t" if " " in name else name  # as git does it, so that the name's end is seen
+    named = f"{name}\t" if " " in name else name  # git marks the end of such a name by a tab
     changed = unified_diff(old, new, "/dev/null" if diff.old_text is None else named, named)
     hunks = "".join(_patch_line(each, skipped) for each in changed)
     return head + hunks if hunks or diff.old_text is None else None
 
 
 def _is_cut(text: str) -> bool:
-    """Return whether only the beginning of a large change is there."""
+    """Return whether `text` is only the beginning of a large change."""
     return text.endswith((" more characters)\n", " more character)\n")) and "… (" in text[text[:-1].rfind("\n") + 1 :]
 
 
 def _patch_line(line: str, skipped: int) -> str:
     """Return a line of difflib's patch as git writes it.
 
-    :param skipped: lines of the file that come before those that are known.
+    :param skipped: the number of lines of the file before the texts that were compared.
     """
     if line.startswith("@@"):
         _, removed, added, _ = line.split()
@@ -93,6 +96,6 @@ def _patch_line(line: str, skipped: int) -> str:
 
 
 def _shifted(lines: str, before: int) -> str:
-    """Return a range of lines, such as `-3,7`, behind so many more."""
+    """Move a range of lines, such as `-3,7`, down by `before` lines."""
     start, comma, count = lines[1:].partition(",")
     return f"{lines[0]}{int(start) + before}{comma}{count}"

@@ -1,7 +1,7 @@
-"""`Presenter`: the domain's updates as version 2's `session/update`, where they are not the same as in version 1.
+"""`Presenter`: converts the domain's updates to `session/update` objects where version 2 differs from version 1.
 
-Messages are streamed in chunks while they are written, and sent whole where they are there already: a live prompt, and
-all that is replayed, so that an editor that has them shows nothing twice.
+A message is sent in chunks while it is being written, and otherwise as a whole (a prompt, and every message of a
+replay), so that an editor which has it already does not show it twice.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from acp_agent.server.v1.presenter import plan_update
 from acp_agent.server.v2.diffs import change_items, diff_items
 
 CANCEL: JsonObject = {"cancel": {}}
-"""Capabilities of a call or a terminal that the client may cancel."""
+"""The capabilities of a tool call or terminal that the client may cancel."""
 State: TypeAlias = Literal["running", "requires_action", "idle"]
-_Said: TypeAlias = UserSaid | AgentSaid | AgentThought
+_MessageUpdate: TypeAlias = UserSaid | AgentSaid | AgentThought
 
 
 class Presenter(presenter.Presenter):
-    """Makes the updates; remembers running calls, and the messages that are replayed.
+    """Converts the updates of one session; remembers running calls, and the messages of a replay.
 
     :param capabilities: of the client.
-    :ivar state: whether the session works, as the client was told last.
-    :ivar open_questions: how many the user has to answer.
+    :ivar state: the session's state that was last sent to the client.
+    :ivar open_questions: the number of questions that wait for the user.
     """
 
     _announcement = "tool_call_update"
@@ -60,32 +60,32 @@ class Presenter(presenter.Presenter):
         self.state: JsonObject = {"state": "idle"}
         self.open_questions = 0
         self._replayed: dict[tuple[str, str], list[JsonObject]] | None = None
-        self._unsent: tuple[str, str] | None = None
+        self._pending: tuple[str, str] | None = None
 
     def state_update(self, state: State, **more: JsonValue) -> JsonObject:
-        """Return the update that tells whether the session works: it waits for the user while it `requires_action`."""
+        """Change the session's state, and return the update that reports it."""
         self.state = {"state": state, **more}
         return {"sessionUpdate": "state_update", **self.state}
 
     def begin_replay(self) -> None:
-        """Take what comes now as what was shown before."""
+        """Begin a replay: join the chunks of each message from now on."""
         self._replayed = {}
 
     def end_replay(self) -> Iterator[JsonObject]:
-        """Yield the rest of what was shown before; what comes from now on is new."""
-        yield from self._rest()
+        """Yield the last message of the replay, and end it."""
+        yield from self._flush_replayed()
         self._replayed = None
 
     def present(self, update: Update) -> Iterator[JsonObject]:
-        """Yield the update as it goes over the wire; see version 1's."""
-        if self._replayed is not None and isinstance(update, _Said):
-            key, block = _said(update)
-            if self._unsent != key:
-                yield from self._rest()
+        """Yield the `session/update` objects for an update; see version 1's."""
+        if self._replayed is not None and isinstance(update, _MessageUpdate):
+            key, block = _message_block(update)
+            if self._pending != key:
+                yield from self._flush_replayed()
             self._replayed.setdefault(key, []).append(block)
-            self._unsent = key
+            self._pending = key
             return
-        yield from self._rest()
+        yield from self._flush_replayed()
         match update:
             case TurnBegan():
                 yield self.state_update("running")
@@ -94,7 +94,7 @@ class Presenter(presenter.Presenter):
             case TurnOver(error=Exception() as error):
                 yield self.state_update("idle", stopReason="error", error=error_object(to_rpc_error(error)))
             case PromptTaken(message_id, parts):
-                yield from whole("user_message", message_id, [block_from_part(part) for part in parts])
+                yield from _whole_message("user_message", message_id, [block_from_part(part) for part in parts])
             case OptionsUpdated(options):
                 yield {"sessionUpdate": "config_option_update", "configOptions": config_options(options)}
             case CommandsUpdated(commands):
@@ -102,7 +102,7 @@ class Presenter(presenter.Presenter):
             case PlanUpdated(entries):
                 yield plan_update(entries)
             case ModeUpdated():
-                pass  # it is one of the options
+                pass  # the mode is one of the config options
             case _:
                 yield from super().present(update)
 
@@ -115,7 +115,7 @@ class Presenter(presenter.Presenter):
         [wire] = super()._finished(update, standalone=standalone)
         if in_terminal:
             wire["capabilities"] = None
-            # A list would replace the terminal. And not every editor looks at what is behind the last status.
+            # Content would replace the terminal. Chunks come before the final status, since some editors stop there.
             for item in changes:
                 yield {"sessionUpdate": "tool_call_content_chunk", "toolCallId": update.call_id, "content": item}
         elif changes:
@@ -123,15 +123,15 @@ class Presenter(presenter.Presenter):
             wire["content"] = [*(shown if isinstance(shown, list) else []), *changes]
         yield {**wire, "status": update.status}
 
-    def _rest(self) -> Iterator[JsonObject]:
-        """Yield a message that was replayed, as a whole: it may have begun before something else came in between."""
-        key, self._unsent = self._unsent, None
+    def _flush_replayed(self) -> Iterator[JsonObject]:
+        """Yield the pending message of a replay, with its chunks from before any other update interrupted it."""
+        key, self._pending = self._pending, None
         if key is not None and self._replayed is not None:
-            yield from whole(*key, self._replayed[key])
+            yield from _whole_message(*key, self._replayed[key])
 
 
-def _said(update: _Said) -> tuple[tuple[str, str], JsonObject]:
-    """Return the kind and the id of a message, and what is said."""
+def _message_block(update: _MessageUpdate) -> tuple[tuple[str, str], JsonObject]:
+    """Return the kind and id of a message, and the content block of its chunk."""
     match update:
         case UserSaid(message_id, part):
             return ("user_message", message_id), block_from_part(part)
@@ -141,8 +141,8 @@ def _said(update: _Said) -> tuple[tuple[str, str], JsonObject]:
             return ("agent_thought", f"{message_id}_thought"), text_content(cut(text))
 
 
-def whole(kind: str, message_id: str, blocks: Sequence[JsonObject]) -> Iterator[JsonObject]:
-    """Yield a message as a whole; what does not fit into one line comes in chunks behind it.
+def _whole_message(kind: str, message_id: str, blocks: Sequence[JsonObject]) -> Iterator[JsonObject]:
+    """Yield a message in one update; blocks that do not fit into its line follow in chunks.
 
     :param blocks: each fits into a line.
     """
@@ -158,7 +158,7 @@ def whole(kind: str, message_id: str, blocks: Sequence[JsonObject]) -> Iterator[
 
 
 def available_commands(commands: Sequence[Command]) -> list[JsonValue]:
-    """Return the slash commands on offer."""
+    """Convert slash commands."""
     return [
         {
             "type": "command",
@@ -171,16 +171,16 @@ def available_commands(commands: Sequence[Command]) -> list[JsonValue]:
 
 
 def config_options(options: Sequence[Option]) -> list[JsonValue]:
-    """Return the options of a session; a menu without anything to choose from is none."""
+    """Convert the options of a session, without menus that have no choices."""
     return [_config_option(option) for option in options if option.choices]
 
 
 def _config_option(option: Option) -> JsonObject:
-    """Return an option with its values by their groups, where there are some."""
+    """Convert an option; its values are grouped if all of them have a group."""
     wire = presenter.config_option(option, switches=True)
     wire["configId"] = wire.pop("id")
     values = wire.get("options")
-    if not isinstance(values, list):  # it is on or off
+    if not isinstance(values, list):  # a boolean option
         return wire
     groups: dict[str | None, list[JsonValue]] = {}
     for choice, value in zip(option.choices, values, strict=True):

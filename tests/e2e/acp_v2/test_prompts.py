@@ -10,7 +10,7 @@ import pytest
 
 from acp_agent.protocol.updates import text_content
 from acp_agent.server.content import MAX_TEXT
-from acp_agent.server.v2.presenter import whole
+from acp_agent.server.v2.presenter import _whole_message
 from support.client import AgentError
 from support.memory import second_agent
 from support.models import Reply, model_server
@@ -125,10 +125,10 @@ async def test_the_settings_are_options_and_the_mode_is_one_of_them(tmp_path: Pa
 
 def test_a_message_that_does_not_fit_into_a_line_comes_in_several() -> None:
     blocks = [text_content(letter * (MAX_TEXT // 2)) for letter in "abc"]
-    first, *rest = whole("user_message", "m", blocks)
+    first, *rest = _whole_message("user_message", "m", blocks)
     assert (first["sessionUpdate"], first["content"]) == ("user_message", blocks[:1])
     assert [(chunk["sessionUpdate"], chunk["content"]) for chunk in rest] == [
         ("user_message_chunk", block) for block in blocks[1:]
     ]
     short = [text_content("a"), text_content("b")]
-    assert [update["content"] for update in whole("agent_message", "m", short)] == [short]
+    assert [update["content"] for update in _whole_message("agent_message", "m", short)] == [short]
