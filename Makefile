@@ -43,10 +43,10 @@ demo: $(RUNTIME) ## install the agent and see it work: no key, no network
 test: $(DEV) $(NPM) ## install everything and run the whole test suite
 	$(PYTEST) $(ARGS)
 
-test-unit: $(DEV) ## the tests that start no process
+test-unit: $(DEV) ## the tests that start no agent process
 	$(PYTEST) -m "not process and not clients" $(ARGS)
 
-test-e2e: $(DEV) ## those that start the agent, or another process
+test-e2e: $(DEV) ## those that start the agent as a process, at most 150
 	$(PYTEST) -m process $(ARGS)
 
 test-clients: $(DEV) $(NPM) ## those with npm's clients, SDKs and a browser

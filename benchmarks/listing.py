@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import subprocess
 import sys
 from time import perf_counter
 
@@ -18,11 +18,9 @@ DIRECTORIES = 100
 
 async def listing(bench: Bench) -> list[Figure]:
     """`session/list` with ten thousand sessions: a page, all pages one by one, and all of one directory."""
-    first: list[float] = []
-    whole: list[float] = []
-    one: list[float] = []
+    first, whole, one = list[float](), list[float](), list[float]()
     async with bench.home() as home:
-        await _make_many(home)
+        _make_many(home)
         async with start_agent(home.path, bench.model.env) as agent:
             await agent.initialize()
             await _pages(agent, {})  # the first one loads the agent
@@ -42,8 +40,7 @@ async def _pages(agent: Agent, params: JsonObject, expected: int | None = None) 
     while True:
         asked: JsonObject = params if cursor is None else {**params, "cursor": cursor}
         page = (await agent.request("session/list", asked)).result
-        rows = page["sessions"]
-        ids |= {row["sessionId"] for row in rows}
+        ids |= {row["sessionId"] for row in page["sessions"]}
         cursor = page.get("nextCursor")
         if cursor is None:
             break
@@ -52,11 +49,7 @@ async def _pages(agent: Agent, params: JsonObject, expected: int | None = None) 
     return (perf_counter() - began) * 1000
 
 
-async def _make_many(home: Home) -> None:
-    made = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-m", "benchmarks.many", str(home.path / "state" / "sessions.db"), str(SESSIONS), str(DIRECTORIES)),
-        cwd=CHECKOUT,
-    )
-    if await made.wait():
-        raise RuntimeError("the sessions could not be made")
+def _make_many(home: Home) -> None:
+    database = home.path / "state" / "sessions.db"
+    words = (sys.executable, "-m", "benchmarks.many", str(database), str(SESSIONS), str(DIRECTORIES))
+    subprocess.run(words, cwd=CHECKOUT, check=True)

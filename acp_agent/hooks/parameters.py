@@ -7,7 +7,6 @@ schemas is loaded with the first one.
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
@@ -78,11 +77,6 @@ Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
 _MOST_FAULTS = 5
 """Faults that are named at once."""
 
-_FENCED = re.compile(
-    r"^[ \t]*(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[^\n`]*)\n(?P<text>.*?)^[ \t]*(?P=mark)[`~]*[ \t]*$",
-    re.DOTALL | re.MULTILINE,
-)
-
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
@@ -95,7 +89,10 @@ def form_fault(text: str, schema: JsonObject) -> str | None:
     try:
         value = parse_json(text)
     except ValueError as error:
-        fences = [found["text"] for found in _FENCED.finditer(text) if found["info"].strip().lower() in ("", "json")]
+        from markdown_it import MarkdownIt  # takes 20 ms
+
+        tokens = MarkdownIt("zero").enable("fence").parse(text)
+        fences = [each.content for each in tokens if each.type == "fence" and each.info.strip().lower() in ("", "json")]
         if not fences:
             return f"it is no JSON ({error}), and has no fence with JSON either"
         try:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -122,17 +123,7 @@ class Registry:
         """Return what is known of `provider/model` without asking anybody, the user's corrections included: the output
         limit and prices replace the table's, the window only if the table has none."""
         provider, _, name = model.partition("/")
-        known, settings = profile(name), self._settings
-        given = settings.models.get(model, ModelSettings())
-        return replace(
-            known,
-            audio=known.audio and self.places.kind(provider) == "openai-chat",
-            context_window=settings.context_window
-            or (not known.listed and given.context_window)
-            or known.context_window,
-            max_output_tokens=settings.max_output_tokens or given.max_output_tokens or known.max_output_tokens,
-            prices=corrected(known.prices if provider in _PRICED else None, given.prices),
-        )
+        return _corrected_profile(self._settings, self.places, provider, name)
 
     async def learn_window(self, model: str) -> None:
         """Let the provider say how large the window is, where that counts; see `Provider.learn_window`.
@@ -255,7 +246,18 @@ class Registry:
         return ScriptedProvider(name, script)
 
     def _client(self, endpoint: Endpoint) -> ModelClient:
-        return _make_client()(endpoint, lambda model: self.profile(f"{endpoint.name}/{model}"))
+        return _make_client()(endpoint, partial(_corrected_profile, self._settings, self.places, endpoint.name))
+
+
+def _corrected_profile(settings: Settings, places: Places, provider: str, name: str) -> ModelProfile:
+    known, given = profile(name), settings.models.get(f"{provider}/{name}", ModelSettings())
+    return replace(
+        known,
+        audio=known.audio and places.kind(provider) == "openai-chat",
+        context_window=settings.context_window or (not known.listed and given.context_window) or known.context_window,
+        max_output_tokens=settings.max_output_tokens or given.max_output_tokens or known.max_output_tokens,
+        prices=corrected(known.prices if provider in _PRICED else None, given.prices),
+    )
 
 
 def _make_client() -> Callable[[Endpoint, Callable[[str], ModelProfile]], ModelClient]:

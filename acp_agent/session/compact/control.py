@@ -60,12 +60,12 @@ class SessionCompaction:
         :raises CompactionError: it failed; the context is as it was.
         """
         order = await self._orders.make("manual", await self._requests.active(), run)
-        begun, pending = self.background.order, None
-        if begun and (begun.run.recipe.digest, begun.policy.prompt) == (run.recipe.digest, order.policy.prompt):
-            pending = self.background.take
-        else:
+        draft = self.background.draft
+        begun = draft and draft.order
+        if not begun or (begun.run.recipe.digest, begun.policy.prompt) != (run.recipe.digest, order.policy.prompt):
             self.background.drop()
-        swapped = await self._compactor.compact(order, pending)
+            draft = None
+        swapped = await self._compactor.compact(order, draft)
         return "" if swapped is not None else "There is nothing to compact yet."
 
     async def preview(self, run: RecipeRun) -> tuple[CompactedState | None, TokenBudget]:
@@ -215,11 +215,12 @@ class SessionCompaction:
 
     async def _use_prepared(self, active: ActiveModel, *, turn_over: bool = False) -> None:
         """Swap in a summary that is ready; on an error, mark the background summary as failed."""
-        order = self.background.order
-        assert order is not None
+        draft = self.background.draft
+        assert draft is not None
+        assert draft.order is not None
         try:
-            now = await self._orders.renewed(order, active, turn_over=turn_over)
-            await self._compactor.compact(now, self.background.take)
+            now = await self._orders.renewed(draft.order, active, turn_over=turn_over)
+            await self._compactor.compact(now, draft)
         except AgentError as error:
             self.background.fail(error)
             await self._note_failure(error)
@@ -254,12 +255,11 @@ class SessionCompaction:
             why = failure.reason if isinstance(failure, CompactionError) else failure
             order = order.with_steps(*WITHOUT_MODEL, note=f"No summary: {why}" if why else "")
             self.background.drop()
-        prepared = action in ("use_summary", "wait_for_summary") and self.background.state in ("running", "ready")
-        pending = self.background.take if prepared else None
+        draft = self.background.draft if action in ("use_summary", "wait_for_summary") else None
         try:
-            return await self._compactor.compact(order, pending) is not None
+            return await self._compactor.compact(order, draft) is not None
         except AgentError as error:
-            if pending is None or isinstance(error, CompactionVetoedError):
+            if draft is None or isinstance(error, CompactionVetoedError):
                 raise
             self.background.fail(error)
             await self._note_failure(error)

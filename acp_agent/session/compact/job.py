@@ -8,11 +8,9 @@ appended.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeAlias
 
 import anyio
 from anyio import to_thread
@@ -46,9 +44,6 @@ _UNCHANGED = "The history is unchanged."
 
 _log = logging.getLogger(__name__)
 
-Pending: TypeAlias = Callable[[ShowText], Awaitable[CompactedState | None]]
-"""Waits for a summary that is being written, and shows it meanwhile; returns None if it failed."""
-
 
 @dataclass(eq=False, slots=True)
 class Compactor:
@@ -60,10 +55,10 @@ class Compactor:
     _requests: Requests
     _show: Show
 
-    async def compact(self, order: Order, pending: Pending | None = None) -> ContextSwapped | None:
+    async def compact(self, order: Order, draft: Draft | None = None) -> ContextSwapped | None:
         """Compact now; return None if there is nothing to compact.
 
-        :param pending: returns a summary that was prepared, which is used in the place of a new one.
+        :param draft: a summary that was or is being written in the background, which is used in the place of a new one.
         :raises AgentError: it failed; the context is as it was. The failure was shown and logged if the compaction was
             shown, or was requested and not vetoed.
         """
@@ -71,7 +66,7 @@ class Compactor:
         calls = ModelCalls(order.model.stream, shown.chunk, shown.begin)
         began, swapped = anyio.current_time(), None
         try:
-            result = await pending(shown.chunk) if pending is not None else None
+            result = await draft.take(shown.chunk) if draft is not None else None
             if result is None:
                 result = await self.prepare(order, calls)
             else:
@@ -190,7 +185,7 @@ class Compactor:
 
 
 @dataclass(eq=False, slots=True)
-class _Draft:
+class Draft:
     """One summary of a context's revision, from its order until it is used or dropped.
 
     :ivar text: as much as has streamed.
@@ -217,6 +212,20 @@ class _Draft:
         self.changed.set()
         self.changed = anyio.Event()
 
+    async def take(self, show: ShowText) -> CompactedState | None:
+        """Take the summary; None if it failed. While it is being written, wait for it, and show all of it."""
+        shown = 0
+        while not self.done:
+            changed, text = self.changed, self.text[shown:]
+            shown += len(text)
+            await show(text)
+            await changed.wait()
+        if shown:
+            await show(self.text[shown:])
+        if self.result is not None:
+            self.taken.set()
+        return self.result
+
 
 @dataclass(eq=False, slots=True)
 class BackgroundSummary:
@@ -229,22 +238,22 @@ class BackgroundSummary:
     _orders: Orders
     _compactor: Compactor
     _tasks: TaskGroup
-    _draft: _Draft | None = None
+    _draft: Draft | None = None
 
     @property
     def state(self) -> Background:
         """Return how far the summary of the context as it is has come."""
         draft = self._draft
-        if draft is None or draft.revision != self._log.context.revision:
+        if draft is None or draft.taken.is_set() or draft.revision != self._log.context.revision:
             return "none"
         if draft.result is not None:
             return "ready"
         return "unavailable" if draft.done else "running"
 
     @property
-    def order(self) -> Order | None:
-        """Return the order of the summary that is being written or is ready; None until it is made."""
-        return self._draft.order if self._draft and self.state in ("running", "ready") else None
+    def draft(self) -> Draft | None:
+        """Return the summary of the context as it is that is being written or is ready."""
+        return self._draft if self.state in ("running", "ready") else None
 
     @property
     def failure(self) -> AgentError | None:
@@ -254,31 +263,13 @@ class BackgroundSummary:
     def begin(self, active: ActiveModel) -> None:
         """Begin a summary of the context as it is, unless masking old results will do."""
         self.drop()
-        self._draft = _Draft(self._log.context.revision)
+        self._draft = Draft(self._log.context.revision)
         self._tasks.start_soon(self._write, active, self._draft)
-
-    async def take(self, show: ShowText) -> CompactedState | None:
-        """Take the summary; None if it failed. While it is being written, wait for it, and show all of it."""
-        draft, shown = self._draft, 0
-        if draft is None:
-            return None
-        while not draft.done:
-            changed, text = draft.changed, draft.text[shown:]
-            shown += len(text)
-            await show(text)
-            await changed.wait()
-        if shown:
-            await show(draft.text[shown:])
-        if self.state != "ready":
-            return None
-        draft.taken.set()
-        self._draft = None
-        return draft.result
 
     def fail(self, error: AgentError) -> None:
         """Note that the summary cannot be used, and why."""
         self.drop()
-        self._draft = _Draft(self._log.context.revision, done=True, failure=error)
+        self._draft = Draft(self._log.context.revision, done=True, failure=error)
 
     def drop(self) -> None:
         """Drop the summary; the log will say what it cost."""
@@ -286,7 +277,7 @@ class BackgroundSummary:
             self._draft.scope.cancel()
             self._draft = None
 
-    async def _write(self, active: ActiveModel, draft: _Draft) -> None:
+    async def _write(self, active: ActiveModel, draft: Draft) -> None:
         calls: ModelCalls | None = None
         try:
             with draft.scope:
@@ -304,6 +295,8 @@ class BackgroundSummary:
         except Exception as error:
             draft.failure = CompactionError(log_failure(_log, "Preparing a summary failed inside the agent", error))
         finally:
+            if not draft.taken.is_set():
+                draft.result = None
             draft.done = True
             draft.wake()
             # Also where the whole session is being ended: an append takes a moment.

@@ -168,6 +168,12 @@ def test_what_is_no_json_is_said(answer: str, words: str) -> None:
     assert words in (form_fault(answer, {}) or "")
 
 
+@pytest.mark.parametrize("mark", ["```" + " " * 400_000, "~" * 400_000, "```\n" * 20_000])
+def test_an_answer_of_fences_and_blanks_without_end_does_not_hold_the_interpreter(mark: str) -> None:
+    """A pattern with a back-reference would take hours for it."""
+    assert "JSON" in (form_fault(f"Here:\n{mark}x", {}) or "")
+
+
 @pytest.mark.parametrize(
     ("answer", "wrong"),
     [

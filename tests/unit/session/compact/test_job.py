@@ -12,10 +12,10 @@ import anyio
 import pytest
 
 from acp_agent.compaction.budget import TokenBudget
-from acp_agent.compaction.calls import ModelCalls, Show
+from acp_agent.compaction.calls import ModelCalls
 from acp_agent.compaction.excerpts.selection import ExcerptIndex
 from acp_agent.compaction.service import CompactionService
-from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
+from acp_agent.compaction.state import CompactionPolicy, ConversationState
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
     CompactionFailed,
@@ -34,7 +34,7 @@ from acp_agent.hooks.outcomes import NOTHING, Outcome, SwapContext
 from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, TextDelta
 from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary, builtin_recipes_dir
 from acp_agent.recipes.model import Known
-from acp_agent.session.compact.job import Compactor
+from acp_agent.session.compact.job import Compactor, Draft
 from acp_agent.session.compact.order import Order
 from acp_agent.session.log import SessionLog
 from acp_agent.session.project.commands import COMPACT
@@ -121,11 +121,8 @@ class Desk:
         if not prepared_first:
             return await compactor.compact(order) is not None
         prepared = await compactor.prepare(order, ModelCalls(order.model.stream))
-
-        async def pending(_: Show) -> CompactedState | None:
-            return prepared
-
-        return await compactor.compact(order, pending) is not None
+        draft = Draft(context.revision, done=True, order=order, result=prepared)
+        return await compactor.compact(order, draft) is not None
 
     async def events(self) -> list[Event]:
         return [logged.event async for logged in self.store.events("s")]
