@@ -116,7 +116,7 @@ def then() -> str:
                 f"`{word}`: {at_events(rules.RULE_POSSIBLE[word])}" for word in ("compact", "summary", "continue")
             )
         rows.append((f"`{name}`", form(part), part["description"], where))
-    return table(("key", "value", "what comes of it", "at"), rows)
+    return table(("key", "value", "outcome", "at"), rows)
 
 
 def at_events(names: Iterable[str]) -> str:

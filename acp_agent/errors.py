@@ -37,7 +37,7 @@ Extra: TypeAlias = Literal["images", "keyring", "serve"]
 """An extra of the package, as pyproject.toml names it."""
 
 
-# A file may be a stranger's, and a terminal or an editor may obey what stands in it.
+# A file may be untrusted, and a terminal or an editor may execute control sequences in it.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 

@@ -1,7 +1,7 @@
 """Child processes in a process group of their own, from their start to the last one's end.
 
 They are started, read and killed here; callers get the output in pieces as it comes. Some editors kill the agent as
-they close, and it cannot end its groups then. So a helper shell, the keeper, waits in a session of its own until its
+they close, and it cannot end its groups then. So a helper shell, the watchdog, waits in a session of its own until its
 stdin, a pipe from the agent, is closed, which happens however the agent ends.
 """
 
@@ -34,9 +34,9 @@ _CHUNK = 65536
 
 _groups: set[int] = set()
 """Those that were started and not ended."""
-_keepers: list[subprocess.Popen[bytes]] = []
-"""The keeper, behind those that were killed."""
-_KEEPER = """\
+_watchdogs: list[subprocess.Popen[bytes]] = []
+"""The running watchdog, after those that were killed."""
+_WATCHDOG = """\
 cd /
 trap '' HUP INT TERM
 groups=
@@ -58,7 +58,7 @@ async def run_group(
     env: Mapping[str, str] | None = None,
     on_end: Callable[[int | None], None] | None = None,
 ) -> int | None:
-    """Run a program until it ends; when this returns or raises, its whole process group is dead.
+    """Run a program until it ends; when this returns or raises, its whole process group has ended.
 
     A process that it left in the background is ended with it; one that made itself a session of its own (`setsid`) is
     not, and if it still holds the output, it is not waited for. On a time-out or cancel the group gets SIGTERM and, a
@@ -145,30 +145,30 @@ def _start(
         start_new_session=True,
     )
     _groups.add(process.pid)
-    _tell_keeper()
+    _tell_watchdog()
     return process
 
 
-def _tell_keeper() -> None:
-    """Tell the keeper which groups there are, and start it where there is none. Without a shell there is never one."""
+def _tell_watchdog() -> None:
+    """Tell the watchdog which groups there are, and start it if it does not run. Without a shell it never starts."""
     with contextlib.suppress(OSError):
-        if not _keepers or _keepers[-1].poll() is not None:
-            keeper = subprocess.Popen(
+        if not _watchdogs or _watchdogs[-1].poll() is not None:
+            watchdog = subprocess.Popen(
                 # What a person reads in a list of processes is short, and says whose it is.
-                ("/bin/sh", "-c", 'eval "$KEEPER"', "acp-agent-keeper"),
-                env={"PATH": os.defpath, "KEEPER": _KEEPER},  # it needs nothing of the agent's, least of all keys
+                ("/bin/sh", "-c", 'eval "$WATCHDOG"', "acp-agent-watchdog"),
+                env={"PATH": os.defpath, "WATCHDOG": _WATCHDOG},  # it needs nothing of the agent's, least of all keys
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 bufsize=0,
                 start_new_session=True,
             )
-            assert keeper.stdin
-            os.set_blocking(keeper.stdin.fileno(), False)
-            atexit.register(keeper.communicate)
-            _keepers.append(keeper)
-        assert _keepers[-1].stdin
-        _keepers[-1].stdin.write(f"{' '.join(map(str, _groups))}\n".encode())
+            assert watchdog.stdin
+            os.set_blocking(watchdog.stdin.fileno(), False)
+            atexit.register(watchdog.communicate)
+            _watchdogs.append(watchdog)
+        assert _watchdogs[-1].stdin
+        _watchdogs[-1].stdin.write(f"{' '.join(map(str, _groups))}\n".encode())
 
 
 async def _watch(process: subprocess.Popen[bytes], on_data: OnData) -> int | None:
@@ -207,7 +207,7 @@ async def _end_group(process: subprocess.Popen[bytes]) -> None:
         while process.poll() is None:  # noqa: ASYNC110 - nor which thread reaps it
             await anyio.sleep(_POLL_SECONDS)
     _groups.discard(process.pid)
-    _tell_keeper()
+    _tell_watchdog()
 
 
 def _alive(process: subprocess.Popen[bytes]) -> bool:

@@ -81,7 +81,7 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 async def _test(event: HookEvent, found: Found, home: Path) -> bool:
-    """Ask all hooks as a session does, and print what each answers and what comes of it.
+    """Ask all hooks as a session does, and print the answer of each and the outcome.
 
     :returns: whether one failed.
     """

@@ -61,7 +61,7 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 async def _chosen(settings: Settings, places: dict[str, Place]) -> str:
-    """Whose key it is to be, where that was not said: the configured model's provider, else whom the user names."""
+    """Return the provider to log in to: that of the configured model, else the one that the user names."""
     if settings.model is not None and (name := settings.model.partition("/")[0]) in places:
         return name
     keyed = [place.name for place in places.values() if place.variables]

@@ -50,42 +50,42 @@ class TokenBudget:
 
     @property
     def usable(self) -> int:
-        """Tokens that a request may fill: at least three quarters of the window, however large the output limit is."""
+        """Return the tokens that a request may fill: at least 3/4 of the window, however large the output limit is."""
         return self.window - min(self.output_reserve, int(self.window * MAX_RESERVE_SHARE))
 
     @property
     def limit(self) -> int:
-        """Most tokens that a request may fill while leaving room for a short answer."""
+        """Return the most tokens that a request may fill while leaving room for a short answer."""
         return max(1, self.window - int(self.window * MARGIN_SHARE) - self.least_answer)
 
     @property
     def most(self) -> int:
-        """Most tokens that a request may fill when nothing can be shortened; the answer may then be very short."""
+        """Return the most tokens of a request that cannot be shortened; its answer may be very short."""
         return max(1, self.window - 2 * int(self.window * MARGIN_SHARE))
 
     @property
     def least_answer(self) -> int:
-        """The shortest answer that is worth asking for."""
+        """Return the length of the shortest useful answer, in tokens."""
         return min(MIN_OUTPUT, self.window // 4)
 
     @property
     def target(self) -> int:
-        """Tokens to which a request over the limit is shortened, so that a full answer has room."""
+        """Return the size to which a request over the limit is shortened, so that a full answer fits."""
         return max(1, min(self.limit, self.usable - int(self.window * MARGIN_SHARE)))
 
     @property
     def used(self) -> int:
-        """Tokens that a request fills now."""
+        """Return the tokens that a request fills now."""
         return self.system + self.messages
 
     @property
     def free(self) -> int:
-        """Tokens by which a request may still grow; 0 if it already exceeds the window."""
+        """Return the tokens by which a request may still grow; 0 if it already exceeds the window."""
         return max(0, self.usable - self.used)
 
     @property
     def utilisation(self) -> float:
-        """Share of the usable window that is filled; more than 1 where the request does not fit."""
+        """Return the filled share of the usable window; more than 1 if the request does not fit."""
         return self.used / self.usable
 
     def filled(self, used: int, system: int) -> TokenBudget:

@@ -46,7 +46,7 @@ class CompactionService:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """Names of the strategies that a recipe or the configuration may choose."""
+        """Return the names of the strategies that a recipe or the configuration may choose."""
         return tuple(self.strategies)
 
     async def __call__(

@@ -142,22 +142,22 @@ class ConversationState:
 
     @property
     def recall(self) -> bool:
-        """Whether the model has the `recall` tool; only then may texts refer to it."""
+        """Return whether the model has the `recall` tool; only then may texts refer to it."""
         return any(tool.name == RECALL for tool in self.request.tools)
 
     @property
     def prefix(self) -> int:
-        """Tokens, estimated, of the system prompt and the tools."""
+        """Return the estimated tokens of the system prompt and the tools."""
         return estimate_prefix(self.request.system, self.request.tools)
 
     @property
     def calibration(self) -> float:
-        """Tokens as the provider counts them for each token of our estimate."""
+        """Return the ratio of the provider's token count to our estimate."""
         return self.budget.used / max(1, self.prefix + estimate_messages(entry.message for entry in self.entries))
 
     @property
     def rate(self) -> float:
-        """The calibration, but never less than one, so that nothing is too large."""
+        """Return the calibration, at least 1, so that sizes are never underestimated."""
         return max(1.0, self.calibration)
 
 

@@ -51,12 +51,12 @@ class Task:
 
     @property
     def window(self) -> int:
-        """Tokens of the window of the model that writes the summary."""
+        """Return the window of the model that writes the summary, in tokens."""
         return self.writer.window if self.writer else self.state.budget.window
 
     @property
     def max_output_tokens(self) -> int:
-        """Upper bound of an answer of that model, where its window has room."""
+        """Return the most tokens that an answer of that model may have, if its window has room."""
         if self.writer is not None:
             return self.writer.max_output_tokens
         return max(self.state.request.max_output_tokens, self.state.budget.output_reserve)
@@ -94,7 +94,7 @@ class Strategy(Protocol):
 
     @property
     def name(self) -> str:
-        """The name that recipes and the configuration use."""
+        """Return the name that recipes and the configuration use."""
         ...
 
     async def draft(self, task: Task) -> Draft | None:

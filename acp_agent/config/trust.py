@@ -222,5 +222,5 @@ def _digest(files: Iterable[_CodeFile], commands: Sequence[HookCommand]) -> str:
 
 
 def _key(place: Path) -> str:
-    # The folder itself is not resolved: a stranger's link to what is allowed elsewhere is not allowed here.
+    # The folder itself is not resolved: an untrusted link to what is allowed elsewhere is not allowed here.
     return str(place.parent.resolve() / place.name)

@@ -141,12 +141,12 @@ class Context:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The messages in order, without their places."""
+        """Return the messages in order, without their places."""
         return tuple(entry.message for entry in self.entries)
 
     @property
     def open_calls(self) -> tuple[ToolCall, ...]:
-        """Calls of the newest answer that have no result yet."""
+        """Return the calls of the newest answer that have no result yet."""
         answered: set[str] = set()
         for entry in reversed(self.entries):
             message = entry.message

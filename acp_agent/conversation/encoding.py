@@ -12,7 +12,7 @@ _ALPHABET = str.maketrans("-_", "+/")
 
 
 def plain(data: str) -> str:
-    """Base64 on one line, padded, in the standard alphabet; as it is where it is no base64."""
+    """Return base64 on one line, padded, in the standard alphabet; `data` itself where it is not base64."""
     joined = "".join(data.split()).translate(_ALPHABET).rstrip("=")
     content = decoded(joined + "=" * (-len(joined) % 4))
     return data if content is None else b64encode(content).decode("ascii")

@@ -173,12 +173,12 @@ class Usage:
 
     @property
     def prompt_tokens(self) -> int:
-        """All that was sent, cached or not."""
+        """Return the tokens of the whole request, cached or not."""
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
     @property
     def total_tokens(self) -> int:
-        """What stands in the window after the answer: this is the `used` of an editor's context meter."""
+        """Return the tokens in the window after the answer: the `used` of an editor's context meter."""
         return self.prompt_tokens + self.output_tokens
 
 
@@ -219,12 +219,12 @@ class AssistantMessage:
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls it asks for, in order."""
+        """Return the tool calls of the answer, in order."""
         return tuple(part for part in self.parts if isinstance(part, ToolCall))
 
     @property
     def text(self) -> str:
-        """Its visible text, joined."""
+        """Return the visible text of all parts, joined."""
         return "".join(part.text for part in self.parts if isinstance(part, Text))
 
 
@@ -239,7 +239,7 @@ class ToolResult:
 
     @property
     def text(self) -> str:
-        """Its text, joined."""
+        """Return the text of all parts, one a line."""
         return "\n".join(part.text for part in self.parts if isinstance(part, Text))
 
 
@@ -263,7 +263,7 @@ class Entry:
 
     @property
     def typed(self) -> tuple[UserPart, ...]:
-        """What of the message the user typed: of a recipe what runs it, and nothing of what others wrote."""
+        """Return the parts that the user typed: of a recipe its command, of a summary or a note nothing."""
         if self.summary or self.note or not isinstance(self.message, UserMessage):
             return ()
         return self.message.typed if isinstance(self.message, RecipePrompt) else self.message.parts

@@ -15,15 +15,15 @@ CompactionStatus: TypeAlias = Literal["completed", "failed", "cancelled"]
 
 @frozen
 class TurnBegan:
-    """A turn began: the session is running."""
+    """A turn began."""
 
 
 @frozen
 class TurnOver:
-    """A turn ended: the session is idle, and all updates of the turn were sent.
+    """A turn ended, and all its updates were sent.
 
-    :ivar stop: why, in the protocol's words; None where it failed.
-    :ivar error: how it failed.
+    :ivar stop: the protocol's stop reason; None if the turn failed.
+    :ivar error: the failure.
     """
 
     stop: str | None
@@ -32,7 +32,7 @@ class TurnOver:
 
 @frozen
 class PromptTaken:
-    """A live prompt has its place in the conversation. Who sent it may have it on the screen already."""
+    """A live prompt was added to the conversation. The client that sent it may show it already."""
 
     message_id: str
     parts: tuple[UserPart, ...]
@@ -64,7 +64,7 @@ class AgentThought:
 
 @frozen
 class CallAnnounced:
-    """A tool call is pending; nothing has happened yet."""
+    """A tool call is pending and does not run yet."""
 
     call_id: str
     name: str
@@ -74,7 +74,7 @@ class CallAnnounced:
 
 @frozen
 class CallStarted:
-    """The call is allowed and runs; `view` is what was learned by preparing it."""
+    """The call is allowed and runs; `view` is the result of its preparation."""
 
     call_id: str
     view: CallView
@@ -90,7 +90,7 @@ class CallTerminal:
 
 @frozen
 class CallOutput:
-    """All output so far of a call without a terminal, cut to what is worth showing."""
+    """All output so far of a call without a terminal, shortened for display."""
 
     call_id: str
     text: str
@@ -98,7 +98,7 @@ class CallOutput:
 
 @frozen
 class CallFinished:
-    """The call has ended. On replay this is the only update of it, so it is complete in itself."""
+    """The call has ended. A replay sends only this update of a call, so that it is complete."""
 
     call_id: str
     name: str
@@ -111,14 +111,14 @@ class CallFinished:
 
 @frozen
 class PlanUpdated:
-    """The plan is now this."""
+    """The new plan, which replaces the earlier one."""
 
     entries: tuple[PlanEntry, ...]
 
 
 @frozen
 class UsageUpdated:
-    """How full the window is: tokens used of tokens in all, and US dollars spent in this session."""
+    """The tokens used, the size of the window in tokens, and the cost of the session in US dollars."""
 
     used: int
     size: int
@@ -127,7 +127,7 @@ class UsageUpdated:
 
 @frozen
 class ModeUpdated:
-    """The session's mode is now this."""
+    """The new mode of the session."""
 
     mode: str
 
@@ -136,7 +136,7 @@ class ModeUpdated:
 class Choice:
     """One value of an option.
 
-    :ivar group: those with the same one belong together; None for one of no group.
+    :ivar group: name of the group of values that this one belongs to, if any.
     """
 
     value: str
@@ -149,8 +149,8 @@ class Choice:
 class Option:
     """A setting of the session that the user may change.
 
-    :ivar category: the protocol's word for what it is about; None where it has none.
-    :ivar is_switch: its two choices are on and off, in this order.
+    :ivar category: the protocol's category; None if no category applies.
+    :ivar is_switch: whether the two choices are on and off, in this order.
     """
 
     id: str
@@ -164,21 +164,21 @@ class Option:
 
 @frozen
 class OptionsUpdated:
-    """The session's options, all of them, are now these."""
+    """The new list of all options of the session."""
 
     options: tuple[Option, ...]
 
 
 @frozen
 class TitleUpdated:
-    """The session has this title."""
+    """The new title of the session."""
 
     title: str
 
 
 @frozen
 class Command:
-    """A slash command on offer; `hint` says what may follow its name."""
+    """A slash command; `hint` describes its arguments."""
 
     name: str
     description: str
@@ -187,7 +187,7 @@ class Command:
 
 @frozen
 class CommandsUpdated:
-    """These are the slash commands on offer."""
+    """The new list of all slash commands of the session."""
 
     commands: tuple[Command, ...]
 
@@ -210,9 +210,9 @@ class CompactionChunk:
 
 @frozen
 class CompactionFinished:
-    """A compaction ended. On replay this is the only update of it, and always says completed.
+    """A compaction ended. A replay sends only this update, with the status completed.
 
-    :ivar receipt: what it did and cost, in a line or a few.
+    :ivar receipt: a description of its effect and cost, in one or more lines.
     """
 
     compaction_id: str
@@ -227,7 +227,7 @@ class CompactionFinished:
 
 @frozen
 class Notice:
-    """Something the user should know that belongs to no message."""
+    """Information for the user that belongs to no message."""
 
     severity: Literal["info", "warning", "error"]
     text: str
@@ -258,4 +258,4 @@ Update: TypeAlias = (
 )
 
 Show: TypeAlias = Callable[[Update], Awaitable[None]]
-"""Shows an update; waits while the client is slow."""
+"""Sends an update to the client; waits while the client is slow."""

@@ -26,7 +26,7 @@ async def discover(settings: Settings, origins: Collection[Origin] = ORIGINS) ->
     """Return all of them in the order above, each folder's by name. Files are read, and programs asked what they want,
     side by side.
 
-    :param origins: whose hooks to look for. A project's are a stranger's code, which runs here already.
+    :param origins: whose hooks to look for. A project's are untrusted code, which this call already runs.
     """
     project = str(settings.project.parent) if settings.project else ""
     homes: dict[Origin, Path | None] = {"user": settings.home, "project": settings.project}

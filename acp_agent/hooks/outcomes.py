@@ -40,7 +40,7 @@ class SwapContext:
     hooks that reword its answer; the options are the recipe's alone.
 
     :ivar preserve_system_prompt: whether the system prompt stays as it is, and is not read afresh.
-    :ivar max_summary_tokens: the longest that the text may be; None for no bound of its own.
+    :ivar max_summary_tokens: the longest that the text may be; None for no limit.
     :ivar keep_tail_tokens: how much of the newest messages stays word for word; None leaves it to the recipe.
     """
 

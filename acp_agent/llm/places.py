@@ -109,12 +109,12 @@ class Endpoint:
 
     @property
     def host(self) -> str:
-        """Host and port, without anything secret that may stand around them."""
+        """Return host and port, without credentials, path or query."""
         return urlsplit(self.base_url or "").netloc.rpartition("@")[2]
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Texts that no message may contain."""
+        """Return the texts that no message may contain."""
         return tuple({text for text in (self.key, self.token, *self.headers.values()) if text})
 
     def check_key(self) -> None:

@@ -153,7 +153,7 @@ class ScriptedProvider:
         """See `Provider.learn_window`; the script says it."""
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
     def _loaded(self) -> Script:
         if self._script is None:

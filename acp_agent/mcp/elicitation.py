@@ -82,7 +82,7 @@ class Elicitations:
                 question.cancel()
 
     async def fill(self, message: str, fields: tuple[FormField, ...]) -> FormAnswer:
-        """Have a server's form filled in.
+        """Ask the user to fill in a server's form.
 
         :param fields: of `fields_of`.
         :raises ToolError: the user cannot be asked, or not this.

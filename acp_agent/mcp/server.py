@@ -139,12 +139,12 @@ class SessionServer:
 
     @property
     def state(self) -> State:
-        """Whether it is there."""
+        """Return whether the server runs, starts or has failed."""
         return self._handle.state
 
     @property
     def reason(self) -> str:
-        """Why it is not there."""
+        """Return why the server does not run."""
         return self._handle.reason
 
     async def run(self) -> None:
@@ -161,7 +161,7 @@ class SessionServer:
             self._wanted.set()
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> tuple[UserPart, ...]:
-        """Have one of its prompts made; a `ToolError` says why it cannot be."""
+        """Return a prompt that the server renders; a `ToolError` says why it cannot."""
         made = await self.ask(
             lambda there: there.ask(lambda client: client.get_prompt(name, arguments)), f"made the prompt {name!r}"
         )
@@ -282,7 +282,7 @@ class _McpTool:
         self.input_schema = input_schema(tool.input_schema)
 
     def preview(self, arguments: JsonObject) -> CallView:
-        """Title and kind for the announcement."""
+        """Return title and kind for the announcement."""
         title = self._tool.title or (self._tool.annotations and self._tool.annotations.title) or self._tool.name
         shown = f"{one_line(title, 80)} ({one_line(self._server.name, 30)})"
         return CallView(shown, "read" if self._reads else "other")

@@ -39,7 +39,7 @@ _SURROGATE = re.compile(r"\\ud[89a-f][0-9a-f]{2}", re.IGNORECASE)
 async def over_stdio(
     command: str, args: tuple[str, ...], cwd: Path, env: Mapping[str, str], watch: Watch
 ) -> AsyncGenerator[Streams]:
-    """Start a server and speak with it; when this ends, its whole process group is dead.
+    """Start a server and speak with it; when this ends, its whole process group has ended.
 
     :param env: all of its environment variables.
     :raises OSError, ValueError: it could not be started.

@@ -93,7 +93,7 @@ class WireModel(BaseModel):
 
 
 def tag(key: str, named: frozenset[str], otherwise: str) -> Discriminator:
-    """Discriminator of a union in which one alternative may lack the constant that names the others.
+    """Return the discriminator of a union in which one alternative may lack the constant that names the others.
 
     :param key: wire name of the property with the constant.
     :param named: the constants that choose their own alternative.

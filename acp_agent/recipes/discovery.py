@@ -29,7 +29,7 @@ MAX_DEPTH = 4
 MAX_FILES = 500
 """In one folder with all that are in it."""
 MAX_NOTICES = 10
-"""Files and folders of one folder that are reported as left out; a stranger's may be very many."""
+"""Files and folders of one folder that are reported as left out; an untrusted folder may hold very many."""
 UNTRUSTED = "Came with this project, and runs once you have trusted it"
 """Description of a recipe whose file is not read before the user has trusted it."""
 PACKAGE = Path(__file__).parents[1]
@@ -54,7 +54,7 @@ class RecipeFolder:
 
     @property
     def within(self) -> Path | None:
-        """The folder that its files may not lead out of: the project, for `<project>/.acp-agent/recipes`."""
+        """Return the folder that must contain its files: the project, for `<project>/.acp-agent/recipes`."""
         return self.path.parents[1] if self.origin == "project" else None
 
 

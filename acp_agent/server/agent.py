@@ -120,7 +120,7 @@ class Agent(ABC):
 
     @property
     def in_use(self) -> bool:
-        """Whether a request has needed sessions yet."""
+        """Return whether a request has needed sessions yet."""
         return self._manager is not None
 
     def stop(self) -> None:

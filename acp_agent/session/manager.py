@@ -237,7 +237,7 @@ class SessionManager:
         remove_transcript(self._services.home, session_id)
 
     def stop(self) -> None:
-        """Have every session end, since the client is gone; the task group ends when they have."""
+        """End every session, since the client is gone; the task group ends when they have."""
         for session in self._own.values():
             session.stop()
 
@@ -275,7 +275,7 @@ class SessionManager:
                 del self._own[session.session_id]
 
     def _tell_others(self, session_id: str) -> None:
-        """Have other connections catch up with what was set here."""
+        """Notify other connections of what was set here."""
         for other in self._everywhere(session_id):
             if other is not self._own.get(session_id):
                 # Not waited for: its client may read slowly.

@@ -170,7 +170,8 @@ def read_page(
     archived: ArchiveFilter,
     not_begun: Collection[str] | None,
 ) -> SessionPage:
-    """See `SessionStore.list`.
+    """See `SessionStore.list`. A session whose position stays the same is listed exactly once, whatever else changes
+    between two pages.
 
     :param limit: 1 or more.
     :raises InvalidParamsError: the cursor is not one of ours.

@@ -64,7 +64,10 @@ class Found:
 
 
 def search(connection: sqlite3.Connection, session_id: str, query: str, limit: int) -> tuple[Found, ...]:
-    """Return the messages that hold all words of a query or, if none does, some of them; see `SessionStore.search`.
+    """Return up to `limit` messages that contain all words of a query or, if none does, some of them, best first.
+
+    Calls of `recall` and their results are not searched. Case is ignored. Double quotes enclose a phrase. A word also
+    matches a part of a longer word, but a whole word ranks higher. Of equal matches the newest comes first.
 
     :raises SessionNotFoundError: no such session.
     """

@@ -56,7 +56,7 @@ _READ_BLOB = "SELECT sha256, data FROM blob_uses JOIN blobs USING (sha256) WHERE
 class SessionStore:
     """An append-only log per session, and the list of sessions.
 
-    Every method may be called from any task; what it does is either wholly there afterwards or not at all.
+    Every method may be called from any task; every write is atomic.
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection, limiter: anyio.CapacityLimiter) -> None:
@@ -99,30 +99,25 @@ class SessionStore:
         additional_directories: Sequence[str],
         events: Sequence[Event],
     ) -> tuple[LoggedEvent, ...]:
-        """Make a session whose log begins with a copy of another one's, and goes on with these events. Neither knows of
-        the other afterwards: each is changed and deleted by itself.
+        """Copy a log up to entry `at` into a new, independent session, and append events to the copy.
 
-        :param at: seq of the last entry that is copied; from 1 to the other one's head.
-        :returns: the new events in their places.
+        :returns: the appended events.
         :raises SessionNotFoundError: no such session.
-        :raises InvalidParamsError: it has no such entry.
+        :raises InvalidParamsError: there is no entry `at`.
         :raises StorageError: the new id is taken, or was deleted.
         """
         return await self._run(create, new_id, cwd, tuple(additional_directories), tuple(events), (session_id, at))
 
     async def append(self, session_id: str, expected: int, events: Sequence[Event]) -> tuple[LoggedEvent, ...]:
-        """Add events to the end of a log, if its head is still `expected`.
+        """Append events durably to a log whose last seq is `expected`. A cancelled call may have taken effect.
 
-        Durable when it returns. A cancelled append has happened wholly or not at all; callers that must know shield it.
-
-        :param expected: seq of the last event that the caller has seen.
-        :raises SessionConflictError: the head is another one.
+        :raises SessionConflictError: the log has another last seq.
         :raises SessionNotFoundError: no such session, or it was deleted.
         """
         return await self._run(append, session_id, expected, tuple(events))
 
     async def record(self, session_id: str) -> SessionRecord:
-        """Return what is known of one session.
+        """Return the record of a session.
 
         :raises SessionNotFoundError: no such session.
         """
@@ -152,15 +147,9 @@ class SessionStore:
         return await self._read(session_id, fold)
 
     async def search(self, session_id: str, query: str, *, limit: int) -> tuple[Found, ...]:
-        """Return the messages of a session that hold the words of a query, best first.
+        """Return up to `limit` messages that match a query, best first; see `acp_agent.storage.search.search`.
 
-        Prompts, answers with their calls, results and summaries are searched; calls of `recall` and their results are
-        not. Capitals do not count. What stands in double quotes is looked for as a phrase; a word may be a part of a
-        longer one, and counts more by itself. Where no message holds all of them, those that hold some are found. Of
-        equally good ones the newest comes first.
-
-        :param query: plain words; nothing in it is syntax but double quotes.
-        :param limit: so many at most.
+        :param query: words, and phrases in double quotes.
         :raises SessionNotFoundError: no such session.
         """
         return await self._run(search, session_id, query, limit)
@@ -176,11 +165,9 @@ class SessionStore:
         )
 
     async def blobs(self, session_id: str, digests: Collection[str]) -> dict[str, bytes]:
-        """Return the bytes of these digests (SHA-256) that the session's events refer to.
+        """Return the bytes of these SHA-256 digests that the session's events refer to; see `extract_blobs`.
 
-        Large bytes in appended events (see `extract_blobs`) are stored once for all sessions; events returned by
-        `append` and by readers refer to them. They are deleted with the last session whose log refers to them. Long
-        texts of attached files are stored in the same way, but readers get them restored in their place.
+        Bytes are stored once for all sessions, and deleted with the last session that refers to them.
 
         :raises SessionNotFoundError: no such session.
         """
@@ -213,19 +200,16 @@ class SessionStore:
         archived: ArchiveFilter = "exclude",
         not_begun: Collection[str] | None = None,
     ) -> SessionPage:
-        """Return sessions, newest first, of one directory where `cwd` is given.
+        """Return a page of sessions, newest first, of one directory if `cwd` is given.
 
-        Sessions that are created or changed between two pages do not affect the others: a session whose position stays
-        the same is listed exactly once.
-
-        :param not_begun: of those that were never prompted, named, archived or made by a fork, the ones that are listed
-            too; None for all.
+        :param not_begun: ids of sessions that are listed although they were never prompted, named, archived or made by
+            a fork; None for all.
         :raises InvalidParamsError: the cursor is not one of ours.
         """
         return await self._run(read_page, cwd, cursor, limit, archived, not_begun)
 
     async def archive(self, session_id: str, archived: bool) -> None:
-        """Leave a session out of the ordinary list, or put it back. Nothing else of it changes, its time included.
+        """Hide a session from the default list, or show it again; its time does not change.
 
         :raises SessionNotFoundError: no such session.
         """

@@ -66,7 +66,7 @@ class BuiltIn(Generic[A]):
 
     @property
     def input_schema(self) -> JsonObject:
-        """JSON Schema of the arguments."""
+        """Return the JSON Schema of the arguments."""
         return _schema_of(self.arguments)
 
     def preview(self, arguments: JsonObject) -> CallView:

@@ -49,7 +49,7 @@ class _Question(Arguments):
 
     @property
     def choices(self) -> tuple[Choice, ...]:
-        """The options as choices of a form."""
+        """Return the options as choices of a form."""
         return tuple(Choice(each.label, clean(each.label), clean(each.description)) for each in self.options)
 
 

@@ -100,16 +100,16 @@ class Questions(Protocol):
 
     @property
     def asks(self) -> Asks:
-        """The questions that can be asked."""
+        """Return the kinds of question that can be asked."""
         ...
 
     @property
     def opens_urls(self) -> bool:
-        """Whether `visit` can be called."""
+        """Return whether `visit` can be called."""
         ...
 
     async def fill(self, form: Form, call_id: str | None = None) -> FormAnswer:
-        """Have a form filled in.
+        """Ask the user to fill in a form.
 
         :param call_id: the call in which it is asked.
         :raises ToolError: it could not be asked, or the answer does not fit.
@@ -117,7 +117,7 @@ class Questions(Protocol):
         ...
 
     async def choose(self, call: ToolCall, question: str, choices: Sequence[Choice]) -> Choice | None:
-        """Have one of several chosen, in a call that is pending.
+        """Ask the user to choose one of several, in a call that is pending.
 
         :returns: None where the user chose none.
         :raises ToolError: it could not be asked.

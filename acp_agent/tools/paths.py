@@ -56,12 +56,12 @@ class Target:
 
     @property
     def links(self) -> str:
-        """Where symbolic links lead from it, for the permission question; empty where none do, or not outside."""
+        """Return the targets of symbolic links to the outside, for the permission question; empty without any."""
         return "".join(f" (leads to {printable(str(place))})" for place in self.outside if place != self.path)
 
     @property
     def where(self) -> str:
-        """Where it is, for the end of a title; empty for the working directory."""
+        """Return the place for the end of a title; empty for the working directory."""
         return "" if self.path == self.environment.cwd else f" in {self.label}"
 
     def check(self) -> None:
@@ -77,7 +77,7 @@ class Target:
 
     @property
     def closed(self) -> Path | None:
-        """The agent's own home as a walk from here comes to it; None where it does not, or begins in it."""
+        """Return the path at which a walk from here meets the agent's home; None if it does not, or starts in it."""
         if self.environment.private is None:
             return None
         real, start = _real(self.environment.private), _real(self.path)

@@ -119,7 +119,7 @@ class HeadAndTail:
 
     @property
     def text(self) -> str:
-        """What `cut_middle` makes of the whole."""
+        """Return the result of `cut_middle` for the whole text."""
         if self.length <= self._limit:
             return self._head
         # The count in the mark changes the mark's length; the widest one is reserved.

@@ -70,25 +70,25 @@ class Tool(Protocol):
 
     @property
     def name(self) -> str:
-        """As the model calls it."""
+        """Return the name by which the model calls it."""
         ...
 
     @property
     def description(self) -> str:
-        """What it does, for the model."""
+        """Return the description that the model reads."""
         ...
 
     @property
     def input_schema(self) -> JsonObject:
-        """JSON Schema of its arguments, an object."""
+        """Return the JSON Schema of the arguments, an object."""
         ...
 
     def preview(self, arguments: JsonObject) -> CallView:
-        """Title and kind from arguments that may be unsound or incomplete; never raises, touches nothing."""
+        """Return title and kind for arguments that may be invalid or incomplete, without side effects or errors."""
         ...
 
     async def prepare(self, arguments: JsonObject, environment: Environment) -> PreparedCall:
-        """Check the arguments against the schema and the files; changes nothing.
+        """Check the arguments against the schema and the files, without changing anything.
 
         :raises ToolError: what is wrong with the call, for the model to read.
         """

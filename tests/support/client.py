@@ -150,7 +150,7 @@ class AgentProcess(Conversation):
     def children(self) -> set[Process]:
         """The processes that the agent has started and that still run, whoever is their parent now; without the shell
         that ends them if it is killed, and that ends with it."""
-        return {process for process in self._family() if "acp-agent-keeper" not in process.command}
+        return {process for process in self._family() if "acp-agent-watchdog" not in process.command}
 
     def _family(self) -> set[Process]:
         found = descendants(self.pid) | marked(self._mark)

@@ -108,7 +108,7 @@ class Screen:
 
     @property
     def columns(self) -> int:
-        """The terminal's width."""
+        """Return the terminal's width."""
         return max(10, self._output.get_size().columns)
 
     async def run(self) -> None:

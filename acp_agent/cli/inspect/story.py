@@ -154,16 +154,16 @@ class Story:
 
     @property
     def title(self) -> str:
-        """The session's title, or its first prompt."""
+        """Return the session's title, or its first prompt."""
         return self.context.title or next((turn.title for turn in self.turns if turn.number), "")
 
     @property
     def model(self) -> str:
-        """The chosen model, or the one that answered last."""
+        """Return the chosen model, or the one that answered last."""
         return self.context.model or (self.steps[-1].model if self.steps else "")
 
     def feed(self, logged: LoggedEvent) -> None:
-        """Go on with the next entry of the log."""
+        """Process the next entry of the log."""
         before, event = self.context, logged.event
         self.context = before.apply(logged)
         self.head, self.ended, self.began = logged.seq, logged.at, self.began or logged.at

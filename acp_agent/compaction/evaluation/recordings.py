@@ -63,7 +63,7 @@ class Recording:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The messages without their numbers."""
+        """Return the messages without their numbers."""
         return tuple(entry.message for entry in self.entries)
 
 

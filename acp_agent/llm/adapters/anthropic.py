@@ -247,8 +247,8 @@ class _MessagesFold(Fold):
         return (ThinkingDelta(text),) if (text := get_text(delta, "thinking")) else ()
 
     def _count(self, usage: JsonObject) -> None:
-        """Counts are cumulative, so that a later one replaces an earlier one; null says nothing, and nor does the 0 of
-        gateways that fill in what they do not know."""
+        """Replace earlier counts by later ones, since they are cumulative. Null is ignored, and so is 0, which some
+        gateways send for an unknown count."""
         self._usage |= {key: count for key, count in usage.items() if count}
 
     def _counted(self) -> Usage:

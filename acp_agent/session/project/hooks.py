@@ -46,12 +46,12 @@ from acp_agent.session.project.trust import SessionTrust
 from acp_agent.session.state import SessionState
 from acp_agent.tools.tool import CallResult
 
-USERS: tuple[Origin, ...] = ("config", "user")
-ADDED = "A hook added this:\n\n{}"
-"""Frames what a hook added, so that the model does not take it for the user's words."""
+_USER_ORIGINS: tuple[Origin, ...] = ("config", "user")
+_CONTEXT_FORMAT = "A hook added this:\n\n{}"
+"""Marks the text as a hook's, so that the model does not attribute it to the user."""
 
-_IN_TURN: frozenset[EventName] = frozenset({"user_message_send", "before_tool_call", "after_tool_call"})
-"""Events at which a compaction waits for the next request, or for the end of the turn."""
+_COMPACTION_DEFERRED_AT: frozenset[EventName] = frozenset({"user_message_send", "before_tool_call", "after_tool_call"})
+"""A compaction that a hook wants at these events waits for the next request, or for the end of the turn."""
 _Version: TypeAlias = tuple[Path, str] | None
 """Changes when other hooks of the project may run; None while none may."""
 _RecipeHooks: TypeAlias = tuple[Sequence[Hook], Sequence[Hook]]
@@ -224,7 +224,7 @@ class SessionHooks:
     async def add(self, texts: Sequence[str]) -> None:
         """Append what hooks added for the model."""
         if texts:
-            await self._state.log.append(*(ContextAdded(new_id("msg"), ADDED.format(text)) for text in texts))
+            await self._state.log.append(*(ContextAdded(new_id("msg"), _CONTEXT_FORMAT.format(text)) for text in texts))
 
     # --- asking ---
 
@@ -247,7 +247,7 @@ class SessionHooks:
             return NOTHING
         event = make(await self._moment())
         outcome = await dispatcher.dispatch(event, last, recipe_first=first, blamed=blamed)
-        if event.name in _IN_TURN and not alone and isinstance(outcome.action, Compact):
+        if event.name in _COMPACTION_DEFERRED_AT and not alone and isinstance(outcome.action, Compact):
             self._wanted_compaction = outcome.action
         return outcome
 
@@ -280,7 +280,7 @@ class SessionHooks:
         if self._dispatcher is None:
             await self._trust.ensure_read()
             settings = self._state.settings
-            own = await discover(settings, USERS)
+            own = await discover(settings, _USER_ORIGINS)
             self._own, self._faults = own.hooks, settings.hook_faults
             await self._tell_left_out(own.errors)
             await self._take_project()

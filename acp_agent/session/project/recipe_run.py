@@ -97,8 +97,8 @@ class RecipeRun:
     async def rendered(self, around: Surroundings | None = None, seconds: float = RENDER_SECONDS) -> str:
         """Return the recipe's text for the model.
 
-        A template may be a stranger's and work for minutes without any text, so that it is rendered in a thread and
-        given up after a while.
+        A template may be untrusted and run for minutes without any output, so that it is rendered in a thread with a
+        time limit.
 
         :param around: what the template may ask for in addition to its arguments; its commands end with this call.
         :param seconds: for the template; its commands have a limit of their own on top.

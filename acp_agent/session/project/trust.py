@@ -197,7 +197,7 @@ def _listing(codes: Sequence[ProjectCode]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a stranger's text as Markdown code, in which it means nothing."""
+    """Return untrusted text as Markdown code, in which no markup is interpreted."""
     plain = one_line(text, MAX_LENGTH).replace("`", "'")
     return f"`{plain}`"
 

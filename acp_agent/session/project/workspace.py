@@ -84,7 +84,7 @@ def _instruction_files(cwd: Path, additional: Sequence[Path], home: Path) -> Ite
     """Yield the files that may hold instructions, each with the folder that a link must not lead out of."""
     root = _repository_root(cwd) or cwd
     between = [cwd, *cwd.parents]
-    # The home is the user's own; everything else may have come with a stranger's repository.
+    # The home is the user's own; everything else may have come with an untrusted repository.
     directories: dict[Path, Path | None] = {home: None}
     for directory in reversed(between[: between.index(root) + 1]):
         directories.setdefault(directory, root)

@@ -87,7 +87,7 @@ class TurnSetup:
                 yield
 
     def expire(self) -> None:
-        """Have the settings read anew with the next turn."""
+        """Read the settings again with the next turn."""
         self._options.is_stale = True
 
 

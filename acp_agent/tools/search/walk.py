@@ -53,7 +53,7 @@ class Walk:
     unreadable: int = 0
 
     def __iter__(self) -> Iterator[Found]:
-        """Walk; call it in a worker thread of anyio only.
+        """Walk the folder; call it in a worker thread of anyio only.
 
         :raises ToolError: the directory to start in cannot be read.
         """
