@@ -5,8 +5,6 @@ Importing it costs nothing: pydantic is loaded with `wire` and the models of a v
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
 from typing import TypeAlias
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
@@ -19,16 +17,3 @@ JsonObject: TypeAlias = "dict[str, JsonValue]"
 def as_object(value: JsonValue) -> JsonObject:
     """Return the value if it is an object, else an empty one: for what is read leniently."""
     return value if isinstance(value, dict) else {}
-
-
-def models_on_demand(package: str) -> Callable[[str], object]:
-    """Return the `__getattr__` (PEP 562) of a version's package, which loads pydantic and the models on first use."""
-
-    def load(name: str) -> object:
-        if name[:1].isupper():  # a model; anything else may be a sub-module that is not loaded yet
-            models = vars(import_module(f"{package}._models"))
-            if name in models:
-                return models[name]
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
-
-    return load

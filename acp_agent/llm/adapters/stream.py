@@ -12,7 +12,7 @@ from acp_agent.conversation.strict_json import parse_object
 from acp_agent.llm.errors import CallFailed, stream_error
 
 MAX_LINE = 64 * 1024 * 1024
-"""Bytes, many times those of a whole answer that the event at its end repeats."""
+"""Bytes of a line or an event, many times those of a whole answer that the event at its end repeats."""
 _LONGEST_OTHER = 64 * 1024
 
 
@@ -29,28 +29,28 @@ class Decoder:
         self.done = False
         self.other = ""
         self._rest = bytearray()
-        self._data: list[bytes] = []
+        self._data = bytearray()
         self._streams: bool | None = None
         """Whether the body is a stream; None before its first visible byte."""
 
     def feed(self, chunk: bytes) -> list[JsonObject]:
         """Feed the next bytes.
 
-        :raises CallFailed: an event is no JSON object, or a line has no end.
+        :raises CallFailed: an event is no JSON object, or a line or an event has no end.
         """
         if self._streams is None and (head := chunk.lstrip()[:1]):
             self._streams = head not in b"{[<"  # no line of a stream begins so
         self._rest += chunk
+        if len(self._rest) + len(self._data) > MAX_LINE:
+            raise CallFailed("no-stream", f"(more than {MAX_LINE:,} bytes in one line or event)")
         if not self._streams or b"\n" not in chunk:
-            if len(self._rest) > MAX_LINE:
-                raise CallFailed("no-stream", f"(more than {MAX_LINE:,} bytes in one line)")
             return []
         *lines, rest = bytes(self._rest).split(b"\n")
         self._rest = bytearray(rest)
         events: list[JsonObject] = []
         for line in lines:
             if line.startswith(b"data:"):
-                self._data.append(line[5:].strip(b" \r"))
+                self._data += line[5:].strip(b" \r") + b"\n"
             elif not line or line == b"\r":
                 events += self._event()
         return events
@@ -69,7 +69,7 @@ class Decoder:
         return [] if found is None else [found]
 
     def _event(self) -> list[JsonObject]:
-        data, self._data = b"\n".join(self._data), []
+        data, self._data = bytes(self._data).strip(), bytearray()
         if not data:
             return []
         if data == b"[DONE]":

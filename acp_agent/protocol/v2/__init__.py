@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from acp_agent.protocol import models_on_demand
+from acp_agent.lazy import on_demand
 from acp_agent.protocol.v2._words import *  # noqa: F403
 
 if TYPE_CHECKING:
     from acp_agent.protocol.v2._models import *  # noqa: F403
 
-__getattr__ = models_on_demand(__name__)
+__getattr__ = on_demand(__name__, ("_models",))

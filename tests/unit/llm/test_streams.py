@@ -20,7 +20,9 @@ from acp_agent.errors import (
     ModelStreamError,
     ModelUnavailableError,
 )
+from acp_agent.llm.adapters import stream
 from acp_agent.llm.adapters.stream import Decoder
+from acp_agent.llm.errors import CallFailed
 from acp_agent.llm.provider import Answered, ModelEvent, Retrying, TextDelta
 from support.adapters import BEGINNING, DIALECTS, ENDING, adapter, encoded, outcome, request
 from support.http_server import Exchange, http_server
@@ -179,3 +181,12 @@ def test_it_does_not_matter_where_the_bytes_are_cut(cuts: list[int]) -> None:
     assert events == [{"t": "grüße"}, {"a": 1}, {}]
     assert decoder.done
     assert decoder.end() == []
+
+
+@pytest.mark.parametrize("line", [b"x" * 50, b"data: " + b"x" * 50 + b"\n"], ids=["a line", "an event"])
+def test_what_has_no_end_is_broken_off(monkeypatch: pytest.MonkeyPatch, line: bytes) -> None:
+    monkeypatch.setattr(stream, "MAX_LINE", 1_000)
+    decoder = Decoder()
+    decoder.feed(line * 15)
+    with pytest.raises(CallFailed, match="more than 1,000 bytes"):
+        decoder.feed(line * 15)
