@@ -43,11 +43,11 @@ demo: $(RUNTIME) ## install the agent and see it work: no key, no network
 test: $(DEV) $(NPM) ## install everything and run the whole test suite
 	$(PYTEST) $(ARGS)
 
-test-unit: $(DEV) ## the tests that start no agent process
-	$(PYTEST) -m "not process and not clients" $(ARGS)
+test-unit: $(DEV) ## the tests of the rooms that start no process, with few examples of each property
+	$(PYTEST) -m unit --hypothesis-profile=quick $(ARGS)
 
-test-e2e: $(DEV) ## those that start the agent as a process, at most 150
-	$(PYTEST) -m process $(ARGS)
+test-e2e: $(DEV) ## what a user does: in memory, and at most 150 over a process
+	$(PYTEST) -m "not unit and not clients" $(ARGS)
 
 test-clients: $(DEV) $(NPM) ## those with npm's clients, SDKs and a browser
 	$(PYTEST) -m clients $(ARGS)

@@ -18,7 +18,8 @@ from support import client, forked, trust
 
 TESTS = Path(__file__).parent
 LANES = {
-    "process": "starts a process (make test-e2e)",
+    "unit": "is of a room of the package, and starts no process (make test-unit)",
+    "process": "starts a process",
     "clients": "drives the agent with a client of somebody else's, or a browser (make test-clients)",
 }
 CLIENTS = ("clients/", "contract/test_clients_", *(f"support/{name}.py" for name in ("aimock", "browser", "npm")))
@@ -44,6 +45,7 @@ REPLACED = frozenset[object]({unwrap(client.start_agent), trust.trust})
 
 # How long an example takes says something of the machine, which may be busy, and nothing of the code.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", settings.get_profile("untimed"), max_examples=15)
 settings.load_profile("untimed")
 
 # A shell starts what runs in the background with SIGINT ignored, and every process inherits that.
@@ -59,8 +61,10 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("markexpr"):  # they are asked for; it takes a tenth of the time of collecting
         for item in items:
-            if isinstance(item, pytest.Function) and (name := lane(item)):
-                item.add_marker(name)
+            if isinstance(item, pytest.Function):
+                is_unit = _place(item.function.__code__).startswith("unit/")
+                if name := lane(item) or ("unit" if is_unit else ""):
+                    item.add_marker(name)
 
 
 @pytest.hookimpl(wrapper=True)
