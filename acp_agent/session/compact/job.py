@@ -295,8 +295,6 @@ class BackgroundSummary:
         except Exception as error:
             draft.failure = CompactionError(log_failure(_log, "Preparing a summary failed inside the agent", error))
         finally:
-            if not draft.taken.is_set():
-                draft.result = None
             draft.done = True
             draft.wake()
             # Also where the whole session is being ended: an append takes a moment.

@@ -112,3 +112,11 @@ async def test_a_sound_that_the_model_cannot_take_is_refused_and_kept_for_the_us
         assert [role for role, _ in conversation(it.server.calls[0].body) if role == "user"] == ["user"]
         assert "Listen" not in str(it.server.calls[0].body["input"])
         assert (await shown(it))[:2] == [text("Listen: "), AUDIO]
+
+
+async def test_a_prompt_that_is_refused_for_an_image_from_before_is_sent_again_without_it(tmp_path: Path) -> None:
+    refusal = Reply(http_status=400, body={"error": {"message": "Could not process image"}})
+    async with stage(tmp_path, Reply("I see."), refusal, Reply("Gone on."), editor=TOAD) as it:
+        await it.prompt([IMAGE, text("What is it?")])
+        assert await it.prompt("And now?") == {"stopReason": "end_turn"}
+        assert ["image/" in str(call.body) for call in it.server.calls] == [True, True, False]

@@ -108,3 +108,11 @@ async def test_a_veto_where_the_provider_refuses_ends_the_turn_with_a_clear_erro
         # Nothing is lost: the next turn has the whole conversation.
         await it.prompt("Three?", Reply("Third."))
         assert LONG in str(it.last)
+
+
+async def test_hooks_are_told_the_recipe_that_a_compaction_by_hand_runs(tmp_path: Path) -> None:
+    config = {**NO_BACKGROUND, "hooks": {"before_compaction": [{"command": "cat > told"}]}}
+    async with desk(tmp_path, Reply(SUMMARY), config=config) as it:
+        await it.prompt("One?", Reply(LONG))
+        await it.prompt("/compact")
+        assert json.loads((tmp_path / "told").read_text())["invoked_by"] == "compact"

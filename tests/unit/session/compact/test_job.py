@@ -15,7 +15,7 @@ from acp_agent.compaction.budget import TokenBudget
 from acp_agent.compaction.calls import ModelCalls
 from acp_agent.compaction.excerpts.selection import ExcerptIndex
 from acp_agent.compaction.service import CompactionService
-from acp_agent.compaction.state import CompactionPolicy, ConversationState
+from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
     CompactionFailed,
@@ -34,8 +34,8 @@ from acp_agent.hooks.outcomes import NOTHING, Outcome, SwapContext
 from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, TextDelta
 from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary, builtin_recipes_dir
 from acp_agent.recipes.model import Known
-from acp_agent.session.compact.job import Compactor, Draft
-from acp_agent.session.compact.order import Order
+from acp_agent.session.compact.job import BackgroundSummary, Compactor, Draft
+from acp_agent.session.compact.order import Order, Orders
 from acp_agent.session.log import SessionLog
 from acp_agent.session.project.commands import COMPACT
 from acp_agent.session.project.hooks import SessionHooks
@@ -245,3 +245,16 @@ async def test_a_prepared_summary_that_comes_to_nothing_is_paid_for_in_the_log(t
         one.on_show = None
         spent = [event.usage for event in await one.events() if isinstance(event, CompactionFailed)]
         assert [usage and usage.output_tokens for usage in spent] == [10]
+
+
+async def test_a_summary_that_was_taken_is_not_ready_a_second_time(tmp_path: Path) -> None:
+    async def show(text: str) -> None:
+        raise AssertionError(text)
+
+    async with desk(tmp_path) as one, anyio.create_task_group() as tasks:
+        summary = cast(CompactedState, object())
+        draft = Draft(one.log.context.revision, done=True, result=summary)
+        background = BackgroundSummary(one.log, cast(Orders, one), cast(Compactor, one), tasks, draft)
+        assert (background.state, background.draft) == ("ready", draft)
+        assert await draft.take(show) is summary
+        assert (background.state, background.draft) == ("none", None)
