@@ -1,0 +1,60 @@
+"""A hook that vetoes every compaction: which reason it is told, and which of its vetoes ends a turn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.background import LONG, OUT_OF_ROOM, THRESHOLD
+from support.client import AgentError
+from support.editors import ZED_BETA
+from support.memory import stage
+from support.models import Reply, Usage
+
+VETO = [{"command": "(cat; echo) >> ../told.jsonl; echo Not on Fridays. >&2; exit 2"}]
+CONFIG = {
+    "hooks": {"before_compaction": VETO},
+    "compaction": {"prepare": False},
+    "models": {"openai/small": {"context_window": 20_000}},
+}
+FULL = 18_000
+CASES = {
+    "over the threshold": (THRESHOLD, "Two?", "", "threshold"),
+    "nearly full": (OUT_OF_ROOM, "Two?", "", "threshold"),
+    "full": (FULL, "Two?", "", "overflow"),
+    "a first prompt over the threshold": (0, "word " * 10_500, "", "threshold"),
+    "a first prompt that does not fit": (0, "word " * 20_000, "", "overflow"),
+    "too long after loading": (FULL, "Two?", "load", "overflow"),
+    "too long for a smaller model": (FULL, "Two?", "model", "overflow"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_a_veto_at_the_threshold_ends_no_turn_and_where_the_request_does_not_fit_the_reason_is_overflow(
+    tmp_path: Path, case: str
+) -> None:
+    used, prompt, then, reason = CASES[case]
+
+    def reply(body: Mapping[str, Any]) -> Reply:
+        return Reply(LONG, usage=Usage(used - 400, 400)) if "One?" in str(body) else Reply("Yes.")
+
+    env = {} if then == "model" else {"ACP_AGENT_CONTEXT_WINDOW": "20000"}
+    async with stage(tmp_path, script=reply, config=CONFIG, editor=ZED_BETA, env=env) as it:
+        if used:
+            await it.prompt("One?")
+        if then == "load":
+            await it.agent.request("session/close", {"sessionId": it.session})
+            await it.agent.load(it.session, it.folder)
+        elif then == "model":
+            await it.agent.set_config_option(it.session, "model", "openai/small")
+        if reason == "overflow":
+            with pytest.raises(AgentError, match=r"A hook did not allow the compaction\. Not on Fridays\."):
+                await it.prompt(prompt)
+        else:
+            assert await it.prompt(prompt) == {"stopReason": "end_turn"}
+        told = [json.loads(line) for line in (tmp_path / "told.jsonl").read_text().splitlines()]
+        assert [each["compaction_reason"] for each in told] == [reason]
