@@ -80,15 +80,18 @@ class SessionCompaction:
     async def summary(self, instructions: str) -> str:
         """Return a summary of the conversation, which stays as it is; empty if there is nothing to summarise."""
         order = await self._orders.make("hook", await self._requests.active(), instructions=instructions)
-        result = await self._compactor.run_strategies(order)
+        result = await self._compactor.run_strategies(order.after_turn())
         return result.summary if result else ""
 
-    async def for_hook(self, wanted: Compact) -> None:
-        """Compact as a hook asked for it; a failure is shown, and the turn goes on."""
+    async def for_hook(self, wanted: Compact, *, turn_over: bool = True) -> None:
+        """Compact as a hook asked for it; a failure is shown, and the turn goes on.
+
+        :param turn_over: whether no prompt is being worked on.
+        """
         self.background.drop()
         try:
             order = await self._orders.make("hook", await self._requests.active(), instructions=wanted.instructions)
-            await self._compactor.compact(order)
+            await self._compactor.compact(order.after_turn() if turn_over else order)
         except AgentError as error:
             await self._note_failure(error)
 

@@ -69,6 +69,10 @@ class Order:
         """Return the same by these strategies alone, with a note for the receipt."""
         return replace(self, policy=replace(self.policy, steps=steps), note=note)
 
+    def after_turn(self) -> Order:
+        """Return the same where no prompt is being worked on, so that the newest one may be summarised as well."""
+        return replace(self, state=replace(self.state, turn_from=None))
+
     def swap_events(
         self, result: CompactedState, compaction_id: str, instructions: InstructionsLoaded | None, context: Context
     ) -> tuple[*tuple[Event, ...], ContextSwapped]:
@@ -179,8 +183,8 @@ class Orders:
         :param turn_over: whether no prompt is being worked on.
         """
         state, revision, index = await self._conversation(active)
-        state = replace(state, turn_from=None) if turn_over else state
-        return replace(order, state=state, revision=revision, index=index)
+        order = replace(order, state=state, revision=revision, index=index)
+        return order.after_turn() if turn_over else order
 
     async def strategy(self, model: str) -> str:
         """Return the strategy that an automatic compaction of this `provider/model` begins with."""

@@ -13,6 +13,7 @@ import logging
 import os
 import uuid
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -88,7 +89,9 @@ class HookServices:
         own = await self._requests.active()
         request = self._requests.request(own)
         if messages is None:
+            # Nothing of the session is changed, so that the running prompt may be summarised as well.
             state = ConversationState.from_context(self._requests.context, request, own.budget)
+            state = replace(state, turn_from=None)
         else:
             state = ConversationState.of(
                 messages,

@@ -55,7 +55,7 @@ class TurnLoop:
             if step and settings.prompts_while_working == "steer" and await self._intake.join(mailbox):
                 stop = "end_turn"
                 break
-            await self._handler.compact_for_hook()
+            await self._handler.compact_for_hook(turn_over=False)
             active = await self._compaction.before_request()
             try:
                 answer = await self._answers.ask(active)
@@ -89,10 +89,10 @@ class AnswerHandler:
         """Count the continuations of a new prompt from zero."""
         self._continues = 0
 
-    async def compact_for_hook(self) -> None:
+    async def compact_for_hook(self, *, turn_over: bool = True) -> None:
         """Compact if a hook wanted that at an event at which it could not be done."""
         if (wanted := self._hooks.take_compaction()) is not None:
-            await self._compaction.for_hook(wanted)
+            await self._compaction.for_hook(wanted, turn_over=turn_over)
 
     async def handle(
         self, answer: AssistantMessage, active: ActiveModel, recipe_run: RecipeRun | None

@@ -116,3 +116,19 @@ async def test_hooks_are_told_the_recipe_that_a_compaction_by_hand_runs(tmp_path
         await it.prompt("One?", Reply(LONG))
         await it.prompt("/compact")
         assert json.loads((tmp_path / "told").read_text())["invoked_by"] == "compact"
+
+
+@pytest.mark.parametrize("event", ["agent_stop", "turn_end", "summary"])
+async def test_a_compaction_that_a_hook_wants_at_the_end_of_the_only_turn_is_done_as_one_by_hand_is(
+    tmp_path: Path, event: str
+) -> None:
+    action, at = ("summary", "agent_stop") if event == "summary" else ("compact", event)
+    command = f"grep -q 'One?' && echo '{json.dumps({'action': action})}'; true"
+    config = {**NO_BACKGROUND, "hooks": {at: [{"command": command}]}}
+    async with desk(tmp_path, Reply(SUMMARY), config=config) as it:
+        await it.prompt("One?", Reply(LONG))
+        shown = [(each.statuses, each.text) for each in shown_compactions(it.agent)]
+        if event == "summary":
+            assert (SUMMARY in it.agent.text(), shown) == (True, [])
+        else:
+            assert shown == [(["in_progress", "completed"], SUMMARY)]
