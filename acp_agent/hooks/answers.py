@@ -34,6 +34,7 @@ _BLOCKED = 2
 """The exit status that refuses."""
 _SHOWN_LINES = 5
 _SHOWN_CHARACTERS = 1000
+_SHOWN_KEY = 50
 _VERDICTS: dict[str, Verdict] = {"allow": "allow", "approve": "allow", "ask": "ask", "block": "block", "deny": "block"}
 
 _log = logging.getLogger(__name__)
@@ -68,14 +69,14 @@ def _read_answer(event: HookEvent, text: str) -> Outcome:
 
     :param text: what it printed: a JSON object, plain text, or nothing. Plain text is added to the context at
         `session_start` and `user_message_send`, an error at `before_tool_call`, since it may be meant as a refusal, and
-        ignored elsewhere.
+        ignored elsewhere, unless a line of it begins as an answer does.
     :raises HookError: the answer makes no sense; names the key.
     """
     text = text.strip().removeprefix("\ufeff")
     if not text.startswith("{"):
         if text and isinstance(event, SessionStart | UserMessageSend):
             return Outcome(context=(text,))
-        if text and isinstance(event, BeforeToolCall):
+        if text and (isinstance(event, BeforeToolCall) or any(map(_begins_json, text.splitlines()))):
             raise HookError('What it printed is no JSON object; print nothing, or one such as {"decision": "block"}.')
         if text:
             _log.info("what a hook printed at %s is no JSON object and was left out: %.200s", event.name, text)
@@ -95,21 +96,28 @@ def _read_answer(event: HookEvent, text: str) -> Outcome:
         raise HookError("Its answer is nested too deeply.") from error
 
 
+def _begins_json(line: str) -> bool:
+    return line.lstrip().startswith(("{", "[{", '["'))
+
+
 _OUTPUT = AliasChoices("updatedToolOutput", "updatedMCPToolOutput", "tool_output")
 Texts = Annotated[list[str], BeforeValidator(listed)]
 
 
+_SILENT = {"hookSpecificOutput", "hookEventName", "suppressOutput"}
+"""Keys of Claude Code's that ask for nothing here."""
 _DEFERS = "A hook has answered `defer`, which counts as a veto now: answer `decision: block` in its place."
 
 
 class Answer(BaseModel):
     """An answer with the keys of `hookSpecificOutput` merged in and nulls removed.
 
-    Unknown keys are ignored, since Claude Code keeps adding some.
+    Unknown keys are no error, since Claude Code keeps adding some; the user is told of them.
     """
 
-    model_config = ConfigDict(strict=True, extra="ignore")
+    model_config = ConfigDict(strict=True, extra="allow")
 
+    blocked: bool = False
     decision: Literal["block", "approve", "allow", "ask"] | None = None
     permission: Literal["allow", "deny", "ask", "defer"] | None = Field(None, alias="permissionDecision")
     reason: str = ""
@@ -145,7 +153,8 @@ def _flat(value: JsonValue) -> JsonValue:
 def _outcome(answer: Answer, event: HookEvent) -> Outcome:
     defers = bool(answer.defer) and isinstance(event, BeforeCompaction)  # as version 0.1.0 could
     # Claude Code's `defer` leaves the decision to its caller; here the mode decides.
-    verdict = _VERDICTS.get(answer.permission or answer.decision or ("block" if defers else ""))
+    decided = answer.permission or answer.decision or ("block" if defers else "")
+    verdict = _VERDICTS.get("block" if answer.blocked else decided)
     reason = answer.reason if answer.permission_reason is None else answer.permission_reason
     arguments = answer.tool_input
     if arguments is not None and isinstance(event, BeforeToolCall):
@@ -161,6 +170,7 @@ def _outcome(answer: Answer, event: HookEvent) -> Outcome:
         summary=answer.summary,
         stop=None if answer.goes_on else answer.stop_reason,
         notices=tuple(filter(None, (answer.system_message, _DEFERS if defers else ""))),
+        unknown=tuple(key[:_SHOWN_KEY] for key in answer.model_extra or () if key not in _SILENT),
     )
 
 

@@ -98,6 +98,7 @@ class Outcome:
     :ivar summary: text to use instead of a model's summary; a blank one is as none.
     :ivar stop: why the turn should end here and now.
     :ivar notices: what the user should be told.
+    :ivar unknown: keys of a program's answer that mean nothing.
     """
 
     decision: Decision | None = None
@@ -109,6 +110,7 @@ class Outcome:
     summary: str | None = None
     stop: str | None = None
     notices: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
     @classmethod
     def allow(cls, reason: str = "") -> Outcome:
@@ -152,6 +154,7 @@ class Outcome:
             summary=later.summary if self.summary is None else self.summary,
             stop=later.stop if self.stop is None else self.stop,
             notices=(*self.notices, *later.notices),
+            unknown=(*self.unknown, *later.unknown),
         )
 
 
@@ -191,11 +194,12 @@ _WORDS = {"stop": "continue: false", "notices": "systemMessage"}
 
 
 def possible_part(outcome: Outcome, possible: Collection[str]) -> tuple[Outcome, list[str]]:
-    """Return what of an outcome can be done, and the words of `POSSIBLE` for the rest.
+    """Return what of an outcome can be done, and the words for the rest: those of `POSSIBLE`, and unknown keys.
 
     :param possible: words of `POSSIBLE`.
     :raises HookError: it wants what is possible nowhere.
     """
+    unknown, outcome = outcome.unknown, replace(outcome, unknown=())
     words = {each.name: _WORDS.get(each.name, each.name) for each in fields(outcome)}
     words["decision"] = f"decision: {outcome.decision.verdict}" if outcome.decision else ""
     words["action"] = f"action: {outcome.action.name}" if outcome.action else ""
@@ -205,7 +209,7 @@ def possible_part(outcome: Outcome, possible: Collection[str]) -> tuple[Outcome,
             if word not in POSSIBLE:
                 raise HookError(f"Its outcome wants `{word}`, which there is not.")
             rest[name] = word
-    return replace(outcome, **{name: getattr(NOTHING, name) for name in rest}), [*rest.values()]
+    return replace(outcome, **{name: getattr(NOTHING, name) for name in rest}), [*rest.values(), *unknown]
 
 
 # --- how long texts may be ---

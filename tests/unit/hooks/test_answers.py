@@ -52,6 +52,10 @@ BLOCKED = Outcome(Decision("block", "No."))
         ({"suppressOutput": True, "continue": True, "reason": "Why not."}, NOTHING),
         ({"decision": "block", "reason": "No."}, BLOCKED),
         ({"decision": "block", "reason": "No."} | specific(decision={"behavior": "allow"}), BLOCKED),
+        ({"blocked": True, "reason": "No."}, BLOCKED),
+        ({"blocked": True, "reason": "No.", "decision": "allow"}, BLOCKED),
+        ({"blocked": False, "reason": "Why not."}, NOTHING),
+        ({"blokced": True, "reason": "No."}, Outcome(unknown=("blokced",))),
         (specific(permissionDecision="deny", permissionDecisionReason="No."), BLOCKED),
         ({"reason": "No."} | specific(permissionDecision="deny"), BLOCKED),
         ({"decision": "approve"}, Outcome(Decision("allow"))),
@@ -156,6 +160,16 @@ def replaced(*messages: object) -> tuple[Message, ...]:
 
 USE: JsonObject = {"type": "tool_use", "id": "call_1", "name": "read", "input": {"path": "a"}}
 RESULT: JsonObject = {"type": "tool_result", "tool_use_id": "call_1", "content": "one"}
+
+
+@pytest.mark.parametrize(
+    "text", ['Checked.\n{"decision": "block"}', '[{"decision": "block"}]', '[1]\n {\n"a": 1}', "{"]
+)
+def test_what_is_no_json_but_begins_as_an_answer_does_is_a_failure_where_plain_text_is_left_out(text: str) -> None:
+    for event in (CALL, STOP, COMPACTION):
+        with pytest.raises(HookError, match="no JSON"):
+            read_text(event, text)
+    assert read_text(STOP, "[INFO] 3 files checked. {a: b}") == NOTHING
 
 
 @pytest.mark.parametrize(
