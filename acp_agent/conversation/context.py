@@ -82,6 +82,7 @@ class Context:
         estimate that a compaction left; 0 where neither is known.
     :ivar grants: kinds of call that need no more asking.
     :ivar cost: US dollars spent in this session.
+    :ivar answers: how many answers without calls it has.
     :ivar files: digest of each file version that the model has seen since the last compaction.
     :ivar turn_from: seq of the prompt of a turn that has not ended.
     :ivar memory: what no compaction may paraphrase.
@@ -113,6 +114,7 @@ class Context:
     baseline_seq: int = 0
     grants: frozenset[str] = frozenset()
     cost: float = 0.0
+    answers: int = 0
     files: Files = field(default_factory=dict[str, "str | None"])
     turn_from: int | None = None
     memory: Memory = field(default_factory=Memory)
@@ -243,6 +245,8 @@ class Context:
         # An answer that says nothing (a cancel before the first word) is no message: providers refuse empty ones.
         if message.parts:
             changes["entries"] = (*self.entries, Entry(seq, message))
+        if message.stop_reason == "end_turn" and not message.tool_calls:
+            changes["answers"] = self.answers + 1
         if usage is not None:
             changes |= {"usage": usage, "baseline": usage.total_tokens, "baseline_seq": seq}
         return changes

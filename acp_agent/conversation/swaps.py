@@ -70,6 +70,7 @@ class Carried:
     memory: Memory = field(default_factory=Memory)
     auto_compaction: bool | None = None
     title_by: TitleAuthor = "words"
+    answers: int = 0
 
 
 @frozen

@@ -18,6 +18,9 @@ from acp_agent.conversation.swaps import CompactionTrigger
 from acp_agent.frozen import frozen
 from acp_agent.hooks.outcomes import Outcome
 
+MAIN = "main"
+"""What an ordinary prompt, which no recipe makes, is invoked by."""
+
 
 @frozen
 class TokenUsage:
@@ -45,9 +48,9 @@ class Moment:
     """What every event says of the session that it happens in.
 
     :ivar cwd: absolute path of the session's directory.
-    :ivar turn_number: which answer without tool calls it is within one prompt, from 1: a hook that lets the agent go on
-        makes a second one.
-    :ivar invoked_by: the recipe that runs; empty for an ordinary prompt.
+    :ivar turn_number: which answer without tool calls of the whole session it is, from 1.
+    :ivar answer_number: the same within one prompt: a hook that lets the agent go on makes a second one.
+    :ivar invoked_by: the recipe that runs; `main` for an ordinary prompt.
     :ivar messages: the context as the model sees it.
     :ivar transcript: writes the session down as JSON lines, and returns the file's path.
     """
@@ -57,7 +60,8 @@ class Moment:
     transcript: Callable[[], Awaitable[str]]
     mode: str = "ask"
     turn_number: int = 1
-    invoked_by: str = ""
+    answer_number: int = 1
+    invoked_by: str = MAIN
     usage: TokenUsage = TokenUsage()
     messages: tuple[Message, ...] = ()
 

@@ -68,7 +68,7 @@ def bound_handler(
     handler = known_handlers()[event][name].model_validate(params)
 
     async def run(event: HookEvent, services: Services) -> Outcome:
-        return NOTHING if once and event.at.turn_number > 1 else await handler.handle(event, services)
+        return NOTHING if once and event.at.answer_number > 1 else await handler.handle(event, services)
 
     return Hook(name, "recipe", source, frozenset({event}), run, on_error=on_error)
 

@@ -21,6 +21,7 @@ from acp_agent.hooks.contract import Hook, Origin, guarded
 from acp_agent.hooks.discovery import discover
 from acp_agent.hooks.dispatcher import Dispatcher, HookKey
 from acp_agent.hooks.events import (
+    MAIN,
     AfterCompaction,
     AfterToolCall,
     AgentStop,
@@ -161,7 +162,7 @@ class SessionHooks:
         )
 
     async def turn_end(self, response: str) -> Outcome:
-        """Dispatch `turn_end`; each answer without tool calls of a run has the next number."""
+        """Dispatch `turn_end`; each answer without tool calls has the next number."""
         self._answers += 1
         return await self._ask(lambda at: TurnEnd(at, response), blamed=self._blamed)
 
@@ -240,19 +241,24 @@ class SessionHooks:
 
         :param recipe: the hooks of a recipe; those of the running one if not given.
         :param alone: whether no others are asked.
+        :param blamed: see `Dispatcher.dispatch`; given where the model has answered.
         """
         dispatcher = self._made(()) if alone else await self._ready()
         last, first = recipe or self._recipe
         if not (dispatcher.hooks or first or last):
             return NOTHING
-        event = make(await self._moment())
+        at = await self._moment(answered=blamed is not None)
+        event = make(at if recipe is None else replace(at, answer_number=1))
         outcome = await dispatcher.dispatch(event, last, recipe_first=first, blamed=blamed)
         if event.name in _COMPACTION_DEFERRED_AT and not alone and isinstance(outcome.action, Compact):
             self._wanted_compaction = outcome.action
         return outcome
 
-    async def _moment(self) -> Moment:
-        """Return what every event says of the session as it is now."""
+    async def _moment(self, *, answered: bool = False) -> Moment:
+        """Return what every event says of the session as it is now.
+
+        :param answered: whether the newest answer is the one that it is about, and not the next.
+        """
         state, context = self._state, self._state.context
         last, used = context.usage, context.baseline or self._requests.estimate()
         usage = TokenUsage(
@@ -265,8 +271,9 @@ class SessionHooks:
             cwd=str(state.cwd),
             transcript=self._transcript.write,
             mode=state.mode,
-            turn_number=max(1, self._answers),
-            invoked_by=self._run.recipe.name if self._run else "",
+            turn_number=context.answers + (not answered),
+            answer_number=max(1, self._answers),
+            invoked_by=self._run.recipe.name if self._run else MAIN,
             usage=usage,
             messages=context.messages,
         )

@@ -101,7 +101,7 @@ async def test_the_recipe_says_whether_its_handlers_come_before_or_after_the_oth
 
 
 async def test_a_handler_bound_once_is_asked_at_the_first_answer_of_a_run_only() -> None:
-    moments = [Moment("s", "/shop", transcript, turn_number=number) for number in (1, 2)]
+    moments = [Moment("s", "/shop", transcript, answer_number=number) for number in (1, 2)]
     first, second = (TurnEnd(moment, "Done.", is_summary=True) for moment in moments)
     services = cast("Services", Home(Path("/nowhere")))
     for once, later in ((True, None), (False, SwapContext("Done."))):

@@ -53,7 +53,7 @@ async def test_an_event_is_told_with_our_keys_and_with_claude_codes(tmp_path: Pa
         "transcript_path": "/transcripts/s.jsonl",
         "cwd": "/shop",
         "permission_mode": "default",
-        "invoked_by": "",
+        "invoked_by": "main",
         "turn_number": 1,
         "usage": {"input_tokens": 10, "output_tokens": 2, "current_context_window": 700, "max_context_window": 1000},
         "tool": "edit",

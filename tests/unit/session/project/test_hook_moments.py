@@ -1,0 +1,38 @@
+"""What every event says of its session: who asked, and which answer it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from support.memory import stage
+from support.models import Reply, ToolCall
+
+KEEP = [{"command": "(cat; echo) >> ../told.jsonl"}]
+READ = Reply(tool_calls=[ToolCall("read", {"path": "a.txt"})])
+OTHERS = ("turn_end", "agent_stop")
+HOOKS = dict.fromkeys(("user_message_send", "before_tool_call", *OTHERS), KEEP)
+
+
+async def test_answers_are_counted_over_the_prompts_compactions_and_openings_of_a_session_and_main_asks(
+    tmp_path: Path,
+) -> None:
+    summary = [{"command": ["echo", '{"summary": "All about carts."}']}]
+    replies = [Reply("Adds prices. " * 600), READ, Reply("Two."), Reply("Three."), Reply("Four.")]
+    files = {"a.txt": "one\n", ".acp-agent/recipes/look.md": "Look."}
+    config = {"hooks": {**HOOKS, "before_compaction": summary}}
+    async with stage(tmp_path, *replies, config=config, files=files, trusted=True) as it:
+        await it.prompt("One?")
+        await it.prompt("Two?")
+        await it.prompt("/compact")
+        await it.agent.request("session/close", {"sessionId": it.session})
+        await it.agent.resume(it.session, it.folder)
+        await it.prompt("Three?")
+        await it.prompt("/look")
+        lines = [json.loads(line) for line in (tmp_path / "told.jsonl").read_text().splitlines()]
+        told = [(line["event"], line["turn_number"]) for line in lines if line["invoked_by"] == "main"]
+        one, three = ([(event, number) for event in ("user_message_send", *OTHERS)] for number in (1, 3))
+        two = [(event, 2) for event in HOOKS]
+        assert told == [*one, *two, *three]
+        recipes = [(line["event"], line["invoked_by"]) for line in lines if line["invoked_by"] != "main"]
+        assert recipes == [("turn_end", "compact"), *((event, "look") for event in ("user_message_send", *OTHERS))]
