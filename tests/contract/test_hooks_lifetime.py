@@ -51,7 +51,9 @@ async def test_hooks_are_told_how_a_session_starts_each_time_and_how_it_ends(tmp
     assert told(tmp_path, "reason", "session_id")[8:] == [("session_end", "exit", it.session)]
 
 
-async def test_answers_of_one_prompt_are_counted_and_hooks_prolong_it_five_times_at_most(tmp_path: Path) -> None:
+async def test_answers_of_all_prompts_are_counted_and_hooks_prolong_one_five_times_at_most(
+    tmp_path: Path,
+) -> None:
     config = {
         "hooks": {
             "turn_end": [{"command": KEEP}],
@@ -64,4 +66,4 @@ async def test_answers_of_one_prompt_are_counted_and_hooks_prolong_it_five_times
         assert len(it.server.calls) == 6
         assert "Hooks have let the agent go on 5 times for this prompt; it ends here." in it.agent.text()
         await it.prompt("That is enough.")
-        assert told(tmp_path, "turn_number")[6:] == [("turn_end", 1)]
+        assert told(tmp_path, "turn_number")[6:] == [("turn_end", 7)]
