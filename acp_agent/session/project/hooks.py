@@ -14,7 +14,7 @@ import anyio
 from acp_agent.config.hook_events import EventName, event_name
 from acp_agent.config.trust import ProjectCode
 from acp_agent.conversation.events import CallView, ContextAdded
-from acp_agent.conversation.messages import ToolCall, new_id
+from acp_agent.conversation.messages import Text, ToolCall, UserMessage, new_id
 from acp_agent.conversation.swaps import CompactionTrigger
 from acp_agent.errors import AgentError
 from acp_agent.hooks.contract import Hook, Origin, guarded
@@ -123,7 +123,7 @@ class SessionHooks:
         hooks = await self._take_project()
         if any("session_start" in hook.events for hook in hooks):
             outcome = await self._made(hooks).dispatch(SessionStart(await self._moment(), self._state.source))
-            await self.add(outcome.context)
+            await self.add(self._unread(outcome.context))
 
     async def end(self, reason: Literal["close", "delete", "exit"]) -> None:
         """Dispatch `session_end`, if `session_start` was."""
@@ -132,7 +132,12 @@ class SessionHooks:
 
     async def _session_start(self, source: Literal["new", "load", "resume", "compact"]) -> None:
         outcome = await self._ask(lambda at: SessionStart(at, source))
-        await self.add(outcome.context)
+        await self.add(self._unread(outcome.context))
+
+    def _unread(self, texts: Sequence[str]) -> Sequence[str]:
+        """Return those of some added texts that the context does not have yet, as it may from an earlier start."""
+        messages = [message.parts for message in self._state.context.messages if isinstance(message, UserMessage)]
+        return [text for text in texts if (Text(_CONTEXT_FORMAT.format(text)),) not in messages]
 
     # --- a turn ---
 
