@@ -154,6 +154,7 @@ class _AppendContextHandler(Handler):
 
 # --- those that check a form ---
 
+_OTHER_FORM = "It does not have the form that is demanded: {}."
 _NEW_ANSWER = (
     "Your answer does not have the form that is demanded here: {}. Answer again, with JSON of that form and nothing "
     "else."
@@ -199,7 +200,9 @@ class _ValidateOutputHandler(_FormHandler):
         if not isinstance(event, TurnEnd):
             return NOTHING
         fault = await to_thread.run_sync(self.fault, event.response, Path(event.at.cwd), abandon_on_cancel=True)
-        return NOTHING if fault is None else Outcome.block(_NEW_ANSWER.format(fault))
+        # The user reads why a summary was refused; no model is asked for another.
+        form = _OTHER_FORM if event.is_summary else _NEW_ANSWER
+        return NOTHING if fault is None else Outcome.block(form.format(fault))
 
 
 class _ValidateToolOutputHandler(_FormHandler):
@@ -220,7 +223,7 @@ class _ValidateToolOutputHandler(_FormHandler):
         faults = await to_thread.run_sync(self._faults, event, abandon_on_cancel=True)
         if not faults:
             return NOTHING
-        return Outcome.block(f"It does not have the form that is demanded: {'; '.join(faults)}.")
+        return Outcome.block(_OTHER_FORM.format("; ".join(faults)))
 
     def _faults(self, event: AfterToolCall) -> list[str]:
         faults = [self.fault(event.text, Path(event.at.cwd))]

@@ -132,3 +132,20 @@ async def test_a_compaction_that_a_hook_wants_at_the_end_of_the_only_turn_is_don
             assert (SUMMARY in it.agent.text(), shown) == (True, [])
         else:
             assert shown == [(["in_progress", "completed"], SUMMARY)]
+
+
+async def test_a_summary_of_another_form_is_refused_in_words_for_the_user(tmp_path: Path) -> None:
+    recipe = tmp_path / "state" / "recipes" / "compact.md"
+    recipe.parent.mkdir(parents=True, mode=0o700)
+    form = "{handler: validate_output, params: {schema: {type: object}}}"
+    recipe.write_text(f"---\nhooks: {{turn_end: {{handlers: [{form}, swap_context]}}}}\n---\nSum it up as JSON.\n")
+    answers = [Reply(LONG), Reply(SUMMARY)]
+    async with desk(tmp_path, script=lambda _: answers.pop(0), config=NO_BACKGROUND) as it:
+        await it.prompt("One?")
+        await it.prompt("/compact")
+        [compaction] = shown_compactions(it.agent)
+        assert compaction.statuses == ["in_progress", "failed"]
+        assert (
+            "A hook refused the summary. It does not have the form that is demanded: it is no JSON" in compaction.text
+        )
+        assert "Answer again" not in it.agent.text() + compaction.text
