@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 
 from acp_agent.app import checked_settings, project_places
+from acp_agent.cli.terminal.process import aside
+from acp_agent.cli.terminal.prompts import is_interactive, typed
 from acp_agent.config import Settings, home_dir
 from acp_agent.config.permission_rules import PermissionRules
 from acp_agent.config.trust import ProjectCode, TrustStore, read_project_code
@@ -21,7 +23,7 @@ _LONGEST_RULE = 4_000
 async def run(arguments: argparse.Namespace) -> int:
     """Allow a folder, or do what an option says instead.
 
-    :returns: 0.
+    :returns: 0; 1 where the user did not allow it after all.
     :raises AgentError: the folder is none or has more files than can be read, there was nothing to revoke, or the store
         cannot be read.
     """
@@ -35,7 +37,13 @@ async def run(arguments: argparse.Namespace) -> int:
     elif arguments.revoke is not None:
         _revoke(store, arguments.revoke)
     else:
-        _trust(store, arguments.path or ".")
+        codes, asks = _shown(arguments.path or "."), is_interactive() and not arguments.yes
+        if codes and asks and await typed("Trust it until something in it changes? [y]es, [n]o: ") not in ("y", "yes"):
+            aside("Nothing was trusted.")
+            return 1
+        if codes:
+            store.trust(codes)
+            print("Trusted until something in it changes.")
     return 0
 
 
@@ -50,7 +58,8 @@ def code_of(settings: Settings, folder: Path) -> tuple[ProjectCode, ...]:
     return tuple(code for code in codes if not code.is_empty)
 
 
-def _trust(store: TrustStore, path: str) -> None:
+def _shown(path: str) -> tuple[ProjectCode, ...]:
+    """Print what a folder could run, and return it."""
     folder = Path(path).resolve()
     if not folder.is_dir():
         raise AgentError(f"{folder} is not a directory. Name the project's folder.")
@@ -60,12 +69,11 @@ def _trust(store: TrustStore, path: str) -> None:
             raise AgentError(f"{code.place} is not trusted: {code.problem}.")
     if not codes:
         print(f"{folder} brings no hooks and no recipes.")
-        return
-    store.trust(codes)
     for code in codes:
-        print(f"Trusted until something in it changes: {one_line(str(code.place), MAX_LENGTH)}")
+        print(f"What {one_line(str(code.place), MAX_LENGTH)} may run once it is trusted:")
         for line in lines_of(code):
             print(f"  {line}")
+    return codes
 
 
 def _revoke(store: TrustStore, path: str) -> None:
@@ -88,6 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("path", nargs="?", metavar="PATH", help="the project's folder (this directory)")
     what.add_argument("--list", action="store_true", help="show what is allowed")
     what.add_argument("--revoke", metavar="PATH", help="allow nothing of this project any more")
+    parser.add_argument("--yes", action="store_true", help="allow it without asking")
 
 
 async def run_permissions(arguments: argparse.Namespace) -> int:

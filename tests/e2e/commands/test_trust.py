@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from support.called import call_command
 from support.models import Reply, model_server
 from support.terminal import at_a_terminal
@@ -25,10 +27,11 @@ async def test_a_project_is_trusted_listed_and_revoked(tmp_path: Path) -> None:
     assert (
         ran.out
         == f"""\
-Trusted until something in it changes: {folder / ".acp-agent"}
+What {folder / ".acp-agent"} may run once it is trusted:
   `.acp-agent/recipes/look.md`: the command `/look`
-Trusted until something in it changes: {folder / ".claude"}
+What {folder / ".claude"} may run once it is trusted:
   `.claude/commands/see.md`: the command `/see`
+Trusted until something in it changes.
 """
     )
     ran = await call_command(tmp_path, "trust", "--list")
@@ -43,6 +46,21 @@ Trusted until something in it changes: {folder / ".claude"}
         1,
         f"acp-agent: Nothing of {folder} was trusted. `acp-agent trust --list` shows what is.\n",
     )
+
+
+@pytest.mark.parametrize(("typed", "code"), [("n\n", 1), ("y\n", 0)])
+async def test_a_person_at_a_terminal_sees_what_may_run_before_anything_is_trusted(
+    tmp_path: Path, typed: str, code: int
+) -> None:
+    repository(tmp_path)
+    kept = tmp_path / "state" / "trust.json"
+    async with at_a_terminal(tmp_path, "trust", env={}) as person:
+        await person.until("Trust it until something in it changes?")
+        assert "the command `/look`" in person.shown
+        assert not kept.exists()
+        person.type(typed)
+        assert await person.ended() == code
+        assert ("Nothing was trusted." in person.shown) == (not kept.exists()) == bool(code)
 
 
 async def test_what_cannot_be_trusted_is_said(tmp_path: Path) -> None:
