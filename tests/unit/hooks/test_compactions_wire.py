@@ -10,9 +10,10 @@ import pytest
 
 from support.background import LONG, OUT_OF_ROOM, SUMMARY
 from support.client import AgentError
-from support.compactions import shown_compactions
+from support.compactions import said, shown_compactions
 from support.memory import desk
-from support.models import Reply
+from support.models import Reply, Usage
+from support.pages import DOCS, examples
 
 NO_BACKGROUND = {"compaction": {"prepare": False}}
 HOOK = """\
@@ -149,3 +150,18 @@ async def test_a_summary_of_another_form_is_refused_in_words_for_the_user(tmp_pa
             "A hook refused the summary. It does not have the form that is demanded: it is no JSON" in compaction.text
         )
         assert "Answer again" not in it.agent.text() + compaction.text
+
+
+async def test_the_hook_of_the_documentation_that_compacts_and_replaces_does_so_after_the_only_prompt(
+    tmp_path: Path,
+) -> None:
+    [example] = [text for _, text in examples("python hook", DOCS / "hooks-python.md") if "auto_compact" in text]
+    (tmp_path / "state" / "hooks").mkdir(parents=True, mode=0o700)
+    (tmp_path / "state" / "hooks" / "auto_compact.py").write_text(example)
+    answers = [Reply(LONG, usage=Usage(OUT_OF_ROOM, 400)), Reply(SUMMARY), Reply("Yes."), Reply(SUMMARY)]
+    async with desk(tmp_path, script=lambda _: answers.pop(0), config={"compaction": {"auto": False}}) as it:
+        await it.prompt("One?")
+        [shown] = shown_compactions(it.agent)
+        assert "A hook replaced the conversation by 1 of its own messages." in shown.text
+        await it.prompt("Two?")
+        assert [said(message) for message in it.last] == [f"{SUMMARY}\nTwo?"]
