@@ -17,6 +17,7 @@ from typing import cast, get_args
 from acp_agent.app import checked_settings, start_home_logging
 from acp_agent.cli.terminal.process import aside
 from acp_agent.cli.trust import code_of
+from acp_agent.config.forms import share_of
 from acp_agent.config.hook_events import EVENT_NAMES, OBSERVED, OUR_TOOLS, event_name, unknown_event
 from acp_agent.config.trust import TrustStore
 from acp_agent.conversation.messages import JsonObject, Message, Text, UserMessage
@@ -185,6 +186,11 @@ def _event(arguments: argparse.Namespace) -> HookEvent:
             return SessionEnd(at, "close")
 
 
+def _share(text: str) -> float:
+    """Return the share that `70%` or `0.7` is."""
+    return share_of(text) or float(text)
+
+
 def _call(at: Moment, arguments: argparse.Namespace) -> tuple[str, JsonObject]:
     """Return the tool by our name, and its input in our keys."""
     named = str(arguments.tool)
@@ -218,6 +224,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     test.add_argument(
         "--source", default="new", choices=("new", "load", "resume", "compact"), help="how the session starts (`new`)"
     )
-    test.add_argument("--used", type=float, default=0.5, metavar="SHARE", help="how full the window is, as 0.7 (0.5)")
+    test.add_argument(
+        "--used", type=_share, default=0.5, metavar="SHARE", help="how full the window is, as 70%% (50%%)"
+    )
     reasons, why = get_args(CompactionTrigger), "why it is compacted, as `manual` or `threshold`"
     test.add_argument("--reason", default="manual", choices=reasons, metavar="REASON", help=why)

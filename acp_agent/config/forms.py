@@ -23,6 +23,7 @@ MODEL_NAME_FORM = "should be provider/model, such as anthropic/claude-sonnet-5-5
 """The error for a name that `is_model_name` rejects."""
 
 _MODEL_NAME = r"[^\s/]+/\S+"
+_THRESHOLD = (0.1, 0.95)
 _PREPARE = (0.05, 0.95)
 _SIZE = (1_000, 1_000_000)
 _SIZE_SHARE = (0.02, 0.9)
@@ -164,12 +165,20 @@ def _http_url(value: str) -> str:
     return value.rstrip("/")
 
 
+def _threshold(value: object) -> float:
+    share = share_of(value)
+    if share is not None and _THRESHOLD[0] <= share <= _THRESHOLD[1]:
+        return share
+    raise ValueError("should be a share of the usable window from 10% to 95%, such as 80% or 0.8")
+
+
 def _share_or_off(value: object) -> object:
     if value is None or value is False or value == "off":
         return None if value is None else False
-    if isinstance(value, int | float) and _PREPARE[0] <= value <= _PREPARE[1]:
-        return float(value)
-    raise ValueError(f"should be a share of the usable window from {_PREPARE[0]} to {_PREPARE[1]}, or off")
+    share = share_of(value)
+    if share is not None and _PREPARE[0] <= share <= _PREPARE[1]:
+        return share
+    raise ValueError("should be a share of the usable window from 5% to 95%, such as 70% or 0.7, or off")
 
 
 def _size(value: object) -> Size | None:
@@ -213,7 +222,21 @@ Dollars = Annotated[float, Form(ge=0, allow_inf_nan=False)]
 DollarLimit = Annotated[float, Form(gt=0, allow_inf_nan=False)]
 Seconds = Annotated[float, Form(gt=0, le=86_400)]
 HookSeconds = Annotated[float, Form(gt=0, le=3600)]
-Threshold = Annotated[float, Form(ge=0.1, le=0.95)]
+_UP_TO_95 = r"(?:\.[0-9]{1,3})? ?%$|^0?95(?:\.0{1,3})? ?%$"
+Threshold = Annotated[
+    float,
+    Form(
+        _threshold,
+        {
+            "anyOf": [
+                {"type": "number", "minimum": _THRESHOLD[0], "maximum": _THRESHOLD[1]},
+                {"type": "string", "pattern": rf"^0?(?:[1-8][0-9]|9[0-4]){_UP_TO_95}"},
+            ],
+            "title": "10 % to 95 %, such as `80%` or `0.8`",
+        },
+        any_type=True,
+    ),
+]
 FilePath = Annotated[Path, Form(_file_path, {"type": "string", "minLength": 1}, any_type=True)]
 ModelName = Annotated[str, _matching(_MODEL_NAME, MODEL_NAME_FORM, "`provider/model`")]
 ProviderName = Annotated[str, _matching(r"[^\s/]+", "a provider's name has neither blanks nor slashes")]
@@ -246,9 +269,10 @@ ShareOrOff = Annotated[
         {
             "anyOf": [
                 {"type": "number", "minimum": _PREPARE[0], "maximum": _PREPARE[1]},
+                {"type": "string", "pattern": rf"^(?:0{{0,2}}[5-9]|0?[1-8][0-9]|0?9[0-4]){_UP_TO_95}"},
                 {"enum": ["off", False, None]},
             ],
-            "title": f"{_PREPARE[0]} to {_PREPARE[1]}, `off`",
+            "title": "5 % to 95 %, such as `70%` or `0.7`; `off`",
         },
         any_type=True,
     ),

@@ -66,6 +66,7 @@ OWN = "models: {a/b: {compaction: {threshold: 0.9, prepare: 0.85, strategy: summ
         ("", CompactionSettings(True, 0.80, 0.70, False, None, None, None)),
         ("compaction: {threshold: 0.5}\n", CompactionSettings(threshold=0.5, prepare=0.4375)),
         ("compaction: {threshold: 0.95}\n", CompactionSettings(threshold=0.95, prepare=0.70)),
+        ("compaction: {threshold: 60%, prepare: 12.5 %}\n", CompactionSettings(threshold=0.6, prepare=0.125)),
         *((f"compaction: {{prepare: {off}}}\n", CompactionSettings(prepare=None)) for off in ("off", "false")),
         ("models: {a/b: {compaction: {auto: false}}}\n", CompactionSettings(auto=False, prepare=None)),
         (GENERAL, CompactionSettings(True, 0.7, None, True, Share(0.4), "mask", "a/small")),
@@ -95,6 +96,7 @@ def test_a_size_is_a_share_of_the_window_or_tokens(machine: Machine, said: str, 
     assert machine.load(f"compaction: {{size: {said}}}\n").compaction.size == size
 
 
+THRESHOLD = "should be a share of the usable window from 10% to 95%, such as 80% or 0.8"
 SIZE = "should be a share of the window from 2% to 90%, such as 20% or 0.2, or a number of tokens from 1,000"
 WRONG_SIZES = (
     *("1.9%", "90.1%", "twenty%", "0.01", "0.91", ".nan"),
@@ -105,9 +107,9 @@ WRONG_SIZES = (
 @pytest.mark.parametrize(
     ("section", "key", "words"),
     [
-        ("threshold: 0.05", "threshold", "should be greater than or equal to 0.1, not 0.05"),
+        *((f"threshold: {value}", "threshold", THRESHOLD) for value in ("0.05", "9%", "95.1%", "80", "high", ".nan")),
         ("auto: 1", "auto", "should be a valid boolean"),
-        ("prepare: 70", "prepare", "should be a share of the usable window from 0.05 to 0.95, or off, not 70"),
+        ("prepare: 70", "prepare", "from 5% to 95%, such as 70% or 0.7, or off, not 70"),
         ("prepare: on", "prepare", "should be a share of the usable window"),
         *((f"size: {size}", "size", SIZE) for size in WRONG_SIZES),
         ("strategy: two words", "strategy", "should be the name of a strategy"),
