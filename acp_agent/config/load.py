@@ -2,7 +2,7 @@
 
 The user's file may set everything. The project's file comes with a repository and is untrusted: it may restrict, but
 neither send a key or the conversation to another server, nor extend what runs without permission, nor raise what a turn
-may cost. So the keys of `USER_ONLY_KEYS` are refused there: a base URL or a header would
+may cost. So the keys of `USER_ONLY_KEYS` are left out there, as unknown ones are: a base URL or a header would
 send the user's key to its author, an MCP server is a program or an address that gets what the model asks for,
 `max_turn_cost` is computed from the prices of `models`, and the others are habits of the user's. Of the user's mode and
 limits of a turn and the project's, the stricter one holds. A project's `hooks` are added to the user's; whether they
@@ -32,8 +32,8 @@ from acp_agent.config.document import (
 from acp_agent.config.forms import MODEL_NAME_FORM, Form, Matcher, Section, is_model_name
 from acp_agent.config.home import CONFIG_FILE, home_dir, project_dir
 from acp_agent.config.hook_events import EventName, event_name, unknown_event
-from acp_agent.config.settings import MODES, HookCommand, Origin, Settings
-from acp_agent.errors import ConfigError, located
+from acp_agent.config.settings import MODES, CompactionChoices, HookCommand, Origin, Settings
+from acp_agent.errors import ConfigError, located, sentence
 from acp_agent.frozen import frozen
 
 MODEL_VARIABLE = "ACP_AGENT_MODEL"
@@ -78,8 +78,8 @@ def load_settings(
     :param providers: names of the providers that need no configuration; None does not check whose model is to write
         summaries.
     :raises ConfigError: a file or a variable is unreadable or wrong; names file, line and key, or the variable. A wrong
-        hook is left out instead, see `Settings.hook_faults`; a key of earlier versions is ignored, see
-        `Settings.notices`.
+        hook is left out instead, see `Settings.hook_faults`; so is a project's key that is unknown or not for it, and
+        a key of earlier versions, see `Settings.notices`.
     """
     settings = _with_file(Settings(home=home_dir(env)), "config", strategies, providers)
     if cwd is not None and (project := project_dir(cwd)) is not None and project.resolve() != settings.home.resolve():
@@ -137,6 +137,7 @@ def _with_file(
         if not text or text.isspace():
             return settings
         document, notice = current(parse_mapping(text), path)
+        left_out = _take_out(document, settings.home / CONFIG_FILE) if origin == "project" else []
         settings = _with_users(settings, document) if origin == "config" else _with_projects(settings, document)
         providers = None if providers is None else {*providers, *settings.providers}
         for own in (("compaction",), *(("models", model, "compaction") for model in settings.models)):
@@ -144,12 +145,20 @@ def _with_file(
     except DocumentError as error:
         raise ConfigError(error.message, source=str(path), line=error.line, key=error.key) from error
     commands, faults = _read_hooks(document, origin, path)
-    texts = (located(fault.message, source=str(path), line=fault.line, key=fault.key) for fault in faults)
+    texts, unused = (
+        [located(each.message, source=str(path), line=each.line, key=each.key) for each in wrong]
+        for wrong in (faults, left_out)
+    )
+    notices = (notice, *(f"{sentence(text)} It was left out." for text in unused))
     return replace(
         settings,
         hooks=(*settings.hooks, *commands),
         hook_faults=(*settings.hook_faults, *texts),
-        notices=(*settings.notices, *filter(None, [notice])),
+        notices=(
+            *settings.notices,
+            *filter(None, [notice]),
+            *(f"{sentence(text)} It was left out." for text in unused),
+        ),
     )
 
 
@@ -174,16 +183,28 @@ def _with_users(settings: Settings, document: Document) -> Settings:
     return replace(settings, **keys)
 
 
+def _take_out(document: Document, user_file: Path) -> list[DocumentError]:
+    """Take the keys out of a project's document that are unknown or not for it; return what is wrong with each."""
+    faults: dict[Place, str] = {}
+    if document.data.get("mode") in ("accept-edits", "full-access"):
+        freer = "a project may set `plan` or `ask` alone; choose a freer mode in the editor or in"
+        faults[("mode",)] = f"{freer} {user_file}"
+    whose = f"may not be set by a project, whose files may be a stranger's; move it to {user_file}"
+    for place, known in (((), Settings.file_keys()), (("compaction",), CompactionChoices.file_keys())):
+        section = document.at(place)
+        for key in cast("Mapping[str, object]", section) if isinstance(section, Mapping) else ():
+            if not place and key in USER_ONLY_KEYS:
+                faults[(key,)] = whose
+            elif key not in known:
+                near = did_you_mean(key.replace("-", "_"), {*known} - {*USER_ONLY_KEYS})
+                faults[(*place, key)] = f"unknown key; {near}"
+    for place in faults:
+        del cast("dict[object, object]", document.at(place[:-1]))[place[-1]]
+    return [document.wrong(text, *place) for place, text in faults.items()]
+
+
 def _with_projects(settings: Settings, document: Document) -> Settings:
     """Lay a project's file over the user's settings, which it can tighten but not loosen."""
-    user_file = settings.home / CONFIG_FILE
-    for key in document.data:
-        if key in USER_ONLY_KEYS:
-            whose = f"may not be set by a project, whose files may be a stranger's; move it to {user_file}"
-            raise document.wrong(whose, key)
-    if document.data.get("mode") in ("accept-edits", "full-access"):
-        freer = f"a project may set `plan` or `ask` alone; choose a freer mode in the editor or in {user_file}"
-        raise document.wrong(freer, "mode")
     keys = _validated(document)
     if "mode" in keys:
         keys["mode"] = min(keys["mode"], settings.mode, key=MODES.index)

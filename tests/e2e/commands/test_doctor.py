@@ -38,7 +38,7 @@ def areas(findings: list[dict[str, Any]]) -> list[str]:
         ("state/keys.json", "{", "keys", "keys.json"),
         ("state/config.yaml", "model: [\n", "config", "config.yaml"),
         ("state/config.yaml", "compaction: {strategy: sumary}\n", "config", "there is no strategy 'sumary'"),
-        (".acp-agent/config.yaml", "nonsense: 1\n", "config", "config.yaml:1: nonsense: "),
+        (".acp-agent/config.yaml", "mode: nonsense\n", "config", "config.yaml:1: mode: "),
         ("state/sessions.db", "This is no database. " * 100, "sessions", "sessions.db"),
     ],
 )

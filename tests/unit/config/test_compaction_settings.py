@@ -129,6 +129,8 @@ def test_a_mistake_is_named_with_file_line_and_key_in_every_place(
         (own, "", machine.user_file, 4, "models.a/b.compaction"),
         ("", general, machine.project_file, 2, "compaction"),
     ):
+        if project and key == "verify":
+            continue  # it is left out of a project's file
         error = machine.error(user, project)
         assert (error.source, error.line, error.key) == (str(file), line, f"{place}.{key}")
         assert words in str(error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -176,12 +176,31 @@ def test_a_project_chooses_freely_where_it_is_harmless_and_only_downwards_where_
         ("context_window: 5\nmode: full-access\n", 2, "mode"),
     ],
 )
-def test_a_project_may_not_move_keys_or_widen_permissions_and_is_sent_to_the_users_file(
+def test_what_moves_keys_or_widens_permissions_is_left_out_of_a_projects_file_with_a_notice_and_the_rest_holds(
     machine: Machine, text: str, line: int, key: str
 ) -> None:
-    error = machine.error("mode: full-access\n", text)
-    assert (error.source, error.line, error.key) == (str(machine.project_file), line, key)
-    assert str(machine.user_file) in str(error)
+    found = machine.load("mode: plan\n", f"{text}max_turn_requests: 7\n")
+    kept = replace(found, max_turn_requests=200, model=None, context_window=None, notices=())
+    assert kept == machine.load("mode: plan\n")
+    assert found.max_turn_requests == 7
+    [notice] = found.notices
+    assert notice.startswith(f"{machine.project_file}:{line}: {key}: ")
+    assert notice.endswith(f" {machine.user_file}. It was left out.")
+
+
+def test_unknown_keys_are_left_out_of_a_projects_file_with_a_notice_each_and_the_rest_holds(machine: Machine) -> None:
+    project = "modle: a/b\ncompaction:\n  treshold: 0.5\n  prepare: off\ncontext_window: 5\nprovider: {a: b}\n"
+    found = machine.load("", project)
+    assert (found.context_window, found.compaction) == (5, CompactionChoices(prepare=False))
+    first, second, third = found.notices
+    assert first == f"{machine.project_file}:1: modle: unknown key; did you mean `mode`? It was left out."
+    assert second.startswith(
+        f"{machine.project_file}:6: provider: unknown key; known are: compaction, context_window, "
+    )
+    assert "providers" not in second
+    assert third == (
+        f"{machine.project_file}:3: compaction.treshold: unknown key; did you mean `threshold`? It was left out."
+    )
 
 
 def test_a_link_may_be_the_users_file_as_dotfile_managers_make_it_but_not_lead_out_of_a_project(

@@ -64,7 +64,9 @@ def read_file(document: Document, name: str) -> None:
     file = home / name
     file.write_text(written(document))
     try:
-        for fault in load_settings({"ACP_AGENT_HOME": str(home)}, home / "project").hook_faults:
+        found = load_settings({"ACP_AGENT_HOME": str(home)}, home / "project")
+        unused = (notice for notice in found.notices if notice.endswith("It was left out."))
+        for fault in (*found.hook_faults, *unused):
             raise DocumentError(fault)
     finally:
         file.unlink()
