@@ -154,11 +154,7 @@ def _with_file(
         settings,
         hooks=(*settings.hooks, *commands),
         hook_faults=(*settings.hook_faults, *texts),
-        notices=(
-            *settings.notices,
-            *filter(None, [notice]),
-            *(f"{sentence(text)} It was left out." for text in unused),
-        ),
+        notices=(*settings.notices, *filter(None, notices)),
     )
 
 

@@ -34,7 +34,6 @@ _BLOCKED = 2
 """The exit status that refuses."""
 _SHOWN_LINES = 5
 _SHOWN_CHARACTERS = 1000
-_SHOWN_KEY = 50
 _VERDICTS: dict[str, Verdict] = {"allow": "allow", "approve": "allow", "ask": "ask", "block": "block", "deny": "block"}
 
 _log = logging.getLogger(__name__)
@@ -112,7 +111,7 @@ _DEFERS = "A hook has answered `defer`, which counts as a veto now: answer `deci
 class Answer(BaseModel):
     """An answer with the keys of `hookSpecificOutput` merged in and nulls removed.
 
-    Unknown keys are no error, since Claude Code keeps adding some; the user is told of them.
+    Unknown keys are no error, since Claude Code keeps adding some; the user gets a notice of them.
     """
 
     model_config = ConfigDict(strict=True, extra="allow")
@@ -170,7 +169,7 @@ def _outcome(answer: Answer, event: HookEvent) -> Outcome:
         summary=answer.summary,
         stop=None if answer.goes_on else answer.stop_reason,
         notices=tuple(filter(None, (answer.system_message, _DEFERS if defers else ""))),
-        unknown=tuple(key[:_SHOWN_KEY] for key in answer.model_extra or () if key not in _SILENT),
+        unknown=tuple(key[:50] for key in answer.model_extra or () if key not in _SILENT),
     )
 
 

@@ -155,10 +155,7 @@ class _AppendContextHandler(Handler):
 # --- those that check a form ---
 
 _OTHER_FORM = "It does not have the form that is demanded: {}."
-_NEW_ANSWER = (
-    "Your answer does not have the form that is demanded here: {}. Answer again, with JSON of that form and nothing "
-    "else."
-)
+_NEW_ANSWER = "Your answer does not have the form that is demanded: {}. Answer again, with JSON of that form alone."
 
 
 class _FormHandler(Handler):
