@@ -165,7 +165,7 @@ async def open_database(env: Mapping[str, str]) -> SessionStore:
     :raises ConfigError: there is no place for them; says what to do.
     :raises StorageError: the database cannot be used; names it.
     """
-    return await SessionStore.open(ensure_private_dir(home_dir(env)) / DATABASE)
+    return await SessionStore.open(home_dir(env) / DATABASE)
 
 
 async def serve(read_fd: int, write_fd: int, handshake: Handshake) -> None:

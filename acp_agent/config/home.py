@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -17,6 +18,8 @@ KEYS_FILE = "keys.json"
 HOME_VARIABLE = "ACP_AGENT_HOME"
 PROJECT_FOLDER = ".acp-agent"
 CLAUDE_FOLDER = ".claude"
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Errors of a disk without room, or of a user who may have no more of it."""
 
 
 def home_dir(env: Mapping[str, str]) -> Path:
@@ -100,6 +103,8 @@ def ensure_private_dir(path: Path) -> Path:
         for name in (CONFIG_FILE, KEYS_FILE):
             _make_private(path / name)
     except OSError as error:
+        if error.errno in DISK_FULL:
+            raise ConfigError("the disk with this folder is full; make room and try again", source=str(path)) from error
         raise ConfigError(f"cannot use this folder ({error.strerror}); {advice}", source=str(path)) from error
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
         raise ConfigError(f"this folder is not writable; {advice}", source=str(path))

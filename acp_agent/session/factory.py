@@ -134,6 +134,8 @@ async def _open_log(
         events = await store.create(session_id, cwd, additional, (started, instructions))
         return SessionLog(store, session_id, Context.from_log(events))
     log = SessionLog(store, session_id, await store.context(session_id))
+    if store.is_read_only:
+        return log
     if tuple(additional) != log.context.additional_directories:
         await log.change(DirectoriesChanged(tuple(additional)))
     if log.context.instructions != instructions.text:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import tempfile
 import time
 from collections.abc import Generator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote_from_bytes
 
-from acp_agent.config.home import HOME_VARIABLE, ensure_private_dir
+from acp_agent.config.home import DISK_FULL, HOME_VARIABLE, ensure_private_dir
 from acp_agent.errors import StorageError
 from acp_agent.storage.migrations import MIGRATIONS, Migration
 
@@ -34,6 +35,7 @@ def open_database(path: Path) -> sqlite3.Connection:
     and one writer of several processes work at the same time, `synchronous` is NORMAL: a commit survives the end of the
     process, however sudden, and a power failure may take the last commits but never harms the file. FULL would save
     those too and waits for the disk at every event: 90 instead of 25 us of CPU on a quick disk, milliseconds on others.
+    A file that cannot be written, or whose folder cannot, is opened for reading.
 
     :param path: absolute path of the file.
     :raises ConfigError: its folder cannot be used.
@@ -44,15 +46,22 @@ def open_database(path: Path) -> sqlite3.Connection:
             f"acp-agent needs SQLite 3.37 or newer, and this Python brings {sqlite3.sqlite_version}. "
             "Install acp-agent with a newer Python."
         )
-    ensure_private_dir(path.parent)
-    _make_private(path)
+    writable = not is_read_only(path)
+    if writable:
+        ensure_private_dir(path.parent)
+        if _wal(path).exists():
+            file_id(path)  # a new file would take over what is in the log of one that was deleted
+        _make_private(path)
+    file_id(path)
     with storage_errors(path):
+        # Without a write-ahead log, a file in a folder that cannot be written is read only as one that nobody changes.
+        options = "mode=rw" if writable else "mode=ro" if _wal(path).exists() else "mode=ro&immutable=1"
         connection = sqlite3.connect(
-            _uri(path, "rw"), uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            _uri(path, options), uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
         try:
             _check_ours(connection, path)
-            if _use_wal(connection):
+            if writable and _use_wal(connection):
                 connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("PRAGMA secure_delete = ON")
@@ -119,7 +128,10 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 def _sentence(path: Path, error: sqlite3.Error) -> str:
     # An extended code (SQLITE_IOERR_WRITE, say) has its kind in the lowest byte.
-    match getattr(error, "sqlite_errorcode", 0) & 0xFF:
+    code = getattr(error, "sqlite_errorcode", 0)
+    if code == sqlite3.SQLITE_IOERR_SHMSIZE:  # the index of the write-ahead log could not be given its 32 KiB
+        return _full(path)
+    match code & 0xFF:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return (
                 f"The session store {path} is locked by another process for more than {BUSY_SECONDS:g} seconds. "
@@ -131,7 +143,12 @@ def _sentence(path: Path, error: sqlite3.Error) -> str:
                 f"from a backup, or move it and its -wal and -shm files away to begin afresh, {_ELSEWHERE}."
             )
         case sqlite3.SQLITE_FULL:
-            return f"The disk with the session store {path} is full. Make room and try again. Nothing was written."
+            return _full(path)
+        case sqlite3.SQLITE_READONLY if is_read_only(path):
+            return (
+                f"The session store {path} is read-only: its sessions can be listed and read, and nothing be added to "
+                f"them. Make the file and its folder writable and start acp-agent again, {_ELSEWHERE}."
+            )
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM | sqlite3.SQLITE_IOERR:
             return (
                 f"The session store {path} cannot be opened or written ({error}). Check the disk and the permissions "
@@ -155,8 +172,8 @@ def _copy(path: Path, version: int) -> None:
         os.close(os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
         # A connection that writes cannot be copied from; another one sees the same until the first has committed.
         with (
-            closing(sqlite3.connect(_uri(path, "ro"), uri=True)) as source,
-            closing(sqlite3.connect(_uri(unfinished, "rw"), uri=True)) as target,
+            closing(sqlite3.connect(_uri(path, "mode=ro"), uri=True)) as source,
+            closing(sqlite3.connect(_uri(unfinished, "mode=rw"), uri=True)) as target,
         ):
             source.backup(target)
         unfinished.rename(copy)
@@ -167,23 +184,51 @@ def _copy(path: Path, version: int) -> None:
         ) from error
 
 
-def _uri(path: Path, mode: str) -> str:
+def _wal(path: Path) -> Path:
+    return Path(f"{path}-wal")
+
+
+def _full(path: Path) -> str:
+    return f"The disk with the session store {path} is full. Make room and try again. Nothing was written."
+
+
+def _uri(path: Path, options: str) -> str:
     # `Path.as_uri` loads urllib.request from Python 3.14 on, for which the first session would wait.
-    return f"file:{quote_from_bytes(os.fsencode(path))}?mode={mode}"
+    return f"file:{quote_from_bytes(os.fsencode(path))}?{options}"
+
+
+def file_id(path: Path) -> tuple[int, int]:
+    """Return what tells the file at this path from another one that takes its place.
+
+    :raises StorageError: there is none, or there is nothing in it: it has lost its sessions.
+    """
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise StorageError(f"The session store {path} cannot be found ({error.strerror}). {_LOST}") from error
+    if not status.st_size:
+        raise StorageError(f"The session store {path} is empty (0 bytes), so what it held is not in it. {_LOST}")
+    return status.st_dev, status.st_ino
+
+
+_LOST = (
+    "Nothing was written. Put the file back, or a copy of it; to begin afresh, delete what is left of it and the files "
+    f"named like it, {_ELSEWHERE}. Then start acp-agent again."
+)
+
+
+def is_read_only(path: Path) -> bool:
+    """Return whether a file is there, and it or its folder cannot be written."""
+    return path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
 
 
 def _make_private(path: Path) -> None:
-    try:
-        # A file that exists is not opened here: closing it again would take this process's locks off it.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    except FileExistsError:
-        pass
-    except OSError as error:
-        raise StorageError(f"The session store {path} cannot be made ({error.strerror}). {_ADVICE}") from error
+    if not os.path.lexists(path):
+        _make(path)
     if not path.is_file() or not os.access(path, os.R_OK | os.W_OK):
         raise StorageError(f"The session store {path} is no file that you can read and write. {_ADVICE}")
     # SQLite gives new companions the mode of the file.
-    for file in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
+    for file in (path, _wal(path), Path(f"{path}-shm")):
         try:
             if file.stat().st_mode & 0o077:
                 file.chmod(0o600)
@@ -191,6 +236,27 @@ def _make_private(path: Path) -> None:
             continue
         except OSError as error:
             raise StorageError(f"{file} cannot be made private ({error.strerror}). {_ADVICE}") from error
+
+
+def _make(path: Path) -> None:
+    """Make a new database. It is marked as ours before it has its name, so that an empty file is never a new one."""
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f"{path.name}.new-", dir=path.parent)
+        try:
+            os.close(descriptor)
+            with storage_errors(path), closing(sqlite3.connect(_uri(Path(name), "mode=rw"), uri=True)) as connection:
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            try:
+                os.link(name, path)
+            except OSError:  # another process was quicker, or the file system has no links
+                if not os.path.lexists(path):
+                    Path(name).rename(path)
+        finally:
+            Path(name).unlink(missing_ok=True)
+    except OSError as error:
+        if error.errno in DISK_FULL:
+            raise StorageError(_full(path)) from error
+        raise StorageError(f"The session store {path} cannot be made ({error.strerror}). {_ADVICE}") from error
 
 
 _ADVICE = f"Check who owns it and what permissions it has, {_ELSEWHERE}."

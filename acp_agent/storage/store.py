@@ -23,7 +23,15 @@ from anyio import to_thread
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import Event, LoggedEvent
 from acp_agent.errors import StorageError
-from acp_agent.storage.database import BUSY_SECONDS, is_busy, open_database, storage_errors, transaction
+from acp_agent.storage.database import (
+    BUSY_SECONDS,
+    file_id,
+    is_busy,
+    is_read_only,
+    open_database,
+    storage_errors,
+    transaction,
+)
 from acp_agent.storage.rows import (
     ArchiveFilter,
     SessionPage,
@@ -56,11 +64,16 @@ _READ_BLOB = "SELECT sha256, data FROM blob_uses JOIN blobs USING (sha256) WHERE
 class SessionStore:
     """An append-only log per session, and the list of sessions.
 
-    Every method may be called from any task; every write is atomic.
+    Every method may be called from any task; every write is atomic. Each fails once the file was deleted, emptied or
+    replaced, since what it writes would be lost.
+
+    :ivar is_read_only: whether the file can be read, and not be written.
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection, limiter: anyio.CapacityLimiter) -> None:
         self._path = path
+        self._file = file_id(path)
+        self.is_read_only = is_read_only(path)
         self._connection: sqlite3.Connection | None = connection
         self._limiter = limiter
         # The limiter makes tasks wait without a thread; the lock holds where a task that was cancelled past anyio
@@ -251,6 +264,11 @@ class SessionStore:
             with self._lock, storage_errors(self._path):
                 if self._connection is None:
                     raise StorageError(f"The session store {self._path} was closed. Start acp-agent again.")
+                if file_id(self._path) != self._file:
+                    raise StorageError(
+                        f"The session store {self._path} was replaced while acp-agent had it open. Nothing was "
+                        "written. Start acp-agent again to go on with the file that is there now."
+                    )
                 return self._retry_while_locked(partial(work, self._connection, *args, **kwargs))
 
         return await to_thread.run_sync(locked, limiter=self._limiter)

@@ -105,6 +105,45 @@ async def test_a_database_of_another_program_or_a_newer_version_is_left_as_it_is
     assert path.read_bytes() == before
 
 
+async def test_a_store_of_no_bytes_is_no_new_one(path: Path) -> None:
+    await fill(path)
+    path.write_bytes(b"")
+    with pytest.raises(StorageError, match=r"sessions\.db is empty \(0 bytes\), so what it held is not in it.*Put"):
+        await SessionStore.open(path)
+    assert path.read_bytes() == b""
+
+
+@pytest.mark.parametrize("lost", ["deleted", "replaced", "emptied", "with its folder"])
+async def test_a_store_whose_file_is_lost_while_it_is_open_takes_and_gives_nothing_more(
+    path: Path, tmp_path: Path, lost: str
+) -> None:
+    path = path.parent / "home" / path.name
+    store = await SessionStore.open(path)
+    head = len(await store.create("s1", "/shop", [], [SessionStarted("/shop")]))
+    if lost == "with its folder":
+        path.parent.rename(tmp_path / "away")
+    elif lost == "emptied":
+        path.write_bytes(b"")
+    else:
+        path.unlink()
+        with pytest.raises(StorageError, match="cannot be found"):  # its write-ahead log is no new store's
+            await SessionStore.open(path)
+    if lost == "replaced":
+        for file in path.parent.iterdir():
+            file.unlink()
+        await fill(path)
+    sentence = {"replaced": "was replaced while", "emptied": "is empty"}.get(lost, "cannot be found")
+    for _ in range(2):
+        with pytest.raises(StorageError, match=rf"sessions\.db {sentence}.*Nothing was written.*tart acp-agent again"):
+            await store.append("s1", head, [NoteAdded("msg", "lost")])
+        with pytest.raises(StorageError, match=sentence):
+            await store.list()
+    if lost == "with its folder":
+        (tmp_path / "away").rename(path.parent)
+        assert len(await store.append("s1", head, [NoteAdded("msg", "found")])) == 1
+    await store.aclose()
+
+
 async def test_a_link_to_nowhere_is_not_followed_into_a_new_file(path: Path) -> None:
     path.symlink_to(path.with_name("elsewhere.db"))
     with pytest.raises(StorageError, match=r"sessions\.db is no file"):
@@ -209,8 +248,8 @@ async def test_a_database_of_an_earlier_version_is_read_and_goes_on(path: Path, 
 async def test_an_upgraded_database_has_the_same_tables_as_a_new_one(tmp_path: Path, version: str) -> None:
     schemas: list[list[str]] = []
     for name in ("old.db", "new.db"):
-        with closing(sqlite3.connect(tmp_path / name)) as connection:
-            if name == "old.db":
+        if name == "old.db":
+            with closing(sqlite3.connect(tmp_path / name)) as connection:
                 connection.executescript(Path(__file__).with_name(version).read_text("utf-8"))
         store = await SessionStore.open(tmp_path / name)
         await store.aclose()  # the index of earlier versions stays until a session is deleted

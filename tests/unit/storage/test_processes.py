@@ -87,6 +87,41 @@ async def main():
 anyio.run(main)
 """
 
+_READER = f"""{_BEGIN}
+async def main():
+    store = await SessionStore.open(path)
+    print([record.session_id for record in (await store.list()).sessions], (await store.context("s1")).head)
+    try:
+        await store.append("s1", 2, [NoteAdded("msg", "more")])
+    except StorageError as error:
+        print(error)
+    await store.aclose()
+
+anyio.run(main)
+"""
+
+_STARTER = f"""{_BEGIN}
+from acp_agent.errors import AgentError
+
+async def main():
+    try:
+        await SessionStore.open(path)
+    except AgentError as error:
+        print(error)
+
+anyio.run(main)
+"""
+
+
+def run_mounted(mount: str, script: str, path: Path) -> list[str]:
+    """Run a script where something is mounted, and return the lines that it prints."""
+    if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no user namespaces")
+    command = ["unshare", "-rm", "sh", "-c", f'{mount} && exec "$0" -c "$1" "$2" ""', sys.executable, script, path]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=50, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
@@ -148,6 +183,27 @@ async def test_a_full_disk_is_explained_and_takes_nothing_away(path: Path) -> No
     await store.aclose()
     assert len(log) == int(head)
     assert Counter(type(entry.event) for entry in log) == {SessionStarted: 1, NoteAdded: len(log) - 1}
+
+
+@pytest.mark.parametrize("ended", ["closed", "killed"])
+async def test_a_store_that_cannot_be_written_is_listed_and_read(path: Path, ended: str) -> None:
+    store = await SessionStore.open(path)
+    await store.create("s1", "/shop", [], [SessionStarted("/shop"), NoteAdded("msg", "before")])
+    if ended == "closed":
+        await store.aclose()
+    folder = path.parent
+    mount = f"mount --bind {folder} {folder} && mount -o remount,bind,ro {folder}"
+    read, refused = run_mounted(mount, _READER, path)
+    assert read == "['s1'] 2"
+    assert "sessions.db is read-only: its sessions can be listed and read" in refused
+    await store.aclose()
+
+
+@pytest.mark.parametrize("size", ["size=4k", "size=8k", "size=12k", "size=40k", "nr_inodes=1"])
+def test_a_full_disk_at_the_start_is_called_full(path: Path, size: str) -> None:
+    (said,) = run_mounted(f"mount -t tmpfs -o {size} none {path.parent}", _STARTER, path.parent / "home" / path.name)
+    assert "is full" in said
+    assert str(path.parent / "home") in said
 
 
 async def test_an_append_waits_for_another_processes_lock_and_leaves_the_event_loop_free(path: Path) -> None:
