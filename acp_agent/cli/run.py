@@ -23,6 +23,7 @@ from acp_agent.conversation.messages import Text
 from acp_agent.errors import AgentError
 from acp_agent.recipes.arguments import join_arguments, named_values
 from acp_agent.session.actor import Session
+from acp_agent.session.project.recipe_run import RecipeRun
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,15 +72,18 @@ async def run(arguments: argparse.Namespace) -> int:
     client = TerminalClient()
     opened: OpenedSession | None = None
     before: tuple[int, int] | None = None
-    stop = "error"
+    stop, compacted = "error", True
     try:
         async with opened_session(arguments, client) as opened:
             try:
-                text = words if name is None else await _recipe_call(opened.session, name, arguments.arguments, words)
-                before = _context_size(opened.session)
+                text, compacts = words, False
+                if name is not None:
+                    text, compacts = await _recipe_call(opened.session, name, arguments.arguments, words)
+                before, swaps = _context_size(opened.session), opened.session.state.context.swaps
                 ticket = opened.session.submit((Text(text),))
                 await ticket.done.wait()
                 stop = ticket.result()
+                compacted = not compacts or opened.session.state.context.swaps != swaps
             except anyio.get_cancelled_exc_class():
                 stop = "cancelled"
                 raise
@@ -88,11 +92,11 @@ async def run(arguments: argparse.Namespace) -> int:
             client.view.end_stream()
         if opened is not None and opened.is_kept and before is not None:
             _say_what_became(opened.session, before, stop)
-    return 0 if stop == "end_turn" and not client.compaction_failed else 1
+    return 0 if stop == "end_turn" and compacted and not client.compaction_failed else 1
 
 
-async def _recipe_call(session: Session, name: str, arguments: Sequence[str], words: str) -> str:
-    """Return what would be typed in an editor.
+async def _recipe_call(session: Session, name: str, arguments: Sequence[str], words: str) -> tuple[str, bool]:
+    """Return what would be typed in an editor, and whether it is to compact.
 
     :raises AgentError: there is no such recipe, or it does not take these arguments.
     """
@@ -100,7 +104,9 @@ async def _recipe_call(session: Session, name: str, arguments: Sequence[str], wo
     recipe = library.known.get(name.replace(":", "/"))
     if recipe is None:
         raise AgentError(f"There is no recipe {name!r}. The recipes are: {', '.join(library.known)}.")
-    return f"/{name} {join_arguments(named_values(recipe, arguments), words)}".rstrip()
+    run = RecipeRun(recipe, words)
+    text = f"/{name} {join_arguments(named_values(recipe, arguments), words)}".rstrip()
+    return text, run.compacts and not run.report[0]
 
 
 def _typed_words(given: Sequence[str]) -> str:

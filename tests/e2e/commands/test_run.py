@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from support.called import call_command
 from support.models import Reply, model_server
 from support.terminal import AGENT, Ran, in_a_shell
 
@@ -39,3 +40,26 @@ async def test_who_reads_no_further_ends_the_command_with_the_session_named_and_
         ran = await in_a_shell(tmp_path, f"{AGENT} run Hi. | head -c 3", server.env())
     assert ran.out == "Yes"
     assert [session_of(ran)] == [line.partition(":")[0] for line in ran.err.splitlines()]
+
+
+async def test_a_compaction_in_the_terminal_shows_its_receipt(tmp_path: Path) -> None:
+    async with model_server([Reply("Yes. " * 2_000), Reply("# Goal\nCount.")], "openai") as server:
+        await call_command(tmp_path, "run", "One?", env=server.env())
+        ran = await call_command(tmp_path, "compact", "--follow", env=server.env())
+    assert (ran.code, ran.out) == (0, "# Goal\nCount.\n")
+    assert re.search(r"^[\d,]+ → [\d,]+ tokens · 2 messages replaced · ", ran.err, re.MULTILINE)
+
+
+async def test_a_compaction_in_the_terminal_that_is_vetoed_or_finds_nothing_is_no_success(
+    tmp_path: Path,
+) -> None:
+    config = tmp_path / "state" / "config.yaml"
+    config.parent.mkdir()
+    config.write_text("hooks:\n  before_compaction:\n  - command: echo Not on Fridays. >&2; exit 2\n")
+    async with model_server([Reply("Yes. " * 2_000)], "openai") as server:
+        await call_command(tmp_path, "run", "One?", env=server.env())
+        vetoed = await call_command(tmp_path, "compact", "--follow", env=server.env())
+        assert (vetoed.code, len(server.calls)) == (1, 1)
+        assert "A hook did not allow the compaction. Not on Fridays." in vetoed.out
+        assert (await call_command(tmp_path, "compact", "--follow", "preview", env=server.env())).code == 0
+        assert (await call_command(tmp_path, "run", "--follow", "-r", "compact", env=server.env())).code == 1
