@@ -43,18 +43,8 @@ def command_words(parts: tuple[UserPart, ...]) -> tuple[str, str] | None:
 
 
 def _first_text(parts: tuple[UserPart, ...]) -> str:
-    """Return the text that may be a command: the first that is not blank, whatever an editor has put in front of it.
-
-    A blank at its beginning is how a person writes what is no command. Behind a mention it only separates the two:
-    editors split a text around mentions, and trim its ends alone.
-    """
-    behind = False
-    for part in parts:
-        if not isinstance(part, Text):
-            behind = True
-        elif part.text.strip():
-            return part.text.lstrip() if behind else part.text
-    return ""
+    """Return the text that may be a command: the first that is not blank, without the blanks in front of it."""
+    return next((part.text.lstrip() for part in parts if isinstance(part, Text) and part.text.strip()), "")
 
 
 def around_command(parts: tuple[UserPart, ...]) -> tuple[tuple[UserPart, ...], tuple[UserPart, ...]]:

@@ -31,6 +31,12 @@ def rows(table: str) -> dict[str, int]:
     return {name: int(tokens.replace(",", "")) for name, tokens in found}
 
 
+async def test_white_space_in_front_of_a_command_does_not_make_it_a_question(tmp_path: Path) -> None:
+    async with stage(tmp_path) as it:
+        for prompt in (" /compact", "\n\t/compact  "):
+            assert await said(it, prompt) == "There is nothing to compact yet."
+
+
 async def test_context_says_what_fills_the_window_and_leaves_no_trace(tmp_path: Path) -> None:
     replies = [
         Reply("Let me look.", tool_calls=[ToolCall("read", {"path": "a.txt"})], usage=Usage(9_000, 50)),
