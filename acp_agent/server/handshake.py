@@ -153,6 +153,8 @@ def negotiate_version(params: JsonObject, env: Mapping[str, str]) -> int:
         )
     info = as_object(params.get("info"))
     if version > 1 and not (isinstance(info.get("name"), str) and isinstance(info.get("version"), str)):
+        if requested not in _VERSIONS and 1 in enabled:
+            return 1  # a later version's client that sends version 1's params
         raise RpcError(INVALID_PARAMS, "initialize: info must have a name and a version, which are strings.")
     return version
 

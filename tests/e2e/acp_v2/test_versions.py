@@ -36,6 +36,16 @@ async def test_version_2_wants_to_know_whom_it_talks_to(tmp_path: Path) -> None:
         await agent.request("initialize", HAND_MADE)
 
 
+async def test_an_unknown_version_with_the_params_of_version_1_gets_version_1(tmp_path: Path) -> None:
+    async with agent_in_memory(home=tmp_path, validate=False, laws=False, initialize=False) as agent:
+        for version in (3, 99):
+            for params in ({}, {"clientCapabilities": {"terminal": True}, "clientInfo": {"name": "x", "version": "1"}}):
+                answer = await agent.request("initialize", {"protocolVersion": version, **params})
+                assert (answer["protocolVersion"], "agentCapabilities" in answer) == (1, True)
+            answer = await agent.request("initialize", HAND_MADE | {"protocolVersion": version})
+            assert answer["protocolVersion"] == 2
+
+
 async def test_signing_in_and_out_in_version_2(tmp_path: Path) -> None:
     async with second_agent(home=tmp_path) as it:
         [method] = it.initialized["authMethods"]
