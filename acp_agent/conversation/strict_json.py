@@ -11,6 +11,9 @@ import math
 
 from acp_agent.conversation.messages import JsonObject, JsonValue
 
+MAX_COUNT = 1_000_000_000_000
+"""Above what is counted here: tokens, bytes and places in a list."""
+
 
 def parse_json(text: str) -> JsonValue:
     """Return the value of JSON text.
@@ -70,9 +73,9 @@ def get_text(source: JsonObject, key: str) -> str:
 
 
 def get_int(source: JsonObject, key: str) -> int:
-    """Return a number field in whole units, or 0."""
+    """Return a number field in whole units, or 0; also for one that is no count, such as `1e400`, which is infinity."""
     value = source.get(key)
-    return int(value) if isinstance(value, int | float) else 0
+    return int(value) if isinstance(value, int | float) and -MAX_COUNT < value < MAX_COUNT else 0
 
 
 def get_object(source: JsonObject, key: str) -> JsonObject:

@@ -27,7 +27,7 @@ from acp_agent.conversation.messages import (
     UserMessage,
     UserPart,
 )
-from acp_agent.conversation.strict_json import get_object, get_objects, get_text
+from acp_agent.conversation.strict_json import MAX_COUNT, get_object, get_objects, get_text
 from acp_agent.llm.adapters.adapter import Adapter, Call, Fold, Omissions, build_answer, openai_usage, wire_name
 from acp_agent.llm.errors import stream_error
 from acp_agent.llm.parts import (
@@ -248,5 +248,7 @@ class _ChatFold(Fold):
 
     def _counted(self) -> Usage:
         price = self._usage.get("cost")  # OpenRouter's
-        cost = float(price) if isinstance(price, int | float) and not isinstance(price, bool) else None
+        cost = None
+        if isinstance(price, int | float) and not isinstance(price, bool) and 0 <= price < MAX_COUNT:
+            cost = float(price)
         return openai_usage(self._usage, "prompt", "completion", cost)
