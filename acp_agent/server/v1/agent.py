@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+import anyio
+
 from acp_agent.errors import InvalidParamsError
 from acp_agent.jsonrpc.messages import REQUEST_CANCELLED, JsonObject, JsonValue, RpcError
 from acp_agent.jsonrpc.router import Call
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
         SetSessionConfigOptionRequest,
         SetSessionModeRequest,
     )
+
+CLOSING_SECONDS = 1.0
+"""How long the answer to a prompt waits for the end of its turn once the editor has gone."""
 
 
 class AgentV1(Agent):
@@ -53,7 +58,14 @@ class AgentV1(Agent):
         session = await self._find(call, params.session_id)
         ticket = session.submit(without_repeats(parts), trace_context(call.params.get("_meta")))
         call.on_cancel(partial(self._withdraw, session, ticket))
-        await ticket.done.wait()
+        try:
+            await ticket.done.wait()
+        except anyio.get_cancelled_exc_class():
+            # The editor has gone. What it may still read shows the calls of the turn as ended before its answer.
+            with anyio.move_on_after(CLOSING_SECONDS, shield=True):
+                await ticket.done.wait()
+            if not ticket.done.is_set():
+                raise
         stop = ticket.result()
         if stop == "cancelled" and call.cancel_requested:
             raise RpcError(REQUEST_CANCELLED, "The prompt was cancelled by its sender.")

@@ -117,3 +117,17 @@ async def test_a_terminal_without_answers_holds_up_neither_the_cancel_nor_the_en
         await it.line("terminal/wait_for_exit")
         await it.agent.cancel(it.session)
         assert await handle.result() == {"stopReason": "cancelled"}
+
+
+@pytest.mark.parametrize("editor", [ZED, NO_TERMINAL], ids=["terminal", "no terminal"])
+async def test_a_command_that_runs_when_the_editor_goes_is_shown_as_ended_before_the_prompt_is_answered(
+    tmp_path: Path, editor: Editor
+) -> None:
+    script = [Reply(tool_calls=[shell("echo begun; exec sleep 60")])]
+    async with stage(tmp_path, *script, mode="full-access", editor=editor) as it:
+        turn = await it.agent.start_prompt(it.session, "Go on")
+        await it.update("tool_call_update", status="in_progress")
+        await it.agent.close_stdin()
+        assert await turn.result() == {"stopReason": "cancelled"}
+        [call] = it.calls()
+        assert call["status"] == "failed"
