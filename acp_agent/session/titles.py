@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -35,6 +36,8 @@ MAX_GIVEN = 200
 ANSWER_SECONDS = 30.0
 _PROMPT, _ANSWER = 2_000, 1_000
 """Characters of both that the model reads."""
+_READ = 20_000
+"""Characters of a prompt in which a title is looked for."""
 _OUTPUT = 200
 _SYSTEM = (
     "You name conversations. Answer with a title of three to seven words for the conversation below, in its language, "
@@ -43,6 +46,9 @@ _SYSTEM = (
 _AROUND = " \t\"'`*#“”„‘’«».:"
 _UNTYPED = re.compile(r"\s*(?:<([A-Za-z_-]+)>.*</\1>|Sharing the following file as context: [^\n]*)\s*", re.DOTALL)
 """A tag around all of a text, and the line that CodeCompanion sends for a buffer or file that was named."""
+
+Mask: TypeAlias = Callable[[str], str]
+"""Masks what is secret in a text."""
 
 _log = logging.getLogger(__name__)
 
@@ -55,30 +61,33 @@ class Titles:
     _models: SessionModels
     _show: Show
     _tasks: TaskGroup
-    _prompt: Sequence[UserPart] = ()
+    _words: str = ""
+    _mask: Mask = str
 
-    async def set_from(self, prompt: Sequence[UserPart]) -> None:
+    async def set_from(self, prompt: Sequence[UserPart], mask: Mask) -> None:
         """Make a title of the words of the first prompt, and note that the model is to be asked for a better one."""
-        title = shortened(words_of(prompt), MAX_LENGTH)
-        if self._log.context.title is None and title:
+        if self._log.context.title is not None:
+            return
+        words = mask(words_of(prompt)[:_READ])
+        if title := shortened(words, MAX_LENGTH):
             await self._log.append(TitleChanged(title))
             await self._show(TitleUpdated(title))
-            self._prompt = prompt
+            self._words, self._mask = words, mask
 
     def begin(self) -> None:
         """Ask the model in the background, if a better title is wanted."""
-        prompt, self._prompt = self._prompt, ()
-        if prompt:
-            self._tasks.start_soon(self._improve, words_of(prompt))
+        words, self._words = self._words, ""
+        if words:
+            self._tasks.start_soon(self._improve, words, self._mask)
 
-    async def _improve(self, words: str) -> None:
+    async def _improve(self, words: str, mask: Mask) -> None:
         try:
             with anyio.fail_after(ANSWER_SECONDS):
                 answered = await self._ask(words)
             if answered is None:
                 return
             text, usage = answered
-            made, before = _clean_title(text), self._log.context.title
+            made, before = _clean_title(mask(text)), self._log.context.title
 
             def build(context: Context) -> tuple[Event, ...]:
                 # A person may have been quicker; the request has its price all the same.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 import anyio
@@ -9,6 +10,8 @@ import anyio
 from acp_agent.conversation.messages import Text, UserPart
 from acp_agent.errors import AgentError
 from acp_agent.hooks.outcomes import Outcome
+from acp_agent.secrets.known import secrets_of
+from acp_agent.secrets.text import mask
 from acp_agent.session.mailbox import Mailbox, Ticket
 from acp_agent.session.project.commands import command_words, says_anything, text_of
 from acp_agent.session.project.hooks import SessionHooks
@@ -50,7 +53,7 @@ class PromptIntake:
             await self._record.note(f"A hook kept this prompt from the model. {why}".rstrip(), apart=steers)
         else:
             await self._hooks.add(hooked.context)
-            await self._record.titles.set_from(ticket.parts)
+            await self._record.titles.set_from(ticket.parts, _masked)
         return hooked
 
     async def join(self, mailbox: Mailbox) -> bool:
@@ -91,6 +94,10 @@ class PromptIntake:
             others = (part for part in sent or parts if not isinstance(part, Text))
             sent = (Text(hooked.message), *others)
         return sent, hooked
+
+
+def _masked(text: str) -> str:
+    return mask(text, secrets_of(os.environ))
 
 
 def _may_join(ticket: Ticket) -> bool:

@@ -48,6 +48,18 @@ async def test_the_cheap_model_gives_the_title_behind_the_first_turn_and_is_aske
     assert len(it.server.calls) == 3
 
 
+async def test_a_key_in_the_prompt_is_in_no_title(tmp_path: Path) -> None:
+    key = "sk-proj-" + "a1B2c3D4" * 6
+    replies = [Reply("Set."), Reply(f"Setting {key} up")]
+    async with stage(tmp_path, *replies, config=SMALL, env=ENV | {"SHOP_TOKEN": "quite-a-long-word"}) as it:
+        await it.prompt(f"Set {key} and quite-a-long-word in .env")
+        await it.update("session_info_update", title="Setting *** up")
+        shown = [each["title"] for each in it.agent.updates(kind="session_info_update") if "title" in each]
+        assert shown == ["Set *** and *** in .env", "Setting *** up"]
+        assert await listed(it) == ["Setting *** up"]
+        assert key not in str(it.server.calls[1].body)
+
+
 async def test_a_slow_title_keeps_no_turn_waiting_and_gives_way_to_what_a_person_says(tmp_path: Path) -> None:
     slow = Reply(["A title", " too late"], hold=(hold := anyio.Event()), hold_after=1)
     async with stage(tmp_path, Reply("One."), slow, Reply("Two."), Reply("Three."), config=SMALL, env=ENV) as it:
