@@ -6,6 +6,7 @@ Shared by `write` and `edit`. A change is checked when it is prepared, and again
 from __future__ import annotations
 
 import os
+from collections.abc import Awaitable, Callable
 
 import anyio.to_thread
 
@@ -34,6 +35,28 @@ class DiskText(str):
     __slots__ = ("reason",)
 
     reason: str
+
+
+async def permitted_change(target: Target, verb: str, prepare: Callable[[], Awaitable[PreparedCall]]) -> PreparedCall:
+    """Return the call that `prepare` makes. Outside of the session's directories the model learns what is wrong with
+    the file, and whether there is one, when the user has allowed the call, and not before.
+
+    :param verb: the first word of its title.
+    :raises ToolError: what is wrong with the call.
+    """
+    refuse_keys(target.path, target.environment.private, target.label)
+    try:
+        return await prepare()
+    except ToolError as error:
+        if not target.outside:
+            raise
+        failure = error
+    view = CallView(one_line(f"{verb} {target.label}") + target.links, "edit", (Location(str(target.path)),))
+
+    async def fail() -> CallResult:
+        raise failure
+
+    return target.call("edit", view, fail)
 
 
 def prepared_change(target: Target, before: str | None, after: str, verb: str, done: str) -> PreparedCall:

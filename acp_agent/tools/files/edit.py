@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 
 import anyio.to_thread
 from pydantic import Field
@@ -11,7 +12,7 @@ from pydantic import Field
 from acp_agent.errors import ToolError
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.files.changes import first_changed_line, prepared_change, seen_text
+from acp_agent.tools.files.changes import first_changed_line, permitted_change, prepared_change, seen_text
 from acp_agent.tools.paths import Target
 from acp_agent.tools.text import counted
 from acp_agent.tools.tool import PreparedCall
@@ -33,6 +34,10 @@ class _Edit(Arguments):
 
 async def _prepare(asked: _Edit, environment: Environment) -> PreparedCall:
     target = Target.of(asked.path, environment, edited=True)
+    return await permitted_change(target, "Edit", partial(_change, asked, target))
+
+
+async def _change(asked: _Edit, target: Target) -> PreparedCall:
     before = await seen_text(target)
     if before is None:
         raise ToolError(f"{target.label} does not exist. Use `write` to make it, or `glob` to find the file you mean.")

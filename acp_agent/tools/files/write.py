@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pydantic import Field
 
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.files.changes import prepared_change, seen_text
+from acp_agent.tools.files.changes import permitted_change, prepared_change, seen_text
 from acp_agent.tools.paths import Target
 from acp_agent.tools.text import counted
 from acp_agent.tools.tool import PreparedCall
@@ -21,6 +23,10 @@ class _Write(Arguments):
 
 async def _prepare(asked: _Write, environment: Environment) -> PreparedCall:
     target = Target.of(asked.path, environment, edited=True)
+    return await permitted_change(target, "Write", partial(_change, asked, target))
+
+
+async def _change(asked: _Write, target: Target) -> PreparedCall:
     before = await seen_text(target)
     after = asked.content if before is None else _in_the_form_of(before, asked.content)
     lines = counted(len(after.splitlines()), "line")

@@ -71,6 +71,29 @@ async def test_a_file_that_was_not_read_or_has_changed_since_is_left_alone(
     assert path.read_text() in ("y", "y!")
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments"), [("edit", {"edits": edit("x", "y")}), ("write", {"content": "y"})], ids=["edit", "write"]
+)
+async def test_whether_a_path_outside_exists_is_not_told_before_the_call_is_allowed(
+    workspace: Workspace, tmp_path_factory: pytest.TempPathFactory, tool: str, arguments: dict[str, JsonValue]
+) -> None:
+    folder = tmp_path_factory.mktemp("outside")
+    (folder / "there").write_text("x")
+    (folder / "folder").mkdir()
+    prepared = {
+        name: await workspace.prepare(tool, path=str(folder / name), **arguments)
+        for name in ("there", "folder", "missing")
+    }
+    assert {name: call.access.outside for name, call in prepared.items()} == {
+        name: (folder / name,) for name in prepared
+    }
+    with pytest.raises(ToolError, match="exists but was not read"):
+        await workspace.run(prepared["there"])
+    with pytest.raises(ToolError, match="is a directory"):
+        await workspace.run(prepared["folder"])
+    assert (folder / "there").read_text() == "x"
+
+
 async def test_a_new_file_needs_no_reading_and_can_be_edited_at_once(workspace: Workspace) -> None:
     prepared = await workspace.prepare("write", path="new/dir/a.py", content="x = 1\n")
     path = workspace.root / "new/dir/a.py"
