@@ -178,10 +178,14 @@
       for (const key of ["sent", "read", "write", "output", "cost"]) sum[key] += step[key] || 0;
       models.set(step.model, sum);
     }
+    const rows = [...models].map(([name, sum]) => [name || "unknown", number(sum.steps), number(sum.sent),
+      number(sum.read), percent(sum.sent ? sum.read / sum.sent : null), number(sum.write), number(sum.output),
+      money(sum.cost) || "–"]);
+    const { compaction_cost: compactions, other_cost: other } = data.totals;
+    for (const [name, cost] of [["for compactions", compactions], ["for titles and unused summaries", other]])
+      if (cost) rows.push([name, "–", "–", "–", "–", "–", "–", money(cost)]);
     $("models").replaceChildren(table(
-      ["model", "steps", "sent", "from the cache", "share", "into the cache", "answered", "cost"],
-      [...models].map(([name, sum]) => [name || "unknown", number(sum.steps), number(sum.sent), number(sum.read),
-        percent(sum.sent ? sum.read / sum.sent : null), number(sum.write), number(sum.output), money(sum.cost) || "–"])));
+      ["model", "steps", "sent", "from the cache", "share", "into the cache", "answered", "cost"], rows));
     if ($("all-steps").open) allSteps();
   };
   const allSteps = () => {

@@ -93,6 +93,7 @@ def totals(story: Story) -> Mapping[str, float | None]:
         "output": sum(step.output for step in steps),
         "cost": sum(item.cost for item in items),
         "compaction_cost": sum(each.cost for each in story.compactions),
+        "other_cost": sum(item.cost for item in items if item.kind not in ("answer", "thought", "call", "compaction")),
         "cached": sum(step.read for step in steps) / sent if sent else None,
     }
 

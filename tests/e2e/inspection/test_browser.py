@@ -59,6 +59,9 @@ async def test_a_page_from_a_file_shows_the_session_and_asks_the_network_for_not
         assert "Turns 2" in totals
         assert "Steps 2 Tool calls 2 Compactions 1" in totals
         assert "From the cache 85 % Cost $1.00 For compactions $0.50" in totals
+        models = await page.value("[...document.querySelectorAll('#models tbody tr')].map((row) => row.textContent)")
+        assert [row.rpartition("$")[2] for row in models] == ["0.50", "0.50"]
+        assert models[-1].startswith("for compactions")
 
         # What the model saw, side by side; the drop in the picture leads there.
         await page.value("document.querySelector('#plot svg a').focus()")

@@ -51,6 +51,9 @@ def test_every_item_cost_and_context_of_a_log_is_told_once(log: Log) -> None:
         assert all(turn.seq <= item.seq < later.seq for item in turn.items)
     assert totals(seen)["cost"] == pytest.approx(context.cost)
     assert totals(seen)["compaction_cost"] == pytest.approx(sum(each.cost for each in seen.compactions))
+    steps = sum(step.cost or 0.0 for step in seen.steps if not step.elsewhere)
+    sums = totals(seen)
+    assert sums["cost"] == pytest.approx(steps + (sums["compaction_cost"] or 0.0) + (sums["other_cost"] or 0.0))
     done = [each for each in seen.compactions if each.status == "completed"]
     assert [each.seq for each in done] == [logged.seq for logged in log if isinstance(logged.event, ContextSwapped)]
     for each in done:
