@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "session",
         nargs="?",
         metavar="SESSION",
-        help="its id, or the beginning of it; the newest session of this directory where none is given",
+        help="its id, or the beginning of it; the newest session of this directory or project where none is given",
     )
     where = parser.add_mutually_exclusive_group()
     where.add_argument(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ import anyio
 
 from acp_agent.app import build_services, open_database, start_home_logging
 from acp_agent.cli.terminal.client import TerminalClient
+from acp_agent.config.home import user_home
 from acp_agent.conversation.events import UserPrompted
 from acp_agent.errors import AgentError
 from acp_agent.session.actor import Session
@@ -31,7 +32,7 @@ ALL = 1_000_000
 def add_session_choice(parser: argparse.ArgumentParser, *, required: bool) -> None:
     """Add `--follow` and `--conversation-id`."""
     group = parser.add_mutually_exclusive_group(required=required)
-    group.add_argument("--follow", action="store_true", help="the newest session of this directory")
+    group.add_argument("--follow", action="store_true", help="the newest session of this directory or project")
     group.add_argument(
         "-c",
         "--conversation-id",
@@ -53,16 +54,31 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 async def chosen_session(store: SessionStore, name: str | None) -> SessionRecord:
     """Return the session that was named.
 
-    :param name: an id or its beginning; None for the newest session of the current directory.
+    :param name: an id or its beginning; None for the newest session of the current directory or, where it has none, of
+        the nearest one above it in the project.
     :raises AgentError: there is none, or more than one.
     """
     if name is None:
-        cwd = str(Path.cwd())
-        page = await store.list(cwd=cwd, limit=1, not_begun=())
-        if not page.sessions:
-            raise AgentError(f"There is no session of {cwd}. `acp-agent sessions` lists all of them.")
-        return page.sessions[0]
+        cwd = Path.cwd()
+        for folder in _project_folders(cwd, user_home(os.environ)):
+            page = await store.list(cwd=str(folder), limit=1, not_begun=())
+            if page.sessions:
+                return page.sessions[0]
+        raise AgentError(f"There is no session of {cwd}. `acp-agent sessions` lists all of them.")
     return await store.record(matching(name, await session_ids(store)))
+
+
+def _project_folders(cwd: Path, home: Path | None) -> Iterator[Path]:
+    """Yield a directory and those above it, up to the root of its git repository; without one, up to the user's home,
+    which counts only as the directory itself."""
+    parents = (cwd, *cwd.parents)
+    root = next((folder for folder in parents if (folder / ".git").exists()), None)
+    for folder in parents:
+        if root is None and folder != cwd and (folder == home or folder == folder.parent):
+            return
+        yield folder
+        if folder == root:
+            return
 
 
 async def session_ids(store: SessionStore) -> list[str]:

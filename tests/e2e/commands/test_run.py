@@ -63,3 +63,22 @@ async def test_a_compaction_in_the_terminal_that_is_vetoed_or_finds_nothing_is_n
         assert "A hook did not allow the compaction. Not on Fridays." in vetoed.out
         assert (await call_command(tmp_path, "compact", "--follow", "preview", env=server.env())).code == 0
         assert (await call_command(tmp_path, "run", "--follow", "-r", "compact", env=server.env())).code == 1
+
+
+async def test_follow_goes_on_with_the_session_of_the_project_from_a_folder_in_it(tmp_path: Path) -> None:
+    async with model_server([Reply("Yes."), Reply("No."), Reply("Well.")], "openai") as server:
+        env, below = server.env(), tmp_path / "shop" / "src" / "cart"
+        below.mkdir(parents=True)
+        first = await call_command(tmp_path, "run", "One?", env=env, cwd=tmp_path / "shop")
+        again = await call_command(tmp_path, "run", "--follow", "Two?", env=env, cwd=below)
+        assert session_of(again) == session_of(first)
+
+        # A session of the home, or above a repository, is no session of the project.
+        home = await call_command(tmp_path, "run", "Three?", env=env, cwd=tmp_path)
+        assert session_of(home) != session_of(first)
+        (tmp_path / "shop" / "src" / ".git").mkdir()
+        (tmp_path / "other").mkdir()
+        for folder in (tmp_path / "other", below):
+            none = await call_command(tmp_path, "run", "--follow", "Four?", env=env, cwd=folder)
+            assert (none.code, none.out) == (1, "")
+            assert f"There is no session of {folder}." in none.err
