@@ -16,6 +16,9 @@ from acp_agent.conversation.updates import AgentSaid, Notice, Show
 SHOWING_SECONDS = 2.0
 """How long a cancelled turn may still take to show something."""
 
+SLOW_SECONDS = 1.5
+"""How long a prompt waits before the user is told what for."""
+
 
 class Notices:
     """Shows notices; to clients without notices as messages of the agent, which they accept during a turn only.
@@ -59,6 +62,25 @@ class Notices:
             with anyio.move_on_after(SHOWING_SECONDS, shield=True):
                 await self.flush()
             self._in_turn = False
+
+    @asynccontextmanager
+    async def slow(self, text: str) -> AsyncGenerator[None]:
+        """Show a notice, once in this session, if the body takes longer than a moment of a turn."""
+        failure: Exception | None = None
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._tell_slow, text)
+            try:
+                yield
+            except Exception as error:  # a task group would wrap it
+                failure = error
+            tasks.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+
+    async def _tell_slow(self, text: str) -> None:
+        await anyio.sleep(SLOW_SECONDS)
+        if self._in_turn:
+            await self.tell_once(text)
 
     async def flush(self) -> None:
         """Show what waits, if messages may be shown now."""

@@ -53,6 +53,10 @@ _CONTEXT_FORMAT = "A hook added this:\n\n{}"
 
 _COMPACTION_DEFERRED_AT: frozenset[EventName] = frozenset({"user_message_send", "before_tool_call", "after_tool_call"})
 """A compaction that a hook wants at these events waits for the next request, or for the end of the turn."""
+_WAITING = (
+    "The prompt waits for the hooks of `session_start`, each of which has until its `timeout`. `acp-agent hooks list` "
+    "names them."
+)
 _Version: TypeAlias = tuple[Path, str] | None
 """Changes when other hooks of the project may run; None while none may."""
 _RecipeHooks: TypeAlias = tuple[Sequence[Hook], Sequence[Hook]]
@@ -108,7 +112,7 @@ class SessionHooks:
 
     async def start(self) -> None:
         """Dispatch `session_start`, once, before the first prompt at the latest."""
-        async with self._start_lock:
+        async with self._notices.slow(_WAITING), self._start_lock:
             if not self._started:
                 self._started = True
                 await self._session_start(self._state.source)
@@ -122,7 +126,8 @@ class SessionHooks:
             return
         hooks = await self._take_project()
         if any("session_start" in hook.events for hook in hooks):
-            outcome = await self._made(hooks).dispatch(SessionStart(await self._moment(), self._state.source))
+            async with self._notices.slow(_WAITING):
+                outcome = await self._made(hooks).dispatch(SessionStart(await self._moment(), self._state.source))
             await self.add(self._unread(outcome.context))
 
     async def end(self, reason: Literal["close", "delete", "exit"]) -> None:
