@@ -17,7 +17,7 @@ SHOWING_SECONDS = 2.0
 """How long a cancelled turn may still take to show something."""
 
 SLOW_SECONDS = 1.5
-"""How long a prompt waits before the user is told what for."""
+"""How long a prompt waits before the session says what for."""
 
 
 class Notices:

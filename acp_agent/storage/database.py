@@ -54,7 +54,7 @@ def open_database(path: Path) -> sqlite3.Connection:
         _make_private(path)
     file_id(path)
     with storage_errors(path):
-        # Without a write-ahead log, a file in a folder that cannot be written is read only as one that nobody changes.
+        # Without a write-ahead log, a file in a folder that cannot be written is only read as one that does not change.
         options = "mode=rw" if writable else "mode=ro" if _wal(path).exists() else "mode=ro&immutable=1"
         connection = sqlite3.connect(
             _uri(path, options), uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False

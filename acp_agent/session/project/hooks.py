@@ -54,7 +54,7 @@ _CONTEXT_FORMAT = "A hook added this:\n\n{}"
 _COMPACTION_DEFERRED_AT: frozenset[EventName] = frozenset({"user_message_send", "before_tool_call", "after_tool_call"})
 """A compaction that a hook wants at these events waits for the next request, or for the end of the turn."""
 _WAITING = (
-    "The prompt waits for the hooks of `session_start`, each of which has until its `timeout`. `acp-agent hooks list` "
+    "The prompt waits for the hooks of `session_start`, at most until their `timeout`. `acp-agent hooks list` "
     "names them."
 )
 _Version: TypeAlias = tuple[Path, str] | None
