@@ -61,6 +61,11 @@ def open_database(path: Path) -> sqlite3.Connection:
         )
         try:
             _check_ours(connection, path)
+            if not writable and _pragma(connection, "user_version") < len(MIGRATIONS):
+                raise StorageError(
+                    f"The session store {path} is of an earlier version and read-only, so it cannot be brought up to "
+                    f"date. Make the file and its folder writable, {_ELSEWHERE}."
+                )
             if writable and _use_wal(connection):
                 connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA foreign_keys = ON")

@@ -31,6 +31,8 @@ async def test_sessions_in_a_home_that_cannot_be_written_are_listed_and_loaded(t
         assert "It adds the prices." in agent.text()
         with pytest.raises(AgentError, match="is read-only: its sessions can be listed and read"):
             await agent.prompt(it.session, "And now?", 30)
+        with pytest.raises(AgentError, match="is read-only"):
+            await agent.new_session(it.folder)
 
 
 async def test_an_agent_whose_store_is_deleted_answers_no_prompt_and_says_why(tmp_path: Path) -> None:

@@ -199,6 +199,14 @@ async def test_a_store_that_cannot_be_written_is_listed_and_read(path: Path, end
     await store.aclose()
 
 
+def test_a_store_of_an_earlier_version_that_cannot_be_written_says_what_to_do(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(Path(__file__).with_name("version_1.sql").read_text("utf-8"))
+    folder = path.parent
+    (said,) = run_mounted(f"mount --bind {folder} {folder} && mount -o remount,bind,ro {folder}", _STARTER, path)
+    assert "is of an earlier version and read-only" in said
+
+
 @pytest.mark.parametrize("size", ["size=4k", "size=8k", "size=12k", "size=40k", "nr_inodes=1"])
 def test_a_full_disk_at_the_start_is_called_full(path: Path, size: str) -> None:
     (said,) = run_mounted(f"mount -t tmpfs -o {size} none {path.parent}", _STARTER, path.parent / "home" / path.name)
