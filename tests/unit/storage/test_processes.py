@@ -204,9 +204,10 @@ async def test_a_store_that_cannot_be_written_is_listed_and_read_unless_it_is_of
 
 def test_a_full_disk_at_the_start_is_called_full(path: Path) -> None:
     for size in ("size=4k", "size=8k", "size=12k", "size=40k", "nr_inodes=1"):
-        (said,) = run_mounted(f"mount -t tmpfs -o {size} none {path.parent}", _STARTER, path.parent / "home" / path.name)
+        home = path.parent / "home"
+        (said,) = run_mounted(f"mount -t tmpfs -o {size} none {path.parent}", _STARTER, home / path.name)
         assert "is full" in said
-        assert str(path.parent / "home") in said
+        assert str(home) in said
 
 
 async def test_an_append_waits_for_another_processes_lock_and_leaves_the_event_loop_free(path: Path) -> None:
