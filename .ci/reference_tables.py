@@ -176,6 +176,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "config.prices": partial(keys, config.ModelPrices),
     "config.provider": partial(keys, config.ProviderSettings),
     "config.protocol": partial(keys, config.ProtocolSettings),
+    "config.sandbox": partial(keys, config.SandboxSettings),
     "config.mcp_server": partial(keys, config.McpServer),
     "config.hook": partial(keys, config.HookCommand),
     "recipe.keys": partial(keys, recipe.FrontMatter),

@@ -90,8 +90,21 @@ async def run_group(
 
 
 def environment_without(names: Collection[str]) -> dict[str, str]:
-    """Return the agent's environment variables but for these."""
-    return {name: value for name, value in os.environ.items() if name not in names}
+    """Return the agent's environment variables but for these, with `git_variables`."""
+    return {name: value for name, value in {**os.environ, **git_variables()}.items() if name not in names}
+
+
+def git_variables() -> dict[str, str]:
+    """Return variables with which git runs no program that a repository names to watch its files, to page or to edit,
+    and takes no folder for a bare repository that is not named as one.
+
+    Source: git-config(1), "safe.bareRepository", "core.fsmonitor" and GIT_CONFIG_COUNT
+    """
+    count = int(found) if (found := os.environ.get("GIT_CONFIG_COUNT", "")).isdecimal() else 0
+    variables = {"GIT_PAGER": "cat", "GIT_EDITOR": "true", "GIT_SEQUENCE_EDITOR": "true"}
+    for number, (key, value) in enumerate((("safe.bareRepository", "explicit"), ("core.fsmonitor", "false")), count):
+        variables |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return {**variables, "GIT_CONFIG_COUNT": str(count + 2)}
 
 
 @asynccontextmanager

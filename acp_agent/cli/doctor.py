@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import anyio
+from anyio import to_thread
 
 from acp_agent import __version__
 from acp_agent.app import DATABASE, checked_settings, model_access
@@ -34,6 +35,7 @@ from acp_agent.llm.provider import ModelRequest, Retrying
 from acp_agent.llm.registry import Registry
 from acp_agent.mcp.model import with_values
 from acp_agent.regular import read_regular
+from acp_agent.sandbox.sandbox import platform_fault
 from acp_agent.storage.store import SessionStore
 from acp_agent.tools.text import counted
 
@@ -94,6 +96,7 @@ async def _findings(*, offline: bool) -> list[dict[str, str]]:
         add("config", "fail", str(error), _CORRECT)
     else:
         await check("config", _check_config(settings))
+        await check("sandbox", _check_sandbox(settings))
         async with aclosing(Registry(settings, os.environ, model_access(os.environ))) as registry:
             await check("keys", _check_keys(settings, registry))
             await check("model", _check_model(registry, offline=offline))
@@ -101,6 +104,17 @@ async def _findings(*, offline: bool) -> list[dict[str, str]]:
         await check("mcp", _check_mcp(settings))
     await check("editors", _check_editors())
     return found
+
+
+async def _check_sandbox(settings: Settings) -> AsyncIterator[_Said]:
+    wanted = settings.sandbox.commands
+    if wanted == "off":
+        yield "ok", "commands run without a sandbox, as `sandbox.commands: off` says"
+    elif fault := await to_thread.run_sync(platform_fault, wanted == "required"):
+        level = "fail" if wanted == "required" else "warn"
+        yield level, "commands have no sandbox, so that every one is asked for", fault
+    else:
+        yield "ok", "commands run in a sandbox"
 
 
 def _report(findings: Sequence[Mapping[str, str]]) -> str:

@@ -32,6 +32,7 @@ from acp_agent.config.document import (
 from acp_agent.config.forms import MODEL_NAME_FORM, Form, Matcher, Section, is_model_name
 from acp_agent.config.home import CONFIG_FILE, home_dir, project_dir
 from acp_agent.config.hook_events import EventName, event_name, unknown_event
+from acp_agent.config.sandbox import tightened
 from acp_agent.config.settings import MODES, CompactionChoices, HookCommand, Origin, Settings
 from acp_agent.errors import ConfigError, located, sentence
 from acp_agent.frozen import frozen
@@ -209,6 +210,8 @@ def _with_projects(settings: Settings, document: Document) -> Settings:
             keys[key] = min(keys[key], limit)
     if "compaction" in keys:
         keys["compaction"] = keys["compaction"].over(settings.compaction)
+    if "sandbox" in keys:
+        keys["sandbox"] = tightened(settings.sandbox, keys["sandbox"])
     return replace(settings, **keys)
 
 

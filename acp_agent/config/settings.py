@@ -48,6 +48,7 @@ Remember: TypeAlias = Literal["project", "session"]
 _ThoughtLevel: TypeAlias = Literal["off", "low", "medium", "high"]
 _WhileWorking: TypeAlias = Literal["queue", "steer"]
 _McpTransport: TypeAlias = Literal["stdio", "http", "sse", "acp"]
+_SandboxUse: TypeAlias = Literal["off", "auto", "required"]
 ProviderKind: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "scripted"]
 Origin: TypeAlias = Literal["config", "project"]
 """The user's file, or a project's."""
@@ -253,6 +254,23 @@ class ProtocolSettings(Section):
 
 
 @frozen
+class SandboxSettings(Section):
+    """What commands of the shell tool, and hooks of a project, may do."""
+
+    commands: _SandboxUse = "auto"
+    """`auto`: in a [sandbox](sandbox.md) where there is one; `required`: without one none runs; `off`: without one;
+    left out: `auto`"""
+    network: Flag = False
+    """`true`: they reach the network; left out: `false`"""
+    read_deny: tuple[Text, ...] = ()
+    """files and folders that they may not read, besides those that hold keys"""
+    write: tuple[Text, ...] = ()
+    """folders that they may write, besides the session's own and caches"""
+    env: tuple[Text, ...] = ()
+    """names of variables that they do not inherit, besides providers' keys; `*` stands for any characters"""
+
+
+@frozen
 class Settings(Section):
     """Everything that can be set, after all layers."""
 
@@ -296,6 +314,8 @@ class Settings(Section):
     """commands that are run at [events](hooks.md#events): [below](#hooks)"""
     mcp_servers: Mapping[ServerName, McpServer] = field(default_factory=dict[str, McpServer])
     """[MCP servers](mcp.md) that are started with every session, by name: [below](#an-mcp-server)"""
+    sandbox: SandboxSettings = SandboxSettings()
+    """what commands may do: [below](#sandbox)"""
     wire_log: Flag = False
     """record what the editor and the agent say to each other, for [`acp-agent wire`](wire.md); left out: `false`"""
     protocol: ProtocolSettings = ProtocolSettings()

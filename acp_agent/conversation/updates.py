@@ -74,10 +74,14 @@ class CallAnnounced:
 
 @frozen
 class CallStarted:
-    """The call is allowed and runs; `view` is the result of its preparation."""
+    """The call is allowed and runs; `view` is the result of its preparation.
+
+    :ivar asks: it has run, and the user is asked whether it may run once more with other means.
+    """
 
     call_id: str
     view: CallView
+    asks: bool = False
 
 
 @frozen

@@ -12,10 +12,12 @@ import anyio
 from anyio import to_thread
 
 from acp_agent.config import Settings
+from acp_agent.config.sandbox import sandbox_of
 from acp_agent.errors import HookError
 from acp_agent.hooks import python_hooks, rules
 from acp_agent.hooks.contract import DISABLED, ORIGINS, TIME_LIMIT, Found, Origin, joined, unusable
 from acp_agent.hooks.executables import ask_for_events, command_hook
+from acp_agent.sandbox.sandbox import Sandbox
 
 FOLDER = "hooks"
 _OTHERS = (".md", DISABLED)
@@ -29,11 +31,12 @@ async def discover(settings: Settings, origins: Collection[Origin] = ORIGINS) ->
     :param origins: whose hooks to look for. A project's are untrusted code, which this call already runs.
     """
     project = str(settings.project.parent) if settings.project else ""
+    sandbox = sandbox_of(settings.sandbox, (settings.project.parent,), settings.home) if settings.project else None
     homes: dict[Origin, Path | None] = {"user": settings.home, "project": settings.project}
     found: dict[Path, Found] = {}
 
     async def look(path: Path, origin: Origin) -> None:
-        found[path] = await _of_file(path, origin, project)
+        found[path] = await _of_file(path, origin, project, sandbox)
 
     async with anyio.create_task_group() as tasks:
         for origin, home in homes.items():
@@ -42,14 +45,14 @@ async def discover(settings: Settings, origins: Collection[Origin] = ORIGINS) ->
                 tasks.start_soon(look, path, origin)
     # A project's file is read even if it is not trusted, so its errors are reported with the user's.
     faults = tuple(HookError(fault) for fault in settings.hook_faults) if "config" in origins else ()
-    commands = tuple(command_hook(each, project) for each in settings.hooks if each.origin in origins)
+    commands = tuple(command_hook(each, project, sandbox) for each in settings.hooks if each.origin in origins)
     in_order = [Found(commands, faults)]
     if "user" in origins:
         in_order.append(await to_thread.run_sync(python_hooks.installed, abandon_on_cancel=True))
     return joined([*in_order, *found.values()])
 
 
-async def _of_file(path: Path, origin: Origin, project: str) -> Found:
+async def _of_file(path: Path, origin: Origin, project: str, sandbox: Sandbox | None) -> Found:
     """Return the hooks of one file of a folder, by its kind. Python files that begin with `_` are for others to
     import."""
     load = _LOADERS.get(path.suffix)
@@ -60,7 +63,7 @@ async def _of_file(path: Path, origin: Origin, project: str) -> Found:
             if load is not None:
                 return await to_thread.run_sync(load, path, origin, abandon_on_cancel=True)
             if os.access(path, os.X_OK):
-                return await ask_for_events(path, origin, project)
+                return await ask_for_events(path, origin, project, sandbox)
     except TimeoutError:
         error = HookError(f"{path}: did not say within {TIME_LIMIT:g} seconds which events it wants.")
         return unusable(error, origin, str(path), path)

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 import shutil
 import tempfile
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import cast, get_args
 
 import anyio
+from anyio import to_thread
 
 from acp_agent.config import HookCommand
 from acp_agent.config.hook_events import OnError, events_named
@@ -26,28 +27,32 @@ from acp_agent.hooks.contract import TIME_LIMIT, Found, Hook, Origin, Run, Servi
 from acp_agent.hooks.events import HookEvent
 from acp_agent.hooks.outcomes import Outcome
 from acp_agent.hooks.payload import payload
-from acp_agent.processes import Stream, run_group
+from acp_agent.processes import Stream, environment_without, run_group
+from acp_agent.sandbox.sandbox import Sandbox
 
 OUTPUT_LIMIT = 1024 * 1024
 """Bytes that a program may print, on stdout and on stderr each."""
 _ON_ERROR = re.compile(rf"\bon_error\s*[:=]\s*({'|'.join(get_args(OnError))})\b")
 
 
-def command_hook(command: HookCommand, project: str) -> Hook:
-    """Return the hook that the configuration names."""
+def command_hook(command: HookCommand, project: str, sandbox: Sandbox | None = None) -> Hook:
+    """Return the hook that the configuration names.
+
+    :param sandbox: where it runs if a project brought it; None for no sandbox.
+    """
     return Hook(
         name=command.name,
         origin=command.origin,
         source=command.source,
         events=frozenset({command.event}),
-        run=_program_run(command.command, project, command.origin),
+        run=_program_run(command.command, project, command.origin, sandbox),
         matcher=command.matcher,
         time_limit=TIME_LIMIT if command.timeout is None else command.timeout,
         on_error=command.on_error,
     )
 
 
-def _program_run(command: str | Sequence[str], project: str, origin: Origin) -> Run:
+def _program_run(command: str | Sequence[str], project: str, origin: Origin, sandbox: Sandbox | None = None) -> Run:
     """Return a function that runs a program for a hook and reads its answer.
 
     :param command: a command line for the shell, or a program with its arguments.
@@ -56,17 +61,20 @@ def _program_run(command: str | Sequence[str], project: str, origin: Origin) -> 
 
     async def run(event: HookEvent, services: Services) -> Outcome:
         told = json.dumps(await payload(event), ensure_ascii=False).encode("utf-8", "replace")
-        code, stdout, stderr = await _run(command, Path(event.at.cwd), project or event.at.cwd, origin, stdin=told)
+        cwd = Path(event.at.cwd)
+        code, stdout, stderr = await _run(command, cwd, project or event.at.cwd, origin, sandbox, stdin=told)
         return read_outcome(event, code, stdout, stderr)
 
     return run
 
 
-async def ask_for_events(path: Path, origin: Origin, project: str) -> Found:
+async def ask_for_events(path: Path, origin: Origin, project: str, sandbox: Sandbox | None) -> Found:
     """Run `FILE hook`, which prints the names of the events that the program wants, by lines or commas, and may print
     its `on_error`."""
     try:
-        code, stdout, stderr = await _run((str(path), "hook"), path.parent, project or str(path.parent), origin)
+        code, stdout, stderr = await _run(
+            (str(path), "hook"), path.parent, project or str(path.parent), origin, sandbox
+        )
         if code != 0:
             raise failure(code, stderr)
     except HookError as error:
@@ -79,7 +87,7 @@ async def ask_for_events(path: Path, origin: Origin, project: str) -> Found:
         return Found(
             (), errors[:1] or (HookError(f"{path}: `{path.name} hook` names no event; print one on each line."),)
         )
-    run = _program_run((str(path), "run"), project, origin)
+    run = _program_run((str(path), "run"), project, origin, sandbox)
     meaning = cast("OnError", on_error[1]) if on_error else "ask"
     return Found((Hook(path.name, origin, str(path), events, run, on_error=meaning, file=path),), errors)
 
@@ -89,6 +97,7 @@ async def _run(
     cwd: Path,
     project: str,
     origin: Origin,
+    sandbox: Sandbox | None,
     *,
     stdin: bytes = b"",
 ) -> tuple[int, bytes, bytes]:
@@ -104,16 +113,18 @@ async def _run(
         if len(output[stream]) > OUTPUT_LIMIT:
             too_much.cancel()
 
-    env = {**os.environ, "CLAUDE_PROJECT_DIR": project, "ACP_AGENT_PROJECT_DIR": project}
+    env = {**environment_without(()), "CLAUDE_PROJECT_DIR": project, "ACP_AGENT_PROJECT_DIR": project}
     if origin == "project":
         # Compiled files in a project's hooks folder would change its digest, and the user would be asked again.
         env.setdefault("PYTHONDONTWRITEBYTECODE", "1")
     # A command line is bash's where there is one, as in the shell tool, else sh's.
     words = (shutil.which("bash") or "/bin/sh", "-c", command) if isinstance(command, str) else command
+    is_confined = origin == "project" and sandbox is not None and not await to_thread.run_sync(sandbox.fault)
+    wrapped = sandbox.wrap(words, cwd, network=False) if sandbox and is_confined else nullcontext(((), words))
     code: int | None = None
     try:
         # A file, not a pipe: a program that does not read its stdin causes neither a broken pipe nor a deadlock.
-        with tempfile.TemporaryFile() as told, anyio.CancelScope() as too_much:
+        with wrapped as (_, words), tempfile.TemporaryFile() as told, anyio.CancelScope() as too_much:
             told.write(stdin)
             told.seek(0)
             code = await run_group(words, cwd, timeout=math.inf, on_data=keep, stdin=told, env=env)

@@ -20,14 +20,14 @@ from acp_agent.protocol.v1 import PermissionOptionKind
 from acp_agent.server.channel import Channel
 from acp_agent.server.content import bounded, cut, pending_call
 from acp_agent.server.handshake import Capabilities
-from acp_agent.session.client import Answer
+from acp_agent.session.client import Answer, Grant
 from acp_agent.tools.text import one_line
 
 if TYPE_CHECKING:
     from acp_agent.tools.forms import Asks, Choice, Form, FormAnswer, FormField, Link, LinkAnswer, Refusal
 
-MAX_SUBJECT = 40
-"""Characters of a permission option's name that tell what it covers; longer ones break editors' buttons."""
+MAX_LABEL = 56
+"""Characters of a permission option's name; longer ones break editors' buttons."""
 _ALLOW: tuple[PermissionOptionKind, ...] = ("allow_once", "allow_always")
 _NONE = "none"
 _OTHER_ANSWER = "_askUserQuestionCustomAnswer"
@@ -36,17 +36,13 @@ _OTHER_ANSWER = "_askUserQuestionCustomAnswer"
 _log = logging.getLogger(__name__)
 
 
-def permission_options(subject: str) -> list[JsonObject]:
+def permission_options(grant: Grant | None) -> list[JsonObject]:
     """Return the options of a dialog that asks whether a tool call may run.
 
-    :param subject: what "always" would cover.
+    :param grant: what "always" would cover.
     """
-    covered = one_line(" ".join(subject.split()), MAX_SUBJECT)
-    return [
-        _option("allow_once", "Allow"),
-        _option("allow_always", f"Always allow {covered}"),
-        _option("reject_once", "Reject"),
-    ]
+    always = [] if grant is None else [_option("allow_always", one_line(" ".join(grant.label.split()), MAX_LABEL))]
+    return [_option("allow_once", "Allow"), *always, _option("reject_once", "Reject")]
 
 
 def trust_options() -> list[JsonObject]:
@@ -86,14 +82,15 @@ class PermissionDialogs:
         self._chosen = chosen
 
     async def ask_permission(
-        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str, reason: str = ""
-    ) -> Answer:
+        self, call_id: str, name: str, view: CallView, arguments: JsonObject, grant: Grant | None, reason: str = ""
+    ) -> Answer | Grant:
         """Ask the user whether a tool call may run. Only a selected allow option is consent.
 
         :raises ToolError: the editor could not ask, or its answer is invalid.
         """
         call = pending_call(call_id, name, view, arguments, self._diffs(view))
-        return await self._answer(call, permission_options(subject), reason)
+        answer = await self._answer(call, permission_options(grant), reason)
+        return grant if answer == "allow_always" and grant is not None else answer
 
     async def ask_trust(self, call_id: str, name: str, view: CallView, projects: Sequence[str], text: str) -> Answer:
         """Ask the user whether the hooks and recipes of projects may run.

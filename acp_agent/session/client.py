@@ -9,6 +9,7 @@ from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.conversation.updates import Update
 from acp_agent.errors import InvalidParamsError, ToolError
+from acp_agent.frozen import frozen
 from acp_agent.tools.environment import CommandRunner, FileAccess
 from acp_agent.tools.forms import Form, FormField, Questions
 from acp_agent.tools.text import one_line
@@ -17,6 +18,20 @@ if TYPE_CHECKING:
     from acp_agent.mcp.model import McpChannel
 
 Answer: TypeAlias = Literal["allow_once", "allow_always", "reject_once", "cancelled"]
+
+
+@frozen
+class Grant:
+    """What one "always" of a question covers.
+
+    :ivar subject: as it is remembered.
+    :ivar label: the option's name.
+    :ivar for_session: whether it holds in this session alone, whatever the configuration says.
+    """
+
+    subject: str
+    label: str
+    for_session: bool = False
 
 
 class SessionClient(Protocol):
@@ -52,12 +67,12 @@ class SessionClient(Protocol):
         ...
 
     async def ask_permission(
-        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str, reason: str = ""
-    ) -> Answer:
+        self, call_id: str, name: str, view: CallView, arguments: JsonObject, grant: Grant | None, reason: str = ""
+    ) -> Answer | Grant:
         """Ask whether a call may run.
 
-        :param subject: what "always" would cover.
-        :param reason: why a hook wants the user to be asked; is shown.
+        :param grant: what the user may allow for good instead.
+        :param reason: why the user is asked, where it is not the mode; is shown.
         """
         ...
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Collection
 from typing import Literal, TypeAlias
 
@@ -13,7 +15,7 @@ from acp_agent.conversation.messages import ToolCall
 from acp_agent.conversation.updates import Choice
 from acp_agent.errors import ConfigError, ToolError, sentence
 from acp_agent.hooks.outcomes import Outcome
-from acp_agent.session.client import Answer, SessionClient
+from acp_agent.session.client import Answer, Grant, SessionClient
 from acp_agent.session.notices import Notices
 from acp_agent.session.state import SessionState
 from acp_agent.tools.tool import Access, PreparedCall
@@ -21,9 +23,18 @@ from acp_agent.tools.tool import Access, PreparedCall
 Verdict: TypeAlias = Literal["allow", "ask", "deny"]
 
 
+_SANDBOXED = Grant("sandboxed commands", "Allow all sandboxed commands in this session", for_session=True)
+_PREFIX = "shell prefix: "
+_SUBCOMMAND = re.compile(r"[a-z][a-z0-9-]*")
+_LONGEST_PREFIX = 40
+
 MODES = (
     Choice("ask", "Ask", "Reads freely; asks before every edit and command."),
-    Choice("accept-edits", "Accept edits", "Reads and edits files freely; asks before every command."),
+    Choice(
+        "accept-edits",
+        "Accept edits",
+        "Reads and edits files and runs sandboxed commands freely; asks before every other command.",
+    ),
     Choice("plan", "Plan", "Reads only: no edits and no commands."),
     Choice("full-access", "Full access", "Reads, edits and runs commands anywhere without asking."),
 )
@@ -41,10 +52,39 @@ def judge(mode: str, access: Access, grants: Collection[str]) -> Verdict:
         return "allow"
     if mode == "plan" and access.effect != "read":
         return "deny"
-    free = access.effect == "read" or (access.effect == "edit" and mode == "accept-edits")
+    if access.demand:
+        return "ask"
+    is_work = access.effect == "edit" or access.sandboxed
+    free = access.effect == "read" or (is_work and mode == "accept-edits")
     if free and not access.outside:
         return "allow"
-    return "allow" if grant_subject(access) in grants else "ask"
+    return "allow" if _granted(access, grants) else "ask"
+
+
+def _granted(access: Access, grants: Collection[str]) -> bool:
+    if grant_subject(access) in grants:
+        return True
+    if not access.sandboxed or access.outside:
+        return False
+    prefixes = (_PREFIX + shlex.join(access.words[:length]) for length in range(2, len(access.words) + 1))
+    return _SANDBOXED.subject in grants or any(prefix in grants for prefix in prefixes)
+
+
+def _grant_of(access: Access, *, one_by_one: bool) -> Grant | None:
+    """Return what the user may allow for good where they are asked about this call; None if nothing.
+
+    :param one_by_one: whether the user allows sandboxed commands one by one.
+    """
+    if access.demand:
+        return None
+    is_free = access.sandboxed and not access.outside
+    if is_free and not one_by_one:
+        return _SANDBOXED
+    prefix = shlex.join(access.words[:2])
+    is_plain = len(access.words) > 1 and _SUBCOMMAND.fullmatch(access.words[1]) and len(prefix) <= _LONGEST_PREFIX
+    if is_free and is_plain:
+        return Grant(_PREFIX + prefix, f"Always allow `{prefix} …`")
+    return Grant(subject := grant_subject(access), f"Always allow {subject}")
 
 
 def grant_subject(access: Access) -> str:
@@ -64,21 +104,23 @@ class Permissions:
         self._client = client
         self._notices = notices
         self._rules = PermissionRules(state.settings.home)
+        self._one_by_one = False  # whether the user has allowed one sandboxed command, where all could have been
 
     async def check(self, call: ToolCall, prepared: PreparedCall, hooked: Outcome) -> bool:
-        """Ask the user where the mode or a hook demands it; a hook may also answer in the user's place.
+        """Ask the user where the mode or a hook demands it; a hook may also answer in the user's place, but to what a
+        call demands beyond the sandbox.
 
         :returns: False if the user ended the turn instead of answering.
         :raises ToolError: the call may not run.
         """
-        verdict = await self._verdict(call, prepared.access)
-        if hooked.decision is not None:
+        verdict, reason = await self._verdict(call, prepared.access), prepared.access.demand or hooked.reason
+        if hooked.decision is not None and not prepared.access.demand:
             verdict = "allow" if hooked.decision.verdict == "allow" else "ask"
         if verdict == "ask":
             try:
-                answer = await self._ask(call, prepared, hooked.reason)
+                answer = await self._ask(call, prepared, reason)
             except ToolError as error:
-                raise ToolError(f"{error} {hooked.reason}".rstrip()) from error
+                raise ToolError(f"{error} {reason}".rstrip()) from error
             if answer == "cancelled":
                 return False
             if answer == "reject_once":
@@ -112,24 +154,28 @@ class Permissions:
             verdict = judge(mode, access, rules)
         return verdict
 
-    async def _ask(self, call: ToolCall, prepared: PreparedCall, reason: str) -> Answer:
+    async def _ask(self, call: ToolCall, prepared: PreparedCall, reason: str) -> Answer | Grant:
         """Put a call to the user, and remember an "always".
 
-        :param reason: why a hook wants the user to be asked; empty if none does.
+        :param reason: why the user is asked, where it is not the mode; empty if it is.
         :raises SessionConflictError: another process has gone on with the session while the user was thinking.
         """
-        subject = grant_subject(prepared.access)
-        answer = await self._client.ask_permission(call.id, call.name, prepared.view, call.arguments, subject, reason)
-        if answer == "allow_always":
-            scope: Literal["project", "session"] = self._state.settings.remember_permissions
-            if scope == "project":
-                try:
-                    await anyio.to_thread.run_sync(self._rules.allow, self._state.cwd, subject)
-                except ConfigError as error:
-                    scope = "session"
-                    await self._notices.tell_once(sentence(error))
-            await self._state.log.append(PermissionGranted(subject, scope))
+        grant = _grant_of(prepared.access, one_by_one=self._one_by_one)
+        answer = await self._client.ask_permission(call.id, call.name, prepared.view, call.arguments, grant, reason)
+        if isinstance(answer, Grant):
+            await self._remember(answer)
         elif answer == "allow_once":
+            self._one_by_one |= prepared.access.sandboxed
             # The user may have thought for an hour, and gone on in another editor.
             await self._state.log.confirm()
         return answer
+
+    async def _remember(self, grant: Grant) -> None:
+        scope: Literal["project", "session"] = "session"
+        if self._state.settings.remember_permissions == "project" and not grant.for_session:
+            try:
+                await anyio.to_thread.run_sync(self._rules.allow, self._state.cwd, grant.subject)
+                scope = "project"
+            except ConfigError as error:
+                await self._notices.tell_once(sentence(error))
+        await self._state.log.append(PermissionGranted(grant.subject, scope))

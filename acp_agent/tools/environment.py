@@ -14,6 +14,7 @@ from acp_agent.conversation.events import LoggedEvent
 from acp_agent.frozen import frozen
 
 if TYPE_CHECKING:
+    from acp_agent.sandbox.sandbox import Sandbox
     from acp_agent.storage.store import Found
     from acp_agent.tools.forms import Questions
 
@@ -81,17 +82,23 @@ class CommandRunner(Protocol):
 
     async def run(
         self,
-        command: str,
+        argv: Sequence[str],
         cwd: Path,
         timeout: float,
         report: Report,
         *,
+        shown: str,
         exclude: Collection[str] = (),
+        try_out: Sequence[str] = (),
     ) -> CommandResult:
-        """Run one command line to its end. A cancel kills its whole process group.
+        """Run one command to its end. A cancel kills its whole process group.
 
+        :param argv: the program and its arguments.
         :param timeout: seconds after which it is killed.
+        :param shown: the command line for people.
         :param exclude: names of environment variables that it does not inherit.
+        :param try_out: a program and its arguments that succeeds where the command's sandbox works; empty where it has
+            none. The command has to run on the agent's own machine.
         :param report: called with the terminal if the editor shows one, else with new output as it comes.
         :raises ToolError: it could not be started.
         """
@@ -123,6 +130,7 @@ class Environment:
     :ivar call_id: of the call that this is for; empty where it is for none.
     :ivar private: the agent's own home, which is outside whatever root it lies in, and whose keys no tool reads.
     :ivar key_variables: names of the environment variables with keys of providers, which no command inherits.
+    :ivar sandbox: of commands; None where they run without one because the user says so.
     :ivar trace: W3C trace context that the prompt came with, for servers that a tool calls.
     """
 
@@ -137,4 +145,5 @@ class Environment:
     call_id: str = ""
     private: Path | None = None
     key_variables: frozenset[str] = frozenset()
+    sandbox: Sandbox | None = None
     trace: Mapping[str, str] = field(default_factory=dict[str, str])

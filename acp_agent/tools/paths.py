@@ -24,8 +24,10 @@ from acp_agent.tools.environment import Environment, Report
 from acp_agent.tools.text import one_line
 from acp_agent.tools.tool import Access, CallResult, PreparedCall
 
-_GUARDED = (".git", ".acp-agent")
-"""Folders whose files run or configure something: git's hooks and settings, this agent's configuration and recipes."""
+_GUARDED = frozenset(
+    (".git", ".acp-agent", ".claude", ".vscode", ".zed", ".idea", ".github", ".envrc", "agents.md", "claude.md")
+)
+"""Files and folders that run or configure something: git's hooks, editors' tasks, agents' instructions and recipes."""
 _LONGEST = 4096
 
 

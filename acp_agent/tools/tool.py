@@ -23,11 +23,17 @@ class Access:
         guarded folder (see `paths.Target`).
     :ivar subject: what an "always allow" covers, such as `edit`, `grep` or `shell: git log`; short, for the option's
         name.
+    :ivar sandboxed: whether it runs in the sandbox.
+    :ivar words: the command's words where an "always allow" may cover all commands that begin as it does; else empty.
+    :ivar demand: why the user is to be asked whatever was allowed before; empty where there is no reason.
     """
 
     effect: Effect
     outside: tuple[Path, ...] = ()
     subject: str = ""
+    sandboxed: bool = False
+    words: tuple[str, ...] = ()
+    demand: str = ""
 
 
 @frozen
@@ -39,6 +45,7 @@ class CallResult:
     :ivar files: file versions that the model has now seen.
     :ivar before: the versions that changed files had before, in the order of the view's diffs.
     :ivar plan: the new plan, where the call set one.
+    :ivar again: the call as it could run outside of the sandbox or with the network, where it failed for want of it.
     """
 
     parts: tuple[ResultPart, ...]
@@ -47,6 +54,7 @@ class CallResult:
     files: tuple[FileVersion, ...] = ()
     before: tuple[FileVersion, ...] = ()
     plan: tuple[PlanEntry, ...] | None = None
+    again: PreparedCall | None = None
 
 
 @frozen

@@ -38,7 +38,7 @@ from acp_agent.conversation.updates import (
 from acp_agent.errors import ToolError
 from acp_agent.server.questions import permission_options, trust_options
 from acp_agent.server.v2.diffs import patch
-from acp_agent.session.client import Answer
+from acp_agent.session.client import Answer, Grant
 from acp_agent.session.project.trust import advice
 from acp_agent.tools.files.local import LocalFiles
 from acp_agent.tools.shell.run import LocalCommands
@@ -250,8 +250,8 @@ class TerminalClient:
         self.view.line("warning", f"The compaction {what}.{reason}")
 
     async def ask_permission(
-        self, call_id: str, name: str, view: CallView, arguments: JsonObject, subject: str, reason: str = ""
-    ) -> Answer:
+        self, call_id: str, name: str, view: CallView, arguments: JsonObject, grant: Grant | None, reason: str = ""
+    ) -> Answer | Grant:
         """Show what would be done, and ask.
 
         :raises ToolError: there was no answer.
@@ -261,7 +261,7 @@ class TerminalClient:
         self.view.question(view, command if isinstance(command, str) else "")
         for line in reason.splitlines():
             self.view.line("", f"  {line}")
-        answer = await self._choose("Allow?", "yan", permission_options(subject))
+        answer = await self._choose("Allow?", "yan" if grant else "yn", permission_options(grant))
         if answer is None:
             # Where a hook has the user asked, no mode spares them the question.
             hint = "" if reason else " Allow it with --mode full-access, an edit in the project with accept-edits."
@@ -269,7 +269,7 @@ class TerminalClient:
             raise ToolError(
                 "Nobody is here to ask, so nothing was done. Do not try it in another way; say what you would do."
             )
-        return answer
+        return grant if answer == "allow_always" and grant is not None else cast("Answer", answer)
 
     async def ask_trust(self, call_id: str, name: str, view: CallView, projects: Sequence[str], text: str) -> Answer:
         """Show what a project brings, and ask; without an answer say how to allow it."""
@@ -280,16 +280,16 @@ class TerminalClient:
         answer = await self._choose("Trust it?", "asn", trust_options())
         if answer is None:
             self.view.line("warning", f"  Not allowed: nobody is here to ask. {advice(projects)}")
-        return answer or "reject_once"
+        return cast("Answer", answer or "reject_once")
 
-    async def _choose(self, question: str, letters: str, options: Sequence[JsonObject]) -> Answer | None:
+    async def _choose(self, question: str, letters: str, options: Sequence[JsonObject]) -> str | None:
         """Ask until the answer is one of the letters, so that a half-typed prompt allows nothing by accident.
 
-        :returns: None without an answer.
+        :returns: the option's id; None without an answer.
         """
         choices = dict(zip(letters, options, strict=True))
         self.view.line("dim", "  " + "  ".join(f"[{letter}] {option['name']}" for letter, option in choices.items()))
         while (line := await self.view.ask(f"  {question} ")) is not None:
             if option := choices.get(line.lower()):
-                return cast("Answer", option["kind"])
+                return str(option["optionId"])
         return None

@@ -11,15 +11,19 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Collection
+import shlex
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
+from secrets import token_hex
+from tempfile import NamedTemporaryFile
 
 import anyio
 import anyio.to_thread
 
 from acp_agent.errors import ToolError
 from acp_agent.jsonrpc.messages import METHOD_NOT_FOUND, PeerClosedError, RpcError
+from acp_agent.processes import git_variables
 from acp_agent.protocol import JsonObject, methods, v1
 from acp_agent.regular import read_regular
 from acp_agent.server.channel import Channel, Result
@@ -27,6 +31,7 @@ from acp_agent.server.handshake import Capabilities
 from acp_agent.shielding import finish_shielded
 from acp_agent.tools.environment import CommandResult, Report, TerminalStarted
 from acp_agent.tools.files.local import LocalFiles
+from acp_agent.tools.shell.run import LocalCommands
 from acp_agent.tools.text import one_line
 
 READ_SECONDS = 10.0
@@ -152,14 +157,41 @@ class EditorTerminals:
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
+        self._local = LocalCommands()
+        self._is_local: bool | None = None  # whether sandboxed commands can run there; None before the first
 
     async def run(
-        self, command: str, cwd: Path, timeout: float, report: Report, *, exclude: Collection[str] = ()
+        self,
+        argv: Sequence[str],
+        cwd: Path,
+        timeout: float,
+        report: Report,
+        *,
+        shown: str,
+        exclude: Collection[str] = (),
+        try_out: Sequence[str] = (),
     ) -> CommandResult:
-        """Run one command line in a new terminal, and release the terminal afterwards, which kills the command."""
+        """Run one command in a new terminal, or without one where that is on another machine or has no sandbox."""
+        if not try_out or self._is_local:
+            return await self._run(argv, cwd, timeout, report, exclude)
+        if self._is_local is None:
+            token = token_hex(16)
+            with NamedTemporaryFile("w") as file:
+                file.write(token)
+                file.flush()
+                result = await self._run(_proving(file.name, token, try_out, argv), cwd, timeout, report, exclude)
+            self._is_local = result.stdout.strip() != token
+            if self._is_local:
+                return result
+        return await self._local.run(argv, cwd, timeout, report, shown=shown, exclude=exclude)
+
+    async def _run(
+        self, argv: Sequence[str], cwd: Path, timeout: float, report: Report, exclude: Collection[str]
+    ) -> CommandResult:
+        """Run one command in a new terminal, and release the terminal afterwards, which kills the command."""
         created: list[JsonObject] = []
         try:
-            await self._create(created, command, cwd, exclude)
+            await self._create(created, argv, cwd, exclude)
             [terminal] = created
             await report(TerminalStarted(str(terminal["terminalId"])))
             return await self._wait(terminal, timeout)
@@ -170,23 +202,22 @@ class EditorTerminals:
                 with anyio.move_on_after(CLEAN_UP_SECONDS, shield=True):
                     await self._end(methods.TERMINAL_RELEASE, terminal)
 
-    async def _create(self, created: list[JsonObject], command: str, cwd: Path, exclude: Collection[str]) -> None:
+    async def _create(
+        self, created: list[JsonObject], argv: Sequence[str], cwd: Path, exclude: Collection[str]
+    ) -> None:
         """Start the command. A cancel waits briefly for the answer: without the id the command could not be killed.
 
         :param created: receives the params that name the terminal, even if this is cancelled.
         """
-        import shutil
-
         # A request cannot remove variables from the editor's environment, so it sets them to the empty string.
-        emptied = [name for name in sorted(exclude) if name in os.environ]
+        variables = {name: "" for name in sorted(exclude) if name in os.environ} | git_variables()
         params: JsonObject = {
-            "command": shutil.which("bash") or "/bin/sh",
-            "args": ["-c", command],
+            "command": argv[0],
+            "args": [*argv[1:]],
             "cwd": str(cwd),
             "outputByteLimit": OUTPUT_BYTES,
+            "env": [{"name": name, "value": value} for name, value in variables.items()],
         }
-        if emptied:
-            params["env"] = [{"name": name, "value": ""} for name in emptied]
 
         async def ask() -> None:
             answer = await self._request(methods.TERMINAL_CREATE, params, v1.CreateTerminalResponse)
@@ -217,3 +248,10 @@ class EditorTerminals:
             return await self._channel.request(method, params, result, timeout=limit)
         except RpcError as error:
             raise ToolError(f"The editor's terminal failed ({method}): {error.message}") from error
+
+
+def _proving(file: str, token: str, try_out: Sequence[str], argv: Sequence[str]) -> Sequence[str]:
+    """Return a command line that runs a command where a file of this machine holds the token and the sandbox works,
+    and prints nothing but the token elsewhere."""
+    proof = f'[ "$(cat {shlex.quote(file)})" = {token} ] && {shlex.join(try_out)}'
+    return ("/bin/sh", "-c", f"{{ {proof}; }} > /dev/null 2>&1 || {{ echo {token}; exit 1; }}; exec {shlex.join(argv)}")

@@ -121,10 +121,11 @@ class Presenter:
 
     def _progress(self, update: CallStarted | CallTerminal | CallOutput) -> JsonObject:
         match update:
-            case CallStarted(call_id, view):
+            case CallStarted(call_id, view, asks):
                 shown, places = self._diffs(view), locations(view)
+                status = "pending" if asks else "in_progress"
                 return tool_call(
-                    call_id, title=view.title, kind=view.kind, status="in_progress", content=shown, locations=places
+                    call_id, title=view.title, kind=view.kind, status=status, content=shown, locations=places
                 )
             case CallTerminal(call_id, terminal_id):
                 self.terminals[call_id] = terminal_id

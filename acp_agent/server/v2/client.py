@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import codecs
 from base64 import b64encode
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -150,17 +150,25 @@ class _ShownCommands:
         return True
 
     async def run(
-        self, command: str, cwd: Path, timeout: float, report: Report, *, exclude: Collection[str] = ()
+        self,
+        argv: Sequence[str],
+        cwd: Path,
+        timeout: float,
+        report: Report,
+        *,
+        shown: str,
+        exclude: Collection[str] = (),
+        try_out: Sequence[str] = (),
     ) -> CommandResult:
-        """Run one command line; see `CommandRunner.run`."""
+        """Run one command; see `CommandRunner.run`."""
         terminal_id = new_id("term")
         terminal = _Terminal(self._channel, terminal_id)
-        await terminal.update(command=command, cwd=str(cwd), capabilities=CANCEL)
+        await terminal.update(command=shown, cwd=str(cwd), capabilities=CANCEL)
         try:
             await report(TerminalStarted(terminal_id))
             with anyio.CancelScope() as scope:
                 self._running[terminal_id] = scope
-                return await self._local.run_raw(command, cwd, timeout, terminal.print, terminal.end, exclude=exclude)
+                return await self._local.run_raw(argv, cwd, timeout, terminal.print, terminal.end, exclude=exclude)
             return terminal.result()
         finally:
             self._running.pop(terminal_id, None)

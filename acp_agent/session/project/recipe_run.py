@@ -53,7 +53,7 @@ MAX_COMMAND_OUTPUT = 64 * 1024
 """Bytes kept of what one command prints."""
 
 _MAX_COMPLAINT = 300
-_STATUS = ("git", "-c", "core.fsmonitor=false", "--no-optional-locks", "status", "--porcelain")
+_STATUS = ("git", "--no-optional-locks", "status", "--porcelain")
 
 
 RENDER_SECONDS = 5.0

@@ -16,6 +16,7 @@ import anyio.to_thread
 
 from acp_agent.conversation.events import InstructionsLoaded
 from acp_agent.errors import InvalidParamsError
+from acp_agent.processes import environment_without
 from acp_agent.regular import open_regular
 
 FILE_NAMES = ("AGENTS.md", "CLAUDE.md")
@@ -129,7 +130,14 @@ def git_place(cwd: str) -> tuple[str, str, str]:
         return "", "", ""
     try:
         done = subprocess.run(
-            command, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=GIT_SECONDS, check=False
+            command,
+            cwd=cwd,
+            env=environment_without(()),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=GIT_SECONDS,
+            check=False,
         )
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return "", "", ""

@@ -14,7 +14,7 @@ from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import ResultPart, Text, ToolCall
 from acp_agent.conversation.updates import CallAnnounced, CallOutput, CallStarted, CallTerminal, Show
 from acp_agent.errors import ToolError
-from acp_agent.hooks.outcomes import cut
+from acp_agent.hooks.outcomes import Outcome, cut
 from acp_agent.llm.parts import arguments_fault
 from acp_agent.logfile import log_failure
 from acp_agent.session.permissions import Permissions
@@ -24,7 +24,7 @@ from acp_agent.session.turn.record import TurnRecord
 from acp_agent.tools.environment import OutputArrived, Progress, TerminalStarted
 from acp_agent.tools.shell.allow import refusal
 from acp_agent.tools.text import one_line
-from acp_agent.tools.tool import CallResult, Tool
+from acp_agent.tools.tool import CallResult, PreparedCall, Tool
 
 if TYPE_CHECKING:
     from acp_agent.recipes.model import Recipe
@@ -102,6 +102,12 @@ class ToolCalls:
                     await self._show(CallStarted(call.id, view))
                 self._record.begun_call = call.id
                 result = await _or_failure(effective, view, prepared.run(_reporter(self._show, call.id)))
+                if result.again is not None:
+                    again = await self._run_again(effective, result.again, hooked)
+                    if again == "cancelled":
+                        await self._record.finish_call(call, _with_texts(result, added))  # it has run
+                        return "cancelled"
+                    result = _with_texts(result, (again,)) if isinstance(again, str) else again
             try:
                 after = await self._hooks.after_call(effective, result)
             except anyio.get_cancelled_exc_class():
@@ -118,6 +124,20 @@ class ToolCalls:
         await self._record.finish_call(call, _with_texts(result, added))
         self._stop_reason = stop or ""
         return None if stop is None else "end_turn"
+
+    async def _run_again(self, call: ToolCall, prepared: PreparedCall, hooked: Outcome) -> CallResult | str:
+        """Run a call again that failed for want of what the sandbox denies, if the user allows that.
+
+        :returns: what came of it; `cancelled`; or why it was not run again.
+        """
+        await self._show(CallStarted(call.id, prepared.view, asks=True))
+        try:
+            if not await self._permissions.check(call, prepared, hooked):
+                return "cancelled"
+        except ToolError as error:
+            return f"{prepared.access.demand} {error}"
+        await self._show(CallStarted(call.id, prepared.view))
+        return await _or_failure(call, prepared.view, prepared.run(_reporter(self._show, call.id)))
 
 
 async def _or_failure(call: ToolCall, view: CallView, work: Awaitable[T]) -> T | CallResult:

@@ -1,7 +1,7 @@
 """Which command lines a recipe's `allowed_commands` allow: globs over the words of each simple command.
 
-A command line is read as a shell reads it, as far as it is simple; the rest (redirections, substitutions, variables,
-wrappers such as `sudo`) is not understood, and allowed by `*` or by itself alone.
+What `syntax` does not understand (redirections, substitutions, variables, wrappers such as `sudo`) is allowed by `*` or
+by itself alone.
 """
 
 from __future__ import annotations
@@ -10,55 +10,10 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import TypeAlias
 
-_PIECE = re.compile(
-    r"(?P<blank>[ \t]+)|(?P<end>&&|\|\||[;|])"
-    r"|'(?P<single>[^'\x00-\x08\x0a-\x1f]*)'|\"(?P<double>[^\"\\`$\x00-\x08\x0a-\x1f]*)\""
-    r"|\\(?P<escaped>[();<>|&{}!])|(?P<plain>(?<!\S)\{\}(?!\S)|[^\s'\"\\`$();<>|&{}\x00-\x1f]+)"
-)
-_PROGRAM = re.compile(r"[A-Za-z0-9_./+-]+")
-# What runs something else, so that its name says nothing about what happens.
-_WRAPPER_NAMES = """
-    ! . [[ ash bash builtin busybox chroot command coproc csh dash doas entr env eval exec expect fakeroot fish flock
-    gchroot genv gnice gnohup gstdbuf gtime gtimeout gxargs ionice ksh ksh93 mksh nice nohup nsenter osascript parallel
-    pkexec pwsh runuser screen script setsid sh source ssh stdbuf strace su sudo systemd-run taskset tcsh time timeout
-    tmux trap unshare watch xargs zsh case do done elif else esac fi for function if select then until while
-"""
-_WRAPPERS = frozenset(_WRAPPER_NAMES.split())
+from acp_agent.tools.shell.syntax import Words, parse
+
 _OPTION = re.compile("-[a-zA-Z0-9]|--[a-z][a-z0-9-]*")
-
-
-_Words: TypeAlias = tuple[str, ...]
-"""A simple command: the program and its arguments."""
-
-
-def _commands_of(line: str) -> list[_Words] | None:
-    """Return the simple commands of a line; None where it is not understood."""
-    commands: list[_Words] = []
-    words: list[str] = []
-    word: str | None = None
-    at, line = 0, f"{line.strip()} ;"
-    while at < len(line):
-        piece = _PIECE.match(line, at)
-        if piece is None:
-            return None
-        at = piece.end()
-        if piece["blank"] or piece["end"]:
-            if word is not None:
-                words.append(word)
-            word = None
-        else:
-            plain = piece["plain"] or ""
-            if word is None and plain.startswith("#"):
-                return None  # a comment
-            word = (word or "") + (plain or piece["escaped"] or piece["single"] or piece["double"] or "")
-        if piece["end"]:
-            if not words or not _PROGRAM.fullmatch(words[0]) or words[0].rpartition("/")[2] in _WRAPPERS:
-                return None
-            commands.append(tuple(words))
-            words = []
-    return commands
 
 
 def refusal(line: str, patterns: Sequence[str]) -> str:
@@ -66,8 +21,8 @@ def refusal(line: str, patterns: Sequence[str]) -> str:
 
     Each simple command of the line has to match a pattern.
     """
-    has_wildcard = any(set("*?[").intersection(piece["plain"] or "") for piece in _PIECE.finditer(line))
-    return _refusal(line.strip(), _commands_of(line) or (), patterns, has_wildcard)
+    parsed = parse(line)
+    return _refusal(line.strip(), parsed.commands, patterns, parsed.has_wildcard)
 
 
 def refusal_of_words(words: Sequence[str], patterns: Sequence[str]) -> str:
@@ -75,7 +30,7 @@ def refusal_of_words(words: Sequence[str], patterns: Sequence[str]) -> str:
     return _refusal(shlex.join(words), [tuple(words)], patterns, False)
 
 
-def _refusal(line: str, commands: Sequence[_Words], patterns: Iterable[str], has_wildcard: bool) -> str:
+def _refusal(line: str, commands: Sequence[Words], patterns: Iterable[str], has_wildcard: bool) -> str:
     """Return why the patterns do not allow these commands; a line that is not understood has none.
 
     :param has_wildcard: whether the shell may put the name of a file into the line, which may be an option.

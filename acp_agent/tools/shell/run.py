@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import codecs
 import signal
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -35,30 +35,31 @@ OnOutput: TypeAlias = Callable[[bytes, bool], Awaitable[None]]
 class LocalCommands:
     """Local process groups as a `CommandRunner`.
 
-    Commands are run by bash where there is one, since that is what models and users write for, else by sh. Processes
-    left in the background end with the command; one that is to stay must be started with `setsid`.
+    Processes left in the background end with the command. Without a sandbox, one that was started with `setsid` stays.
     """
 
     async def run(
         self,
-        command: str,
+        argv: Sequence[str],
         cwd: Path,
         timeout: float,
         report: Report,
         *,
+        shown: str,
         exclude: Collection[str] = (),
+        try_out: Sequence[str] = (),
     ) -> CommandResult:
-        """Run one command line; see `CommandRunner.run`."""
+        """Run one command; see `CommandRunner.run`."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
         async def printed(data: bytes, gap: bool) -> None:
             await report(OutputArrived(clean(without_escapes(MISSING * gap + decoder.decode(data)))))
 
-        return await self.run_raw(command, cwd, timeout, printed, lambda code, signal: None, exclude=exclude)
+        return await self.run_raw(argv, cwd, timeout, printed, lambda code, signal: None, exclude=exclude)
 
     async def run_raw(
         self,
-        command: str,
+        argv: Sequence[str],
         cwd: Path,
         timeout: float,
         on_output: OnOutput,
@@ -66,19 +67,17 @@ class LocalCommands:
         *,
         exclude: Collection[str] = (),
     ) -> CommandResult:
-        """Run one command line, and report its output as bytes.
+        """Run one command, and report its output as bytes.
 
         :param on_end: called with the exit code or the signal, also where this is cancelled.
         """
-        import shutil  # loads the modules of compressed archives
-
         output = _Output()
         code: int | None = None
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(output.report, on_output)
                 code = await run_group(
-                    (shutil.which("bash") or "/bin/sh", "-c", command),
+                    argv,
                     cwd,
                     timeout=timeout,
                     on_data=output.add,

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+from contextlib import ExitStack
+from dataclasses import replace
+from fnmatch import fnmatchcase
+
 from anyio import to_thread
 from pydantic import Field
 
@@ -10,10 +17,13 @@ from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, Text
 from acp_agent.conversation.strict_json import get_text
 from acp_agent.errors import ToolError
+from acp_agent.frozen import frozen
+from acp_agent.sandbox.sandbox import Sandbox
 from acp_agent.tools.arguments import Arguments, BuiltIn
 from acp_agent.tools.environment import CommandResult, Environment, Report
 from acp_agent.tools.paths import Target
 from acp_agent.tools.shell.named_files import named_files
+from acp_agent.tools.shell.syntax import parse
 from acp_agent.tools.text import clean, cut_middle, one_line, without_escapes
 from acp_agent.tools.tool import Access, CallResult, PreparedCall
 
@@ -23,12 +33,93 @@ _MAX_TIMEOUT = 3600.0
 _LONGEST_COMMAND = 100_000
 
 
+_NETWORK = re.compile(
+    r"network is unreachable|name resolution|could not resolve|couldn't connect|name or service not known|ENOTFOUND"
+    r"|EAI_AGAIN|ENETUNREACH|no address associated|nodename nor servname|failed to lookup address|dial tcp",
+    re.IGNORECASE,
+)
+_DISK = re.compile(r"read-only file system|EROFS|device or resource busy|operation not permitted", re.IGNORECASE)
+"""What programs print where the sandbox is in their way."""
+
+
 class _Shell(Arguments):
     command: str = Field(min_length=1, max_length=_LONGEST_COMMAND)
     timeout: float = Field(0, gt=0, le=_MAX_TIMEOUT, description="Seconds after which it is stopped.")
     cwd: str = Field(
         ".", description="Directory to run it in; the working directory else. Outside the session's it asks the user."
     )
+    network: bool = Field(False, description="Whether it needs the network, which may ask the user.")
+
+
+@frozen
+class _Command:
+    """A command that may run.
+
+    :ivar sandbox: None where it runs without one.
+    :ivar demand: why the user is to be asked; see `Access`.
+    """
+
+    line: str
+    target: Target
+    timeout: float
+    sandbox: Sandbox | None
+    network: bool = False
+    demand: str = ""
+
+    @property
+    def title(self) -> str:
+        # The permission question shows where it would run, whatever links lead there.
+        places = "".join(f" (in {one_line(str(folder))})" for folder in self.target.outside)
+        what = "with the network" if self.sandbox is not None else "outside of the sandbox"
+        return _title(self.line) + places + (f" ({what})" if self.demand else "")
+
+    def call(self) -> PreparedCall:
+        """Return the call that runs it."""
+        # "Always allow" covers the very line; outside of the session's directories it is a rule of another kind, since
+        # the directory that is added to it there looks like one more word of the command.
+        outside, is_confined = self.target.outside, self.sandbox is not None
+        subject = f"{'shell outside' if outside else 'shell'}: {self.line.strip()}"
+        parsed = parse(self.line) if is_confined else None
+        is_plain = parsed is not None and len(parsed.commands) == 1 and not parsed.has_wildcard
+        words = parsed.commands[0] if parsed and is_plain else ()
+        access = Access("execute", outside, subject, is_confined, words, self.demand)
+        return PreparedCall(CallView(self.title, "execute"), access, self._run)
+
+    async def _run(self, report: Report) -> CallResult:
+        target, environment = self.target, self.target.environment
+        target.check()
+        changes = await to_thread.run_sync(named_files, self.line, target.path, abandon_on_cancel=True)
+        argv = (shutil.which("bash") or "/bin/sh", "-c", self.line)
+        exclude = set(environment.key_variables)
+        try_out: tuple[str, ...] = ()
+        with ExitStack() as stack:
+            if self.sandbox is not None:
+                exclude |= {name for name in os.environ for hidden in self.sandbox.env if fnmatchcase(name, hidden)}
+                wrapped = self.sandbox.wrap(argv, target.path, network=self.network)
+                try_out, argv = await to_thread.run_sync(stack.enter_context, wrapped)
+            result = await environment.commands.run(
+                argv, target.path, self.timeout, report, shown=self.line, exclude=exclude, try_out=try_out
+            )
+        text, raw = _reported(result, self.timeout)
+        changed = await to_thread.run_sync(changes, abandon_on_cancel=True) if changes else ()
+        view = CallView(
+            self.title, "execute", raw_output={**raw, "sandboxed": self.sandbox is not None}, changes=changed
+        )
+        is_error = result.exit_code != 0
+        again = self._again(f"{result.stdout}\n{result.stderr}") if is_error and not self.demand else None
+        return CallResult((Text(text),), view, is_error=is_error, again=again)
+
+    def _again(self, output: str) -> PreparedCall | None:
+        """Return the same command with what it seems to have lacked in the sandbox."""
+        if self.sandbox is None or self.sandbox.required:
+            return None
+        if found := None if self.network else _NETWORK.search(output):
+            demand = f"It failed in the sandbox, which has no network ({found[0]})."
+            return replace(self, network=True, demand=demand).call()
+        if found := _DISK.search(output):
+            demand = f"It failed in the sandbox ({found[0]})."
+            return replace(self, sandbox=None, demand=demand).call()
+        return None
 
 
 async def _prepare(asked: _Shell, environment: Environment) -> PreparedCall:
@@ -39,24 +130,13 @@ async def _prepare(asked: _Shell, environment: Environment) -> PreparedCall:
         raise ToolError("shell: `command` holds a NUL character, which no command line can.")
     target = Target.of(asked.cwd, environment)
     timeout = asked.timeout or environment.shell_timeout
-    # The permission question shows where it would run, whatever links lead there.
-    title = _title(command) + "".join(f" (in {one_line(str(folder))})" for folder in target.outside)
-
-    async def run(report: Report) -> CallResult:
-        target.check()
-        changes = await to_thread.run_sync(named_files, command, target.path, abandon_on_cancel=True)
-        result = await environment.commands.run(
-            command, target.path, timeout, report, exclude=environment.key_variables
-        )
-        text, raw = _reported(result, timeout)
-        changed = await to_thread.run_sync(changes, abandon_on_cancel=True) if changes else ()
-        view = CallView(title, "execute", raw_output=raw, changes=changed)
-        return CallResult((Text(text),), view, is_error=result.exit_code != 0)
-
-    # "Always allow" covers the very line; outside of the session's directories it is a rule of another kind, since
-    # the directory that is added to it there looks like one more word of the command.
-    subject = f"{'shell outside' if target.outside else 'shell'}: {command.strip()}"
-    return PreparedCall(CallView(title, "execute"), Access("execute", target.outside, subject), run)
+    sandbox = environment.sandbox
+    if sandbox is not None and (fault := await to_thread.run_sync(sandbox.fault, abandon_on_cancel=True)):
+        if sandbox.required:
+            raise ToolError(f"No command runs without a sandbox (`sandbox.commands: required`). {fault}")
+        sandbox = None
+    demand = "It asks for the network." if sandbox is not None and asked.network and not sandbox.network else ""
+    return _Command(command, target, timeout, sandbox, asked.network, demand).call()
 
 
 def _title(command: str) -> str:
@@ -98,8 +178,9 @@ SHELL = BuiltIn(
     "shell",
     "Run a shell command (bash where there is one) and get its output and exit status. There is no terminal "
     "and no input. Every call is a fresh shell: directories and variables do not carry over. Long output "
-    "is cut in the middle. Processes left in the background are stopped when the command ends; start one that must "
-    "stay with `setsid` and its output redirected. Prefer read, list, glob, grep and edit for files.",
+    "is cut in the middle. Processes left in the background are stopped when the command ends. Commands may run in a "
+    "sandbox that writes only in the session's directories, /tmp and caches, and has no network unless `network` is "
+    "true. Prefer read, list, glob, grep and edit for files.",
     _Shell,
     _prepare,
     title=lambda arguments: _title(get_text(arguments, "command")),

@@ -51,7 +51,7 @@ async def test_no_question_about_files_or_terminals_waits_for_ever_for_an_editor
     with pytest.raises(ToolError, match="did not answer"):
         await files.write_text(tmp_path / "b.txt", "new")
     with pytest.raises(ToolError, match="did not answer"):
-        await EditorTerminals(channel).run("true", tmp_path, 7.0, heard)
+        await EditorTerminals(channel).run(("true",), tmp_path, 7.0, heard, shown="true")
     assert editor.limits.keys() == {
         "fs/read_text_file",
         "fs/write_text_file",

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acp_agent.tools.shell.allow import _commands_of, refusal
+from acp_agent.tools.shell.allow import refusal
+from acp_agent.tools.shell.syntax import parse
 
 COMMIT = ("git commit *", "!git commit --amend", "!git commit -n", "!git commit --no-verify")
 
@@ -51,14 +52,14 @@ def test_a_pattern_allows_no_more_than_its_words(command: str, pattern: str, all
 @pytest.mark.parametrize(
     "command",
     [
-        "git log&rm x", "git log >/etc/passwd", "git log 2>&1", "cat <(rm x)", 'git "$(rm x)"', "git `rm x`",
-        'git "`rm x`"', "git log # x", "git status\rrm x", "git log $'\\'' ; rm x #'", "git log \\' ; rm x", "{ rm x",
+        "git log >/etc/passwd", "git log 2>&1", "cat <(rm x)", 'git "$(rm x)"', "git `rm x`",
+        'git "`rm x`"', "git log # x", "git status\rrm x", "git log $'\\'' ; rm x #'", "{ rm x",
         "FOO=1 git status", "$TOOL x", "/usr/bin/env rm x", "bash -c 'rm x'", "xargs rm", "'rm x' y", "g* x",
         "foo:bar x", "", ";",
     ],
 )  # fmt: skip
 def test_a_line_that_may_run_something_else_is_not_understood(command: str) -> None:
-    assert _commands_of(command) is None
+    assert parse(command).commands == ()
 
 
 @pytest.mark.parametrize(
@@ -68,12 +69,14 @@ def test_a_line_that_may_run_something_else_is_not_understood(command: str) -> N
         ("git log && git diff || ls -la", True),
         ("git log --grep 'a; b && c' \"d | e\" && ls", True),
         ("git log; rm -rf /", False),
+        ("git log&rm x", False),
+        ("git log \\' ; rm x", False),
         ("git log | xargs rm", False),
         ("ls '&'& rm x", False),
         ("ls '|' | rm x", False),
         ("ls \\; rm x; ls", True),
         ("ls \\' ; rm x #'", False),
-        ("ls;", False),
+        ("ls;", True),
         ("ls |& rm", False),
         ("(ls)", False),
         ("if ls; then ls; fi", False),
@@ -125,8 +128,8 @@ RAN = "ls() { :; }; touch() { echo ran; }; command_not_found_handle() { echo ran
 )
 def test_bash_sees_no_other_words_than_these(pieces: list[str]) -> None:
     line = "echo " + "".join(pieces)
-    commands = _commands_of(line)
-    if commands is None or len(commands) > 1:
+    commands = parse(line).commands
+    if len(commands) != 1:
         return
     words = commands[0]
     printed = subprocess.run(

@@ -31,7 +31,7 @@ class Listener:
 
 async def run(command: str, cwd: Path, timeout: float = 20, listener: Listener | None = None) -> CommandResult:
     listener = listener or Listener()
-    return await LocalCommands().run(command, cwd, timeout, listener.report)
+    return await LocalCommands().run(("bash", "-c", command), cwd, timeout, listener.report, shown=command)
 
 
 @pytest.fixture

@@ -124,7 +124,7 @@ def edited(path: Path, root: Path) -> Target:
         (".acp-agent/recipes/compact.md", True),
         ("innocent", True),
         (".gitignore", False),
-        (".github/ci.yaml", False),
+        (".github/ci.yaml", True),
     ],
 )
 def test_an_edit_of_what_runs_or_steers_something_is_asked_for(tmp_path: Path, name: str, guarded: bool) -> None:

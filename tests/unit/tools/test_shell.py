@@ -19,7 +19,7 @@ async def refusal(workspace: Workspace, tool: str, **arguments: JsonValue) -> st
 async def test_a_result_states_both_streams_and_the_exit_status(workspace: Workspace) -> None:
     outcome = await workspace.call("shell", command="echo out; echo err >&2; exit 2")
     assert outcome.parts[0].text == "exit status: 2\nstdout:\nout\nstderr:\nerr"  # type: ignore[union-attr]
-    assert outcome.view.raw_output == {"stdout": "out\n", "stderr": "err\n", "exitCode": 2}
+    assert outcome.view.raw_output == {"stdout": "out\n", "stderr": "err\n", "exitCode": 2, "sandboxed": False}
     assert outcome.is_error
     assert await workspace.text("shell", command="true") == "exit status: 0\nstdout: (empty)\nstderr: (empty)"
 

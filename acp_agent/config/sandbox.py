@@ -1,0 +1,34 @@
+"""The sandbox that the settings ask for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from acp_agent.config.settings import SandboxSettings
+from acp_agent.sandbox.sandbox import Sandbox
+
+_STRICTER = ("off", "auto", "required")
+
+
+def sandbox_of(settings: SandboxSettings, roots: tuple[Path, ...], home: Path) -> Sandbox | None:
+    """Return the sandbox of commands; None where they run without one.
+
+    :param roots: the directories that they may write.
+    :param home: the agent's, which they may not read.
+    """
+    if settings.commands == "off":
+        return None
+    required = settings.commands == "required"
+    return Sandbox(roots, (home,), settings.write, settings.read_deny, settings.network, required, settings.env)
+
+
+def tightened(settings: SandboxSettings, project: SandboxSettings) -> SandboxSettings:
+    """Return the user's settings with what a project's file makes stricter."""
+    return replace(
+        settings,
+        commands=max(settings.commands, project.commands, key=_STRICTER.index),
+        network=settings.network and project.network,
+        read_deny=(*settings.read_deny, *project.read_deny),
+        env=(*settings.env, *project.env),
+    )

@@ -1,0 +1,104 @@
+"""The sandbox on Linux: the command line of bubblewrap, and whether it works here.
+
+Source: bwrap(1), mount_namespaces(7)
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from acp_agent.sandbox.policy import Policy, is_repository
+
+_RUN = ("/run/systemd/resolve", "/run/NetworkManager", "/run/resolvconf", "/run/current-system")
+"""What commands need of `/run`, whose sockets would lead out of the sandbox: names of hosts, and NixOS's programs."""
+_MOST_PROCESSES = 4096
+_TRY_SECONDS = 5.0
+_SUPERVISOR = r"""
+"$@"
+code=$?
+left=
+for each in /proc/[0-9]*; do
+    pid=${each#/proc/}
+    [ "$pid" = 1 ] || [ "$pid" = $$ ] || ! read -r name < "$each/comm" || left="$left $name ($pid)"
+done 2> /dev/null
+[ -z "$left" ] || echo "Ended with the command, since no process outlives it:$left" >&2
+exit $code
+"""
+"""Runs the command, and says which of its processes are left, since they end with it."""
+
+
+def command_line(policy: Policy, argv: Sequence[str], cwd: Path) -> tuple[str, ...]:
+    """Return the command line that runs a program in the sandbox, while `policy.placeholders` holds.
+
+    The program ends with all of its processes when this does, and its signals come back as 128 and more.
+
+    :param cwd: where it runs; absolute and resolved.
+    """
+    network = () if policy.network else ("--unshare-net",)
+    return (
+        _program() or "bwrap",
+        *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--tmpfs", "/run"),
+        *(word for path in _RUN for word in ("--ro-bind-try", path, path)),
+        *(word for mount in _mounts(policy) for word in mount),
+        *("--setenv", "TMPDIR", "/tmp"),
+        # Root keeps its capabilities otherwise, and could unmount what covers a path.
+        *("--unshare-pid", "--unshare-ipc", *network, "--cap-drop", "ALL", "--new-session", "--die-with-parent"),
+        *("--chdir", str(cwd), "--"),
+        *_limits(),
+        *("/bin/sh", "-c", _SUPERVISOR, "sh", *argv),
+    )
+
+
+def _mounts(policy: Policy) -> list[tuple[str, ...]]:
+    """Return the mounts, each folder before what is in it."""
+    denied = (("--tmpfs",) if path.is_dir() else ("--ro-bind", "/dev/null") for path in policy.read_deny)
+    # A mount of its own cannot be renamed, with what is protected in it.
+    repositories = (root / ".git" for root in policy.roots if is_repository(root))
+    writable = (*policy.write, *policy.roots, *repositories)
+    mounts = [
+        *((path, (*words, str(path))) for path, words in zip(policy.read_deny, denied, strict=True)),
+        *((path, ("--bind", str(path), str(path))) for path in writable),
+        *((path, ("--ro-bind-try", str(path), str(path))) for path in policy.protected),
+    ]
+    return [words for _, words in sorted(mounts, key=lambda mount: len(mount[0].parts))]
+
+
+def _limits() -> Iterator[str]:
+    """Yield the words that limit processes, and the memory of each to that of the machine."""
+    if program := shutil.which("prlimit"):
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        yield from (program, f"--nproc={_MOST_PROCESSES}", f"--data={memory}", "--core=0", "--")
+
+
+@cache
+def fault() -> str:
+    """Return why there is no sandbox here, and what to do; empty where there is one."""
+    program = _program()
+    if program is None:
+        return (
+            "bubblewrap is not installed. Install the package `bubblewrap` (`apt install bubblewrap`, `dnf install"
+            " bubblewrap`, `pacman -S bubblewrap`)."
+        )
+    empty = Policy((), (), ())
+    try:
+        tried = subprocess.run(
+            command_line(empty, ("true",), Path("/")), capture_output=True, text=True, timeout=_TRY_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{program} does not work here: {error}."
+    if tried.returncode == 0:
+        return ""
+    said = tried.stderr.strip().splitlines()[-1:] or [f"exit status {tried.returncode}"]
+    return (
+        f"{program} does not work here: {said[0]}. Where the kernel or AppArmor refuses user namespaces, allow them"
+        " for bwrap (`sysctl kernel.unprivileged_userns_clone`, `kernel.apparmor_restrict_unprivileged_userns`)."
+    )
+
+
+def _program() -> str | None:
+    return shutil.which("bwrap")

@@ -1,0 +1,80 @@
+"""`Sandbox`: runs the commands of one session within a policy, by the means of this operating system."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from acp_agent.frozen import frozen
+from acp_agent.sandbox import bubblewrap, seatbelt
+from acp_agent.sandbox.policy import Policy
+
+
+@frozen
+class Sandbox:
+    """The sandbox of a session's commands.
+
+    :ivar roots: the session's directories.
+    :ivar private: the agent's own folders, which commands may not read.
+    :ivar write: further folders that commands may write, as the user names them.
+    :ivar read_deny: further files and folders that they may not read, likewise.
+    :ivar network: whether all of them reach the network.
+    :ivar required: whether no command runs without a sandbox.
+    :ivar env: wildcards for the names of environment variables that commands do not inherit.
+    """
+
+    roots: tuple[Path, ...]
+    private: tuple[Path, ...]
+    write: tuple[str, ...] = ()
+    read_deny: tuple[str, ...] = ()
+    network: bool = False
+    required: bool = False
+    env: tuple[str, ...] = ()
+
+    def fault(self) -> str:
+        """Return why commands cannot run in it, and what to do; empty where they can.
+
+        The first time it runs a program, which may take seconds.
+        """
+        if found := platform_fault(self.required):
+            return found
+        link = self._policy(network=False).unprotectable
+        return f"{link} is a symbolic link, which cannot be protected; replace it by what it names." if link else ""
+
+    @contextmanager
+    def wrap(
+        self, argv: Sequence[str], cwd: Path, *, network: bool
+    ) -> Generator[tuple[tuple[str, ...], tuple[str, ...]]]:
+        """Return two command lines: one that succeeds where the sandbox works, and one that runs a program in it, which
+        has to end with the body.
+
+        :param cwd: where it runs; absolute.
+        :param network: whether it reaches the network, also where others do not.
+        """
+        policy = self._policy(network=network or self.network)
+        with policy.placeholders():
+            if sys.platform == "darwin":
+                with TemporaryDirectory() as folder:
+                    place = Path(folder).resolve()
+                    yield seatbelt.command_line(policy, ("true",), place), seatbelt.command_line(policy, argv, place)
+            else:
+                place = cwd.resolve()
+                yield bubblewrap.command_line(policy, ("true",), place), bubblewrap.command_line(policy, argv, place)
+
+    def _policy(self, *, network: bool) -> Policy:
+        return Policy.of(self.roots, self.private, self.write, self.read_deny, network=network)
+
+
+def platform_fault(required: bool = False) -> str:
+    """Return why this machine has no sandbox, and what to do; empty where it has one.
+
+    :param required: whether the user asks for one, since that of macOS is experimental.
+    """
+    if sys.platform != "darwin":
+        return bubblewrap.fault()
+    if required:
+        return seatbelt.fault()
+    return "that of macOS is experimental; `sandbox.commands: required` in config.yaml turns it on."

@@ -1,0 +1,214 @@
+"""Commands in the sandbox, over the wire: what is asked, what they may do, and how they get more."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from acp_agent.sandbox.bubblewrap import fault
+from support.memory import stage
+from support.replies import Reply, ToolCall
+from support.stage import Stage
+from support.stage import results as read
+
+pytestmark = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
+
+
+def shell(*commands: str, **arguments: object) -> list[Reply]:
+    """An answer for each command, and the end of the turn."""
+    calls = [Reply(tool_calls=[ToolCall("shell", {"command": command, **arguments})]) for command in commands]
+    return [*calls, Reply("Done.")]
+
+
+def asked(it: Stage) -> list[str]:
+    """The titles of what the user was asked about."""
+    return [str(params["toolCall"]["title"]) for params in it.agent.desk.permissions]
+
+
+def results(it: Stage) -> list[str]:
+    """What the model read of each call."""
+    return [result.text for result in read(it.server.calls[-1].body)]
+
+
+async def test_in_accept_edits_a_sandboxed_command_runs_without_a_question(tmp_path: Path) -> None:
+    async with stage(tmp_path, *shell("echo hello > made.txt; cat made.txt"), config={"mode": "accept-edits"}) as it:
+        await it.prompt()
+        assert asked(it) == []
+        assert "hello" in results(it)[0]
+        assert (it.folder / "made.txt").read_text() == "hello\n"
+
+
+async def test_one_answer_allows_all_sandboxed_commands_of_the_session(tmp_path: Path) -> None:
+    async with stage(tmp_path, *shell("echo 1", "ls > list.txt", "date")) as it:
+        it.agent.permission_answer = "allow_always"
+        await it.prompt()
+        [question] = it.agent.desk.permissions
+        names = [option["name"] for option in question["options"]]
+        assert names == ["Allow", "Allow all sandboxed commands in this session", "Reject"]
+
+
+async def test_who_allows_commands_one_by_one_can_allow_those_that_begin_with_the_same_plain_words(
+    tmp_path: Path,
+) -> None:
+    lines = {
+        "echo 1": True,
+        "git status": True,
+        "git status --short": False,
+        "git status > out": True,
+        "git status *": True,
+        "git status; ls": True,
+        "A=1 git status": True,
+        "git log": True,
+    }
+    async with stage(tmp_path, *shell(*lines)) as it:
+        it.agent.permission_answer = lambda _: "allow_always" if len(asked(it)) == 2 else "allow_once"
+        await it.prompt()
+        assert it.agent.desk.permissions[1]["options"][1]["name"] == "Always allow `git status …`"
+        assert asked(it) == [line for line, is_asked in lines.items() if is_asked]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "touch ../outside.txt",
+        "echo x > .git/hooks/pre-commit",
+        "echo x >> .git/hooks/../config",
+        "ln -s .git/hooks link && echo x > link/pre-commit",
+        "ln .git/config hard && echo x >> hard",
+        "mv .git .git2 && echo x > .git2/hooks/pre-commit",
+        "rm -rf .git/hooks && mkdir .git/hooks && echo x > .git/hooks/pre-commit",
+        "mkdir -p .vscode && echo '{}' > .vscode/tasks.json",
+        "echo 'use flake' > .envrc",
+        "mount -t tmpfs none .git/hooks && echo x > .git/hooks/pre-commit",
+        "umount .git/hooks && echo x > .git/hooks/pre-commit",
+        'unshare -rm sh -c "umount .git/hooks; echo x > .git/hooks/pre-commit"',
+        "nsenter -t 1 -m sh -c 'echo x > .git/hooks/pre-commit'",
+        "echo x > /proc/1/root$PWD/.git/hooks/pre-commit",
+        "cat ~/.ssh/id_rsa",
+        "git diff --no-index /dev/null ~/.ssh/id_rsa",
+        "cat /proc/1/root$HOME/.ssh/id_rsa",
+        "ln ~/.ssh/id_rsa stolen && cat stolen",
+        "jq -n env || env",
+        "git config core.fsmonitor ./evil",
+    ],
+)
+async def test_an_attack_changes_nothing_outside_and_reads_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", "hunter2-hunter2")
+    config = {"mode": "accept-edits", "sandbox": {"env": ["SHOP_*"]}}
+    async with stage(tmp_path, *shell(command), config=config) as it:
+        subprocess.run(["git", "init", "-q"], cwd=it.folder, check=True)
+        key = it.home / ".ssh" / "id_rsa"
+        key.parent.mkdir(parents=True)
+        key.write_text("hunter2-private-key\n")
+        monkeypatch.setenv("HOME", str(it.home))
+        before = (it.folder / ".git" / "config").read_text(), sorted((it.folder / ".git" / "hooks").iterdir())
+        it.agent.permission_answer = "reject_once"
+        await it.prompt()
+        after = (it.folder / ".git" / "config").read_text(), sorted((it.folder / ".git" / "hooks").iterdir())
+        assert before == after
+        assert not (tmp_path / "outside.txt").exists()
+        assert {path.name for path in it.folder.iterdir()} <= {".git", "a.txt", "hard", "link", "stolen"}
+        assert "hunter2" not in "".join(results(it))
+
+
+async def test_processes_that_are_left_end_with_the_command_and_are_named(tmp_path: Path) -> None:
+    command = "setsid sleep 1000 & until pgrep -x sleep; do :; done; echo started"
+    async with stage(tmp_path, *shell(command), config={"mode": "accept-edits"}) as it:
+        await it.prompt()
+        [result] = results(it)
+        assert "started" in result
+        assert "Ended with the command, since no process outlives it: sleep" in result
+    left = subprocess.run(["pgrep", "-f", "^sleep 1000$"], capture_output=True, check=False)
+    assert left.stdout == b""
+
+
+async def test_a_command_that_may_not_write_somewhere_is_asked_for_once_and_runs_outside(tmp_path: Path) -> None:
+    made = Path("/var/tmp") / f"acp-agent-{os.getpid()}.txt"
+    async with stage(tmp_path, *shell(f"echo x > {made}"), config={"mode": "accept-edits"}) as it:
+        it.agent.permission_answer = "allow_once"
+        await it.prompt()
+        [question] = it.agent.desk.permissions
+        assert question["toolCall"]["title"] == f"echo x > {made} (outside of the sandbox)"
+        assert "It failed in the sandbox (Read-only file system)." in str(question)
+        assert [option["kind"] for option in question["options"]] == ["allow_once", "reject_once"]
+        assert "exit status: 0" in results(it)[0]
+        assert made.read_text() == "x\n"
+    made.unlink()
+
+
+async def test_the_network_is_asked_for_and_without_it_only_loopback_of_the_command_itself_answers(
+    tmp_path: Path,
+) -> None:
+    server = "python3 -m http.server 8765 --bind 127.0.0.1 > /dev/null 2>&1 & "
+    client = "curl -s -o /dev/null -w %{http_code} --retry 50 --retry-delay 1 --retry-all-errors http://127.0.0.1:8765/"
+    async with stage(tmp_path, *shell(server + client), config={"mode": "accept-edits"}) as it:
+        await it.prompt()
+        assert asked(it) == []
+        assert "200" in results(it)[0]
+    calls = [Reply(tool_calls=[ToolCall("shell", {"command": "ls /sys/class/net", "network": True})]), Reply("Done.")]
+    async with stage(tmp_path / "second", *calls, config={"mode": "accept-edits"}) as it:
+        it.agent.permission_answer = "reject_once"
+        await it.prompt()
+        assert asked(it) == ["ls /sys/class/net (with the network)"]
+
+
+async def test_where_the_sandbox_is_off_or_missing_every_command_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = {"mode": "accept-edits", "sandbox": {"commands": "off"}}
+    async with stage(tmp_path, *shell("echo 1"), config=config) as it:
+        await it.prompt()
+        assert asked(it) == ["echo 1"]
+
+
+async def test_a_command_without_a_sandbox_is_refused_where_one_is_required(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("bash", "sh", "git"):
+        (tools / name).symlink_to(shutil.which(name) or "/bin/sh")
+    config = {"mode": "accept-edits", "sandbox": {"commands": "required"}}
+    async with stage(tmp_path, *shell("echo 1"), config=config) as it:
+        monkeypatch.setenv("PATH", str(tools))
+        fault.cache_clear()
+        try:
+            await it.prompt()
+        finally:
+            fault.cache_clear()
+        assert asked(it) == []
+        assert "No command runs without a sandbox" in results(it)[0]
+
+
+@pytest.mark.parametrize("command", ["status", "diff", "add -A", "ls-files", "grep x", "commit -m x"])
+@pytest.mark.parametrize("mode", ["accept-edits", "full-access"])
+async def test_git_runs_nothing_of_a_folder_that_looks_like_a_bare_repository(
+    tmp_path: Path, command: str, mode: str
+) -> None:
+    ran = tmp_path / "project" / "ran"
+    files = {
+        "HEAD": "ref: refs/heads/main\n",
+        "config": f"[core]\n\trepositoryformatversion = 0\n\tworktree = .\n\tfsmonitor = touch {ran}; false\n",
+        "objects/x": "",
+        "refs/x": "",
+    }
+    async with stage(tmp_path, *shell(f"git {command}"), files=files, config={"mode": mode}) as it:
+        it.agent.permission_answer = "reject_once"
+        await it.prompt()
+        assert not ran.exists()
+
+
+@pytest.mark.parametrize("command", ["/review", "/commit", "Hello"])
+async def test_the_agent_s_own_git_runs_no_watcher_of_a_repository(tmp_path: Path, command: str) -> None:
+    ran = tmp_path / "ran"
+    async with stage(tmp_path, Reply("Done.")) as it:
+        subprocess.run(["git", "init", "-q"], cwd=it.folder, check=True)
+        subprocess.run(["git", "config", "core.fsmonitor", f"touch {ran}; false"], cwd=it.folder, check=True)
+        await it.prompt(command)
+        assert not ran.exists()

@@ -1,0 +1,87 @@
+"""What commands may do in the sandbox, and the placeholders that protect what is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from acp_agent.sandbox.policy import Policy
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """An empty folder with a resolved path."""
+    folder = tmp_path.resolve() / "project"
+    folder.mkdir()
+    return folder
+
+
+def _policy(*roots: Path) -> Policy:
+    return Policy.of(roots, (), (), ())
+
+
+def _repository(root: Path) -> None:
+    for folder in ("hooks", "objects", "modules/lib/objects", "modules/lib/hooks"):
+        (root / ".git" / folder).mkdir(parents=True)
+    for file in ("HEAD", "config", "modules/lib/HEAD", "modules/lib/config"):
+        (root / ".git" / file).write_text("content")
+
+
+def test_what_other_programs_run_is_protected_in_every_root_and_in_submodules(root: Path) -> None:
+    _repository(root)
+    protected = {str(path.relative_to(root)) for path in _policy(root).protected}
+    assert {".vscode", ".zed", ".idea", ".claude", ".acp-agent", ".envrc"} <= protected
+    assert {".git/hooks", ".git/config", ".git/modules/lib/hooks", ".git/modules/lib/config"} <= protected
+
+
+def test_a_worktree_s_git_file_is_protected_since_it_names_the_repository(root: Path) -> None:
+    (root / ".git").write_text("gitdir: /elsewhere")
+    assert root / ".git" in _policy(root).protected
+
+
+def test_missing_paths_have_placeholders_during_the_command_and_none_afterwards(root: Path) -> None:
+    policy = _policy(root)
+    with policy.placeholders():
+        assert all(path.exists() for path in policy.protected)
+        assert (root / ".git").is_dir()
+    assert list(root.iterdir()) == []
+
+
+def test_what_existed_or_was_filled_meanwhile_is_not_removed(root: Path) -> None:
+    (root / ".idea").mkdir()
+    with _policy(root).placeholders():
+        (root / ".zed" / "settings.json").write_text("{}")
+    assert sorted(path.name for path in root.iterdir()) == [".idea", ".zed"]
+
+
+def test_placeholders_stay_until_the_last_of_two_commands_ends(root: Path) -> None:
+    policy = _policy(root)
+    with policy.placeholders():
+        with policy.placeholders():
+            pass
+        assert (root / ".vscode").is_dir()
+    assert not (root / ".vscode").exists()
+
+
+def test_a_folder_that_cannot_be_written_needs_no_placeholders(tmp_path: Path) -> None:
+    with _policy(Path("/proc")).placeholders():
+        pass
+
+
+def test_a_protected_path_that_is_a_link_is_reported_since_a_link_can_be_replaced(root: Path) -> None:
+    assert _policy(root).unprotectable is None
+    (root / ".vscode").symlink_to(root / "settings")
+    assert _policy(root).unprotectable == root / ".vscode"
+
+
+def test_lists_of_the_user_extend_what_is_closed_and_what_is_open(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path.resolve() / "home"
+    for name in (".ssh", ".cache", "vault", "builds"):
+        (home / name).mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    policy = Policy.of((root,), (home / "agent",), ("~/builds", "~/missing"), ("~/vault",))
+    assert policy.read_deny == (home / ".ssh", home / "vault")
+    assert policy.write == (home / ".cache", home / "builds")
