@@ -46,7 +46,8 @@ def asked_for(it: Stage) -> list[str]:
 @pytest.mark.parametrize("mode", MATRIX)
 async def test_each_mode_asks_for_what_it_must_and_for_nothing_else(tmp_path: Path, mode: str) -> None:
     (tmp_path / "outside.txt").write_text("outside\n")
-    async with stage(tmp_path, *one_by_one(*CALLS.values()), mode=mode) as it:
+    without = {"sandbox": {"commands": "off"}}
+    async with stage(tmp_path, *one_by_one(*CALLS.values()), mode=mode, config=without) as it:
         assert await it.prompt() == {"stopReason": "end_turn"}
         asked = asked_for(it)
         found = {
