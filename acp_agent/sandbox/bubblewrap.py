@@ -6,13 +6,14 @@ Source: bwrap(1), mount_namespaces(7)
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from acp_agent.sandbox.policy import Policy, is_repository
+from acp_agent.sandbox.policy import Policy, search_path
 
 _RUN = ("/run/systemd/resolve", "/run/NetworkManager", "/run/resolvconf", "/run/current-system")
 """What commands need of `/run`, whose sockets would lead out of the sandbox: names of hosts, and NixOS's programs."""
@@ -41,15 +42,17 @@ def command_line(policy: Policy, argv: Sequence[str], cwd: Path) -> tuple[str, .
     """
     network = () if policy.network else ("--unshare-net",)
     return (
-        _program() or "bwrap",
+        _program(policy, "bwrap") or "/usr/bin/bwrap",
         *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--tmpfs", "/run"),
+        # Root may write the kernel's settings without any capability, `core_pattern` among them.
+        *("--ro-bind-try", "/proc/sys", "/proc/sys"),
         *(word for path in _RUN for word in ("--ro-bind-try", path, path)),
         *(word for mount in _mounts(policy) for word in mount),
         *("--setenv", "TMPDIR", "/tmp"),
         # Root keeps its capabilities otherwise, and could unmount what covers a path.
         *("--unshare-pid", "--unshare-ipc", *network, "--cap-drop", "ALL", "--new-session", "--die-with-parent"),
         *("--chdir", str(cwd), "--"),
-        *_limits(),
+        *_limits(policy),
         *("/bin/sh", "-c", _SUPERVISOR, "sh", *argv),
     )
 
@@ -57,9 +60,8 @@ def command_line(policy: Policy, argv: Sequence[str], cwd: Path) -> tuple[str, .
 def _mounts(policy: Policy) -> list[tuple[str, ...]]:
     """Return the mounts, each folder before what is in it."""
     denied = (("--tmpfs",) if path.is_dir() else ("--ro-bind", "/dev/null") for path in policy.read_deny)
-    # A mount of its own cannot be renamed, with what is protected in it.
-    repositories = (root / ".git" for root in policy.roots if is_repository(root))
-    writable = (*policy.write, *policy.roots, *repositories)
+    # A mount cannot be renamed.
+    writable = (*policy.write, *policy.roots, *policy.holders)
     mounts = [
         *((path, (*words, str(path))) for path, words in zip(policy.read_deny, denied, strict=True)),
         *((path, ("--bind", str(path), str(path))) for path in writable),
@@ -68,23 +70,28 @@ def _mounts(policy: Policy) -> list[tuple[str, ...]]:
     return [words for _, words in sorted(mounts, key=lambda mount: len(mount[0].parts))]
 
 
-def _limits() -> Iterator[str]:
+def _limits(policy: Policy) -> Iterator[str]:
     """Yield the words that limit processes, and the memory of each to that of the machine."""
-    if program := shutil.which("prlimit"):
+    if program := _program(policy, "prlimit"):
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        yield from (program, f"--nproc={_MOST_PROCESSES}", f"--data={memory}", "--core=0", "--")
+        yield program
+        limits = {"nproc": (resource.RLIMIT_NPROC, _MOST_PROCESSES), "data": (resource.RLIMIT_DATA, memory)}
+        for name, (limit, most) in limits.items():
+            hard = resource.getrlimit(limit)[1]  # which no unprivileged user can raise
+            yield f"--{name}={most if hard == resource.RLIM_INFINITY else min(hard, most)}"
+        yield from ("--core=0", "--")
 
 
 @cache
 def fault() -> str:
     """Return why there is no sandbox here, and what to do; empty where there is one."""
-    program = _program()
+    empty = Policy((), (), ())
+    program = _program(empty, "bwrap")
     if program is None:
         return (
             "bubblewrap is not installed. Install the package `bubblewrap` (`apt install bubblewrap`, `dnf install"
             " bubblewrap`, `pacman -S bubblewrap`)."
         )
-    empty = Policy((), (), ())
     try:
         tried = subprocess.run(
             command_line(empty, ("true",), Path("/")), capture_output=True, text=True, timeout=_TRY_SECONDS, check=False
@@ -100,5 +107,5 @@ def fault() -> str:
     )
 
 
-def _program() -> str | None:
-    return shutil.which("bwrap")
+def _program(policy: Policy, name: str) -> str | None:
+    return shutil.which(name, path=search_path((*policy.write, *policy.roots)))

@@ -51,9 +51,8 @@ def _profile(policy: Policy, temporary: Path) -> Iterator[str]:
     yield from _rule("allow file-read* file-write*", policy.roots)
     yield from _rule("deny file-read* file-write*", _inside(policy.read_deny, policy.roots))
     yield from _rule("deny file-write*", policy.protected)
-    # Neither may be moved away, with what is protected in it.
-    for root in policy.roots:
-        yield f"(deny file-write-unlink (literal {_quoted(str(root / '.git'))}))"
+    for folder in policy.holders:
+        yield f"(deny file-write-unlink (literal {_quoted(str(folder))}))"
 
 
 def _inside(paths: Iterable[Path], roots: Sequence[Path]) -> tuple[Path, ...]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,6 +68,59 @@ def test_processes_have_a_namespace_of_their_own_without_capabilities_and_end_wi
     assert _position(words, "--cap-drop", "ALL")
     assert _position(words, "--chdir", str(root), "--")
     assert words[-3:] == ("bash", "-c", "make")
+
+
+def test_the_kernel_s_settings_cannot_be_written_though_root_needs_no_capability_for_it(root: Path) -> None:
+    words = command_line(Policy((root,), (), ()), ("true",), root)
+    assert _position(words, "--proc", "/proc") < _position(words, "--ro-bind-try", "/proc/sys", "/proc/sys")
+
+
+def test_no_program_that_a_command_could_have_put_on_the_path_starts_the_sandbox(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("bwrap", "prlimit"):
+        program = root / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+    (root.parent / "link").symlink_to(root / "bin")
+    path = os.pathsep.join((str(root / "bin"), str(root.parent / "link"), "", os.environ["PATH"]))
+    monkeypatch.setenv("PATH", path)
+    monkeypatch.chdir(root / "bin")
+    words = command_line(Policy((root,), (), ()), ("true",), root)
+    assert not [word for word in words if word.endswith(("bwrap", "prlimit")) and str(root.parent) in word]
+    assert words[0].startswith("/")
+
+
+@pytest.mark.skipif(shutil.which("prlimit") is None, reason="no prlimit")
+def test_limits_are_no_higher_than_those_of_the_agent_which_it_cannot_raise() -> None:
+    code = (
+        "from pathlib import Path; from acp_agent.sandbox.bubblewrap import command_line;"
+        "from acp_agent.sandbox.policy import Policy; print(*command_line(Policy((), (), ()), (), Path('/')))"
+    )
+    limited = ("prlimit", "--nproc=1000", "--data=900000000", sys.executable, "-c", code)
+    words = subprocess.run(limited, capture_output=True, text=True, check=True).stdout.split()
+    assert {"--nproc=1000", "--data=900000000"} <= {*words}
+
+
+def test_there_is_a_sandbox_wherever_bubblewrap_works() -> None:
+    plain = (
+        "bwrap",
+        "--ro-bind",
+        "/",
+        "/",
+        "--proc",
+        "/proc",
+        "--dev",
+        "/dev",
+        "--unshare-pid",
+        "--unshare-net",
+        "true",
+    )
+    if shutil.which("bwrap") is None or subprocess.run(plain, capture_output=True, check=False).returncode:
+        pytest.skip("no bubblewrap")
+    fault.cache_clear()
+    assert fault() == ""
 
 
 def test_a_missing_program_is_named_with_how_to_install_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

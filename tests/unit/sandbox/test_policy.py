@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from acp_agent.sandbox.policy import Policy
+from acp_agent.sandbox.policy import Policy, search_path
 
 
 @pytest.fixture
@@ -85,3 +85,51 @@ def test_lists_of_the_user_extend_what_is_closed_and_what_is_open(
     policy = Policy.of((root,), (home / "agent",), ("~/builds", "~/missing"), ("~/vault",))
     assert policy.read_deny == (home / ".ssh", home / "vault")
     assert policy.write == (home / ".cache", home / "builds")
+
+
+def test_no_other_repository_can_be_named_as_the_one_whose_hooks_and_settings_count(root: Path) -> None:
+    _repository(root)
+    (root / ".git" / "worktrees" / "other").mkdir(parents=True)
+    named = root / ".git" / "worktrees" / "other" / "commondir"
+    named.write_text("../..\n")
+    policy = _policy(root)
+    assert {named, root / ".git" / "commondir", root / ".git/modules/lib/commondir"} <= {*policy.protected}
+    with policy.placeholders():
+        # An empty one would be an error of git's; this one says what is true.
+        assert (root / ".git" / "commondir").read_text() == ".\n"
+    assert not (root / ".git" / "commondir").exists()
+    assert named.read_text() == "../..\n"
+
+
+def test_folders_that_hold_what_is_closed_cannot_be_moved_away_where_they_could_be_written(root: Path) -> None:
+    _repository(root)
+    nested, agent, vault = root / "deep" / "nested", root / "share" / "agent", root / "vault"
+    for folder in (nested, agent, vault / "x" / "keys"):
+        folder.mkdir(parents=True)
+    policy = Policy((root, nested), (), (agent, vault, vault / "x" / "keys"))
+    assert {str(each.relative_to(root)) for each in policy.holders} == {
+        ".git", ".git/modules", ".git/modules/lib", "deep", "deep/nested", "share",
+    }  # fmt: skip
+
+
+def test_a_link_in_a_writable_folder_opens_nothing_since_a_command_could_have_made_it(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path.resolve() / "home"
+    (home / ".cache").mkdir(parents=True)
+    (home / "builds").mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    (home / ".npm").symlink_to(home / "builds")
+    for link in (home / ".cache" / "tool", root / "more"):
+        link.symlink_to(tmp_path)
+    policy = Policy.of((root, root / "more"), (), ("~/.cache/tool",), ())
+    assert policy.roots == (root,)
+    assert policy.write == (home / ".cache", home / "builds")
+
+
+def test_programs_are_looked_for_where_no_command_could_have_put_them(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "link").symlink_to(root)
+    monkeypatch.setenv("PATH", f"{root}/bin:{tmp_path}/link/bin:bin::/usr/bin")
+    assert search_path((root,)) == "/usr/bin"
