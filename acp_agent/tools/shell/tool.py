@@ -78,7 +78,9 @@ class _Command:
         # "Always allow" covers the very line; outside of the session's directories it is a rule of another kind, since
         # the directory that is added to it there looks like one more word of the command.
         outside, is_confined = self.target.outside, self.sandbox is not None
-        subject = f"{'shell outside' if outside else 'shell'}: {self.line.strip()}"
+        # What may run in the sandbox may not run without it, where there is none any more.
+        place = "sandboxed shell" if is_confined else "shell"
+        subject = f"{f'{place} outside' if outside else place}: {self.line.strip()}"
         parsed = parse(self.line) if is_confined else None
         is_plain = parsed is not None and len(parsed.commands) == 1 and not parsed.has_wildcard
         words = parsed.commands[0] if parsed and is_plain else ()
