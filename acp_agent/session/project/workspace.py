@@ -18,6 +18,7 @@ from acp_agent.conversation.events import InstructionsLoaded
 from acp_agent.errors import InvalidParamsError
 from acp_agent.processes import environment_without
 from acp_agent.regular import open_regular
+from acp_agent.sandbox.policy import search_path
 
 FILE_NAMES = ("AGENTS.md", "CLAUDE.md")
 MAX_FILE_BYTES = 65_536
@@ -126,13 +127,14 @@ def git_place(cwd: str) -> tuple[str, str, str]:
     :param cwd: absolute path.
     """
     command = ("git", "rev-parse", "--show-toplevel", "HEAD", "--abbrev-ref", "HEAD")
-    if not cwd or _repository_root(Path(cwd)) is None:
+    repository = _repository_root(Path(cwd)) if cwd else None
+    if repository is None:
         return "", "", ""
     try:
         done = subprocess.run(
             command,
             cwd=cwd,
-            env=environment_without(()),
+            env={**environment_without(()), "PATH": search_path((repository.resolve(),))},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

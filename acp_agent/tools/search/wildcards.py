@@ -21,6 +21,7 @@ from typing import TypeAlias
 from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
 from acp_agent.patterns import Pattern, PatternError, compile_pattern, compile_wildcards, wildcard_expression
+from acp_agent.sandbox.policy import search_path
 from acp_agent.tools.text import one_line
 
 _MAX_GLOB = 1000
@@ -135,8 +136,11 @@ def _users_file(directory: Path) -> Path | None:
     """
     command = ["git", "config", "--null", "--type=path", "--get", "core.excludesFile"]
     answer, nothing = b"", subprocess.DEVNULL
+    env = {**os.environ, "PATH": search_path((directory.resolve(),))}
     with suppress(OSError, subprocess.SubprocessError):
-        answer = subprocess.check_output(command, cwd=directory, stdin=nothing, stderr=nothing, timeout=_GIT_SECONDS)
+        answer = subprocess.check_output(
+            command, cwd=directory, env=env, stdin=nothing, stderr=nothing, timeout=_GIT_SECONDS
+        )
     if answer:
         name = os.fsdecode(answer.removesuffix(b"\0"))
         return directory / name if name else None

@@ -16,6 +16,8 @@ from acp_agent.errors import RecipeError
 from acp_agent.recipes.model import CommandError, Recipe
 from acp_agent.recipes.template import render
 from acp_agent.session.project.recipe_run import MAX_COMMAND_OUTPUT, RecipeRun, _CommandRunner, surroundings
+from acp_agent.session.project.workspace import git_place
+from acp_agent.tools.search.wildcards import Ignored
 from support.repo import Repo
 from support.waiting import read_pipe
 
@@ -163,3 +165,19 @@ def alive(pid: int) -> bool:
         return not (status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z")
     except (FileNotFoundError, ProcessLookupError):  # it was reaped between the two looks
         return False
+
+
+def test_the_agent_itself_runs_no_git_of_the_project_though_its_path_names_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(tmp_path, "init", "-q", "project")
+    project, ran = tmp_path / "project", tmp_path / "ran"
+    program = project / ".venv" / "bin" / "git"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    (project / "sub").mkdir()
+    assert git_place(str(project / "sub"))[0] == str(project.resolve())
+    Ignored.at(project / "sub")
+    assert not ran.exists()
