@@ -14,7 +14,7 @@ from acp_agent.sandbox.bubblewrap import fault
 from support.editors import AVANTE
 from support.memory import stage
 from support.replies import Reply, ToolCall
-from support.stage import Stage
+from support.stage import Stage, trust
 from support.stage import results as read
 
 pytestmark = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
@@ -213,6 +213,46 @@ async def test_memory_and_processes_are_limited(tmp_path: Path) -> None:
         assert int(processes) <= 4096
         assert int(kilobytes) << 10 <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         assert core == "0"
+
+
+async def test_a_hook_that_a_project_brought_runs_in_the_sandbox(tmp_path: Path) -> None:
+    attack = "echo x > ran; echo x > .git/hooks/pre-commit; touch ../outside"
+    hook = f"#!/bin/sh\n{attack}\n[ $1 = run ] || echo session_start\n"
+
+    def allow(home: Path, folder: Path) -> None:
+        (folder / ".acp-agent" / "hooks" / "start").chmod(0o755)
+        subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+        trust(home, folder)
+
+    files = {".acp-agent/hooks/start": hook}
+    async with stage(tmp_path, Reply("Done."), files=files, trusted=True, allow=allow) as it:
+        await it.prompt()
+        assert (it.folder / "ran").exists()
+        assert not (it.folder / ".git" / "hooks" / "pre-commit").exists()
+        assert not (tmp_path / "outside").exists()
+
+
+async def test_what_the_sandbox_leaves_open_is_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = (
+        "head -c 4 /etc/passwd > read",
+        "echo 'all: ; ./evil' > Makefile",
+        "echo x > ~/.cache/tool",
+        "git init -q nested && git config -f nested/.git/config core.fsmonitor ./evil",
+    )
+    async with stage(tmp_path, *shell(" && ".join(lines)), config={"mode": "accept-edits"}, editor=AVANTE) as it:
+        (it.home / ".cache").mkdir(parents=True)
+        monkeypatch.setenv("HOME", str(it.home))
+        await it.prompt()
+        assert "exit status: 0" in results(it)[0]
+        assert (it.folder / "read").read_text()
+        assert (it.home / ".cache" / "tool").exists()
+
+
+async def test_in_full_access_commands_run_outside_of_the_sandbox(tmp_path: Path) -> None:
+    async with stage(tmp_path, *shell("touch ../outside"), config={"mode": "full-access"}) as it:
+        await it.prompt()
+        assert asked(it) == []
+        assert (tmp_path / "project" / ".." / "outside").exists()
 
 
 async def test_processes_that_are_left_end_with_the_command_and_are_named(tmp_path: Path) -> None:
