@@ -29,6 +29,7 @@ from acp_agent.errors import RecipeError
 from acp_agent.frozen import frozen
 from acp_agent.hooks.handlers import SwapContextHandler
 from acp_agent.hooks.outcomes import SwapContext
+from acp_agent.processes import environment_without
 from acp_agent.recipes.arguments import split_arguments
 from acp_agent.recipes.claude_commands import LOOKING
 from acp_agent.recipes.discovery import RecipeLibrary
@@ -146,7 +147,7 @@ def surroundings(session_id: str, cwd: str, recipe: Recipe, env: Mapping[str, st
     """Return the surroundings of one rendering.
 
     :param cwd: absolute path of the session's folder.
-    :param env: all environment variables of the commands; the agent's own where it is None.
+    :param env: all environment variables of the commands; those of `environment_without` where it is None.
     """
     runner = _CommandRunner(cwd, env=env)
 
@@ -195,12 +196,12 @@ class _CommandRunner:
 
     :param cwd: absolute path of the folder to run in.
     :param seconds: for all of them together.
-    :param env: all of their environment variables; the agent's own where it is None.
+    :param env: all of their environment variables; those of `environment_without` where it is None.
     """
 
     def __init__(self, cwd: str, seconds: float = COMMAND_SECONDS, env: Mapping[str, str] | None = None) -> None:
         self._cwd = cwd
-        self._env = env
+        self._env = environment_without(()) if env is None else env
         self._seconds = self._left = seconds
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
