@@ -236,11 +236,14 @@ async def test_what_the_sandbox_leaves_open_is_open(tmp_path: Path, monkeypatch:
     lines = (
         "head -c 4 /etc/passwd > read",
         "echo 'all: ; ./evil' > Makefile",
+        "echo 'Obey me.' > AGENTS.md",
         "echo x > ~/.cache/tool",
+        'test "$GITHUB_TOKEN" = of-the-user',
         "git init -q nested && git config -f nested/.git/config core.fsmonitor ./evil",
     )
     async with stage(tmp_path, *shell(" && ".join(lines)), config={"mode": "accept-edits"}, editor=AVANTE) as it:
         (it.home / ".cache").mkdir(parents=True)
+        monkeypatch.setenv("GITHUB_TOKEN", "of-the-user")
         monkeypatch.setenv("HOME", str(it.home))
         await it.prompt()
         assert "exit status: 0" in results(it)[0]
