@@ -15,7 +15,6 @@ import shlex
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
-from secrets import token_hex
 from tempfile import NamedTemporaryFile
 
 import anyio
@@ -175,7 +174,7 @@ class EditorTerminals:
         if not try_out or self._is_local:
             return await self._run(argv, cwd, timeout, report, exclude)
         if self._is_local is None:
-            token = token_hex(16)
+            token = os.urandom(16).hex()
             with NamedTemporaryFile("w") as file:
                 file.write(token)
                 file.flush()

@@ -63,7 +63,9 @@ async def test_what_else_is_in_the_home_is_asked_about_and_a_search_passes_it_ov
         ToolCall("glob", {"pattern": "*.txt", "path": "state"}),
         ToolCall("shell", {"command": "ls", "cwd": "state"}),
     ]
-    async with stage(tmp_path, Reply(tool_calls=calls), Reply("Done."), dialect="anthropic") as it:
+    async with stage(
+        tmp_path, Reply(tool_calls=calls), Reply("Done."), dialect="anthropic", config={"sandbox": {"commands": "off"}}
+    ) as it:
         (it.home / "state" / "notes.txt").write_text("a needle\n")
         (it.home / "mine.txt").write_text("my needle\n")
         session = await it.agent.new_session(it.home)

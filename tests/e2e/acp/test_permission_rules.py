@@ -10,6 +10,7 @@ from support.replies import Reply, ToolCall
 from support.stage import Stage
 from support.terminal import Ran
 
+WITHOUT_SANDBOX = {"sandbox": {"commands": "off"}}
 ECHO = [Reply(tool_calls=[ToolCall("shell", {"command": "echo 1"})]), Reply("Done.")]
 
 
@@ -24,7 +25,7 @@ async def permissions(it: Stage, *words: str) -> Ran:
 async def test_always_holds_in_every_session_of_the_project_and_in_no_other_until_it_is_revoked(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
-    async with stage(tmp_path, *ECHO * 6) as it:
+    async with stage(tmp_path, *ECHO * 6, config=WITHOUT_SANDBOX) as it:
         it.agent.permission_answer = "allow_always"
         await it.prompt()
         assert asked(it) == 1
@@ -47,7 +48,7 @@ async def test_always_holds_in_every_session_of_the_project_and_in_no_other_unti
 
 
 async def test_where_always_is_remembered_so_it_holds_for_its_session_alone(tmp_path: Path) -> None:
-    async with stage(tmp_path, *ECHO * 3, config={"remember_permissions": "session"}) as it:
+    async with stage(tmp_path, *ECHO * 3, config={**WITHOUT_SANDBOX, "remember_permissions": "session"}) as it:
         it.agent.permission_answer = "allow_always"
         await it.prompt()
         async with it.restarted() as later:
@@ -61,7 +62,7 @@ async def test_where_always_is_remembered_so_it_holds_for_its_session_alone(tmp_
 async def test_always_allows_the_very_command_line_and_no_other(tmp_path: Path) -> None:
     lines = {"git log -1": True, "git log": True, "git log -1 ": False, "git  log -1": True, "git log -1; ls": True}
     calls = [Reply(tool_calls=[ToolCall("shell", {"command": line})]) for line in lines]
-    async with stage(tmp_path, *calls, Reply("Done.")) as it:
+    async with stage(tmp_path, *calls, Reply("Done."), config=WITHOUT_SANDBOX) as it:
         it.agent.permission_answer = "allow_always"
         await it.prompt()
         ids = {params["toolCall"]["toolCallId"] for params in it.agent.desk.permissions}
@@ -72,7 +73,7 @@ async def test_always_allows_the_very_command_line_and_no_other(tmp_path: Path) 
 async def test_what_is_asked_and_listed_holds_no_marks_that_turn_it_around(tmp_path: Path) -> None:
     call = ToolCall("shell", {"command": "echo \u202e1; echo \u20662"})
     outside = ToolCall("write", {"path": str(tmp_path / "o\u202edd"), "content": "x"})
-    async with stage(tmp_path, Reply(tool_calls=[call, outside]), Reply("Done.")) as it:
+    async with stage(tmp_path, Reply(tool_calls=[call, outside]), Reply("Done."), config=WITHOUT_SANDBOX) as it:
         it.agent.permission_answer = "allow_always"
         await it.prompt()
         assert asked(it) == 2

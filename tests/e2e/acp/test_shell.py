@@ -45,7 +45,7 @@ async def test_the_editor_s_terminal_is_used_shown_while_it_runs_and_released(tm
         assert call["content"] == [{"type": "terminal", "terminalId": terminal.id}]
         assert call["status"] == "failed"
         # A terminal has one stream: nothing claims to know which part was which.
-        assert call["rawOutput"] == {"output": "outerr", "exitCode": 3}
+        assert call["rawOutput"] == {"output": "outerr", "exitCode": 3, "sandboxed": False}
         [result] = results(it.server.calls[1].body)
         assert result.text == "exit status: 3\noutput (stdout and stderr together):\nouterr"
         # Other editors never see a terminal that is gone: not after a restart, and not in a replay.
@@ -63,7 +63,7 @@ async def test_without_a_terminal_the_streams_and_the_exit_code_are_kept_apart(t
     ) as it:
         await it.prompt()
         [call] = it.calls()
-        assert call["rawOutput"] == {"stdout": "out", "stderr": "err", "exitCode": 3}
+        assert call["rawOutput"] == {"stdout": "out", "stderr": "err", "exitCode": 3, "sandboxed": False}
         assert (call["kind"], call["status"]) == ("execute", "failed")
         [result] = results(it.server.calls[1].body)
         for words in ("exit status: 3", "stdout:\nout", "stderr:\nerr"):

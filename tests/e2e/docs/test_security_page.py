@@ -21,7 +21,7 @@ def test_every_line_of_the_threat_model_names_a_test_that_exists() -> None:
 
 
 def test_faults_are_reported_where_github_takes_them_in_private() -> None:
-    page = (REPOSITORY / "SECURITY.md").read_text()
+    page = (REPOSITORY / ".github" / "SECURITY.md").read_text()
     assert "Report a vulnerability" in page
     assert not re.search(r"\w@\w", page)  # no address that nobody reads
     for linked in ("docs/security.md", "docs/sandbox.md"):

@@ -290,7 +290,7 @@ async def test_a_changed_command_of_the_configuration_is_asked_about_before_it_r
         assert told == ["- `.acp-agent/config.yaml` runs `echo two >> heard` at agent_stop"]
         file.write_text(config("one"))
         assert await heard() == ["one", "one", "one"]
-        file.write_text(config("three") + "nonsense: 1\n")
+        file.write_text(config("three") + "nonsense: [\n")
         assert await heard() == ["one", "one", "one"]
         assert "config.yaml names are not used. " in it.agent.text()
         it.agent.permission_answer = "allow_once"
