@@ -84,8 +84,9 @@ def config_schema(name: SchemaName, description: str) -> Schema:
             if key not in section.get("required", ()):
                 section["properties"][key] = or_null(part)
     if name == "project":
+        del schema["$defs"]["SandboxSettings"]["properties"]["write"]
         for key in USER_ONLY_KEYS:
-            del schema["properties"][key]
+            schema["properties"].pop(key, None)
         schema["properties"]["mode"]["anyOf"][0]["enum"] = ["plan", "ask"]
         schema["$defs"] = {key: part for key, part in schema["$defs"].items() if key in used(schema)}
     one, group = hook_schemas()

@@ -33,7 +33,7 @@ from acp_agent.config.forms import MODEL_NAME_FORM, Form, Matcher, Section, is_m
 from acp_agent.config.home import CONFIG_FILE, home_dir, project_dir
 from acp_agent.config.hook_events import EventName, event_name, unknown_event
 from acp_agent.config.sandbox import tightened
-from acp_agent.config.settings import MODES, CompactionChoices, HookCommand, Origin, Settings
+from acp_agent.config.settings import MODES, CompactionChoices, HookCommand, Origin, SandboxSettings, Settings
 from acp_agent.errors import ConfigError, located, sentence
 from acp_agent.frozen import frozen
 
@@ -41,7 +41,7 @@ MODEL_VARIABLE = "ACP_AGENT_MODEL"
 WINDOW_VARIABLE = "ACP_AGENT_CONTEXT_WINDOW"
 USER_ONLY_KEYS = (
     *("small_model", "remember_permissions", "prompts_while_working", "models", "providers"),
-    *("mcp_servers", "wire_log", "protocol"),
+    *("mcp_servers", "wire_log", "protocol", "sandbox.write"),
 )
 _REMOVED = frozenset({"ledger", "requests", "summary", "tail", "target"})
 """Keys of `compaction` that earlier versions had; `size` says now what they said together."""
@@ -187,11 +187,12 @@ def _take_out(document: Document, user_file: Path) -> list[DocumentError]:
         freer = "a project may set `plan` or `ask` alone; choose a freer mode in the editor or in"
         faults[("mode",)] = f"{freer} {user_file}"
     whose = f"may not be set by a project, whose files may be a stranger's; move it to {user_file}"
-    for place, known in (((), Settings.file_keys()), (("compaction",), CompactionChoices.file_keys())):
+    sections = {(): Settings, ("compaction",): CompactionChoices, ("sandbox",): SandboxSettings}
+    for place, known in ((place, section.file_keys()) for place, section in sections.items()):
         section = document.at(place)
         for key in cast("Mapping[str, object]", section) if isinstance(section, Mapping) else ():
-            if not place and key in USER_ONLY_KEYS:
-                faults[(key,)] = whose
+            if dotted((*place, key)) in USER_ONLY_KEYS:
+                faults[(*place, key)] = whose
             elif key not in known:
                 near = did_you_mean(key.replace("-", "_"), {*known} - {*USER_ONLY_KEYS})
                 faults[(*place, key)] = f"unknown key; {near}"
@@ -211,7 +212,9 @@ def _with_projects(settings: Settings, document: Document) -> Settings:
     if "compaction" in keys:
         keys["compaction"] = keys["compaction"].over(settings.compaction)
     if "sandbox" in keys:
-        keys["sandbox"] = tightened(settings.sandbox, keys["sandbox"])
+        keys["sandbox"] = tightened(
+            settings.sandbox, keys["sandbox"], cast("Mapping[str, object]", document.at(("sandbox",)))
+        )
     return replace(settings, **keys)
 
 

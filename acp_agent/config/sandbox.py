@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,12 +24,16 @@ def sandbox_of(settings: SandboxSettings, roots: tuple[Path, ...], home: Path) -
     return Sandbox(roots, (home,), settings.write, settings.read_deny, settings.network, required, settings.env)
 
 
-def tightened(settings: SandboxSettings, project: SandboxSettings) -> SandboxSettings:
-    """Return the user's settings with what a project's file makes stricter."""
+def tightened(settings: SandboxSettings, project: SandboxSettings, named: Container[object]) -> SandboxSettings:
+    """Return the user's settings with what a project's file makes stricter.
+
+    :param named: the keys that the project's file sets.
+    """
+    commands = project.commands if "commands" in named else settings.commands
     return replace(
         settings,
-        commands=max(settings.commands, project.commands, key=_STRICTER.index),
-        network=settings.network and project.network,
+        commands=max(settings.commands, commands, key=_STRICTER.index),
+        network=settings.network and (project.network or "network" not in named),
         read_deny=(*settings.read_deny, *project.read_deny),
         env=(*settings.env, *project.env),
     )

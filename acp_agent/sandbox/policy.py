@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
@@ -52,7 +52,7 @@ class Policy:
     @classmethod
     def of(
         cls,
-        roots: Iterable[Path],
+        roots: Sequence[Path],
         private: Iterable[Path],
         write: Iterable[str],
         read_deny: Iterable[str],
@@ -62,14 +62,15 @@ class Policy:
         """Return the policy of a session's commands.
 
         :param private: the agent's own folders, which commands may not read.
+        :param roots: the session's directories; relative paths begin at the first.
         :param write: further folders, as the user names them, `~` included.
         :param read_deny: further files and folders, likewise.
         """
-        home = Path.home()
-        named_denied = (Path(each).expanduser() for each in read_deny)
-        named_writable = (Path(each).expanduser() for each in write)
+        home, (first, *_) = Path.home(), roots
+        named_denied = (first / Path(each).expanduser() for each in read_deny)
+        named_writable = (first / Path(each).expanduser() for each in write)
         writable = (*(home / each for each in CACHES), *named_writable)
-        real_roots, real_writable = _without_planted_links(tuple(roots), writable)
+        real_roots, real_writable = _without_planted_links(roots, writable)
         return cls(
             real_roots,
             real_writable,

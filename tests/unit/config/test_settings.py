@@ -173,6 +173,7 @@ def test_a_project_chooses_freely_where_it_is_harmless_and_only_downwards_where_
         ("mcp_servers: {x: {command: y}}\n", 1, "mcp_servers"),
         ("wire_log: true\n", 1, "wire_log"),
         ("protocol: {versions: [1]}\n", 1, "protocol"),
+        ("sandbox:\n  write: [/]\n", 2, "sandbox.write"),
         ("context_window: 5\nmode: full-access\n", 2, "mode"),
     ],
 )

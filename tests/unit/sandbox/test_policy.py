@@ -35,6 +35,13 @@ def test_what_other_programs_run_is_protected_in_every_root_and_in_submodules(ro
     assert {".git/hooks", ".git/config", ".git/modules/lib/hooks", ".git/modules/lib/config"} <= protected
 
 
+def test_relative_paths_of_the_settings_begin_at_the_session_s_directory(root: Path) -> None:
+    for name in ("made", "secrets"):
+        (root / name).mkdir()
+    policy = Policy.of((root,), (), ("made",), ("secrets",))
+    assert (root / "made" in policy.write, root / "secrets" in policy.read_deny) == (True, True)
+
+
 def test_a_worktree_s_git_file_is_protected_since_it_names_the_repository(root: Path) -> None:
     (root / ".git").write_text("gitdir: /elsewhere")
     assert root / ".git" in _policy(root).protected
