@@ -158,6 +158,10 @@ class ToolError(AgentError):
     """A tool call failed in a way that the model should read and react to."""
 
 
+class SandboxError(ToolError):
+    """A command does not run, since the user requires a sandbox and there is none."""
+
+
 class ModelError(AgentError):
     """A model call failed.
 

@@ -119,8 +119,8 @@ async def _run(
         env.setdefault("PYTHONDONTWRITEBYTECODE", "1")
     # A command line is bash's where there is one, as in the shell tool, else sh's.
     words = (shutil.which("bash") or "/bin/sh", "-c", command) if isinstance(command, str) else command
-    is_confined = origin == "project" and sandbox is not None and not await to_thread.run_sync(sandbox.fault)
-    wrapped = sandbox.wrap(words, cwd, network=False) if sandbox and is_confined else nullcontext(((), words))
+    usable = await to_thread.run_sync(sandbox.usable) if origin == "project" and sandbox is not None else None
+    wrapped = usable.wrap(words, cwd, network=False) if usable else nullcontext(((), words))
     code: int | None = None
     try:
         # A file, not a pipe: a program that does not read its stdin causes neither a broken pipe nor a deadlock.

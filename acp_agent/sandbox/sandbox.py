@@ -7,7 +7,9 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Self
 
+from acp_agent.errors import SandboxError
 from acp_agent.frozen import frozen
 from acp_agent.sandbox import bubblewrap, seatbelt
 from acp_agent.sandbox.policy import Policy
@@ -34,15 +36,19 @@ class Sandbox:
     required: bool = False
     env: tuple[str, ...] = ()
 
-    def fault(self) -> str:
-        """Return why commands cannot run in it, and what to do; empty where they can.
+    def usable(self) -> Self | None:
+        """Return it where commands can run in it, and None where they run without.
 
         The first time it runs a program, which may take seconds.
+
+        :raises SandboxError: they cannot, and are required to.
         """
-        if found := platform_fault(self.required):
-            return found
-        link = self._policy(network=False).unprotectable
-        return f"{link} is a symbolic link, which cannot be protected; replace it by what it names." if link else ""
+        fault = platform_fault(self.required)
+        if not fault and (link := self._policy(network=False).unprotectable):
+            fault = f"{link} is a symbolic link, which cannot be protected; replace it by what it names."
+        if fault and self.required:
+            raise SandboxError(f"No command runs without a sandbox (`sandbox.commands: required`). {fault}")
+        return None if fault else self
 
     @contextmanager
     def wrap(

@@ -55,7 +55,7 @@ def judge(mode: str, access: Access, grants: Collection[str]) -> Verdict:
     if access.demand:
         return "ask"
     is_work = access.effect == "edit" or access.sandboxed
-    free = access.effect == "read" or (is_work and mode == "accept-edits")
+    free = access.effect == "read" or (is_work and mode == "accept-edits") or (access.sandboxed and access.by_recipe)
     if free and not access.outside:
         return "allow"
     return "allow" if _granted(access, grants) else "ask"

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from acp_agent.config import Settings
+from acp_agent.config.sandbox import sandbox_of
 from acp_agent.config.settings import CompactionSettings, McpServer
 from acp_agent.conversation.context import Context
+from acp_agent.sandbox.sandbox import Sandbox
 from acp_agent.session.log import SessionLog, Source
 
 
@@ -55,6 +57,13 @@ class SessionState:
     def mode(self) -> str:
         """Return the permission mode in force."""
         return self.recipe_mode or self.context.mode
+
+    @property
+    def sandbox(self) -> Sandbox | None:
+        """Return the sandbox of commands in the mode in force; None where they run without one."""
+        wanted, home = self.settings.sandbox, self.settings.home
+        is_free = self.mode == "full-access" and wanted.commands != "required"
+        return None if is_free else sandbox_of(wanted, self.directories, home)
 
     def compaction(self, model: str) -> CompactionSettings:
         """Return the compaction settings for a model in this session.

@@ -24,6 +24,7 @@ class Access:
     :ivar subject: what an "always allow" covers, such as `edit`, `grep` or `shell: git log`; short, for the option's
         name.
     :ivar sandboxed: whether it runs in the sandbox.
+    :ivar by_recipe: whether the running recipe's `allowed_commands` allow it.
     :ivar words: the command's words where an "always allow" may cover all commands that begin as it does; else empty.
     :ivar demand: why the user is to be asked whatever was allowed before; empty where there is no reason.
     """
@@ -32,6 +33,7 @@ class Access:
     outside: tuple[Path, ...] = ()
     subject: str = ""
     sandboxed: bool = False
+    by_recipe: bool = False
     words: tuple[str, ...] = ()
     demand: str = ""
 

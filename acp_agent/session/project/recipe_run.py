@@ -14,9 +14,11 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import field
 from datetime import date
 from functools import cached_property
+from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
@@ -25,7 +27,7 @@ import anyio.to_thread
 
 from acp_agent.config.trust import project_of
 from acp_agent.conversation.messages import UserPart
-from acp_agent.errors import RecipeError
+from acp_agent.errors import RecipeError, SandboxError
 from acp_agent.frozen import frozen
 from acp_agent.hooks.handlers import SwapContextHandler
 from acp_agent.hooks.outcomes import SwapContext
@@ -35,6 +37,7 @@ from acp_agent.recipes.claude_commands import LOOKING
 from acp_agent.recipes.discovery import RecipeLibrary
 from acp_agent.recipes.model import CommandError, Recipe, RefusedCommandError, Surroundings
 from acp_agent.recipes.template import render
+from acp_agent.sandbox.sandbox import Sandbox
 from acp_agent.session.project.commands import (
     COMMAND_SECONDS,
     COMPACT,
@@ -143,13 +146,16 @@ def recipe_run(library: RecipeLibrary, parts: tuple[UserPart, ...]) -> RecipeRun
     return RecipeRun(recipe, instructions, (*before, *behind), arguments)
 
 
-def surroundings(session_id: str, cwd: str, recipe: Recipe, env: Mapping[str, str] | None = None) -> Surroundings:
+def surroundings(
+    session_id: str, cwd: str, recipe: Recipe, env: Mapping[str, str] | None = None, sandbox: Sandbox | None = None
+) -> Surroundings:
     """Return the surroundings of one rendering.
 
     :param cwd: absolute path of the session's folder.
     :param env: all environment variables of the commands; those of `environment_without` where it is None.
+    :param sandbox: where they run; None for no sandbox.
     """
-    runner = _CommandRunner(cwd, env=env)
+    runner = _CommandRunner(cwd, env=env, sandbox=sandbox)
 
     def shell(*words: object) -> str:
         argv = [word for word in words if isinstance(word, str)]
@@ -197,10 +203,18 @@ class _CommandRunner:
     :param cwd: absolute path of the folder to run in.
     :param seconds: for all of them together.
     :param env: all of their environment variables; those of `environment_without` where it is None.
+    :param sandbox: where they run; None for no sandbox.
     """
 
-    def __init__(self, cwd: str, seconds: float = COMMAND_SECONDS, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        cwd: str,
+        seconds: float = COMMAND_SECONDS,
+        env: Mapping[str, str] | None = None,
+        sandbox: Sandbox | None = None,
+    ) -> None:
         self._cwd = cwd
+        self._sandbox = sandbox
         self._env = environment_without(()) if env is None else env
         self._seconds = self._left = seconds
         self._lock = threading.Lock()
@@ -214,12 +228,17 @@ class _CommandRunner:
         :raises CommandError: it could not be started, or the time is up.
         """
         begun = time.monotonic()
+        try:
+            usable = self._sandbox and self._sandbox.usable()
+        except SandboxError as error:
+            raise CommandError(f"`{shlex.join(argv)}` was not run. {error}") from error
+        wrapped = usable.wrap(argv, Path(self._cwd), network=False) if usable else nullcontext(((), argv))
         # Files, not pipes: a process that it leaves in the background may keep a pipe open for ever.
-        with TemporaryFile() as output, TemporaryFile() as complaint:
+        with wrapped as (_, words), TemporaryFile() as output, TemporaryFile() as complaint:
             with self._lock:
                 if self._closed:
                     raise CommandError("the text was cancelled")
-                process = self._process = self._start(argv, output, complaint)
+                process = self._process = self._start(words, output, complaint)
             try:
                 code = process.wait(max(0.0, self._left))
             except subprocess.TimeoutExpired as error:

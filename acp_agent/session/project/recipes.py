@@ -94,7 +94,7 @@ class SessionRecipes:
 
         state = self._state
         env = environment_without(key_variables(state.settings))
-        return await run.rendered(surroundings(state.id, str(state.cwd), run.recipe, env))
+        return await run.rendered(surroundings(state.id, str(state.cwd), run.recipe, env, state.sandbox))
 
     async def compact_recipe(self) -> Recipe:
         """Return the recipe that automatic compaction runs.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from acp_agent.config.sandbox import sandbox_of
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import ToolCall
 from acp_agent.llm.places import key_variables
@@ -41,8 +40,6 @@ class Toolbox:
         :param call_id: the call that it is for; empty for a command of the user's.
         """
         state, client = self._state, self._client
-        wanted = state.settings.sandbox
-        is_free = state.mode == "full-access" and wanted.commands != "required"
         return Environment(
             cwd=state.cwd,
             roots=state.directories,
@@ -55,6 +52,6 @@ class Toolbox:
             call_id=call_id,
             private=state.settings.home,
             key_variables=key_variables(state.settings),
-            sandbox=None if is_free else sandbox_of(wanted, state.directories, state.settings.home),
+            sandbox=state.sandbox,
             trace=state.trace,
         )

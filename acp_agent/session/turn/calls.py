@@ -96,6 +96,8 @@ class ToolCalls:
                 result = prepared
             else:
                 view = prepared.view
+                if recipe and recipe.allowed_commands is not None:  # which `_allowed_tool` has compared it with
+                    prepared = replace(prepared, access=replace(prepared.access, by_recipe=True))
                 if not await self._permissions.check(effective, prepared, hooked):
                     return "cancelled"
                 if not prepared.asks:

@@ -38,8 +38,13 @@ _NETWORK = re.compile(
     r"|EAI_AGAIN|ENETUNREACH|no address associated|nodename nor servname|failed to lookup address|dial tcp",
     re.IGNORECASE,
 )
-_DISK = re.compile(r"read-only file system|EROFS|device or resource busy|operation not permitted", re.IGNORECASE)
-"""What programs print where the sandbox is in their way."""
+_OUTSIDE = re.compile(
+    r"read-only file system|EROFS|device or resource busy|operation not permitted|^ssh: |host key verification failed"
+    r"|permission denied \(publickey|could not read (?:username|password)|gpg failed to sign|gh auth login"
+    r"|docker daemon",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""What programs print where the sandbox is in their way: its network, and its files, keys and sockets."""
 
 
 class _Shell(Arguments):
@@ -84,7 +89,7 @@ class _Command:
         parsed = parse(self.line) if is_confined else None
         is_plain = parsed is not None and len(parsed.commands) == 1 and not parsed.has_wildcard
         words = parsed.commands[0] if parsed and is_plain else ()
-        access = Access("execute", outside, subject, is_confined, words, self.demand)
+        access = Access("execute", outside, subject, is_confined, words=words, demand=self.demand)
         return PreparedCall(CallView(self.title, "execute"), access, self._run)
 
     async def _run(self, report: Report) -> CallResult:
@@ -108,19 +113,19 @@ class _Command:
             self.title, "execute", raw_output={**raw, "sandboxed": self.sandbox is not None}, changes=changed
         )
         is_error = result.exit_code != 0
-        again = self._again(f"{result.stdout}\n{result.stderr}") if is_error and not self.demand else None
+        again = self._again(f"{result.stdout}\n{result.stderr}") if is_error else None
         return CallResult((Text(text),), view, is_error=is_error, again=again)
 
     def _again(self, output: str) -> PreparedCall | None:
         """Return the same command with what it seems to have lacked in the sandbox."""
-        if self.sandbox is None or self.sandbox.required:
+        if self.sandbox is None:
             return None
-        if found := None if self.network else _NETWORK.search(output):
+        if not self.sandbox.required and (found := _OUTSIDE.search(output)):
+            demand = f"It failed in the sandbox ({found[0].strip()})."
+            return replace(self, sandbox=None, demand=demand).call()
+        if not (self.network or self.sandbox.network) and (found := _NETWORK.search(output)):
             demand = f"It failed in the sandbox, which has no network ({found[0]})."
             return replace(self, network=True, demand=demand).call()
-        if found := _DISK.search(output):
-            demand = f"It failed in the sandbox ({found[0]})."
-            return replace(self, sandbox=None, demand=demand).call()
         return None
 
 
@@ -132,11 +137,7 @@ async def _prepare(asked: _Shell, environment: Environment) -> PreparedCall:
         raise ToolError("shell: `command` holds a NUL character, which no command line can.")
     target = Target.of(asked.cwd, environment)
     timeout = asked.timeout or environment.shell_timeout
-    sandbox = environment.sandbox
-    if sandbox is not None and (fault := await to_thread.run_sync(sandbox.fault, abandon_on_cancel=True)):
-        if sandbox.required:
-            raise ToolError(f"No command runs without a sandbox (`sandbox.commands: required`). {fault}")
-        sandbox = None
+    sandbox = environment.sandbox and await to_thread.run_sync(environment.sandbox.usable, abandon_on_cancel=True)
     demand = "It asks for the network." if sandbox is not None and asked.network and not sandbox.network else ""
     return _Command(command, target, timeout, sandbox, asked.network, demand).call()
 

@@ -283,6 +283,26 @@ async def test_a_command_that_may_not_write_somewhere_is_asked_for_once_and_runs
     made.unlink()
 
 
+@pytest.mark.parametrize(
+    ("printed", "network", "wanted"),
+    [
+        ("curl: (6) Could not resolve host: x", False, "with the network"),
+        ("ssh: Could not resolve hostname x", False, "outside of the sandbox"),
+        ("git@x: Permission denied (publickey).", True, "outside of the sandbox"),
+        ("curl: (6) Could not resolve host: x", True, None),
+    ],
+)
+async def test_what_failed_for_want_of_keys_is_asked_for_outside_and_what_lacked_the_network_with_it(
+    tmp_path: Path, printed: str, network: bool, wanted: str | None
+) -> None:
+    command = f"echo '{printed}' >&2; exit 1"
+    config = {"mode": "accept-edits", "sandbox": {"network": network}}
+    async with stage(tmp_path, *shell(command, network=network), config=config) as it:
+        it.agent.permission_answer = "reject_once"
+        await it.prompt()
+        assert asked(it) == ([] if wanted is None else [f"{command} ({wanted})"])
+
+
 async def test_the_network_is_asked_for_and_without_it_only_loopback_of_the_command_itself_answers(
     tmp_path: Path,
 ) -> None:
