@@ -16,8 +16,11 @@ from acp_agent.cli.terminal.safe import safe_for
 from acp_agent.cli.trust import code_of
 from acp_agent.config import Settings
 from acp_agent.config.home import CLAUDE_FOLDER, PROJECT_FOLDER, project_dir
+from acp_agent.config.sandbox import sandbox_of
 from acp_agent.config.trust import TrustStore, project_of
 from acp_agent.errors import AgentError, RecipeError
+from acp_agent.llm.places import key_variables
+from acp_agent.processes import environment_without
 from acp_agent.recipes.arguments import named_values
 from acp_agent.recipes.discovery import (
     MAX_DEPTH,
@@ -142,7 +145,9 @@ def _show(arguments: argparse.Namespace, settings: Settings, known: Known) -> in
     front_matter, _, _ = split(text)
     shown = f"{FENCE}\n{front_matter}\n{FENCE}\n" if front_matter else ""
     print(safe(f"{recipe.source} ({recipe.origin})\n{shown}"), flush=True)
-    around = surroundings(_NO_SESSION, str(Path.cwd()), recipe)
+    keys = key_variables(settings)
+    sandbox = sandbox_of(settings.sandbox, (Path.cwd(),), settings.home, keys)
+    around = surroundings(_NO_SESSION, str(Path.cwd()), recipe, environment_without(keys), sandbox)
     print(safe(render(recipe, named_values(recipe, arguments.arguments), " ".join(arguments.text), around)))
     return 0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,16 +12,20 @@ from acp_agent.sandbox.sandbox import Sandbox
 _STRICTER = ("off", "auto", "required")
 
 
-def sandbox_of(settings: SandboxSettings, roots: tuple[Path, ...], home: Path) -> Sandbox | None:
+def sandbox_of(
+    settings: SandboxSettings, roots: tuple[Path, ...], home: Path, keys: Iterable[str] = ()
+) -> Sandbox | None:
     """Return the sandbox of commands; None where they run without one.
 
     :param roots: the directories that they may write.
     :param home: the agent's, which they may not read.
+    :param keys: names of the variables that hold keys of providers.
     """
     if settings.commands == "off":
         return None
     required = settings.commands == "required"
-    return Sandbox(roots, (home,), settings.write, settings.read_deny, settings.network, required, settings.env)
+    hidden = (*settings.env, *keys)
+    return Sandbox(roots, (home,), settings.write, settings.read_deny, settings.network, required, hidden)
 
 
 def tightened(settings: SandboxSettings, project: SandboxSettings, named: Container[object]) -> SandboxSettings:

@@ -17,6 +17,7 @@ from acp_agent.errors import HookError
 from acp_agent.hooks import python_hooks, rules
 from acp_agent.hooks.contract import DISABLED, ORIGINS, TIME_LIMIT, Found, Origin, joined, unusable
 from acp_agent.hooks.executables import ask_for_events, command_hook
+from acp_agent.llm.places import key_variables
 from acp_agent.sandbox.sandbox import Sandbox
 
 FOLDER = "hooks"
@@ -31,7 +32,10 @@ async def discover(settings: Settings, origins: Collection[Origin] = ORIGINS) ->
     :param origins: whose hooks to look for. A project's are untrusted code, which this call already runs.
     """
     project = str(settings.project.parent) if settings.project else ""
-    sandbox = sandbox_of(settings.sandbox, (settings.project.parent,), settings.home) if settings.project else None
+    sandbox = None
+    if settings.project:
+        roots = (settings.project.parent,)
+        sandbox = sandbox_of(settings.sandbox, roots, settings.home, key_variables(settings))
     homes: dict[Origin, Path | None] = {"user": settings.home, "project": settings.project}
     found: dict[Path, Found] = {}
 

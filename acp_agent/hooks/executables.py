@@ -113,21 +113,25 @@ async def _run(
         if len(output[stream]) > OUTPUT_LIMIT:
             too_much.cancel()
 
-    env = {**environment_without(()), "CLAUDE_PROJECT_DIR": project, "ACP_AGENT_PROJECT_DIR": project}
+    hidden = sandbox.hidden() if origin == "project" and sandbox is not None else ()
+    env = {**environment_without(hidden), "CLAUDE_PROJECT_DIR": project, "ACP_AGENT_PROJECT_DIR": project}
     if origin == "project":
         # Compiled files in a project's hooks folder would change its digest, and the user would be asked again.
         env.setdefault("PYTHONDONTWRITEBYTECODE", "1")
     # A command line is bash's where there is one, as in the shell tool, else sh's.
     words = (shutil.which("bash") or "/bin/sh", "-c", command) if isinstance(command, str) else command
-    usable = await to_thread.run_sync(sandbox.usable) if origin == "project" and sandbox is not None else None
-    wrapped = usable.wrap(words, cwd, network=False) if usable else nullcontext(((), words))
+    usable = None
+    if origin == "project" and sandbox is not None:
+        usable, _ = await to_thread.run_sync(sandbox.usable)
+    wrapped = usable.confine(words, cwd, network=False) if usable else nullcontext(((), words))
     code: int | None = None
     try:
         # A file, not a pipe: a program that does not read its stdin causes neither a broken pipe nor a deadlock.
-        with wrapped as (_, words), tempfile.TemporaryFile() as told, anyio.CancelScope() as too_much:
-            told.write(stdin)
-            told.seek(0)
-            code = await run_group(words, cwd, timeout=math.inf, on_data=keep, stdin=told, env=env)
+        async with wrapped as (_, words):
+            with tempfile.TemporaryFile() as told, anyio.CancelScope() as too_much:
+                told.write(stdin)
+                told.seek(0)
+                code = await run_group(words, cwd, timeout=math.inf, on_data=keep, stdin=told, env=env)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise HookError(f"It could not be started in {cwd}: {reason}.") from error

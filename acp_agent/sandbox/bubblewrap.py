@@ -25,7 +25,7 @@ code=$?
 left=
 for each in /proc/[0-9]*; do
     pid=${each#/proc/}
-    [ "$pid" = 1 ] || [ "$pid" = $$ ] || ! read -r name < "$each/comm" || left="$left $name ($pid)"
+    [ "$pid" = $$ ] || ! read -r name < "$each/comm" || left="$left $name ($pid)"
 done 2> /dev/null
 [ -z "$left" ] || echo "Ended with the command, since no process outlives it:$left" >&2
 exit $code
@@ -49,8 +49,10 @@ def command_line(policy: Policy, argv: Sequence[str], cwd: Path) -> tuple[str, .
         *(word for path in _RUN for word in ("--ro-bind-try", path, path)),
         *(word for mount in _mounts(policy) for word in mount),
         *("--setenv", "TMPDIR", "/tmp"),
-        # Root keeps its capabilities otherwise, and could unmount what covers a path.
-        *("--unshare-pid", "--unshare-ipc", *network, "--cap-drop", "ALL", "--new-session", "--die-with-parent"),
+        # As the first process the supervisor ends after all others, and bwrap behind it. Root keeps its capabilities
+        # otherwise, and could unmount what covers a path.
+        *("--unshare-pid", "--as-pid-1", "--unshare-ipc", *network),
+        *("--cap-drop", "ALL", "--new-session", "--die-with-parent"),
         *("--chdir", str(cwd), "--"),
         *_limits(policy),
         *("/bin/sh", "-c", _SUPERVISOR, "sh", *argv),

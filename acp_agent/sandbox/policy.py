@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
+import stat
+import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,13 +17,15 @@ READ_DENIED = (
     ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".colima", ".lima", ".rd", ".netrc", ".git-credentials",
     ".config/git/credentials", ".pypirc", ".config/gh", ".config/gcloud", ".config/op", ".password-store",
     ".vault-token", ".local/share/keyrings", ".local/share/kwalletd", ".mozilla", ".config/mozilla", "snap/firefox",
-    "snap/chromium", ".var/app", ".config/google-chrome", ".config/vivaldi", ".config/opera",
-    ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge", ".claude", ".claude.json", ".codex",
-    ".cursor", ".gemini", ".qwen", ".copilot", ".config/github-copilot", ".config/goose", ".config/opencode",
-    ".local/share/opencode", "Library/Keychains", "Library/Safari", "Library/Application Support/Google/Chrome",
-    "Library/Application Support/Firefox",
+    "snap/chromium", ".var/app", ".config/google-chrome", ".config/vivaldi", ".config/opera", ".config/chromium",
+    ".config/BraveSoftware", ".config/microsoft-edge", ".claude", ".claude.json", ".codex", ".cursor", ".gemini",
+    ".qwen", ".copilot", ".config/github-copilot", ".config/goose", ".config/opencode", ".local/share/opencode",
+    ".config/amp", ".local/share/amp", ".continue", ".config/aider", ".aider", ".cache/git/credential",
+    ".config/glab-cli", ".config/hub", ".config/rclone", ".terraform.d", ".pgpass", ".cargo/credentials.toml",
+    ".librewolf", ".thunderbird", ".local/share/acp-agent", "Library/Keychains", "Library/Safari",
+    "Library/Application Support/Google/Chrome", "Library/Application Support/Firefox",
 )  # fmt: skip
-"""In the user's home: keys, keyrings, browser profiles, folders of other agents, and sockets of virtual machines."""
+"""In the user's home: keys, keyrings, browser profiles, folders of agents, and sockets of virtual machines."""
 CACHES = (".cache", ".npm", ".cargo/registry")
 """In the user's home: what commands may write."""
 _PROTECTED = (".acp-agent", ".claude", ".vscode", ".zed", ".idea", ".envrc")
@@ -28,6 +33,9 @@ _PROTECTED = (".acp-agent", ".claude", ".vscode", ".zed", ".idea", ".envrc")
 _GIT_FOLDERS = ("hooks",)
 _GIT_FILES = {"config": "", "config.worktree": "", "commondir": ".\n"}
 """With the text of their placeholders: git reads hooks and settings from the directory that `commondir` names."""
+
+_ENDING_SECONDS = 1.0
+_POLL_SECONDS = 0.01
 
 _held: dict[Path, int] = {}
 """Placeholders, and how many commands of this process need them."""
@@ -106,18 +114,19 @@ class Policy:
     def placeholders(self) -> Generator[None]:
         """Let every protected path exist during the body, so that it can be covered; remove the placeholders behind it.
 
-        Another process that removes one of them at the same time uncovers it for the rest of this command.
+        A mount point that is removed uncovers what was mounted there. So they stay until no process has them, such as
+        one of a command that was killed; what is left after a second goes with the next command.
         """
         made = [path for root in self.roots for path in _make_missing(root)]
         try:
             yield
         finally:
             with _holding:
-                for path in reversed(made):
+                for path in made:
                     _held[path] -= 1
-                    if not _held[path]:
-                        del _held[path]
-                        _remove_placeholder(path)
+            end = time.monotonic() + _ENDING_SECONDS
+            while _remove_unused() and time.monotonic() < end:
+                time.sleep(_POLL_SECONDS)
 
 
 def search_path(writable: Iterable[Path]) -> str:
@@ -151,48 +160,74 @@ def _existing(paths: Iterable[Path]) -> Iterator[Path]:
 def _folders_of(root: Path) -> Iterator[Path]:
     for name in _PROTECTED:
         yield root / name
-    if _is_repository(root):
-        for folder in _git_directories(root / ".git"):
-            yield from (folder / name for name in _GIT_FOLDERS)
-    elif not (root / ".git").is_file():
+    for folder in _git_directories(root):
+        yield from (folder / name for name in _GIT_FOLDERS)
+    if not any((folder / ".git").exists() for folder in (root, *root.parents)):
         yield root / ".git"  # else a command could make a repository with hooks
 
 
 def _files_of(root: Path) -> Iterator[Path]:
-    if _is_repository(root):
-        for folder in _git_directories(root / ".git"):
-            yield from (folder / name for name in _GIT_FILES)
-        yield from (root / ".git" / "worktrees").glob("*/commondir")
-    elif (root / ".git").is_file():
+    for folder in _git_directories(root):
+        yield from (folder / name for name in _GIT_FILES)
+        for worktree in _folders_in(folder / "worktrees"):
+            yield from (worktree / name for name in ("config.worktree", "commondir"))
+    if (root / ".git").is_file():
         yield root / ".git"  # a worktree's or submodule's: it names the real directory
 
 
-def _is_repository(root: Path) -> bool:
-    """Return whether a folder holds the directory of a git repository."""
-    return (root / ".git" / "HEAD").is_file()
+def _git_directories(root: Path) -> Iterator[Path]:
+    """Yield the git directories in a root: its repository's, which a `.git` file may name, and those of submodules.
+
+    A command cannot hide one from the next, since each and its `config` are mounted by themselves.
+    """
+    git = root / ".git"
+    places = [git]
+    if git.is_file():
+        named = root / _line(git).removeprefix("gitdir:").strip()
+        places = [named, named / _line(named / "commondir")]
+    for place in dict.fromkeys(Path(os.path.normpath(each)) for each in places):
+        if any(place.glob("*")) and place != root and place.is_relative_to(root):
+            yield place
+            yield from _submodules(place / "modules")
 
 
-def _git_directories(git: Path) -> Iterator[Path]:
-    """Yield a repository's directory and those of its submodules."""
-    yield git
-    for head in sorted((git / "modules").rglob("HEAD")) if (git / "modules").is_dir() else ():
-        if (head.parent / "objects").is_dir():
-            yield head.parent
+def _submodules(modules: Path) -> Iterator[Path]:
+    for folder in _folders_in(modules):
+        if (folder / "config").is_file():
+            yield folder
+            yield from _submodules(folder / "modules")
+        else:
+            yield from _submodules(folder)  # a slash in its name
+
+
+def _folders_in(folder: Path) -> list[Path]:
+    try:
+        return sorted(Path(each) for each in os.scandir(folder) if each.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
+
+
+def _line(file: Path) -> str:
+    try:
+        return file.read_text(errors="surrogateescape").strip()
+    except OSError:
+        return ""
 
 
 def _make_missing(root: Path) -> Iterator[Path]:
-    """Make what is missing of the protected paths, and count those that are placeholders."""
+    """Make what is missing of the protected paths, and count those that are placeholders, also those that an agent has
+    left which was killed."""
     with _holding:
         for make, paths in ((Path.mkdir, _folders_of(root)), (_touch, _files_of(root))):
             for path in list(paths):
-                if path in _held:
-                    _held[path] += 1
-                    yield path
+                try:
+                    if path not in _held and not _is_left(path):
+                        make(path)
+                        path.chmod(path.stat().st_mode | stat.S_ISVTX)
+                except OSError:  # it is there; or the folder cannot be written, by a command neither
                     continue
-                with suppress(OSError):  # it is there; or the folder cannot be written, by a command neither
-                    make(path)
-                    _held[path] = 1
-                    yield path
+                _held[path] = _held.get(path, 0) + 1
+                yield path
 
 
 def _touch(path: Path) -> None:
@@ -200,9 +235,38 @@ def _touch(path: Path) -> None:
         file.write(_GIT_FILES.get(path.name, ""))
 
 
-def _remove_placeholder(path: Path) -> None:
-    with suppress(OSError, ValueError):  # it belongs to another by now: not empty, or gone
-        if path.is_dir():
-            path.rmdir()
-        elif path.read_text() == _GIT_FILES.get(path.name, ""):
-            path.unlink()
+def _is_left(path: Path) -> bool:
+    """Return whether a path is a placeholder, which nothing else has the sticky bit that is empty."""
+    return bool(path.lstat().st_mode & stat.S_ISVTX) and _is_empty(path) if path.exists() else False
+
+
+def _is_empty(path: Path) -> bool:
+    return not any(path.iterdir()) if path.is_dir() else path.read_text() == _GIT_FILES.get(path.name, "")
+
+
+def _remove_unused() -> bool:
+    """Remove the placeholders that no command needs; return whether some are covered in a process that still ends."""
+    with _holding:
+        unused = [path for path, count in _held.items() if not count]
+        mounts = _mounts_of_all() if unused else ""
+        for path in reversed(unused):
+            if f" {_escaped(path)} " not in mounts:
+                del _held[path]
+                with suppress(OSError, ValueError):  # it belongs to another by now: not empty, or gone
+                    if _is_empty(path):
+                        path.rmdir() if path.is_dir() else path.unlink()
+    return any(path in _held for path in unused)
+
+
+def _mounts_of_all() -> str:
+    """Return what is mounted in any process."""
+    found: list[str] = []
+    for file in Path("/proc").glob("[0-9]*/mountinfo"):
+        with suppress(OSError):  # it has ended
+            found.append(file.read_text(errors="surrogateescape"))
+    return "\n".join(found)
+
+
+def _escaped(path: Path) -> str:
+    """Return a path in the form of proc_pid_mountinfo(5)."""
+    return re.sub(r"[ \t\n\\]", lambda found: f"\\{ord(found[0]):03o}", str(path))

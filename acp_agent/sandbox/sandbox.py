@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
+
+import anyio
+from anyio import to_thread
 
 from acp_agent.errors import SandboxError
 from acp_agent.frozen import frozen
@@ -36,19 +41,45 @@ class Sandbox:
     required: bool = False
     env: tuple[str, ...] = ()
 
-    def usable(self) -> Self | None:
-        """Return it where commands can run in it, and None where they run without.
+    def usable(self) -> tuple[Self | None, str]:
+        """Return it where commands can run in it; else None, and why they run without it and what to do.
 
         The first time it runs a program, which may take seconds.
 
         :raises SandboxError: they cannot, and are required to.
         """
-        fault = platform_fault(self.required)
-        if not fault and (link := self._policy(network=False).unprotectable):
-            fault = f"{link} is a symbolic link, which cannot be protected; replace it by what it names."
+        fault = platform_fault(self.required) or self._fault()
         if fault and self.required:
             raise SandboxError(f"No command runs without a sandbox (`sandbox.commands: required`). {fault}")
-        return None if fault else self
+        return (None, fault) if fault else (self, "")
+
+    def _fault(self) -> str:
+        """Return why this session's directories cannot be protected; empty where they can."""
+        home = Path.home().resolve()
+        if above := next((root for root in self.roots if home.is_relative_to(root.resolve())), None):
+            return f"{above} holds your home directory, where too much runs by itself; open a project's folder instead."
+        for root in self.roots:
+            if (root / "HEAD").is_file() and (root / "config").is_file() and (root / "objects").is_dir():
+                return f"{root} is the directory of a repository, all of which git trusts; open a work tree instead."
+        link = self._policy(network=False).unprotectable
+        return f"{link} is a symbolic link, which cannot be protected; replace it by what it names." if link else ""
+
+    def hidden(self) -> set[str]:
+        """Return the names of the agent's variables that commands do not inherit."""
+        return {name for name in os.environ for hidden in self.env if fnmatchcase(name, hidden)}
+
+    @asynccontextmanager
+    async def confine(
+        self, argv: Sequence[str], cwd: Path, *, network: bool
+    ) -> AsyncGenerator[tuple[tuple[str, ...], tuple[str, ...]]]:
+        """See `wrap`, in threads."""
+        wrapped = self.wrap(argv, cwd, network=network)
+        lines = await to_thread.run_sync(wrapped.__enter__)
+        try:
+            yield lines
+        finally:
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(wrapped.__exit__, None, None, None)
 
     @contextmanager
     def wrap(

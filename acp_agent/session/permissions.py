@@ -113,8 +113,11 @@ class Permissions:
         :returns: False if the user ended the turn instead of answering.
         :raises ToolError: the call may not run.
         """
-        verdict, reason = await self._verdict(call, prepared.access), prepared.access.demand or hooked.reason
-        if hooked.decision is not None and not prepared.access.demand:
+        access = prepared.access
+        verdict, reason = await self._verdict(call, access), access.demand or hooked.reason
+        if not reason and access.fault and self._state.mode == "accept-edits":
+            reason = f"There is no sandbox for it: {access.fault}"
+        if hooked.decision is not None and not access.demand:
             verdict = "allow" if hooked.decision.verdict == "allow" else "ask"
         if verdict == "ask":
             try:
@@ -126,7 +129,7 @@ class Permissions:
             if answer == "reject_once":
                 raise ToolError("The user did not allow this call. Do not try it again; ask what they want instead.")
             # In the mode as it is by now: the user may have changed it first.
-            await self._verdict(call, prepared.access)
+            await self._verdict(call, access)
         return True
 
     async def _verdict(self, call: ToolCall, access: Access) -> Verdict:

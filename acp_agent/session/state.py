@@ -10,6 +10,7 @@ from acp_agent.config import Settings
 from acp_agent.config.sandbox import sandbox_of
 from acp_agent.config.settings import CompactionSettings, McpServer
 from acp_agent.conversation.context import Context
+from acp_agent.llm.places import key_variables
 from acp_agent.sandbox.sandbox import Sandbox
 from acp_agent.session.log import SessionLog, Source
 
@@ -63,7 +64,7 @@ class SessionState:
         """Return the sandbox of commands in the mode in force; None where they run without one."""
         wanted, home = self.settings.sandbox, self.settings.home
         is_free = self.mode == "full-access" and wanted.commands != "required"
-        return None if is_free else sandbox_of(wanted, self.directories, home)
+        return None if is_free else sandbox_of(wanted, self.directories, home, key_variables(self.settings))
 
     def compaction(self, model: str) -> CompactionSettings:
         """Return the compaction settings for a model in this session.

@@ -27,6 +27,7 @@ class Access:
     :ivar by_recipe: whether the running recipe's `allowed_commands` allow it.
     :ivar words: the command's words where an "always allow" may cover all commands that begin as it does; else empty.
     :ivar demand: why the user is to be asked whatever was allowed before; empty where there is no reason.
+    :ivar fault: why a command runs without the sandbox that the user wants; empty otherwise.
     """
 
     effect: Effect
@@ -36,6 +37,7 @@ class Access:
     by_recipe: bool = False
     words: tuple[str, ...] = ()
     demand: str = ""
+    fault: str = ""
 
 
 @frozen

@@ -28,7 +28,7 @@ from acp_agent.regular import read_regular
 from acp_agent.server.channel import Channel, Result
 from acp_agent.server.handshake import Capabilities
 from acp_agent.shielding import finish_shielded
-from acp_agent.tools.environment import CommandResult, Report, TerminalStarted
+from acp_agent.tools.environment import CommandResult, Progress, Report, TerminalStarted
 from acp_agent.tools.files.local import LocalFiles
 from acp_agent.tools.shell.run import LocalCommands
 from acp_agent.tools.text import one_line
@@ -171,18 +171,26 @@ class EditorTerminals:
         try_out: Sequence[str] = (),
     ) -> CommandResult:
         """Run one command in a new terminal, or without one where that is on another machine or has no sandbox."""
+        if try_out and self._is_local is None:
+            self._is_local = await self._proves(try_out, cwd)
         if not try_out or self._is_local:
             return await self._run(argv, cwd, timeout, report, exclude)
-        if self._is_local is None:
-            token = os.urandom(16).hex()
-            with NamedTemporaryFile("w") as file:
-                file.write(token)
-                file.flush()
-                result = await self._run(_proving(file.name, token, try_out, argv), cwd, timeout, report, exclude)
-            self._is_local = result.stdout.strip() != token
-            if self._is_local:
-                return result
         return await self._local.run(argv, cwd, timeout, report, shown=shown, exclude=exclude)
+
+    async def _proves(self, try_out: Sequence[str], cwd: Path) -> bool:
+        """Return whether the editor's terminals are on this machine, where the sandbox works: whether one runs a
+        program in it, and then prints a file of this machine."""
+        token = os.urandom(16).hex()
+        with NamedTemporaryFile("w") as file:
+            file.write(token)
+            file.flush()
+            line = f"{shlex.join(try_out)} && cat {shlex.quote(file.name)}"
+            try:
+                result = await self._run(("/bin/sh", "-c", line), cwd, ANSWER_SECONDS, _tell_nobody, ())
+            except ToolError as error:
+                _log.info("the editor's terminals are not used for sandboxed commands: %s", error)
+                return False
+        return result.exit_code == 0 and result.stdout.strip() == token
 
     async def _run(
         self, argv: Sequence[str], cwd: Path, timeout: float, report: Report, exclude: Collection[str]
@@ -249,8 +257,5 @@ class EditorTerminals:
             raise ToolError(f"The editor's terminal failed ({method}): {error.message}") from error
 
 
-def _proving(file: str, token: str, try_out: Sequence[str], argv: Sequence[str]) -> Sequence[str]:
-    """Return a command line that runs a command where a file of this machine holds the token and the sandbox works,
-    and prints nothing but the token elsewhere."""
-    proof = f'[ "$(cat {shlex.quote(file)})" = {token} ] && {shlex.join(try_out)}'
-    return ("/bin/sh", "-c", f"{{ {proof}; }} > /dev/null 2>&1 || {{ echo {token}; exit 1; }}; exec {shlex.join(argv)}")
+async def _tell_nobody(_: Progress) -> None:
+    """Report nothing: the user did not ask for this command."""

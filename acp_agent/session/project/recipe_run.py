@@ -229,7 +229,7 @@ class _CommandRunner:
         """
         begun = time.monotonic()
         try:
-            usable = self._sandbox and self._sandbox.usable()
+            usable, _ = self._sandbox.usable() if self._sandbox else (None, "")
         except SandboxError as error:
             raise CommandError(f"`{shlex.join(argv)}` was not run. {error}") from error
         wrapped = usable.wrap(argv, Path(self._cwd), network=False) if usable else nullcontext(((), argv))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import replace
-from fnmatch import fnmatchcase
 
 from anyio import to_thread
 from pydantic import Field
@@ -54,6 +52,9 @@ class _Shell(Arguments):
         ".", description="Directory to run it in; the working directory else. Outside the session's it asks the user."
     )
     network: bool = Field(False, description="Whether it needs the network, which may ask the user.")
+    outside: bool = Field(
+        False, description="Whether it needs what the sandbox denies, such as the user's keys; asks the user."
+    )
 
 
 @frozen
@@ -62,6 +63,7 @@ class _Command:
 
     :ivar sandbox: None where it runs without one.
     :ivar demand: why the user is to be asked; see `Access`.
+    :ivar fault: why there is no sandbox; empty where there is one or none is wanted.
     """
 
     line: str
@@ -70,6 +72,7 @@ class _Command:
     sandbox: Sandbox | None
     network: bool = False
     demand: str = ""
+    fault: str = ""
 
     @property
     def title(self) -> str:
@@ -89,7 +92,7 @@ class _Command:
         parsed = parse(self.line) if is_confined else None
         is_plain = parsed is not None and len(parsed.commands) == 1 and not parsed.has_wildcard
         words = parsed.commands[0] if parsed and is_plain else ()
-        access = Access("execute", outside, subject, is_confined, words=words, demand=self.demand)
+        access = Access("execute", outside, subject, is_confined, words=words, demand=self.demand, fault=self.fault)
         return PreparedCall(CallView(self.title, "execute"), access, self._run)
 
     async def _run(self, report: Report) -> CallResult:
@@ -98,12 +101,11 @@ class _Command:
         changes = await to_thread.run_sync(named_files, self.line, target.path, abandon_on_cancel=True)
         argv = (shutil.which("bash") or "/bin/sh", "-c", self.line)
         exclude = set(environment.key_variables)
-        try_out: tuple[str, ...] = ()
-        with ExitStack() as stack:
-            if self.sandbox is not None:
-                exclude |= {name for name in os.environ for hidden in self.sandbox.env if fnmatchcase(name, hidden)}
-                wrapped = self.sandbox.wrap(argv, target.path, network=self.network)
-                try_out, argv = await to_thread.run_sync(stack.enter_context, wrapped)
+        wrapped = nullcontext((tuple[str, ...](), argv))
+        if self.sandbox is not None:
+            exclude |= self.sandbox.hidden()
+            wrapped = self.sandbox.confine(argv, target.path, network=self.network)
+        async with wrapped as (try_out, argv):
             result = await environment.commands.run(
                 argv, target.path, self.timeout, report, shown=self.line, exclude=exclude, try_out=try_out
             )
@@ -121,10 +123,10 @@ class _Command:
         if self.sandbox is None:
             return None
         if not self.sandbox.required and (found := _OUTSIDE.search(output)):
-            demand = f"It failed in the sandbox ({found[0].strip()})."
+            demand = f"It failed in the sandbox ({found[0].strip()}), and would run again from its beginning."
             return replace(self, sandbox=None, demand=demand).call()
         if not (self.network or self.sandbox.network) and (found := _NETWORK.search(output)):
-            demand = f"It failed in the sandbox, which has no network ({found[0]})."
+            demand = f"It failed in the sandbox, which has no network ({found[0]}), and would run again from its start."
             return replace(self, network=True, demand=demand).call()
         return None
 
@@ -137,9 +139,16 @@ async def _prepare(asked: _Shell, environment: Environment) -> PreparedCall:
         raise ToolError("shell: `command` holds a NUL character, which no command line can.")
     target = Target.of(asked.cwd, environment)
     timeout = asked.timeout or environment.shell_timeout
-    sandbox = environment.sandbox and await to_thread.run_sync(environment.sandbox.usable, abandon_on_cancel=True)
-    demand = "It asks for the network." if sandbox is not None and asked.network and not sandbox.network else ""
-    return _Command(command, target, timeout, sandbox, asked.network, demand).call()
+    sandbox, fault, demand = None, "", ""
+    if environment.sandbox is not None:
+        sandbox, fault = await to_thread.run_sync(environment.sandbox.usable, abandon_on_cancel=True)
+    if sandbox is not None and asked.outside:
+        if sandbox.required:
+            raise ToolError("No command runs outside of the sandbox (`sandbox.commands: required`).")
+        sandbox, demand = None, "It asks to run outside of the sandbox."
+    elif sandbox is not None and asked.network and not sandbox.network:
+        demand = "It asks for the network."
+    return _Command(command, target, timeout, sandbox, asked.network, demand, fault).call()
 
 
 def _title(command: str) -> str:
@@ -182,8 +191,8 @@ SHELL = BuiltIn(
     "Run a shell command (bash where there is one) and get its output and exit status. There is no terminal "
     "and no input. Every call is a fresh shell: directories and variables do not carry over. Long output "
     "is cut in the middle. Processes left in the background are stopped when the command ends. Commands may run in a "
-    "sandbox that writes only in the session's directories, /tmp and caches, and has no network unless `network` is "
-    "true. Prefer read, list, glob, grep and edit for files.",
+    "sandbox that writes only in the session's directories, caches and a /tmp that is empty for each command, and has "
+    "no network unless `network` is true. Prefer read, list, glob, grep and edit for files.",
     _Shell,
     _prepare,
     title=lambda arguments: _title(get_text(arguments, "command")),

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from acp_agent.sandbox.bubblewrap import fault
+from support.client import AgentError
 from support.editors import AVANTE
 from support.memory import stage
 from support.replies import Reply, ToolCall
@@ -251,6 +252,48 @@ async def test_what_the_sandbox_leaves_open_is_open(tmp_path: Path, monkeypatch:
         assert (it.home / ".cache" / "tool").exists()
 
 
+@pytest.mark.parametrize("required", [False, True])
+async def test_a_call_may_ask_to_run_outside_unless_the_sandbox_is_required(tmp_path: Path, required: bool) -> None:
+    config = {"mode": "accept-edits", "sandbox": {"commands": "required" if required else "auto"}}
+    async with stage(tmp_path, *shell("touch ../outside", outside=True), config=config) as it:
+        it.agent.permission_answer = "allow_once"
+        await it.prompt()
+        assert asked(it) == ([] if required else ["touch ../outside (outside of the sandbox)"])
+        assert (tmp_path / "outside").exists() is not required
+
+
+async def test_where_the_project_has_no_sandbox_the_question_says_why(tmp_path: Path) -> None:
+    async with stage(tmp_path, *shell("echo 1"), config={"mode": "accept-edits"}) as it:
+        (it.folder / ".vscode").symlink_to(tmp_path)
+        it.agent.permission_answer = "reject_once"
+        await it.prompt()
+        [question] = it.agent.desk.permissions
+        assert "There is no sandbox for it: " in str(question)
+        assert "is a symbolic link" in str(question)
+
+
+@pytest.mark.parametrize("method", ["terminal/create", "terminal/output"])
+async def test_an_editor_whose_terminals_prove_nothing_leaves_sandboxed_commands_to_the_agent(
+    tmp_path: Path, method: str
+) -> None:
+    async def nothing(_: object) -> dict[str, object]:
+        if method == "terminal/create":
+            raise AgentError(-32603, "program not found: /bin/sh")
+        return {"output": "", "truncated": False, "exitStatus": {"exitCode": 0}}
+
+    async with stage(tmp_path, *shell("echo 1", "echo 2"), config={"mode": "accept-edits"}) as it:
+        it.agent.handlers[method] = nothing
+        await it.prompt()
+        assert [call["rawOutput"]["stdout"] for call in it.calls()] == ["1\n", "2\n"]
+
+
+async def test_in_full_access_commands_run_inside_where_the_sandbox_is_required(tmp_path: Path) -> None:
+    config = {"mode": "full-access", "sandbox": {"commands": "required"}}
+    async with stage(tmp_path, *shell("touch ../outside"), config=config) as it:
+        await it.prompt()
+        assert not (tmp_path / "outside").exists()
+
+
 async def test_in_full_access_commands_run_outside_of_the_sandbox(tmp_path: Path) -> None:
     async with stage(tmp_path, *shell("touch ../outside"), config={"mode": "full-access"}) as it:
         await it.prompt()
@@ -276,7 +319,7 @@ async def test_a_command_that_may_not_write_somewhere_is_asked_for_once_and_runs
         await it.prompt()
         [question] = it.agent.desk.permissions
         assert question["toolCall"]["title"] == f"echo x > {made} (outside of the sandbox)"
-        assert "It failed in the sandbox (Read-only file system)." in str(question)
+        assert "It failed in the sandbox (Read-only file system), and would run again" in str(question)
         assert [option["kind"] for option in question["options"]] == ["allow_once", "reject_once"]
         assert "exit status: 0" in results(it)[0]
         assert made.read_text() == "x\n"

@@ -64,7 +64,9 @@ def test_the_network_is_reached_only_where_it_is_allowed(root: Path, network: bo
 
 def test_processes_have_a_namespace_of_their_own_without_capabilities_and_end_with_the_agent(root: Path) -> None:
     words = command_line(Policy((root,), (), ()), ("bash", "-c", "make"), root)
-    assert {"--unshare-pid", "--new-session", "--die-with-parent"} <= {*words}
+    assert {"--unshare-pid", "--as-pid-1", "--unshare-ipc", "--new-session", "--die-with-parent"} <= {*words}
+    assert _position(words, "--tmpfs", "/tmp", "--tmpfs", "/run")
+    assert _position(words, "--setenv", "TMPDIR", "/tmp")
     assert _position(words, "--cap-drop", "ALL")
     assert _position(words, "--chdir", str(root), "--")
     assert words[-3:] == ("bash", "-c", "make")

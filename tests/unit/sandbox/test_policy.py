@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,42 @@ def test_what_existed_or_was_filled_meanwhile_is_not_removed(root: Path) -> None
     with _policy(root).placeholders():
         (root / ".zed" / "settings.json").write_text("{}")
     assert sorted(path.name for path in root.iterdir()) == [".idea", ".zed"]
+
+
+def test_a_command_cannot_hide_a_git_directory_from_the_next(root: Path) -> None:
+    for name in ("common/worktrees/here", "common/worktrees/other", "common/modules/a/b/hooks"):
+        (root / name).mkdir(parents=True)
+    (root / ".git").write_text(f"gitdir: {root}/common/worktrees/here\n")
+    (root / "common" / "worktrees" / "here" / "commondir").write_text("../..\n")
+    (root / "common" / "modules" / "a" / "b" / "config").write_text("")  # which cannot be moved, as all else can
+    policy = _policy(root)
+    protected = {str(path.relative_to(root)) for path in policy.protected}
+    assert {"common/hooks", "common/config", "common/modules/a/b/hooks", ".git"} <= protected
+    assert {"common/worktrees/other/config.worktree", "common/worktrees/other/commondir"} <= protected
+    assert {root / "common", root / "common/modules/a/b", root / "common/worktrees/here"} <= {*policy.holders}
+
+
+def test_in_a_folder_of_a_repository_nothing_stands_between_git_and_the_repository(root: Path) -> None:
+    _repository(root)
+    (root / "folder").mkdir()
+    with _policy(root / "folder").placeholders():
+        assert not (root / "folder" / ".git").exists()
+
+
+def test_what_a_killed_agent_has_left_goes_with_the_next_command(root: Path) -> None:
+    _repository(root)
+    script = (
+        "import os, pathlib, sys; from acp_agent.sandbox.policy import Policy;"
+        "made = Policy.of((pathlib.Path(sys.argv[1]),), (), (), ()).placeholders(); made.__enter__(); os._exit(9)"
+    )
+    subprocess.run([sys.executable, "-c", script, str(root)], check=False)
+    (root / ".zed").rmdir()
+    (root / ".zed").mkdir()  # the user's own
+    assert (root / ".git" / "commondir").exists()
+    with _policy(root).placeholders():
+        pass
+    assert sorted(path.name for path in root.iterdir()) == [".git", ".zed"]
+    assert not (root / ".git" / "commondir").exists()
 
 
 def test_placeholders_stay_until_the_last_of_two_commands_ends(root: Path) -> None:
