@@ -10,6 +10,7 @@ import json
 import math
 
 from acp_agent.conversation.messages import JsonObject, JsonValue
+from acp_agent.json_bounds import has_too_many_values
 
 MAX_COUNT = 1_000_000_000_000
 """Above what is counted here: tokens, bytes and places in a list."""
@@ -58,9 +59,10 @@ _decoder = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse)
 
 
 def parse_object(data: bytes | str) -> JsonObject | None:
-    """Return JSON text as an object; None where it is something else or no JSON."""
+    """Return JSON text as an object; None where it is something else, has too many values, or is no JSON."""
     try:
-        value: JsonValue = json.loads(data)
+        text = data if isinstance(data, str) else data.decode(json.detect_encoding(data))
+        value: JsonValue = None if has_too_many_values(text) else json.loads(text)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

@@ -10,6 +10,7 @@ import re
 from typing import TypeAlias
 
 from acp_agent.frozen import frozen
+from acp_agent.json_bounds import MAX_VALUES, has_too_many_values
 
 JsonValue: TypeAlias = "dict[str, JsonValue] | list[JsonValue] | str | int | float | bool | None"
 JsonObject: TypeAlias = "dict[str, JsonValue]"
@@ -25,8 +26,7 @@ REQUEST_CANCELLED = -32800
 CANCEL_METHOD = "$/cancel_request"
 
 _BOM = b"\xef\xbb\xbf"
-# Alternatives in this order: a pair of surrogates, one alone, any other escape.
-_ESCAPE = re.compile(r"\\(?:u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|(u[dD][89a-fA-F]\w\w)|.)")
+_LONE_SURROGATE = re.compile(r"\\u[dD][89abAB]\w\w(?!\\u[dD][c-fC-F]\w\w)|(?<!\\u[dD][89abAB]\w\w)\\u[dD][c-fC-F]\w\w")
 # Legal in a JSON string, but some readers of lines (Node's readline, Python's splitlines) break there.
 _LINE_BREAKS = {"\u0085": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
@@ -143,8 +143,12 @@ def encode(**members: JsonValue) -> bytes:
 def _decode(line: bytes) -> JsonValue:
     try:
         text = line.removeprefix(_BOM).decode("utf-8")
+        if has_too_many_values(text):
+            raise InvalidMessageError(f"A line with more than {MAX_VALUES:,} values was discarded. Send fewer at once.")
         if "\\u" in text:
-            text = _ESCAPE.sub(lambda escape: r"\ufffd" if escape[1] else escape[0], text)
+            # Without escaped backslashes, every backslash begins an escape.
+            text = _LONE_SURROGATE.sub(r"\\ufffd", text.replace("\\\\", "\\u005c"))
+            text = text.replace("\\u005c", "\\\\")  # which is read faster
         return _decoder.decode(text)
     except UnicodeDecodeError as error:
         problem = f"The line is not UTF-8 (byte {error.start})."

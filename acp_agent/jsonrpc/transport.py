@@ -21,7 +21,7 @@ import anyio.to_thread
 
 from acp_agent.jsonrpc.messages import InvalidMessageError
 
-MAX_LINE_BYTES = 64 * 1024 * 1024
+MAX_LINE_BYTES = 32 * 1024 * 1024
 _CHUNK_BYTES = 64 * 1024
 
 

@@ -11,7 +11,7 @@ from acp_agent.conversation.messages import JsonObject
 from acp_agent.conversation.strict_json import parse_object
 from acp_agent.llm.errors import CallFailed, stream_error
 
-MAX_LINE = 64 * 1024 * 1024
+MAX_LINE = 16 * 1024 * 1024
 """Bytes of a line or an event, many times those of a whole answer that the event at its end repeats."""
 _LONGEST_OTHER = 64 * 1024
 

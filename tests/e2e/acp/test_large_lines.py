@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from acp_agent.server.content import MAX_TEXT
+from support.client import AgentError
 from support.editors import BARE, TOAD
 from support.memory import stage
 from support.replies import Reply, ToolCall
@@ -62,3 +65,12 @@ async def test_an_edit_that_no_line_to_the_editor_can_hold_is_refused_and_the_mo
         [result] = results(it.server.calls[-1].body)
         assert result.is_error
         assert "too large to be written through the editor" in result.text
+
+
+async def test_a_prompt_with_more_text_than_any_model_reads_is_refused_and_the_session_goes_on(tmp_path: Path) -> None:
+    async with stage(tmp_path, Reply("Hello.")) as it:
+        file = {"uri": "file:///long.txt", "text": "b" * 2_000_000}
+        blocks = [{"type": "text", "text": "a" * 2_000_001}, {"type": "resource", "resource": file}]
+        with pytest.raises(AgentError, match="4,000,001 characters of text, and 4,000,000 are the most"):
+            await it.prompt(blocks)
+        assert await it.prompt("Hi") == {"stopReason": "end_turn"}

@@ -62,6 +62,15 @@ def test_lone_surrogates_that_arrive_as_escapes_become_replacement_characters(te
     assert value_in(f'{{"jsonrpc":"2.0","method":"m","params":{{"x":"{text}"}}}}'.encode()) == expected
 
 
+@pytest.mark.parametrize("unit", ["[],", "{},", '"",', "1,", '{"a":1},'])
+def test_a_long_line_of_too_many_values_is_refused_and_one_with_a_long_text_is_read(unit: str) -> None:
+    text = r"[{,\", \\" * 1_000_000
+    line = b'{"jsonrpc":"2.0","method":"m","params":{"x":"%b","y":[%b 0]}}'
+    assert value_in(line % (text.encode(), b"")) == json.loads(f'"{text}"')
+    with pytest.raises(InvalidMessageError, match="500,000 values"):
+        parse(line % (text.encode(), unit.encode() * 500_000))
+
+
 @given(st.lists(st.binary(max_size=2) | st.sampled_from([b"{", b"}", b'"', b":", b"[1]", b"\\ud8"])).map(b"".join))
 def test_any_bytes_are_a_message_or_refused(line: bytes) -> None:
     with suppress(InvalidMessageError):

@@ -190,3 +190,10 @@ def test_what_has_no_end_is_broken_off(monkeypatch: pytest.MonkeyPatch, line: by
     decoder.feed(line * 15)
     with pytest.raises(CallFailed, match="more than 1,000 bytes"):
         decoder.feed(line * 15)
+
+
+def test_an_event_of_too_many_values_is_refused_and_a_long_text_is_not() -> None:
+    text = "[{," * 2_000_000
+    assert Decoder().feed(f'data: {{"t": "{text}"}}\n\n'.encode()) == [{"t": text}]
+    with pytest.raises(CallFailed):
+        Decoder().feed(f'data: {{"t": "{text}", "more": [{"[]," * 500_000} 0]}}\n\n'.encode())
