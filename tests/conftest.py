@@ -21,6 +21,7 @@ LANES = {
     "unit": "is of a room of the package, and starts no process (make test-unit)",
     "process": "starts a process",
     "clients": "drives the agent with a client of somebody else's, or a browser (make test-clients)",
+    "soak": "takes minutes up to an hour; left out unless the mark is asked for (make soak)",
 }
 CLIENTS = ("clients/", "contract/test_clients_", *(f"support/{name}.py" for name in ("aimock", "browser", "npm")))
 """Beginnings of paths in the folder of the tests."""
@@ -56,6 +57,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def pytest_configure(config: pytest.Config) -> None:
     for name, what in LANES.items():
         config.addinivalue_line("markers", f"{name}: {what}")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    return True if collection_path == TESTS / "soak" and config.getoption("markexpr") != "soak" else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -98,6 +103,8 @@ def lane(item: pytest.Function) -> str:
     if any(_place(one.__code__).startswith(CLIENTS) for one in reached):
         return "clients"
     place = _place(item.function.__code__)
+    if place.startswith("soak/"):
+        return "soak"
     if used & STARTERS or f"{place}::{item.originalname}".startswith(PROCESSES):
         return "process"
     own = {name for one in reached if _place(one.__code__) == place for name in _names(one.__code__)}

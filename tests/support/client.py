@@ -252,6 +252,7 @@ async def start_agent(
     home: Path,
     env: Mapping[str, str | None] | None = None,
     argv: Sequence[str] | None = None,
+    module: Sequence[str] = ("acp_agent",),
     cwd: Path | None = None,
     capabilities: Editor = ZED,
     validate: bool = True,
@@ -261,7 +262,8 @@ async def start_agent(
 
     :param home: HOME of the agent, and the parent of its state `home / "state"`; the same one again means a restart.
     :param env: added to PATH, HOME, LANG and ACP_AGENT_HOME, which are all that it inherits; None removes one of them.
-    :param argv: by default this interpreter with `-m acp_agent`.
+    :param argv: by default this interpreter with `-m` and `module`.
+    :param module: a module that ends in the agent's, with its arguments.
     :param cwd: where it runs; by default `home`.
     :param capabilities: the editor to be, see `support.editors`.
     :param validate: check everything that it sends against the official schema.
@@ -278,7 +280,7 @@ async def start_agent(
     home.mkdir(parents=True, exist_ok=True)
     its = environment(home, mark, env or {}, own=argv is None)
     process = (
-        forked.start("acp_agent", cwd=cwd or home, env=its)
+        forked.start(module[0], module[1:], cwd=cwd or home, env=its)
         if argv is None
         else subprocess.Popen(
             list(argv),
