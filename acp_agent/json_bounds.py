@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 
 MAX_VALUES = 500_000
-"""Of a text that is longer than `_LONG`."""
-_LONG = 4 * 1024 * 1024
+"""Of a text that is longer than `LONG`."""
+LONG = 4 * 1024 * 1024
 _VALUE = re.compile(r'"[^"]*+"|[\[{,]')
 
 
-def has_too_many_values(text: str) -> bool:
-    """Return whether a long JSON text holds more than about `MAX_VALUES` values; strings may have any length."""
-    if len(text) <= _LONG:
+def has_too_many_values(text: str, limit: int = MAX_VALUES, length: int = LONG) -> bool:
+    """Return whether a JSON text longer than `length` holds more than about `limit` values, whatever their length."""
+    if len(text) <= length:
         return False
     bare = text.replace("\\\\", "").replace('\\"', "")
-    return any(number == MAX_VALUES for number, _ in enumerate(_VALUE.finditer(bare), 1))
+    return any(number == limit for number, _ in enumerate(_VALUE.finditer(bare), 1))

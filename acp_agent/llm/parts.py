@@ -30,6 +30,7 @@ from acp_agent.conversation.messages import (
     UserPart,
 )
 from acp_agent.conversation.strict_json import is_finite, parse_json
+from acp_agent.json_bounds import has_too_many_values
 from acp_agent.llm.profiles import IMAGE_TYPES
 from acp_agent.llm.provider import Answered, ModelRequest
 
@@ -224,6 +225,8 @@ def _line(text: str) -> str:
 
 MAX_ARGUMENTS = 1024 * 1024
 """Characters of one call's arguments. No model's longest answer has as many; one that repeats itself has no end."""
+_MAX_VALUES, _LONG = 20_000, 64 * 1024
+"""Values of arguments that are longer than so many characters."""
 _DROPPED = f"(dropped: longer than {MAX_ARGUMENTS:,} characters)"
 """Replaces longer arguments. It is not JSON, so that every reader takes the call for an invalid one."""
 
@@ -276,4 +279,6 @@ def _object_or_fault(text: str) -> JsonObject | str:
         value = parse_json(text)
     except ValueError as error:
         return str(error)
+    if has_too_many_values(text, _MAX_VALUES, _LONG):
+        return f"they have more than {_MAX_VALUES:,} values"
     return value if isinstance(value, dict) else "they are JSON of another kind"

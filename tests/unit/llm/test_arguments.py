@@ -77,6 +77,7 @@ async def test_a_stream_of_arguments_without_an_end_is_closed_and_they_are_dropp
         ('{"path": "a.tx', "Unterminated string"),
         ('["a.txt"]', "JSON of another kind"),
         ("null", "JSON of another kind"),
+        (f'{{"a": [{"[]," * 40_000} 0]}}', "more than 20,000 values"),
         ('{"a": NaN}', "NaN is no JSON"),
         ('{"a": [-1e999]}', "-1e999 is out of the range of numbers"),
         ('{"a":' * 100_000, "nested too deeply"),
