@@ -73,16 +73,21 @@ class _Index:
     @classmethod
     def of(cls, texts: Iterable[str]) -> _Index:
         """Index the texts."""
-        folded = "\n".join(texts).casefold()
-        if "\\" in folded:  # JSON inside a text
-            folded += "\n" + folded.replace("\\n", " ").replace("\\r", " ").replace("\\t", " ")
-        words = _TOKEN.findall(folded)
-        members = frozenset(_TOKEN.findall(" ".join({*_MEMBER.findall(folded)})))
-        found = {number[0] for number in _NUMBER.finditer(folded)}
-        found |= {_digits(number) for number in _GROUPED.findall(folded)}
+        folded = [text.casefold() for text in texts]
+        # JSON inside a text
+        folded += [each.replace("\\n", " ").replace("\\r", " ").replace("\\t", " ") for each in folded if "\\" in each]
+
+        def all_of(pattern: re.Pattern[str]) -> list[str]:
+            # One text at a time: `re` holds the interpreter while it searches, so that no signal is heard.
+            return [found for text in folded for found in pattern.findall(text)]
+
+        words = all_of(_TOKEN)
+        members = frozenset(_TOKEN.findall(" ".join({*all_of(_MEMBER)})))
+        found = {number[0] for text in folded for number in _NUMBER.finditer(text)}
+        found |= {*map(_digits, all_of(_GROUPED))}
         decimals = tuple(sorted(float(number) for number in found if not number.isdecimal()))
         integers = tuple(sorted(float(number) for number in found if number.isdecimal()))
-        runs = frozenset(key_of(run) for run in {*RUNS.findall(folded)})
+        runs = frozenset(key_of(run) for run in {*all_of(RUNS)})
         extensions = frozenset(run.rpartition(".")[2] for run in runs if "/" in run)
         return cls(f" {' '.join(words)} ", frozenset(words), members, runs, extensions, (decimals, integers))
 
