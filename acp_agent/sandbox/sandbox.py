@@ -60,7 +60,7 @@ class Sandbox:
             return f"{above} holds your home directory, where too much runs by itself; open a project's folder instead."
         for root in self.roots:
             if (root / "HEAD").is_file() and (root / "config").is_file() and (root / "objects").is_dir():
-                return f"{root} is the directory of a repository, all of which git trusts; open a work tree instead."
+                return f"{root} is the directory of a repository, which git trusts; open a work tree instead."
         link = self._policy(network=False).unprotectable
         return f"{link} is a symbolic link, which cannot be protected; replace it by what it names." if link else ""
 
