@@ -4,6 +4,7 @@
     ├── ConfigError                a setting is wrong; names file, line and key
     ├── RecipeError                a recipe is wrong; names file and line
     ├── InvalidParamsError         a request's parameters make no sense         (-32602)
+    │   └── PromptTooLargeError    a prompt that is neither sent nor stored
     ├── QueueFullError             too many prompts wait in a session           (-32600)
     ├── SessionNotFoundError       no such session                              (-32002)
     ├── SessionClosedError         the session is stored, but not open          (-32002)
@@ -80,6 +81,10 @@ class InvalidParamsError(AgentError):
     """A request is well-formed JSON-RPC, but what it asks for is impossible."""
 
     code = -32602
+
+
+class PromptTooLargeError(InvalidParamsError):
+    """A prompt is larger than any model reads; it is neither sent nor stored."""
 
 
 class QueueFullError(AgentError):

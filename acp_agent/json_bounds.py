@@ -10,12 +10,12 @@ import re
 MAX_VALUES = 500_000
 """Of a text that is longer than `LONG`."""
 LONG = 4 * 1024 * 1024
-_VALUE = re.compile(r'"[^"]*+"|[\[{,]')
+_VALUE = re.compile(rb'"[^"]*+"|[\[{,]')
 
 
-def has_too_many_values(text: str, limit: int = MAX_VALUES, length: int = LONG) -> bool:
+def has_too_many_values(text: bytes, limit: int = MAX_VALUES, length: int = LONG) -> bool:
     """Return whether a JSON text longer than `length` holds more than about `limit` values, whatever their length."""
     if len(text) <= length:
         return False
-    bare = text.replace("\\\\", "").replace('\\"', "")
+    bare = text.replace(rb"\\", b"").replace(rb"\"", b"")
     return any(number == limit for number, _ in enumerate(_VALUE.finditer(bare), 1))

@@ -61,8 +61,8 @@ _decoder = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse)
 def parse_object(data: bytes | str) -> JsonObject | None:
     """Return JSON text as an object; None where it is something else, has too many values, or is no JSON."""
     try:
-        text = data if isinstance(data, str) else data.decode(json.detect_encoding(data))
-        value: JsonValue = None if has_too_many_values(text) else json.loads(text)
+        content = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+        value: JsonValue = None if has_too_many_values(content) else json.loads(data)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

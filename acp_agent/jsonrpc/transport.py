@@ -19,10 +19,14 @@ from typing import Protocol
 import anyio
 import anyio.to_thread
 
-from acp_agent.jsonrpc.messages import InvalidMessageError
+from acp_agent.jsonrpc.messages import InvalidMessageError, id_at_start
 
-MAX_LINE_BYTES = 32 * 1024 * 1024
+MAX_LINE_BYTES = 48 * 1024 * 1024
+"""More than the 45 MB of images that a request to a model may hold, in base64; decoding a longer line would hold up
+other sessions."""
 _CHUNK_BYTES = 64 * 1024
+_START_PARTS = 2
+"""Parts that are kept of a line that is too long, for its id; the first may end anywhere."""
 
 
 class Transport(Protocol):
@@ -52,11 +56,11 @@ class _LineBuffer:
     """Cuts a stream of bytes into lines.
 
     :param limit: the longest line that is kept, in bytes, without its `\\n`.
-    :ivar lines: the complete lines; None in place of one that was too long.
+    :ivar lines: the complete lines; an error in place of one that was too long.
     """
 
     def __init__(self, limit: int) -> None:
-        self.lines: deque[bytes | None] = deque()
+        self.lines: deque[bytes | InvalidMessageError] = deque()
         self.limit = limit
         self._parts: list[bytes] = []
         self._size = 0
@@ -76,13 +80,18 @@ class _LineBuffer:
 
     def _extend(self, part: bytes) -> None:
         self._size += len(part)
-        if self._size > self.limit:
-            self._parts.clear()
-        else:
+        if self._size <= self.limit or len(self._parts) < _START_PARTS:
             self._parts.append(part)
+        else:
+            del self._parts[_START_PARTS:]
 
     def _end_line(self) -> None:
-        self.lines.append(b"".join(self._parts) if self._size <= self.limit else None)
+        line = b"".join(self._parts)
+        if self._size <= self.limit:
+            self.lines.append(line)
+        else:
+            text = f"The message has {self._size:,} bytes, and {self.limit:,} are the most. It was not read; send less."
+            self.lines.append(InvalidMessageError(text, id_at_start(line)))
         self._parts.clear()
         self._size = 0
 
@@ -131,10 +140,8 @@ class StdioTransport:
                 self._ended = True
                 self._buffer.feed_eof()
         line = self._buffer.lines.popleft()
-        if line is None:
-            raise InvalidMessageError(
-                f"A line is longer than {self._buffer.limit} bytes and was discarded. Send less in one message."
-            )
+        if isinstance(line, InvalidMessageError):
+            raise line
         return line
 
     async def write(self, data: bytes) -> None:

@@ -279,6 +279,6 @@ def _object_or_fault(text: str) -> JsonObject | str:
         value = parse_json(text)
     except ValueError as error:
         return str(error)
-    if has_too_many_values(text, _MAX_VALUES, _LONG):
+    if has_too_many_values(text.encode("utf-8", "surrogatepass"), _MAX_VALUES, _LONG):
         return f"they have more than {_MAX_VALUES:,} values"
     return value if isinstance(value, dict) else "they are JSON of another kind"

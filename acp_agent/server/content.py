@@ -38,8 +38,6 @@ MAX_DATA = 8_000_000
 """Characters of base64 in one line."""
 MAX_TEXT = 1_200_000
 """Characters of text in one line. In JSON, one may take six bytes."""
-_LONGEST_PROMPT = 4_000_000
-"""Characters of text in one prompt, more than a model reads. Ten times as many occupy the agent for many seconds."""
 _NUL, _REPLACED = "\0", "\ufffd"
 _SVG, _SVG_URI = "image/svg+xml", "attachment:image.svg"
 _REPEATED = re.compile(r"<previous_user_message>(.*)</previous_user_message>", re.DOTALL)
@@ -54,20 +52,6 @@ def parts_from_blocks(blocks: Sequence[v1.ContentBlock | v2.ContentBlock]) -> tu
     :raises InvalidParamsError: a block is of an unknown kind.
     """
     return tuple(map(_part, blocks))
-
-
-def accepted(parts: tuple[UserPart, ...]) -> tuple[UserPart, ...]:
-    """Return a prompt's parts.
-
-    :raises InvalidParamsError: it has more text than any model reads.
-    """
-    length = sum(len(part.text or "") for part in parts if isinstance(part, Text | Resource))
-    if length > _LONGEST_PROMPT:
-        raise InvalidParamsError(
-            f"session/prompt: the prompt has {length:,} characters of text, and {_LONGEST_PROMPT:,} are the most. Put "
-            "the rest into a file and name it."
-        )
-    return parts
 
 
 def _part(block: v1.ContentBlock | v2.ContentBlock) -> UserPart:

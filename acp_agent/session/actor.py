@@ -20,7 +20,7 @@ from acp_agent.conversation.messages import UserPart, new_id
 from acp_agent.conversation.updates import Option, TitleUpdated, TurnBegan, TurnOver
 from acp_agent.errors import AgentError, QueueFullError, SessionClosedError
 from acp_agent.session.client import SessionClient
-from acp_agent.session.mailbox import Mailbox, Ticket
+from acp_agent.session.mailbox import Mailbox, Ticket, check_size
 from acp_agent.session.notices import Notices
 from acp_agent.session.project.commands import says_anything
 from acp_agent.session.project.settings import SessionOptions, chosen
@@ -130,10 +130,12 @@ class Session:
 
         :param trace: W3C trace context that it came with.
         :param provisional: see `Ticket`.
+        :raises PromptTooLargeError: it has more text than any model reads.
         :raises QueueFullError: too many are waiting.
         :raises SessionClosedError: the session was closed.
         """
         self._require_open()
+        check_size(parts)
         if len(self._mailbox.waiting) >= CAPACITY:
             raise QueueFullError(
                 f"{CAPACITY} prompts already wait in this session. Wait for an answer, or cancel the running one."

@@ -33,7 +33,7 @@ from acp_agent.conversation.messages import (
     data_length,
 )
 from acp_agent.conversation.updates import CallFinished, Update, UserSaid
-from acp_agent.errors import InvalidParamsError
+from acp_agent.errors import InvalidParamsError, PromptTooLargeError
 from acp_agent.llm.parts import audio_format, image_left_out, is_picture, picture_of, sendable_sound, sound_of
 from acp_agent.llm.pictures import Unusable, prepared
 from acp_agent.llm.profiles import ModelProfile
@@ -67,6 +67,7 @@ class Attachments:
 
         :param model: `provider/model`.
         :raises InvalidParamsError: says which, why, and what to do.
+        :raises PromptTooLargeError: all of them take more bytes than a request may have.
         """
         pictures = size = 0
         for part in parts:
@@ -91,7 +92,7 @@ class Attachments:
                 f"The images and sounds of the prompt take {size / 1e6:.3g} MB as they are sent, and {model} takes "
                 f"{most / 1e6:.3g} MB in one request"
             )
-            raise _refusal(reason, "leave some out")
+            raise PromptTooLargeError(f"{reason}. Nothing was sent or stored; leave some out, and prompt again.")
 
     async def resolved(self, request: ModelRequest, profile: ModelProfile) -> ModelRequest:
         """Return the request with the bytes that its messages refer to."""

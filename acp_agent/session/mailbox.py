@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, TypeAlias
 
 import anyio
 
-from acp_agent.conversation.messages import UserPart
+from acp_agent.conversation.messages import Resource, Text, UserPart
+from acp_agent.errors import PromptTooLargeError
 
 StopReason: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
+
+MAX_CHARACTERS = 4_000_000
+"""Of the text in one prompt, as much as the windows of today's models hold."""
+
+
+def check_size(parts: Iterable[UserPart]) -> None:
+    """Refuse a prompt with more text than any model reads.
+
+    :raises PromptTooLargeError: it has.
+    """
+    size = sum(len(part.text or "") for part in parts if isinstance(part, Text | Resource))
+    if size > MAX_CHARACTERS:
+        raise PromptTooLargeError(
+            f"The prompt has {size:,} characters of text, and {MAX_CHARACTERS:,} are the most. Nothing was sent or "
+            "stored; put the text into files, name them in the prompt, and the model reads in them what it needs."
+        )
 
 
 class Ticket:

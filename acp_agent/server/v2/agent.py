@@ -16,7 +16,7 @@ from acp_agent.jsonrpc.messages import REQUEST_CANCELLED, JsonObject, JsonValue,
 from acp_agent.jsonrpc.router import Call
 from acp_agent.protocol import methods, v2
 from acp_agent.server.agent import Agent, Route
-from acp_agent.server.content import accepted, parts_from_blocks
+from acp_agent.server.content import parts_from_blocks
 from acp_agent.server.params import Prompt, trace_context
 from acp_agent.server.v2.client import EditorClient
 from acp_agent.server.v2.presenter import available_commands, config_options
@@ -69,7 +69,7 @@ class AgentV2(Agent):
         return {}
 
     async def _prompt(self, call: Call, params: PromptRequest | Prompt) -> JsonValue:
-        parts = accepted(params.parts if isinstance(params, Prompt) else parts_from_blocks(params.prompt))
+        parts = params.parts if isinstance(params, Prompt) else parts_from_blocks(params.prompt)
         if not says_anything(parts):
             raise InvalidParamsError("session/prompt: the prompt is empty.")
         session = await self._find(call, params.session_id)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import anyio
 
 from acp_agent.conversation.messages import Text, UserPart
-from acp_agent.errors import AgentError
+from acp_agent.errors import AgentError, PromptTooLargeError
 from acp_agent.hooks.outcomes import Outcome
 from acp_agent.secrets.known import secrets_of
 from acp_agent.secrets.text import mask
@@ -38,10 +38,13 @@ class PromptIntake:
         :param recipe_run: the recipe that it names; None for an ordinary prompt.
         :param steers: whether it joins a turn that runs.
         :returns: what the hooks answered.
+        :raises PromptTooLargeError: it is too large to be sent, and was not logged.
         :raises AgentError: no model is set, the recipe is broken, or an attachment cannot be sent.
         """
         try:
             sent, hooked = await self._prepare(ticket.parts, recipe_run)
+        except PromptTooLargeError:
+            raise
         except AgentError:
             # The prompt is kept outside of the context, so that it can be sent again unchanged.
             await self._record.log_prompt(ticket, (), recipe_run, steers=steers)
@@ -70,7 +73,7 @@ class PromptIntake:
                         await self._record.log_prompt(ticket, (), steers=True)
                 raise
             except AgentError as error:
-                if not ticket.message_id:
+                if not ticket.message_id and not isinstance(error, PromptTooLargeError):
                     raise  # the log is not writable: the turn ends
                 ticket.answer(error)  # only this prompt fails; the turn goes on
             else:

@@ -114,6 +114,17 @@ async def test_a_sound_that_the_model_cannot_take_is_refused_and_kept_for_the_us
         assert (await shown(it))[:2] == [text("Listen: "), AUDIO]
 
 
+async def test_sounds_that_take_more_bytes_than_a_request_are_neither_sent_nor_stored(tmp_path: Path) -> None:
+    large = {**AUDIO, "data": base64.b64encode(b"RIFF" + bytes(14_000_000)).decode()}
+    async with stage(tmp_path, Reply("Hello."), dialect="google", config={}) as it:
+        with pytest.raises(AgentError, match=r"take 18\.7 MB as they are sent.*takes 18 MB in one request.*or stored"):
+            await it.prompt([text("Listen: "), large])
+        assert it.server.calls == []
+        assert await it.prompt("Hello") == {"stopReason": "end_turn"}
+        assert stored(it)[0] == []
+        assert await shown(it) == [text("Hello")]
+
+
 async def test_a_prompt_that_is_refused_for_an_image_from_before_is_sent_again_without_it(tmp_path: Path) -> None:
     refusal = Reply(http_status=400, body={"error": {"message": "Could not process image"}})
     async with stage(tmp_path, Reply("I see."), refusal, Reply("Gone on."), editor=TOAD) as it:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from acp_agent.server.content import MAX_TEXT
+from acp_agent.session.mailbox import MAX_CHARACTERS
 from support.client import AgentError
 from support.editors import BARE, TOAD
 from support.memory import stage
@@ -37,6 +38,23 @@ async def test_twelve_megabytes_of_prompt_and_answer_are_shown_and_replayed_by_t
             assert max(longest(it), longest(later)) < LIMIT
 
 
+@pytest.mark.parametrize("as_file", [False, True])
+async def test_a_prompt_with_more_text_than_any_model_reads_is_refused_and_nothing_of_it_is_kept(
+    tmp_path: Path, as_file: bool
+) -> None:
+    words = "word\n" * (MAX_CHARACTERS // 5 + 1)
+    file = {"type": "resource", "resource": {"uri": "file:///a.log", "text": words}}
+    async with stage(tmp_path, Reply("Hello.")) as it:
+        with pytest.raises(AgentError, match=r"4,000,000 are the most\. Nothing was sent or stored") as error:
+            await it.prompt([file if as_file else {"type": "text", "text": words}], SECONDS)
+        assert error.value.code == -32602
+        assert it.server.calls == []
+        assert await it.prompt("Hello") == {"stopReason": "end_turn"}
+        async with it.restarted() as later:
+            await later.agent.load(it.session, it.folder)
+            assert said(later, "user_message_chunk") == "Hello"
+
+
 async def test_a_call_that_writes_nearly_as_much_as_it_may_is_asked_shown_and_replayed_in_lines_below_ten(
     tmp_path: Path,
 ) -> None:
@@ -65,12 +83,3 @@ async def test_an_edit_that_no_line_to_the_editor_can_hold_is_refused_and_the_mo
         [result] = results(it.server.calls[-1].body)
         assert result.is_error
         assert "too large to be written through the editor" in result.text
-
-
-async def test_a_prompt_with_more_text_than_any_model_reads_is_refused_and_the_session_goes_on(tmp_path: Path) -> None:
-    async with stage(tmp_path, Reply("Hello.")) as it:
-        file = {"uri": "file:///long.txt", "text": "b" * 2_000_000}
-        blocks = [{"type": "text", "text": "a" * 2_000_001}, {"type": "resource", "resource": file}]
-        with pytest.raises(AgentError, match="4,000,001 characters of text, and 4,000,000 are the most"):
-            await it.prompt(blocks)
-        assert await it.prompt("Hi") == {"stopReason": "end_turn"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,7 +23,7 @@ KEEPS_SECRETS = {"UserPromptSubmit": [{"command": "! grep -q secret || { echo It
 
 
 @asynccontextmanager
-async def working(it: Stage, *prompts: str) -> AsyncGenerator[list[Pending], None]:
+async def working(it: Stage, *prompts: Any) -> AsyncGenerator[list[Pending], None]:
     """Send prompts in the middle of a turn, whose call then runs."""
     it.agent.permission_hold = hold = anyio.Event()
     handles = [await it.agent.start_prompt(it.session, "first")]
@@ -94,6 +95,16 @@ async def test_a_prompt_that_is_refused_leaves_the_turn_that_it_had_joined(tmp_p
         assert await it.prompt("again") == {"stopReason": "end_turn"}
         told = str(it.server.calls[-1].body["input"])
         assert [part in told for part in ("first", "echo one", "unspeakable", "again")] == [True, True, False, True]
+
+
+async def test_a_prompt_that_is_too_large_fails_alone_and_the_turn_that_it_came_into_goes_on(tmp_path: Path) -> None:
+    sound = {"type": "audio", "data": base64.b64encode(b"RIFF" + bytes(14_000_000)).decode(), "mimeType": "audio/wav"}
+    async with stage(tmp_path, CALL, Reply("One."), config=STEER, dialect="google") as it:
+        async with working(it, [sound]) as [first, second]:
+            pass
+        with pytest.raises(AgentError, match="Nothing was sent or stored"):
+            await second.result()
+        assert await first.result() == {"stopReason": "end_turn"}
 
 
 async def test_a_hook_keeps_what_joins_from_the_model_and_the_turn_goes_on(tmp_path: Path) -> None:

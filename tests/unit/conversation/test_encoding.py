@@ -29,6 +29,10 @@ def test_what_is_no_base64_stays_as_it_is(data: str) -> None:
     assert decoded(data) is None
 
 
+def test_bits_behind_the_last_byte_are_cleared() -> None:
+    assert [plain(data) for data in ("QR==", "AAAAQUJ=", "AAAA")] == ["QQ==", "AAAAQUI=", "AAAA"]
+
+
 @given(st.text(max_size=200))
 def test_whatever_it_is_once_is_enough(data: str) -> None:
     assert plain(plain(data)) == plain(data)

@@ -26,6 +26,8 @@ json_values = st.recursive(
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 )
 
+PADDING = b" " * (1 << 20)
+
 
 def value_in(line: bytes) -> JsonValue:
     """What a message holds."""
@@ -50,6 +52,24 @@ def test_what_is_encoded_is_one_line_for_every_reader_and_parsed_as_the_same_val
 @given(st.lists(st.text() | surrogates).map("".join))
 def test_a_text_with_lone_surrogates_can_be_written_and_keeps_all_other_characters(text: str) -> None:
     assert value_in(holding(text)) == text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+@given(
+    json_values,
+    st.sampled_from([b"", b"NaN", b"\\ud800", b"1" * 5_000, b"1e999", b"[" * 300 + b"]" * 300, b"\xff", b"-0"]),
+)
+def test_a_large_line_is_parsed_and_refused_as_a_small_one(value: JsonValue, odd: bytes) -> None:
+    def outcome(line: bytes) -> str:
+        try:
+            return repr(parse(line))
+        except InvalidMessageError as error:
+            return repr(error)
+
+    for small in (
+        holding(value).rstrip(),
+        b'{"jsonrpc": "2.0", "method": "m", "params": [%s, "%s"]}' % (odd or b"0", odd),
+    ):
+        assert outcome(small) == outcome(small + PADDING)
 
 
 def test_numbers_that_json_does_not_have_are_written_as_null() -> None:

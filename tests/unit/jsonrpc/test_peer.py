@@ -42,6 +42,13 @@ async def test_a_request_is_answered_with_its_id_and_the_handlers_result() -> No
     [
         (b"nonsense\n", None, PARSE_ERROR),
         (b"x" * 2_000 + b"\n", None, INVALID_REQUEST),
+        (request(5, "echo", text="x" * 2_000), 5, INVALID_REQUEST),
+        (
+            b'{"method": "echo", "id": "five", "params": {"id": 6, "text": "' + b"x" * 200_000 + b'"}}\n',
+            "five",
+            INVALID_REQUEST,
+        ),
+        (b'{"jsonrpc": "2.0", "id": 5, "result": {"params": "' + b"x" * 2_000 + b'"}}\n', None, INVALID_REQUEST),
         (b'{"jsonrpc": "1.0", "id": 5, "method": "echo"}\n', 5, INVALID_REQUEST),
         (b'[{"jsonrpc": "2.0", "id": 5, "method": "echo"}]\n', None, INVALID_REQUEST),
         (b'{"jsonrpc": "2.0", "id": 5, "method": "nowhere"}\n', 5, METHOD_NOT_FOUND),
