@@ -15,10 +15,11 @@ from collections.abc import Awaitable, Callable
 from benchmarks.bench import Bench
 from benchmarks.ending import ending
 from benchmarks.history import load
+from benchmarks.large import large
 from benchmarks.listing import listing
 from benchmarks.model_server import model_server
 from benchmarks.opening import first_prompt, opening
-from benchmarks.room import context, growth, turnover, waiting
+from benchmarks.room import context, turnover, waiting
 from benchmarks.table import Failure, Figure, Outcome, render
 from benchmarks.turns import cancel, compaction, deltas, hello, history
 
@@ -32,10 +33,10 @@ MEASURES: tuple[Callable[[Bench], Awaitable[list[Figure]]], ...] = (
     compaction,
     waiting,
     context,
-    growth,
     turnover,
     load,
     listing,
+    large,
     ending,
 )
 

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import termios
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +32,7 @@ TIMEOUT = 60.0
 _CAPABILITIES: JsonObject = {"session": {"compaction": {}}}
 _UPDATE = b'"session/update"'
 _HEAD = 100
+_SENTENCE = b'The log says \\"once more\\".\\n'
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,31 @@ class Agent:
         if "error" in message:
             raise RuntimeError(f"{method} was answered with {message['error']}")
         return Answered(message["result"], sent, received)
+
+    def refusal(self, session_id: str, mebibytes: int, other_id: str) -> Awaitable[tuple[float, float]]:
+        """Make a prompt that is too large; when this is awaited, send it, and a cancel for another session behind it.
+
+        :returns: milliseconds until the prompt was refused, and when the cancel was sent.
+        """
+        prompt = [{"type": "text", "text": "X"}]
+        message = {"method": "session/prompt", "params": {"sessionId": session_id, "prompt": prompt}}
+        text = _SENTENCE * ((mebibytes << 20) // len(_SENTENCE))
+        line = _line({"jsonrpc": "2.0", "id": mebibytes << 20, **message}).replace(b"X", text)
+
+        def write() -> float:
+            self._write(line)
+            return self.notify("session/cancel", {"sessionId": other_id})
+
+        async def send() -> tuple[float, float]:
+            answer = self._waiting[mebibytes << 20] = asyncio.get_running_loop().create_future()
+            sent = perf_counter()
+            cancelled = await asyncio.to_thread(write)
+            received, message = await asyncio.wait_for(answer, TIMEOUT)
+            if "error" not in message:
+                raise RuntimeError(f"a prompt of {mebibytes} MiB was answered with {message['result']}")
+            return (received - sent) * 1000, cancelled
+
+        return send()
 
     def notify(self, method: str, params: JsonObject) -> float:
         """Say something that has no answer.

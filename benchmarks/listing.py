@@ -29,9 +29,9 @@ async def listing(bench: Bench) -> list[Figure]:
                 whole.append(await _pages(agent, {}, SESSIONS))
                 one.append(await _pages(agent, {"cwd": "/home/ada/project7"}, SESSIONS // DIRECTORIES))
     return [
-        Figure(f"session/list of {SESSIONS:,}: a page", "ms", first, 20),
+        Figure(f"session/list of {SESSIONS:,}: a page", "ms", first, 10),
         Figure("  all pages, one after the other", "ms", whole),
-        Figure(f"  all of one directory among {DIRECTORIES}", "ms", one, 20),
+        Figure(f"  all of one directory among {DIRECTORIES}", "ms", one, 10),
     ]
 
 

@@ -40,6 +40,15 @@ def memory(pid: int) -> float:
     return int(_ps("-o", "rss=", "-p", str(pid))) / 1024
 
 
+def peak_memory(pid: int) -> float:
+    """MiB that were resident at once since the last call; elsewhere than on Linux, what is now."""
+    if not LINUX:
+        return memory(pid)
+    status = Path(f"/proc/{pid}/status").read_text()
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
 def descendants(pid: int) -> set[int]:
     """All children of a process, and theirs."""
     children: dict[int, list[int]] = {}

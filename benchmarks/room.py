@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable
 from itertools import pairwise
 
 from benchmarks.agent import CHECKOUT, Agent, start_agent
@@ -22,8 +21,7 @@ DELTA_SECONDS = 0.01
 """Between two pieces of an answer, as a quick model sends them."""
 HISTORY = 20
 """Turns of 20,000 characters before the one that is measured."""
-ROUNDS = (1, 12, 36)
-SESSIONS = (10, 100, 200)
+SESSIONS = (100, 300, 500)
 _ASKS = "Go on"
 _SUMMARY = "## Goal\n- The cart adds prices.\n"
 
@@ -100,24 +98,6 @@ async def context(bench: Bench) -> list[Figure]:
     ]
 
 
-async def growth(bench: Bench) -> list[Figure]:
-    """Memory after one compaction, and after many, each of a conversation that is new."""
-    seen: dict[int, list[float]] = {after: [] for after in ROUNDS}
-    for _ in range(max(1, bench.fewer // 2)):
-        async with bench.home() as home, start_agent(home.path, bench.model.env) as agent:
-            await agent.initialize()
-            session_id, _ = await agent.new_session(home.project)
-            for number in range(max(ROUNDS)):
-                await _round(bench.model, agent, home, session_id, number)
-                if number + 1 in seen:
-                    seen[number + 1].append(memory(agent.process.pid))
-    first, *later = ROUNDS
-    return [
-        Figure(f"memory ({MEMORY}) after a compaction", "MiB", seen[first]),
-        *(Figure(f"  after {after} of them, each of 1 MB that is new", "MiB", seen[after]) for after in later),
-    ]
-
-
 async def turnover(bench: Bench) -> list[Figure]:
     """Memory after many sessions that were prompted, closed, opened again and closed."""
     seen: dict[int, list[float]] = {after: [] for after in SESSIONS}
@@ -140,26 +120,6 @@ async def turnover(bench: Bench) -> list[Figure]:
         Figure(f"memory ({MEMORY}) after {first} sessions that were closed", "MiB", seen[first]),
         *(Figure(f"  after {after} of them", "MiB", seen[after]) for after in later),
     ]
-
-
-async def _round(model: ModelServer, agent: Agent, home: Home, session_id: str, number: int) -> None:
-    for turn in range(5):
-        name = f"notes-{number}-{turn}.txt"
-        (home.project / name).write_text(f"note {number}.{turn}\n" * 2_000)
-        model.reply = _reader(name)
-        await agent.prompt(session_id, f"{_ASKS} {number}.{turn}. " + f"word {number} {turn} " * 14_000)
-    model.reply = lambda _: Reply((_SUMMARY,))
-    await agent.prompt(session_id, "/compact")
-
-
-def _reader(name: str) -> Callable[[JsonObject], Reply]:
-    def reply(request: JsonObject) -> Reply:
-        last: str | list[JsonObject] = request["messages"][-1]["content"]
-        if isinstance(last, list) and any(block["type"] == "tool_result" for block in last):
-            return Reply(("That was all.",))
-        return Reply(("I read.",), [("read", {"path": name})])
-
-    return reply
 
 
 async def _with_history(model: ModelServer, agent: Agent, home: Home) -> str:

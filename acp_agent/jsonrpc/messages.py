@@ -145,8 +145,8 @@ def encode(**members: JsonValue) -> bytes:
         text = _encoder.encode(message)
     except ValueError:
         text = _encoder.encode(_finite(message))
-    for character, escape in _LINE_BREAKS.items():
-        if character in text:
+    if not text.isascii():
+        for character, escape in _LINE_BREAKS.items():
             text = text.replace(character, escape)
     try:
         return text.encode() + b"\n"

@@ -42,7 +42,8 @@ def one_line(text: str, limit: int = 120) -> str:
 
     It has no marks that hide a part of it or change its order.
     """
-    line = _MISLEADING.sub("\ufffd", clean(text.translate(_NO_NEWLINE)))
+    plain = text.isascii() and text.isprintable()  # as nearly all are
+    line = text if plain else _MISLEADING.sub("\ufffd", clean(text.translate(_NO_NEWLINE)))
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
