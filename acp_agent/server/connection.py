@@ -55,6 +55,7 @@ class Connection:
                         tasks.start_soon(self._peer.answer, call, await self._begin(call))
                     except Exception as error:
                         self._peer.refuse(call, error)
+                    del call  # its params may be large, and the next one may come late
             finally:  # `Peer.open` still flushes the outgoing queue afterwards
                 if self._agent is not None:
                     self._agent.stop()
