@@ -15,7 +15,7 @@ import shlex
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import TemporaryDirectory
 
 import anyio
 import anyio.to_thread
@@ -28,7 +28,7 @@ from acp_agent.regular import read_regular
 from acp_agent.server.channel import Channel, Result
 from acp_agent.server.handshake import Capabilities
 from acp_agent.shielding import finish_shielded
-from acp_agent.tools.environment import CommandResult, Progress, Report, TerminalStarted
+from acp_agent.tools.environment import CommandResult, Report, TerminalStarted
 from acp_agent.tools.files.local import LocalFiles
 from acp_agent.tools.shell.run import LocalCommands
 from acp_agent.tools.text import one_line
@@ -171,26 +171,22 @@ class EditorTerminals:
         try_out: Sequence[str] = (),
     ) -> CommandResult:
         """Run one command in a new terminal, or without one where that is on another machine or has no sandbox."""
-        if try_out and self._is_local is None:
-            self._is_local = await self._proves(try_out, cwd)
         if not try_out or self._is_local:
             return await self._run(argv, cwd, timeout, report, exclude)
+        if self._is_local is None:
+            with TemporaryDirectory() as folder:
+                proof, failure, result = anyio.Path(folder, "proof"), None, None
+                try:
+                    result = await self._run(_proving(str(proof), try_out, argv), cwd, timeout, report, exclude)
+                except ToolError as error:
+                    failure = error
+                self._is_local = await proof.exists()
+            if self._is_local and failure is not None:
+                raise failure
+            if self._is_local and result is not None:
+                return result
+            _log.info("the editor's terminals run no sandboxed commands: %s", failure or "they are on another machine")
         return await self._local.run(argv, cwd, timeout, report, shown=shown, exclude=exclude)
-
-    async def _proves(self, try_out: Sequence[str], cwd: Path) -> bool:
-        """Return whether the editor's terminals are on this machine, where the sandbox works: whether one runs a
-        program in it, and then prints a file of this machine."""
-        token = os.urandom(16).hex()
-        with NamedTemporaryFile("w") as file:
-            file.write(token)
-            file.flush()
-            line = f"{shlex.join(try_out)} && cat {shlex.quote(file.name)}"
-            try:
-                result = await self._run(("/bin/sh", "-c", line), cwd, ANSWER_SECONDS, _tell_nobody, ())
-            except ToolError as error:
-                _log.info("the editor's terminals are not used for sandboxed commands: %s", error)
-                return False
-        return result.exit_code == 0 and result.stdout.strip() == token
 
     async def _run(
         self, argv: Sequence[str], cwd: Path, timeout: float, report: Report, exclude: Collection[str]
@@ -257,5 +253,8 @@ class EditorTerminals:
             raise ToolError(f"The editor's terminal failed ({method}): {error.message}") from error
 
 
-async def _tell_nobody(_: Progress) -> None:
-    """Report nothing: the user did not ask for this command."""
+def _proving(proof: str, try_out: Sequence[str], argv: Sequence[str]) -> Sequence[str]:
+    """Return a command line that runs a command where it is on this machine and the sandbox works, and leaves a file as
+    the proof; it does nothing elsewhere."""
+    tried = f"{{ {shlex.join(try_out)} && echo > {shlex.quote(proof)}; }} > /dev/null 2>&1"
+    return ("/bin/sh", "-c", f"{tried} && exec {shlex.join(argv)}")

@@ -272,17 +272,22 @@ async def test_where_the_project_has_no_sandbox_the_question_says_why(tmp_path: 
         assert "is a symbolic link" in str(question)
 
 
-@pytest.mark.parametrize("method", ["terminal/create", "terminal/output"])
+@pytest.mark.parametrize("fails", [True, False])
 async def test_an_editor_whose_terminals_prove_nothing_leaves_sandboxed_commands_to_the_agent(
-    tmp_path: Path, method: str
+    tmp_path: Path, fails: bool
 ) -> None:
-    async def nothing(_: object) -> dict[str, object]:
-        if method == "terminal/create":
+    async def create(_: object) -> dict[str, object]:
+        if fails:
             raise AgentError(-32603, "program not found: /bin/sh")
-        return {"output": "", "truncated": False, "exitStatus": {"exitCode": 0}}
+        return {"terminalId": "on another machine"}
+
+    async def answer(_: object) -> dict[str, object]:
+        return {"output": "", "truncated": False, "exitCode": 0}
 
     async with stage(tmp_path, *shell("echo 1", "echo 2"), config={"mode": "accept-edits"}) as it:
-        it.agent.handlers[method] = nothing
+        for method in ("wait_for_exit", "output", "release"):
+            it.agent.handlers[f"terminal/{method}"] = answer
+        it.agent.handlers["terminal/create"] = create
         await it.prompt()
         assert [call["rawOutput"]["stdout"] for call in it.calls()] == ["1\n", "2\n"]
 
