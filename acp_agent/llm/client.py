@@ -156,6 +156,10 @@ class ModelClient:
         usage = profile.priced(answer.usage) if answer.usage.total_tokens else estimated_usage(request, answer)
         yield replace(answer, usage=usage)
 
+    async def prepare(self) -> None:
+        """See `Connection.prepare`."""
+        await self._connection.prepare()
+
     def context_window(self, model: str) -> int | None:
         """See `Provider.context_window`."""
         return self._windows.get(model)

@@ -1,7 +1,7 @@
 """Lookup of `provider/model`: the provider's client, and the properties of the model.
 
-The name is split at the first slash. A client is created once, and again when its address or key has changed. No SDK is
-loaded before the first model call.
+The name is split at the first slash. A client is created once, and again when its address or key has changed. An SDK is
+loaded by `Registry.prepare` or with the first model call.
 """
 
 from __future__ import annotations
@@ -181,12 +181,17 @@ class Registry:
         return tuple(dict.fromkeys(enabled))
 
     def load(self, model: str) -> None:
-        """Import what asks a model, and what its SDK stands on, but not the SDK, which takes more memory than all else.
-        Run this in a thread. A name that is none needs nothing."""
+        """Import what asks a model, except its SDK. Run this in a thread. A name that is none needs nothing."""
         provider = model.partition("/")[0]
         if provider in self.places.names() and self.places.kind(provider) != "scripted":
             _make_client()
-            import httpx2  # pyright: ignore[reportUnusedImport]  # noqa: F401
+
+    async def prepare(self, model: str) -> None:
+        """Import the SDK of a model in a thread, and make its client; asks neither the provider nor a keyring.
+
+        :raises ConfigError: see `Places.endpoint`; or a variable of the network is wrong.
+        """
+        await self._provider(model.partition("/")[0]).prepare()
 
     async def try_key(self, provider: str, key: str) -> bool:
         """Ask a provider whether it takes a key, with one small request that costs nothing.

@@ -124,6 +124,9 @@ class ScriptedProvider:
         self._path = path
         self._script: Script | None = None
 
+    async def prepare(self) -> None:
+        """See `Registry.prepare`; the script is read when it is played."""
+
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """See `Provider.stream`.
 

@@ -34,7 +34,7 @@ from acp_agent.protocol.updates import given
 from acp_agent.server.channel import EditorServers
 from acp_agent.server.content import servers_from_wire
 from acp_agent.server.handshake import AUTH_METHOD, LOGIN_METHOD, Capabilities
-from acp_agent.server.params import NewSession, fork_point, read_params
+from acp_agent.server.params import ListSessions, NewSession, fork_point, read_params
 from acp_agent.session.actor import Session
 from acp_agent.session.mailbox import Ticket
 from acp_agent.session.manager import ClientFor, SessionManager
@@ -228,7 +228,7 @@ class Agent(ABC):
         async with self._in_order(params.session_id) as manager:
             return {"status": await manager.status(params.session_id)}
 
-    async def _list(self, call: Call, params: v1.ListSessionsRequest) -> JsonValue:
+    async def _list(self, call: Call, params: v1.ListSessionsRequest | ListSessions) -> JsonValue:
         if params.cwd is not None and not Path(params.cwd).is_absolute():
             raise InvalidParamsError(f"session/list: cwd {params.cwd!r} is not an absolute path.")
         archived = params.archived or "exclude"

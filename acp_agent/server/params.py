@@ -1,8 +1,9 @@
 """Validates the params of requests for their handlers, and reads `_meta`.
 
 The generated models do that; a worker thread imports them, with pydantic, on first use. That would take a third of the
-time from an editor's start to its first session, and nearly every editor sends a directory without servers, then text
-and links. These simple forms are validated here, all others by the models.
+time from an editor's start to its first session, and would have a cancel wait for what is imported just then. Nearly
+every editor sends a directory without servers, then text and links. These simple forms are validated here, all others
+by the models.
 
 ACP, "Session Setup", "Prompt Turn", "Extensibility"; W3C, "Trace Context", "Baggage".
 """
@@ -24,6 +25,8 @@ from acp_agent.server.handshake import FORK_KEY
 
 _LISTS = ("additionalDirectories", "mcpServers")
 _NEW = frozenset({"cwd", *_LISTS, "_meta"})
+_LIST = frozenset({"cwd", "cursor", "_meta"})
+_SESSION = frozenset({"sessionId", "_meta"})
 _PROMPT = frozenset({"sessionId", "prompt", "_meta"})
 _TEXT = frozenset({"type", "text", "annotations", "_meta"})
 _LINK = frozenset({"type", "uri", "name", "annotations", "_meta"})
@@ -59,6 +62,22 @@ class NewSession:
 
 
 @frozen
+class ListSessions:
+    """Holds the params of a `ListSessionsRequest` for sessions that are not archived."""
+
+    cwd: str | None
+    cursor: str | None
+    archived: None = None
+
+
+@frozen
+class Cancel:
+    """Holds the params of a `session/cancel`."""
+
+    session_id: str
+
+
+@frozen
 class Prompt:
     """Holds the params of a `PromptRequest` that has only texts and links."""
 
@@ -85,6 +104,24 @@ def _plain_prompt(params: JsonObject) -> Prompt | None:
             return None
 
 
+def _plain_list(params: JsonObject) -> ListSessions | None:
+    """Read the params of `session/list`; return None if they need the model."""
+    match params.get("cwd"), params.get("cursor"):
+        case (str() | None as cwd, str() | None as cursor) if params.keys() <= _LIST:
+            return ListSessions(cwd, cursor)
+        case _:
+            return None
+
+
+def _plain_cancel(params: JsonObject) -> Cancel | None:
+    """Read the params of `session/cancel`; return None if they need the model."""
+    match params:
+        case {"sessionId": str(session_id)} if params.keys() <= _SESSION:
+            return Cancel(session_id)
+        case _:
+            return None
+
+
 def _part(block: JsonValue) -> UserPart | None:
     match block:
         case {"type": "text", "text": str(text)} if block.keys() <= _TEXT:
@@ -97,6 +134,8 @@ def _part(block: JsonValue) -> UserPart | None:
 
 _PLAIN = {
     methods.SESSION_NEW: _plain_new_session,
+    methods.SESSION_LIST: _plain_list,
+    methods.SESSION_CANCEL: _plain_cancel,
     methods.SESSION_PROMPT: _plain_prompt,
 }
 

@@ -202,7 +202,7 @@ class Session:
             self._serving.cancel()  # its client may not read what the turn has still to show
 
     async def prewarm(self) -> None:
-        """Load what the first prompt needs, except an SDK.
+        """Load what the first prompt needs; an SDK is loaded after this returns.
 
         :raises AgentError: there is no such model, or a hook cannot be read.
         """

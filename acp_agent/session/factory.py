@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 from anyio import to_thread
+from anyio.abc import TaskGroup
 
 from acp_agent.config.settings import McpServer
 from acp_agent.conversation.context import Context
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 CLOSE_SECONDS = 2.0
 """How long the connections to providers may take to close."""
 
+_loading = anyio.CapacityLimiter(1)
+"""Sessions that are opened at once wait for the same imports without a thread of the pool."""
 _one_at_a_time = threading.Lock()
 """Sessions share the tools, and pydantic does not make one model's schema in two threads."""
 
@@ -84,8 +87,7 @@ async def open_session(
             record = TurnRecord(log, toolbox, requests, Titles(log, models, show, tasks), show)
 
             async def load() -> TurnRunner:
-                model = await models.name(state.model)
-                build_runner = await to_thread.run_sync(_load_for_turns, mcp, models, model, abandon_on_cancel=True)
+                build_runner = await _load_for_turns(mcp, models, await models.name(state.model), tasks)
                 return build_runner(
                     services,
                     state,
@@ -143,13 +145,25 @@ async def _open_log(
     return log
 
 
-def _load_for_turns(mcp: SessionMcp, models: SessionModels, model: str | None) -> Callable[..., TurnRunner]:
-    """Import what turns need, except an SDK, and return `build_runner`. In a thread, since it takes 0.1 s and more, in
-    which the event loop would see neither a cancel nor the end of the connection.
+async def _load_for_turns(
+    mcp: SessionMcp, models: SessionModels, model: str | None, tasks: TaskGroup
+) -> Callable[..., TurnRunner]:
+    """Import what turns need, and return `build_runner`. In a thread, since it takes 0.1 s and more, in which the event
+    loop would see neither a cancel nor the end of the connection.
 
     :param mcp: has the tools whose schemas a request holds.
     :param model: `provider/model`, whose adapter is loaded.
+    :param tasks: where the model's SDK is loaded, which takes longer than a turn needs to come to it.
     """
+    build_runner = await to_thread.run_sync(
+        _import_for_turns, mcp, models, model, abandon_on_cancel=True, limiter=_loading
+    )
+    if model is not None:
+        tasks.start_soon(models.prepare, model)
+    return build_runner
+
+
+def _import_for_turns(mcp: SessionMcp, models: SessionModels, model: str | None) -> Callable[..., TurnRunner]:
     with _one_at_a_time:
         from acp_agent.session.turn.factory import build_runner
 

@@ -30,9 +30,6 @@ from acp_agent.session.titles import given_title
 from acp_agent.shielding import finish_shielded
 from acp_agent.storage.store import ArchiveFilter, SessionPage
 
-PREWARM_SECONDS = 1.0
-"""Delay before prewarming an opened session, so that prewarming does not slow down the opening itself."""
-
 CLOSING_SECONDS = 5.0
 """Seconds that a session may still take to close and reopen once its request is cancelled: a half-closed session would
 keep running, and could not be found."""
@@ -242,7 +239,7 @@ class SessionManager:
             session.stop()
 
     def prewarm(self, session: Session) -> None:
-        """Load what the first prompt needs and what is small, a moment from now, in the background."""
+        """Load what the first prompt needs, in the background."""
         self._tasks.start_soon(_prewarm, session)
 
     async def _close(self, sessions: Sequence[Session], reason: Literal["close", "delete"]) -> None:
@@ -283,7 +280,6 @@ class SessionManager:
 
 
 async def _prewarm(session: Session) -> None:
-    await anyio.sleep(PREWARM_SECONDS)
     try:
         await session.prewarm()
     except Exception:  # the prompt that needs it reports what is wrong to the user

@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
@@ -30,6 +31,8 @@ from acp_agent.llm.places import Endpoint
 from acp_agent.llm.provider import TextDelta, ThinkingDelta
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     import httpx2
     from anthropic import AsyncAnthropic
     from openai import AsyncOpenAI
@@ -45,6 +48,9 @@ CONNECT_TIMEOUT = 4.0
 _DRAIN_SECONDS = 0.2
 _NO_KEY = "no-key-needed"
 _NETWORK_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+
+_loading = anyio.CapacityLimiter(1)
+"""A hundred sessions that wait for one import hold no thread of the pool meanwhile, and read the certificates once."""
 
 _log = logging.getLogger(__name__)
 
@@ -70,7 +76,8 @@ class Connection:
         :raises ModelAuthError: there is no key, or it cannot be sent.
         :raises ConfigError: a variable of the network is wrong.
         """
-        client = await self._ready()
+        self._endpoint.check_key()
+        client = await self.prepare()
         import httpx2
 
         decoder = Decoder()
@@ -114,7 +121,8 @@ class Connection:
         :raises ModelAuthError: there is no key, or it cannot be sent.
         :raises ConfigError: a variable of the network is wrong.
         """
-        client = await self._ready()
+        self._endpoint.check_key()
+        client = await self.prepare()
         import httpx2
 
         failure = CallFailed("silent", f"no answer within {limit:g} seconds")
@@ -137,12 +145,15 @@ class Connection:
             client, self._client = self._client, None
             await client.close()
 
-    async def _ready(self) -> AsyncAnthropic | AsyncOpenAI:
-        self._endpoint.check_key()
+    async def prepare(self) -> AsyncAnthropic | AsyncOpenAI:
+        """Import the SDK, make its client and return it; sends nothing, and needs no key.
+
+        :raises ConfigError: a variable of the network is wrong.
+        """
         async with self._making:
             if self._client is None:
-                self._client = await to_thread.run_sync(self._make, abandon_on_cancel=True)
-        return self._client
+                self._client = await to_thread.run_sync(self._make, abandon_on_cancel=True, limiter=_loading)
+            return self._client
 
     def _make(self) -> AsyncAnthropic | AsyncOpenAI:
         """Make the SDK's client, without collecting garbage while the SDK is imported.
@@ -237,7 +248,8 @@ def _http_client(default: type[httpx2.AsyncClient]) -> httpx2.AsyncClient:
     import httpx2
 
     try:
-        return default(timeout=httpx2.Timeout(READ_TIMEOUT, connect=CONNECT_TIMEOUT))
+        tls = _tls_context(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+        return default(verify=tls, timeout=httpx2.Timeout(READ_TIMEOUT, connect=CONNECT_TIMEOUT))
     except (OSError, ValueError, ImportError, httpx2.InvalidURL) as error:
         # Without their values, as a password may stand in them.
         named = [each for name in _NETWORK_VARIABLES for each in (name, name.lower()) if os.environ.get(each)]
@@ -246,6 +258,14 @@ def _http_client(default: type[httpx2.AsyncClient]) -> httpx2.AsyncClient:
             " for SOCKS needs the Python package socksio next to acp-agent), or unset the variable",
             source=", ".join(named) or "the system's proxy",
         ) from error
+
+
+@cache
+def _tls_context(*_certificates: str | None) -> SSLContext:
+    """Return the TLS context of all clients, by the variables that name certificates: reading these takes 20 ms."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
 
 
 async def _drain(body: AsyncIterator[bytes]) -> None:

@@ -14,7 +14,7 @@ from acp_agent.protocol import methods, v1
 from acp_agent.protocol.updates import given
 from acp_agent.server.agent import Agent, Route
 from acp_agent.server.content import parts_from_blocks, without_repeats
-from acp_agent.server.params import Prompt, trace_context
+from acp_agent.server.params import Cancel, Prompt, trace_context
 from acp_agent.server.v1.client import EditorClient
 from acp_agent.server.v1.presenter import config_options
 from acp_agent.session.actor import Session
@@ -71,7 +71,7 @@ class AgentV1(Agent):
             raise RpcError(REQUEST_CANCELLED, "The prompt was cancelled by its sender.")
         return {"stopReason": stop}
 
-    async def _cancel(self, call: Call, params: CancelNotification) -> JsonValue:
+    async def _cancel(self, call: Call, params: CancelNotification | Cancel) -> JsonValue:
         (await self._find(call, params.session_id)).cancel()
         return None
 

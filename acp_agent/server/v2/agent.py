@@ -17,7 +17,7 @@ from acp_agent.jsonrpc.router import Call
 from acp_agent.protocol import methods, v2
 from acp_agent.server.agent import Agent, Route
 from acp_agent.server.content import parts_from_blocks
-from acp_agent.server.params import Prompt, trace_context
+from acp_agent.server.params import Cancel, Prompt, trace_context
 from acp_agent.server.v2.client import EditorClient
 from acp_agent.server.v2.presenter import available_commands, config_options
 from acp_agent.session.actor import Session
@@ -81,7 +81,7 @@ class AgentV2(Agent):
             raise RpcError(REQUEST_CANCELLED, "The prompt was cancelled before it was taken.")
         return {"messageId": ticket.message_id}
 
-    async def _cancel(self, call: Call, params: CancelSessionNotification) -> JsonValue:
+    async def _cancel(self, call: Call, params: CancelSessionNotification | Cancel) -> JsonValue:
         (await self._find(call, params.session_id)).cancel_all()
         return None
 

@@ -166,6 +166,13 @@ class SessionModels:
         self.learned.clear()
         await former.aclose()
 
+    async def prepare(self, name: str) -> None:
+        """Load what the first request to a model needs; see `Registry.prepare`."""
+        try:
+            await self.registry.prepare(name)
+        except Exception as error:  # asking the model reports it
+            _log.info("%s was not prepared: %s", name, error)
+
     async def begin_turn(self) -> None:
         """Ask again for windows that are not known for good; takes a third of a second at most."""
         await self._ask_windows(self._used, TURN_WAIT)

@@ -80,6 +80,23 @@ async def test_a_prompt_whose_turn_ends_before_pydantic_is_loaded_is_kept(tmp_pa
         assert update["content"]["text"] == "Remember me."
 
 
+async def test_a_burst_of_prompts_that_wait_for_one_import_keeps_no_thread_from_other_requests(tmp_path: Path) -> None:
+    slow = hanging(tmp_path, "anthropic")
+    env = {"PYTHONPATH": f"{slow}{os.pathsep}{ROOT}", "ANTHROPIC_API_KEY": "key"}
+    async with connected_agent(home=tmp_path / "home", env=env) as agent:
+        sessions = [await agent.new_session(tmp_path) for _ in range(50)]  # more than the pool has threads
+        turns = [await agent.start_prompt(session_id, "Hi.") for session_id in sessions]
+        await begun(slow)
+        for session_id in sessions:
+            await agent.wait_update("session_info_update", session_id, timeout=20)
+        listed = await agent.request("session/list", {})
+        assert len(listed["sessions"]) == 50
+        await agent.new_session(tmp_path)
+        for session_id, turn in zip(sessions, turns, strict=True):
+            await agent.cancel(session_id)
+            assert await turn.result() == {"stopReason": "cancelled"}
+
+
 async def test_a_cancel_does_not_wait_for_what_is_being_loaded(tmp_path: Path) -> None:
     slow = hanging(tmp_path, "anthropic")
     env = {"PYTHONPATH": f"{slow}{os.pathsep}{ROOT}", "ANTHROPIC_API_KEY": "key"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 import anyio
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from support.checkout import REPOSITORY
 from support.client import start_agent
 from support.mcp import mcp_program
-from support.models import Reply, model_server
+from support.models import model_server
 
 HEAVY = ("anthropic", "openai", "mcp", "pydantic", "anyio", "asyncio", "jsonrpcserver", "jsonschema", "yaml", "jinja2")
 AFTER_A_NEW_SESSION = {
@@ -65,21 +66,25 @@ def test_the_handshake_needs_the_standard_library_and_serving_not_what_only_late
     assert compiled == "True", "no class has its methods compiled one by one"
 
 
-async def test_a_session_without_a_prompt_takes_little_memory_and_never_loads_the_providers_sdk(tmp_path: Path) -> None:
-    async with model_server([Reply("hi")]) as server:
-        env = {**server.env("openai"), "PYTHONPROFILEIMPORTTIME": "1"}
+@pytest.mark.parametrize(("name", "other"), [("anthropic", "openai"), ("openai", "anthropic")])
+async def test_behind_the_answer_to_a_new_session_the_sdk_of_its_model_is_loaded_and_no_other(
+    tmp_path: Path, name: Literal["anthropic", "openai"], other: str
+) -> None:
+    async with model_server([]) as server:
+        env = {**server.env(name), "PYTHONPROFILEIMPORTTIME": "1"}
         async with start_agent(home=tmp_path, env=env, laws=False) as agent:
             await agent.initialize()
-            session_id = await agent.new_session(tmp_path)
-            # What it prepares by itself ends with what the SDK stands on.
-            with anyio.fail_after(10):
-                while "httpx2" not in in_order(agent.stderr):  # noqa: ASYNC110 - stderr wakes nobody
+            await agent.new_session(tmp_path)
+            with anyio.fail_after(20):
+                while name not in in_order(agent.stderr):  # noqa: ASYNC110 - stderr wakes nobody
                     await anyio.sleep(0.05)
-            assert not imported(agent.stderr) & {"anthropic", "openai"}
+            order = in_order(agent.stderr)
+            answered = next(at for at, module in enumerate(order) if module.startswith("acp_agent.recipes"))
+            assert not {module.partition(".")[0] for module in order[:answered]} & {name, "httpx2", "pydantic"}
+            assert other not in imported(agent.stderr)
             if sys.platform == "linux":
-                assert pss(agent.pid) < 60
-            await agent.prompt(session_id, "Hello")
-            assert "openai" in imported(agent.stderr)
+                assert pss(agent.pid) < 90
+    assert server.requests == [], "nobody is asked before there is a prompt"
 
 
 @pytest.mark.parametrize("servers", [False, True])

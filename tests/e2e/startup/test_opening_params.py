@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from acp_agent.protocol import JsonObject, JsonValue
-from acp_agent.protocol.v1 import NewSessionRequest, PromptRequest
+from acp_agent.protocol.v1 import CancelNotification, ListSessionsRequest, NewSessionRequest, PromptRequest
 from acp_agent.server.content import parts_from_blocks
-from acp_agent.server.params import _plain_new_session, _plain_prompt
+from acp_agent.server.params import _plain_cancel, _plain_list, _plain_new_session, _plain_prompt
 
 TEXT = st.text(st.characters(codec=None), max_size=4)
 ANYTHING: st.SearchStrategy[JsonValue] = st.recursive(
@@ -74,6 +74,26 @@ def test_a_prompt_that_is_read_without_the_model_is_what_the_model_says(params: 
         assert (plain.session_id, plain.parts) == (model.session_id, parts_from_blocks(model.prompt))
 
 
+@given(some_of(**OTHER, cwd=TEXT, cursor=TEXT, archived=st.sampled_from(["include", None])))
+@example({"cwd": None, "cursor": "c", "_meta": 1})
+@example({})
+def test_a_list_that_is_read_without_the_model_is_what_the_model_says(params: JsonObject) -> None:
+    plain = _plain_list(params)
+    if plain is not None:
+        model = ListSessionsRequest.from_params(params, "session/list")
+        assert (plain.cwd, plain.cursor, plain.archived) == (model.cwd, model.cursor, model.archived)
+
+
+@given(some_of(**OTHER, sessionId=TEXT))
+@example({"sessionId": "s", "_meta": 1})
+def test_a_cancel_that_is_read_without_the_model_is_what_the_model_says(params: JsonObject) -> None:
+    plain = _plain_cancel(params)
+    if plain is not None:
+        assert plain.session_id == CancelNotification.from_params(params, "session/cancel").session_id
+
+
 @pytest.mark.parametrize("more", [{}, {"mcpServers": []}, {"additionalDirectories": [], "_meta": {"x": 1}}])
 def test_what_editors_send_needs_no_model(more: JsonObject) -> None:
     assert _plain_new_session({"cwd": "/a", **more}) is not None
+    assert _plain_list({"cwd": "/a"}) is not None
+    assert _plain_cancel({"sessionId": "s"}) is not None

@@ -1,13 +1,20 @@
-"""What is imported before an SDK is needed, and that its import leaves the garbage collector as it was."""
+"""What is imported when, and that the import of an SDK leaves the garbage collector as it was."""
 
 from __future__ import annotations
 
+import ssl
 import subprocess
 import sys
+from pathlib import Path
 
+import anyio
+import pytest
+
+from acp_agent.config.settings import Settings
+from acp_agent.llm.registry import Registry
 from support.checkout import REPOSITORY
 
-PREWARM = """
+LOADED = """
 import gc, sys
 from pathlib import Path
 import anyio, anyio.to_thread
@@ -18,9 +25,11 @@ async def main(name):
     keys = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k", "GEMINI_API_KEY": "k"}
     registry = Registry(Settings(home=Path("/nowhere")), keys)
     await anyio.to_thread.run_sync(registry.load, name)
-    before = set(sys.modules)
-    await registry.learn_window(name)
-    print(*before)
+    print(*sys.modules)
+    async with anyio.create_task_group() as tasks:
+        for _ in range(3):
+            tasks.start_soon(registry.prepare, name)
+    print(*sys.modules)
     print(gc.isenabled(), gc.get_freeze_count())
     await registry.aclose()
 
@@ -28,13 +37,38 @@ anyio.run(main, sys.argv[1])
 """
 
 
-def test_before_a_prompt_all_is_loaded_that_is_small_and_no_sdk_whose_objects_are_never_collected() -> None:
+def test_a_model_is_loaded_without_its_sdk_and_prepared_with_it_alone_whose_objects_are_never_collected() -> None:
     env = {"HTTPS_PROXY": "http://127.0.0.1:9", "PATH": ""}
-    command = [sys.executable, "-c", PREWARM, "anthropic/claude-test"]
+    command = [sys.executable, "-c", LOADED, "anthropic/claude-test"]
     ran = subprocess.run(command, cwd=REPOSITORY, env=env, capture_output=True, text=True, check=True, timeout=50)
-    modules, collector = ran.stdout.splitlines()
-    assert {"httpx2", "acp_agent.llm.client"} <= set(modules.split())
-    assert not set(modules.split()) & {"anthropic", "openai"}
+    loaded, prepared, collector = ran.stdout.splitlines()
+    assert "acp_agent.llm.client" in loaded.split()
+    assert not set(loaded.split()) & {"anthropic", "openai", "httpx2"}
+    assert {"anthropic", "openai", "httpx2"} & set(prepared.split()) == {"anthropic", "httpx2"}
     collects, frozen = collector.split()
     assert collects == "True"
     assert int(frozen) > 50_000
+
+
+async def test_clients_that_are_made_at_once_read_the_certificates_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    load = ssl.SSLContext.load_verify_locations
+
+    def counted(context: ssl.SSLContext, *args: str, **options: str) -> None:
+        read.append("certificates")
+        load(context, *args, **options)
+
+    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", counted)
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    keys = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"}
+    registries = [Registry(Settings(home=tmp_path), keys) for _ in range(10)]
+    async with anyio.create_task_group() as tasks:
+        for registry in registries:
+            tasks.start_soon(registry.prepare, "anthropic/claude-test")
+            tasks.start_soon(registry.prepare, "openai/gpt-test")
+    for registry in registries:
+        await registry.aclose()
+    assert read == ["certificates"]
