@@ -21,6 +21,8 @@ request, ended an answer for want of room, or would not take the context. `reque
 `resume` and `model_switch` stand in logs of earlier versions for an overflow."""
 TitleAuthor: TypeAlias = Literal["words", "model", "user"]
 """Where a session's title is from: the first words of a prompt, a model that was asked for one, or a person."""
+REPLACE = "replace"
+"""Strategy of a swap by which a hook put its own messages in the place of the conversation."""
 
 
 @frozen

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import anyio.to_thread
 
@@ -14,11 +14,13 @@ from acp_agent.conversation.events import PermissionGranted
 from acp_agent.conversation.messages import ToolCall
 from acp_agent.conversation.updates import Choice
 from acp_agent.errors import ConfigError, ToolError, sentence
-from acp_agent.hooks.outcomes import Outcome
 from acp_agent.session.client import Answer, Grant, SessionClient
 from acp_agent.session.notices import Notices
 from acp_agent.session.state import SessionState
 from acp_agent.tools.tool import Access, PreparedCall
+
+if TYPE_CHECKING:
+    from acp_agent.hooks.outcomes import Outcome
 
 Verdict: TypeAlias = Literal["allow", "ask", "deny"]
 

@@ -11,10 +11,8 @@ from acp_agent.compaction.excerpts.selection import ExcerptIndex
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import ContextRestored, ContextSwapped, LoggedEvent, TurnRefused
 from acp_agent.conversation.messages import Entry, UserMessage
+from acp_agent.conversation.swaps import REPLACE
 from acp_agent.session.log import SessionLog
-
-REPLACE = "replace"
-"""Strategy of a swap by which a hook put its own messages in the place of the conversation."""
 
 
 class OriginalEntries:

@@ -36,6 +36,7 @@ from acp_agent.conversation.messages import (
     UserPart,
     new_id,
 )
+from acp_agent.conversation.swaps import REPLACE
 from acp_agent.conversation.updates import Show
 from acp_agent.errors import CompactionError
 from acp_agent.llm.parts import is_picture
@@ -45,7 +46,6 @@ from acp_agent.session.project.commands import PREVIEW, STATUS
 from acp_agent.session.project.recipe_run import RecipeRun
 from acp_agent.session.project.requests import Requests
 from acp_agent.session.project.settings import MODEL, SessionOptions
-from acp_agent.session.source import REPLACE
 from acp_agent.session.state import SessionState
 from acp_agent.tools.text import counted
 

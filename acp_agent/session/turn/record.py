@@ -25,7 +25,7 @@ from acp_agent.conversation.events import (
     UserPrompted,
 )
 from acp_agent.conversation.messages import Message, ToolCall, ToolResult, UserMessage, UserPart, new_id
-from acp_agent.conversation.swaps import Receipt
+from acp_agent.conversation.swaps import REPLACE, Receipt
 from acp_agent.conversation.updates import AgentSaid, CallFinished, CallStatus, PlanUpdated, PromptTaken, Show
 from acp_agent.errors import AgentError, HookError, ModelRequestError, sentence
 from acp_agent.session.attachments import whole
@@ -36,7 +36,6 @@ from acp_agent.session.project.commands import says_anything
 from acp_agent.session.project.requests import Requests
 from acp_agent.session.project.toolbox import Toolbox
 from acp_agent.session.replay import replay
-from acp_agent.session.source import REPLACE
 from acp_agent.session.titles import Titles
 from acp_agent.tools.tool import CallResult
 

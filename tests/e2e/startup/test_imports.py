@@ -18,6 +18,7 @@ from support.models import model_server
 HEAVY = ("anthropic", "openai", "mcp", "pydantic", "anyio", "asyncio", "jsonrpcserver", "jsonschema", "yaml", "jinja2")
 AFTER_A_NEW_SESSION = {
     *("pydantic", "pydantic_core", "importlib.metadata", "yaml", "jinja2", "_hashlib", "re2"),
+    *("acp_agent.compaction.excerpts.selection", "acp_agent.compaction.facts", "acp_agent.hooks.outcomes"),
     *("acp_agent.hooks.events", "acp_agent.hooks.handlers", "acp_agent.session.project.hooks"),
 }
 """Each takes milliseconds that the first session's answer need not wait for; pydantic and our models a third of all."""
