@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast, get_args, get_origin
 
@@ -114,8 +114,9 @@ def read_text(path: Path, *, within: Path | None = None) -> str | None:
         raise DocumentError("is not UTF-8 text; save it with that encoding", line) from error
 
 
+@lru_cache(64)
 def parse_mapping(text: str, first_line: int = 1, is_text: Callable[[Place], bool] = lambda _: False) -> Document:
-    """Parse YAML whose top level is a mapping, or nothing.
+    """Parse YAML whose top level is a mapping, or nothing; once, since every session reads the same recipes (10 ms).
 
     :param text: the YAML.
     :param first_line: the line of the file that `text` begins at.

@@ -101,6 +101,11 @@ def test_a_word_without_quotes_is_text_unless_it_is_one_of_json() -> None:
     assert parse_mapping("a: 1.10\nb: 1.10\n", is_text=lambda place: place == ("a",)).data == {"a": "1.10", "b": 1.1}
 
 
+def test_what_every_session_reads_again_is_parsed_once_and_a_changed_text_anew() -> None:
+    assert parse_mapping("description: a", 2) is parse_mapping("description: a", 2)
+    assert parse_mapping("description: b", 2).data == {"description": "b"}
+
+
 def test_nothing_but_comments_is_an_empty_mapping_and_a_missing_file_is_none(tmp_path: Path) -> None:
     assert parse_mapping("# a: 1\n\n").data == {}
     assert read_text(tmp_path / "none") is None
