@@ -18,7 +18,7 @@ from benchmarks.history import load
 from benchmarks.large import large
 from benchmarks.listing import listing
 from benchmarks.model_server import model_server
-from benchmarks.opening import first_prompt, opening
+from benchmarks.opening import burst, first_prompt, opening
 from benchmarks.room import context, turnover, waiting
 from benchmarks.table import Failure, Figure, Outcome, render
 from benchmarks.turns import cancel, compaction, deltas, hello, history
@@ -26,6 +26,7 @@ from benchmarks.turns import cancel, compaction, deltas, hello, history
 MEASURES: tuple[Callable[[Bench], Awaitable[list[Figure]]], ...] = (
     opening,
     first_prompt,
+    burst,
     hello,
     history,
     deltas,
