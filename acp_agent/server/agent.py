@@ -204,7 +204,7 @@ class Agent(ABC):
         async def follow() -> None:
             await session.show_offers()
             if manager.find(session.session_id) is session:  # it may have been closed, or opened again, meanwhile
-                manager.prewarm(session)
+                session.prewarm()
 
         call.after_response(follow)
 

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import anyio
+from anyio.abc import TaskGroup
 
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import TitleChanged, TurnEnded, UserPrompted
@@ -50,6 +51,7 @@ class RunnerLoader:
 
     record: TurnRecord
     _notices: Notices
+    _tasks: TaskGroup
     _load: Callable[[], Awaitable[TurnRunner]]
     _runner: TurnRunner | None = None
     _loading: anyio.Lock = field(default_factory=anyio.Lock)
@@ -70,6 +72,16 @@ class RunnerLoader:
         async with self._notices.shown_in_turn():
             yield await self.loaded()
 
+    def prewarm(self) -> None:
+        """Load what the first prompt needs, in the background, until the session is closed."""
+        self._tasks.start_soon(self._prewarm)
+
+    async def _prewarm(self) -> None:
+        try:
+            await (await self.loaded()).hooks.start()
+        except Exception:  # the prompt that needs it reports what is wrong to the user
+            _log.info("what the first prompt needs was not loaded", exc_info=True)
+
     async def end_hooks(self, reason: CloseReason) -> None:
         """Dispatch `session_end`, if `session_start` was dispatched."""
         if self._runner is not None:
@@ -82,6 +94,7 @@ class Session:
     :ivar client: the editor or terminal at the other end.
     :ivar options: the settings that it shows as menus.
     :ivar offer: the slash commands that it offers.
+    :ivar prewarm: see `RunnerLoader.prewarm`.
     :ivar offered: whether the client was told which commands there are, or is about to be.
     :ivar changed: is set, and replaced, when its title or an option was changed here; is set when `serve` is over.
     :ivar serve_returned: whether `serve` has ended.
@@ -104,6 +117,7 @@ class Session:
         self.options = options
         self.offer = offer
         self._loader = loader
+        self.prewarm = loader.prewarm
         self._mailbox = Mailbox()
         self._running: Ticket | None = None
         self._turn_scope = anyio.CancelScope()
@@ -200,13 +214,6 @@ class Session:
             await self.closed.wait()
         finally:
             self._serving.cancel()  # its client may not read what the turn has still to show
-
-    async def prewarm(self) -> None:
-        """Load what the first prompt needs; an SDK is loaded after this returns.
-
-        :raises AgentError: there is no such model, or a hook cannot be read.
-        """
-        await (await self._loader.loaded()).hooks.start()
 
     @asynccontextmanager
     async def _turn(self, ticket: Ticket) -> AsyncGenerator[None]:

@@ -104,7 +104,7 @@ async def open_session(
                     record=record,
                 )
 
-            session = Session(state, client, options, offer, RunnerLoader(record, notices, load))
+            session = Session(state, client, options, offer, RunnerLoader(record, notices, tasks, load))
             tasks.start_soon(offer.watch)
             tasks.start_soon(session.serve)
             try:

@@ -5,7 +5,6 @@ The connections of a process share `OpenSessions`, so that a session that is ope
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -38,9 +37,6 @@ Status: TypeAlias = Literal["open", "saved"]
 """A session is open in this process, for any connection, or it is stored and can be opened."""
 ClientFor: TypeAlias = Callable[[str], SessionClient]
 """Makes the client of the session with this id."""
-
-_log = logging.getLogger(__name__)
-
 
 OpenSessions: TypeAlias = list[Session]
 """The sessions that are open in this process, whichever connection has opened them."""
@@ -238,10 +234,6 @@ class SessionManager:
         for session in self._own.values():
             session.stop()
 
-    def prewarm(self, session: Session) -> None:
-        """Load what the first prompt needs, in the background."""
-        self._tasks.start_soon(_prewarm, session)
-
     async def _close(self, sessions: Sequence[Session], reason: Literal["close", "delete"]) -> None:
         for session in sessions:
             await finish_shielded(partial(session.close, reason), CLOSING_SECONDS)
@@ -277,10 +269,3 @@ class SessionManager:
             if other is not self._own.get(session_id):
                 # Not waited for: its client may read slowly.
                 self._tasks.start_soon(other.catch_up)
-
-
-async def _prewarm(session: Session) -> None:
-    try:
-        await session.prewarm()
-    except Exception:  # the prompt that needs it reports what is wrong to the user
-        _log.info("the model of %s was not prepared", session.session_id, exc_info=True)

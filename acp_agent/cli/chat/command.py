@@ -72,7 +72,7 @@ class _Conversation:
         """Converse until the person leaves."""
         await self._show_again()
         await self._session.show_offers()
-        self._opened.manager.prewarm(self._session)
+        self._session.prewarm()
         self._view.line("dim", "/help lists the commands, shift-tab changes the mode, ctrl-d leaves.")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._keep_meter)
