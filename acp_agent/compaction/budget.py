@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import Literal, TypeAlias
 
-from acp_agent.compaction.estimate import count_images, request_bytes
+from acp_agent.compaction.estimate import Sizes, count_images, request_bytes
 from acp_agent.conversation.messages import AssistantMessage, Message, UserMessage
 from acp_agent.frozen import frozen
 
@@ -120,11 +120,15 @@ class Limits:
 
         What has come since the newest prompt may have as many images as the model takes.
         """
-        images = count_images(messages)
-        share = LIMIT_SHARE if images > count_images(since_prompt(messages)) else 1
-        if self.max_images is not None and images > self.max_images * share:
+        size = Sizes(0, count_images(messages), request_bytes(messages, self.sent) if self.max_bytes else 0)
+        return self.exceeded_by(size, messages)
+
+    def exceeded_by(self, size: Sizes, messages: Sequence[Message]) -> bool:
+        """Return the same of messages whose size is known."""
+        share = LIMIT_SHARE if size.images > count_images(since_prompt(messages)) else 1
+        if self.max_images is not None and size.images > self.max_images * share:
             return True
-        return self.max_bytes is not None and request_bytes(messages, self.sent) > self.max_bytes * LIMIT_SHARE
+        return self.max_bytes is not None and size.bytes > self.max_bytes * LIMIT_SHARE
 
 
 def since_prompt(messages: Sequence[Message]) -> Sequence[Message]:
@@ -137,17 +141,16 @@ def since_prompt(messages: Sequence[Message]) -> Sequence[Message]:
     return messages[at:]
 
 
-def pressure(
-    budget: TokenBudget, messages: Sequence[Message], limits: Limits, *, threshold: float, prepare: float | None
-) -> Pressure:
+def pressure(budget: TokenBudget, *, limits_exceeded: bool, threshold: float, prepare: float | None) -> Pressure:
     """Return how urgent a compaction is: `full` if the request is not expected to fit at all.
 
+    :param limits_exceeded: see `Limits.exceeded`.
     :param threshold: share of the usable window at which the context is compacted.
     :param prepare: share at which a summary is prepared; None for never.
     """
     if budget.used > budget.limit:
         return "full"
-    if limits.exceeded(messages):
+    if limits_exceeded:
         return "request_size"
     if budget.exceeded(budget.used, max(threshold, OUT_OF_ROOM)):
         return "urgent"

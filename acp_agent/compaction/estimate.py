@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import assert_never
 
 from acp_agent.conversation.context import Context
@@ -27,6 +28,7 @@ from acp_agent.conversation.messages import (
     UserPart,
     data_length,
 )
+from acp_agent.frozen import frozen
 from acp_agent.llm.parts import is_picture, sound_of
 from acp_agent.llm.provider import ToolDefinition
 
@@ -81,7 +83,8 @@ def used_tokens(context: Context, prefix: int, rate: float = 1.0) -> int:
     """
     if not context.baseline:
         return round((prefix + estimate_messages(context.messages)) * rate) if context.entries else 0
-    since = estimate_messages(entry.message for entry in context.entries if entry.seq > context.baseline_seq)
+    newer = takewhile(lambda entry: entry.seq > context.baseline_seq, reversed(context.entries))
+    since = estimate_messages(entry.message for entry in newer)
     if since > context.baseline * UNSURE_SHARE:
         since = round(since * calibration(context, rate))
     used = context.baseline + since
@@ -109,6 +112,26 @@ def calibration(context: Context, rate: float = 1.0) -> float:
     if grown < LEAST_GROWTH:
         return rate
     return min(MAX_CALIBRATION, max(1.0, (after - before) / grown))
+
+
+@frozen
+class Sizes:
+    """What messages take in a request.
+
+    :ivar bytes: see `request_bytes`, where nothing is known of stored images.
+    """
+
+    tokens: int = 0
+    images: int = 0
+    bytes: int = 0
+
+    def plus(self, messages: Sequence[Message]) -> Sizes:
+        """Return the sizes with those of further messages."""
+        return Sizes(
+            self.tokens + estimate_messages(messages),
+            self.images + count_images(messages),
+            self.bytes + request_bytes(messages),
+        )
 
 
 def count_images(messages: Iterable[Message]) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import field, fields, replace
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 from acp_agent.conversation.events import (
@@ -144,7 +145,7 @@ class Context:
     @property
     def messages(self) -> tuple[Message, ...]:
         """Return the messages in order, without their places."""
-        return tuple(entry.message for entry in self.entries)
+        return tuple(map(_message_of, self.entries))
 
     @property
     def open_calls(self) -> tuple[ToolCall, ...]:
@@ -288,6 +289,7 @@ class Context:
         return changes | {"revision": seq, "baseline_seq": seq, "files": files}
 
 
+_message_of = attrgetter("message")
 _SETTINGS: dict[type[Event], dict[str, str]] = {
     SessionStarted: {name: name for name in ("cwd", "additional_directories", "mode", "model", "thought_level")},
     InstructionsLoaded: {"instructions": "text"},

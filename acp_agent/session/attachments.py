@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import base64
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 import anyio
 from anyio import to_thread
 
+from acp_agent.accumulator import Accumulator
 from acp_agent.compaction.budget import LIMIT_SHARE
 from acp_agent.conversation.attachments import STORED_FROM, Part, data_of, stored_in, with_data
 from acp_agent.conversation.encoding import decoded, plain
@@ -51,6 +52,17 @@ _Converted: TypeAlias = "tuple[str, str] | str"
 _log = logging.getLogger(__name__)
 
 
+def _with_data(before: tuple[int, tuple[int, ...]], added: Sequence[Message]) -> tuple[int, tuple[int, ...]]:
+    """Return how many messages there are, and the places of those that hold images, sounds or files."""
+    count, places = before
+    more = (
+        count + at
+        for at, message in enumerate(added)
+        if not isinstance(message, AssistantMessage) and any(data_of(part) is not None for part in message.parts)
+    )
+    return count + len(added), (*places, *more)
+
+
 class Attachments:
     """The attachments of one session, as its models are given them."""
 
@@ -61,6 +73,7 @@ class Attachments:
         self._refused: set[tuple[str, _Key]] = set()
         # One image at a time: decoded, each may take a quarter of a gigabyte.
         self._limiter = anyio.CapacityLimiter(1)
+        self._with_data = Accumulator[Message, tuple[int, tuple[int, ...]]]((0, ()), _with_data)
 
     async def check(self, parts: Iterable[UserPart], profile: ModelProfile, model: str) -> None:
         """Refuse attachments of a new prompt that the model cannot be given.
@@ -96,7 +109,9 @@ class Attachments:
 
     async def resolved(self, request: ModelRequest, profile: ModelProfile) -> ModelRequest:
         """Return the request with the bytes that its messages refer to."""
-        messages = [await self._message(message, profile, request.model) for message in request.messages]
+        messages = list(request.messages)
+        for at in self._with_data.over(request.messages)[1]:
+            messages[at] = await self._message(messages[at], profile, request.model)
         return replace(request, messages=tuple(messages))
 
     async def lengths(self, messages: Iterable[Message], profile: ModelProfile, model: str) -> dict[str, int]:
@@ -124,7 +139,7 @@ class Attachments:
         return bool(images)
 
     async def _message(self, message: Message, profile: ModelProfile, model: str) -> Message:
-        if isinstance(message, AssistantMessage) or all(data_of(part) is None for part in message.parts):
+        if isinstance(message, AssistantMessage):
             return message
         if isinstance(message, ToolResult):
             return replace(message, parts=tuple([await self._picture(part, profile, model) for part in message.parts]))

@@ -90,7 +90,7 @@ def api(dialect: str, name: str = "") -> Adapter:
 
 def wire_body(dialect: str, asked: ModelRequest, profile: ModelProfile, name: str = "") -> Any:
     """A request in the words of an API, without the wish for a stream."""
-    body = api(dialect, name).call(asked, profile, frozenset(), None).body or {}
+    body = json.loads(api(dialect, name).call(asked, profile, frozenset(), None).content)
     return {key: body[key] for key in body if key != "stream"}
 
 

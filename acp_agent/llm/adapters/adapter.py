@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import ClassVar, Literal, TypeAlias
 
+from acp_agent.accumulator import Accumulator
 from acp_agent.conversation.messages import (
+    AssistantMessage,
     AssistantPart,
     CompactedBlock,
     JsonObject,
+    JsonValue,
+    Message,
     StopReason,
     ToolCall,
     Usage,
-    UserMessage,
 )
 from acp_agent.conversation.strict_json import get_int, get_object
 from acp_agent.frozen import frozen
@@ -29,6 +33,8 @@ thinking of its answers and its form of a compacted conversation, whose text is 
 readable summaries of new thinking."""
 Omissions: TypeAlias = frozenset[Omission]
 
+_MAX_OPENINGS = 8
+"""Conversations whose beginnings are kept; those of more are made anew each time."""
 _STOP_REASONS: dict[str, StopReason] = {
     "max_tokens": "max_tokens",
     "max_output_tokens": "max_tokens",
@@ -68,13 +74,27 @@ class Fold:
 class Call:
     """One request to the model, a POST.
 
+    :ivar body: without what `opening` holds.
     :ivar streams: whether the answer is a stream of events; else it is one JSON object.
+    :ivar opening: the JSON of the items that stand first in the member `conversation`; may be empty.
     """
 
     path: str
     body: JsonObject
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     streams: bool = True
+    opening: str = ""
+    conversation: str = "messages"
+
+    @property
+    def content(self) -> bytes:
+        """Return the body as it is sent."""
+        items, body = self.body.get(self.conversation), self.body
+        if not self.opening or not isinstance(items, list):
+            return to_json(body).encode()
+        others = to_json({key: value for key, value in body.items() if key != self.conversation})
+        behind = f",{to_json(items)[1:-1]}" if items else ""
+        return f'{others[:-1]},"{self.conversation}":[{self.opening}{behind}]}}'.encode()
 
 
 class Adapter:
@@ -96,6 +116,7 @@ class Adapter:
     def __init__(self, endpoint: Endpoint) -> None:
         self.name = endpoint.name
         self.models_path = "/models"
+        self._openings: dict[tuple[object, ...], Accumulator[Message, str]] = {}
 
     def call(self, request: ModelRequest, profile: ModelProfile, omissions: Omissions, prompt: str | None) -> Call:
         """Return the call that asks the model.
@@ -125,12 +146,52 @@ class Adapter:
         """Return what the API itself compacted last and takes back; None where there is nothing of it."""
         blocks = [
             part
-            for message in request.messages
-            if isinstance(message, UserMessage)
+            for message in request.messages[:1]  # a compaction's text stands first
             for part in message.parts
             if isinstance(part, CompactedBlock) and part.provider == self.name and self.native_key in part.data
         ]
         return blocks[-1] if blocks and "native" not in omissions else None
+
+    def split(
+        self, request: ModelRequest, encode: Callable[[tuple[Message, ...]], list[JsonObject]], *encoding: object
+    ) -> tuple[str, list[JsonObject]]:
+        """Return the items of a conversation: the JSON of those that stand first, which is made once for all requests
+        that continue this one, and the others, from the last two turns.
+
+        :param encode: returns the items of some messages.
+        :param encoding: what it depends on.
+        """
+        at = _last_turns(request.messages) if request.conversation_id else 0
+        if not at:
+            return "", encode(request.messages)
+        key = (request.conversation_id, *encoding)
+        opening = self._openings.pop(key, None) or Accumulator("", lambda text, added: _joined(text, encode(added)))
+        self._openings[key] = opening  # at the end, so that the one that was not used for longest stands first
+        if len(self._openings) > _MAX_OPENINGS:
+            del self._openings[next(iter(self._openings))]
+        return opening.over(request.messages[:at]), encode(request.messages[at:])
+
+
+def _last_turns(messages: Sequence[Message]) -> int:
+    """Return where the last two turns of a conversation begin: each behind what the model said."""
+    turns = 0
+    for at in range(len(messages) - 1, 0, -1):
+        before = messages[at - 1]
+        says = isinstance(before, AssistantMessage) and (before.tool_calls or before.text.strip())
+        if says and not isinstance(messages[at], AssistantMessage):
+            turns += 1
+            if turns == 2:
+                return at
+    return 0
+
+
+def _joined(text: str, items: list[JsonObject]) -> str:
+    return ",".join((*filter(None, (text,)), *map(to_json, items)))
+
+
+def to_json(value: JsonValue) -> str:
+    """Return a value as it is sent."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def build_answer(

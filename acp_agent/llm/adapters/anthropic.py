@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import partial
 from io import StringIO
 
 from acp_agent.conversation.messages import (
@@ -60,14 +61,16 @@ class AnthropicAdapter(Adapter):
         self._betas = [value for name, value in endpoint.headers.items() if name.lower() == _BETAS]
 
     def call(self, request: ModelRequest, profile: ModelProfile, omissions: Omissions, prompt: str | None) -> Call:
-        body = self._body(request, profile, omissions) | {"stream": True}
+        body, opening = self._body(request, profile, omissions)
+        body["stream"] = True
         if prompt is not None:
             instructions: JsonObject = {"instructions": prompt} if prompt.strip() else {}
             body["compaction"] = {"type": "summarize"} | instructions
         elif self.native_block(request, omissions) is None:
-            return Call("/v1/messages", body)
+            return Call("/v1/messages", body, opening=opening)
         # The configured betas are repeated, since the header replaces theirs.
-        return Call("/v1/messages?beta=true", body, {_BETAS: ",".join([*self._betas, _COMPACTION_BETA])})
+        betas = {_BETAS: ",".join([*self._betas, _COMPACTION_BETA])}
+        return Call("/v1/messages?beta=true", body, betas, opening=opening)
 
     def fold(self) -> Fold:
         return _MessagesFold(self.name)
@@ -75,8 +78,8 @@ class AnthropicAdapter(Adapter):
     def window_path(self, model: str) -> str | None:
         return f"/v1/models/{model}"
 
-    def _body(self, request: ModelRequest, profile: ModelProfile, omissions: Omissions) -> JsonObject:
-        """Return the body of `POST /v1/messages`, without `stream`.
+    def _body(self, request: ModelRequest, profile: ModelProfile, omissions: Omissions) -> tuple[JsonObject, str]:
+        """Return the body of `POST /v1/messages`, without `stream`, and the JSON of the messages that stand first.
 
         A request and one that continues it are equal up to where the shorter one ends, but for the moving
         `cache_control` marks: one on the last tool, one on the system prompt, two on the newest user messages.
@@ -92,23 +95,24 @@ class AnthropicAdapter(Adapter):
             tools[-1]["cache_control"] = _BREAKPOINT
             body["tools"] = list[JsonValue](tools)
         keep_thinking = "native" not in omissions
-        messages = _wire_messages(
-            request.messages,
-            self.name if keep_thinking else "",
-            images=profile.images,
-            compacted=self.native_block(request, omissions),
-        )
+        thinking_of, images = self.name if keep_thinking else "", profile.images
+        opening = ""
+        if (compacted := self.native_block(request, omissions)) is not None:
+            messages = _wire_messages(request.messages, thinking_of, images=images, compacted=compacted)
+        else:
+            encode = partial(_wire_messages, thinking_of=thinking_of, images=images)
+            opening, messages = self.split(request, encode, thinking_of, images)
         # What was sent now, and what was sent before.
         for message in [message for message in messages if message["role"] == "user"][-2:]:
             content = message["content"]
             if isinstance(content, list) and isinstance(last := content[-1], dict):
                 content[-1] = {**last, "cache_control": _BREAKPOINT}
         body["messages"] = list[JsonValue](messages)
-        return body | _thinking_options(request, profile, keep_thinking=keep_thinking)
+        return body | _thinking_options(request, profile, keep_thinking=keep_thinking), opening
 
 
 def _wire_messages(
-    messages: Iterable[Message], thinking_of: str, *, images: bool, compacted: CompactedBlock | None
+    messages: Iterable[Message], thinking_of: str, *, images: bool, compacted: CompactedBlock | None = None
 ) -> list[JsonObject]:
     """Return the messages in their words: user and assistant take turns, and results open the user's.
 

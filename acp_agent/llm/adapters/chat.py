@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from io import StringIO
 
 from acp_agent.conversation.messages import (
@@ -28,7 +29,16 @@ from acp_agent.conversation.messages import (
     UserPart,
 )
 from acp_agent.conversation.strict_json import MAX_COUNT, get_object, get_objects, get_text
-from acp_agent.llm.adapters.adapter import Adapter, Call, Fold, Omissions, build_answer, openai_usage, wire_name
+from acp_agent.llm.adapters.adapter import (
+    Adapter,
+    Call,
+    Fold,
+    Omissions,
+    build_answer,
+    openai_usage,
+    to_json,
+    wire_name,
+)
 from acp_agent.llm.errors import stream_error
 from acp_agent.llm.parts import (
     arguments_text,
@@ -64,9 +74,14 @@ class ChatAdapter(Adapter):
             self.models_path = "/key"
 
     def call(self, request: ModelRequest, profile: ModelProfile, omissions: Omissions, prompt: str | None) -> Call:
-        messages = _wire_messages(request.messages, self.name, profile)
+        encode = partial(_wire_messages, provider=self.name, profile=profile)
+        opening, messages = self.split(request, encode, profile.images, profile.audio)
         if request.system.strip():
-            messages.insert(0, {"role": "system", "content": request.system})
+            system: JsonObject = {"role": "system", "content": request.system}
+            if opening:
+                opening = f"{to_json(system)},{opening}"
+            else:
+                messages.insert(0, system)
         body: JsonObject = {
             "model": request.model,
             "messages": list[JsonValue](messages),
@@ -87,7 +102,7 @@ class ChatAdapter(Adapter):
             body["reasoning"] = {"effort": "none" if level == "off" else level}
         elif level and profile.thinking == "effort":
             body["reasoning_effort"] = profile.least_effort if level == "off" else level
-        return Call("/chat/completions", body)
+        return Call("/chat/completions", body, opening=opening)
 
     def fold(self) -> Fold:
         return _ChatFold(self.name)

@@ -86,7 +86,7 @@ class Connection:
         try:
             # For this type the SDK returns the response as it came.
             response = await client.post(
-                call.path, cast_to=httpx2.Response, body=call.body, options=options, stream=True
+                call.path, cast_to=httpx2.Response, content=call.content, options=options, stream=True
             )
             async with aclosing(response):
                 headers, body = response.headers, response.aiter_bytes()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import partial
 from io import StringIO
 
 from acp_agent.conversation.messages import (
@@ -49,20 +50,24 @@ class ResponsesAdapter(Adapter):
     keeps_user_messages = True
 
     def call(self, request: ModelRequest, profile: ModelProfile, omissions: Omissions, prompt: str | None) -> Call:
-        body = self._body(request, profile, omissions)
+        body, opening = self._body(request, profile, omissions)
         if prompt is None:
-            return Call("/responses", body | {"stream": True})
+            return Call("/responses", body | {"stream": True}, opening=opening, conversation="input")
         kept = ("model", "input", "instructions", "prompt_cache_key")
-        return Call("/responses/compact", {key: body[key] for key in kept if key in body}, streams=False)
+        shorter = {key: body[key] for key in kept if key in body}
+        return Call("/responses/compact", shorter, streams=False, opening=opening, conversation="input")
 
     def fold(self) -> Fold:
         return _ResponsesFold(self.name)
 
-    def _body(self, request: ModelRequest, profile: ModelProfile, omissions: Omissions) -> JsonObject:
-        """Return the body of `POST /v1/responses`, without `stream`."""
-        kept = self.name if "native" not in omissions else ""
-        compacted = self.native_block(request, omissions)
-        items = _wire_messages(request.messages, kept, images=profile.images, compacted=compacted)
+    def _body(self, request: ModelRequest, profile: ModelProfile, omissions: Omissions) -> tuple[JsonObject, str]:
+        """Return the body of `POST /v1/responses`, without `stream`, and the JSON of the items that stand first."""
+        kept, images, opening = self.name if "native" not in omissions else "", profile.images, ""
+        if (compacted := self.native_block(request, omissions)) is not None:
+            items = _wire_messages(request.messages, kept, images=images, compacted=compacted)
+        else:
+            encode = partial(_wire_messages, thinking_of=kept, images=images)
+            opening, items = self.split(request, encode, kept, images)
         body: JsonObject = {
             "model": request.model,
             "input": list[JsonValue](items),
@@ -91,11 +96,11 @@ class ResponsesAdapter(Adapter):
                 reasoning["effort"] = profile.least_effort if level == "off" else level
             if reasoning:
                 body["reasoning"] = reasoning
-        return body
+        return body, opening
 
 
 def _wire_messages(
-    messages: Iterable[Message], thinking_of: str, *, images: bool, compacted: CompactedBlock | None
+    messages: Iterable[Message], thinking_of: str, *, images: bool, compacted: CompactedBlock | None = None
 ) -> list[JsonObject]:
     """Return messages as input items.
 

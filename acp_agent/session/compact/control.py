@@ -199,10 +199,11 @@ class SessionCompaction:
     async def _situation(self, active: ActiveModel) -> Situation:
         context, settings = self._requests.context, self._requests.compaction(active.name)
         budget = self._requests.filled(active)
-        limits = await self._requests.limits(active, context.messages)
-        since = max(self._failed_at, *context.swaps[-1:], 0)
-        grown = estimate_messages(entry.message for entry in context.entries if entry.seq > since)
-        level = pressure(budget, context.messages, limits, threshold=settings.threshold, prepare=settings.prepare)
+        exceeds = await self._requests.exceeds_limits(active)
+        level = pressure(budget, limits_exceeded=exceeds, threshold=settings.threshold, prepare=settings.prepare)
+        since, grown = max(self._failed_at, *context.swaps[-1:], 0), 0
+        if level != "none":
+            grown = estimate_messages(entry.message for entry in context.entries if entry.seq > since)
         return Situation(
             level,
             auto=settings.auto,

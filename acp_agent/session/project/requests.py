@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from acp_agent.accumulator import Accumulator
 from acp_agent.compaction.budget import SURE_SHARE, Limits, TokenBudget
-from acp_agent.compaction.estimate import estimate_messages, estimate_text, estimate_tools, used_tokens
+from acp_agent.compaction.estimate import Sizes, estimate_messages, estimate_text, estimate_tools, used_tokens
 from acp_agent.config import Settings
 from acp_agent.config.settings import CompactionSettings
 from acp_agent.conversation.context import Context
@@ -40,6 +41,9 @@ class Requests:
     _models: SessionModels
     _mcp: SessionMcp
     _defined: tuple[Mapping[str, Tool], tuple[ToolDefinition, ...], int] | None = None
+    _sizes: Accumulator[Message, Sizes] = field(
+        default_factory=lambda: Accumulator[Message, Sizes](Sizes(), Sizes.plus)
+    )
 
     @property
     def context(self) -> Context:
@@ -147,6 +151,13 @@ class Requests:
         if not limits.exceeded(messages):  # as they are stored they are hardly ever smaller
             return limits
         return replace(limits, sent=await active.attachments.lengths(messages, active.profile, active.model_id))
+
+    async def exceeds_limits(self, active: ActiveModel) -> bool:
+        """Return whether the next request comes close to a limit of the model besides that of tokens."""
+        messages, limits = self.context.messages, Limits(active.profile.max_images, active.profile.max_request_bytes)
+        if not limits.exceeded_by(self._sizes.over(messages), messages):
+            return False
+        return (await self.limits(active, messages)).exceeded(messages)
 
     def used(self, active: ActiveModel, context: Context | None = None) -> int:
         """Return the tokens of the next request, by the model's last count and our estimate of what came since.

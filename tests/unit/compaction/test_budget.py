@@ -22,13 +22,13 @@ ORDER = ("none", "prepare", "threshold", "urgent", "full")
     ],
 )
 def test_the_pressure_rises_with_what_the_context_takes(used: int, level: str) -> None:
-    assert pressure(BUDGET.filled(used, 3_000), (), LIMITS, threshold=0.8, prepare=0.7) == level
+    assert pressure(BUDGET.filled(used, 3_000), limits_exceeded=False, threshold=0.8, prepare=0.7) == level
 
 
 @given(st.integers(0, 50_000), st.integers(0, 50_000), st.floats(0.3, 0.95), st.floats(0.1, 0.29))
 def test_more_tokens_are_never_less_pressure(used: int, more: int, threshold: float, prepare: float) -> None:
     first, second = (
-        pressure(BUDGET.filled(tokens, 0), (), LIMITS, threshold=threshold, prepare=prepare)
+        pressure(BUDGET.filled(tokens, 0), limits_exceeded=False, threshold=threshold, prepare=prepare)
         for tokens in (used, used + more)
     )
     assert ORDER.index(first) <= ORDER.index(second)
@@ -49,7 +49,7 @@ def test_images_and_bytes_are_limits_as_well(older: int, newest: int, size: int,
     image = Image("x" * size, "image/png")
     before = (UserMessage("m", (*[image] * older, Text("See."))), AssistantMessage("a", (Text("I see."),)))
     messages = (*before, UserMessage("n", (*[image] * newest, Text("And?"))))
-    assert pressure(BUDGET, messages, LIMITS, threshold=0.8, prepare=0.7) == level
+    assert pressure(BUDGET, limits_exceeded=LIMITS.exceeded(messages), threshold=0.8, prepare=0.7) == level
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +15,7 @@ from acp_agent.conversation import messages as m
 from acp_agent.llm.adapters.adapter import wire_name
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import ModelRequest, ToolDefinition
-from support.adapters import wire_body
+from support.adapters import api, wire_body
 
 TEXT = st.sampled_from(["", " \n", "Hello", "Grüße, Welt", '{"a": 1}'])
 JSON: st.SearchStrategy[dict[str, Any]] = st.dictionaries(
@@ -111,6 +112,25 @@ def test_a_name_that_a_model_made_up_becomes_legal_and_a_legal_one_stays(name: s
     assert LEGAL_NAME.fullmatch(sent)
     assert wire_name(sent) == sent
     assert sent == name or not LEGAL_NAME.fullmatch(name)
+
+
+@given(st.lists(histories(), min_size=1, max_size=4), st.sampled_from(["anthropic", "openai", "chat"]), st.data())
+def test_a_request_that_continues_another_is_what_it_is_alone(
+    parts: list[tuple[m.Message, ...]], dialect: str, data: st.DataObject
+) -> None:
+    history = tuple(message for part in parts for message in part)
+    places = [at for at in range(1, len(history) + 1) if at == len(history) or isinstance(history[at], m.UserMessage)]
+    used = api(dialect)
+    for at in data.draw(st.lists(st.sampled_from(places), min_size=2, max_size=5)):
+        asked, profile = request(history[:at]), ModelProfile(images=data.draw(st.booleans()))
+        again, alone = (each.call(asked, profile, frozenset(), None) for each in (used, api(dialect)))
+        assert json.loads(again.content) == {
+            **alone.body,
+            alone.conversation: json.loads(alone.content)[alone.conversation],
+        }
+        fresh = api(dialect).call(replace(asked, conversation_id=""), profile, frozenset(), None)
+        assert not fresh.opening
+        assert json.loads(again.content)[again.conversation] == fresh.body[fresh.conversation]
 
 
 def flat(body: Any) -> list[tuple[str, str]]:

@@ -1,0 +1,34 @@
+"""`Accumulator`: a fold over a sequence that grows at its end, which takes each item once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+_T = TypeVar("_T")
+_S = TypeVar("_S")
+
+
+class Accumulator(Generic[_T, _S]):
+    """Folds tuples that mostly continue the one before, as a conversation does from turn to turn.
+
+    :param start: the fold of nothing.
+    :param add: returns the fold of what was folded and of the items behind it.
+    """
+
+    def __init__(self, start: _S, add: Callable[[_S, tuple[_T, ...]], _S]) -> None:
+        self._start = start
+        self._add = add
+        self._items: tuple[_T, ...] = ()
+        self._folded = start
+
+    def over(self, items: tuple[_T, ...]) -> _S:
+        """Return the fold of these items; begins anew where they do not continue those of the last call."""
+        known = len(self._items)
+        # Items that are the same objects are not looked into.
+        if items[:known] != self._items:
+            known, self._folded = 0, self._start
+        if added := items[known:]:
+            self._folded = self._add(self._folded, added)
+        self._items = items
+        return self._folded
