@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import stat
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 
 from acp_agent.frozen import frozen
+from acp_agent.regular import read_regular
 
 READ_DENIED = (
     ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".colima", ".lima", ".rd", ".netrc", ".git-credentials",
@@ -31,8 +33,9 @@ CACHES = (".cache", ".npm", ".cargo/registry")
 _PROTECTED = (".acp-agent", ".claude", ".vscode", ".zed", ".idea", ".envrc")
 """In a root. Where one is missing its placeholder is a folder, also for `.envrc`, since git does not see empty ones."""
 _GIT_FOLDERS = ("hooks",)
-_GIT_FILES = {"config": "", "config.worktree": "", "commondir": ".\n"}
-"""With the text of their placeholders: git reads hooks and settings from the directory that `commondir` names."""
+_GIT_FILES = {"config": "", "config.worktree": "", "commondir": "./\n"}
+"""With the text of their placeholders: git reads hooks and settings from the directory that `commondir` names. Of a
+plain `.` libgit2 says that there is no repository."""
 
 _ENDING_SECONDS = 1.0
 _POLL_SECONDS = 0.01
@@ -114,19 +117,27 @@ class Policy:
     def placeholders(self) -> Generator[None]:
         """Let every protected path exist during the body, so that it can be covered; remove the placeholders behind it.
 
-        A mount point that is removed uncovers what was mounted there. So they stay until no process has them, such as
-        one of a command that was killed; what is left after a second goes with the next command.
+        A mount point that is removed uncovers what was mounted there. So they stay while another agent runs a command
+        here, and until no process has them, such as one of a command that was killed; what is left after a second goes
+        with the next command.
         """
-        made = [path for root in self.roots for path in _make_missing(root)]
-        try:
-            yield
-        finally:
-            with _holding:
-                for path in made:
-                    _held[path] -= 1
-            end = time.monotonic() + _ENDING_SECONDS
-            while _remove_unused() and time.monotonic() < end:
-                time.sleep(_POLL_SECONDS)
+        made: list[Path] = []
+        with ExitStack() as locks:
+            for root in self.roots:
+                locks.enter_context(_locked(root, fcntl.LOCK_SH))
+            try:
+                for root in self.roots:
+                    made.extend(_make_missing(root))
+                yield
+            finally:
+                with _holding:
+                    for path in made:
+                        _held[path] -= 1
+        end = time.monotonic() + _ENDING_SECONDS
+        for root in self.roots:
+            with suppress(BlockingIOError), _locked(root, fcntl.LOCK_EX | fcntl.LOCK_NB):
+                while _remove_unused(root) and time.monotonic() < end:
+                    time.sleep(_POLL_SECONDS)
 
 
 def search_path(writable: Iterable[Path]) -> str:
@@ -162,7 +173,8 @@ def _folders_of(root: Path) -> Iterator[Path]:
         yield root / name
     for folder in _git_directories(root):
         yield from (folder / name for name in _GIT_FOLDERS)
-    if not any((folder / ".git").exists() for folder in (root, *root.parents)):
+    is_below = any((folder / ".git").exists() for folder in root.parents)
+    if not is_below and not (root / ".git").is_file() and not any((root / ".git").glob("*")):
         yield root / ".git"  # else a command could make a repository with hooks
 
 
@@ -202,15 +214,16 @@ def _submodules(modules: Path) -> Iterator[Path]:
 
 def _folders_in(folder: Path) -> list[Path]:
     try:
-        return sorted(Path(each) for each in os.scandir(folder) if each.is_dir(follow_symlinks=False))
+        found = () if folder.is_symlink() else os.scandir(folder)
+        return sorted(Path(each) for each in found if each.is_dir(follow_symlinks=False))
     except OSError:
         return []
 
 
 def _line(file: Path) -> str:
     try:
-        return file.read_text(errors="surrogateescape").strip()
-    except OSError:
+        return read_regular(file).decode(errors="surrogateescape").strip()
+    except (OSError, ValueError):
         return ""
 
 
@@ -221,10 +234,12 @@ def _make_missing(root: Path) -> Iterator[Path]:
         for make, paths in ((Path.mkdir, _folders_of(root)), (_touch, _files_of(root))):
             for path in list(paths):
                 try:
-                    if path not in _held and not _is_left(path):
+                    if not os.path.lexists(path):
                         make(path)
                         path.chmod(path.stat().st_mode | stat.S_ISVTX)
-                except OSError:  # it is there; or the folder cannot be written, by a command neither
+                    elif path not in _held and not _is_left(path):
+                        continue
+                except OSError:  # the folder cannot be written, by a command neither
                     continue
                 _held[path] = _held.get(path, 0) + 1
                 yield path
@@ -237,33 +252,65 @@ def _touch(path: Path) -> None:
 
 def _is_left(path: Path) -> bool:
     """Return whether a path is a placeholder, which nothing else has the sticky bit that is empty."""
-    return bool(path.lstat().st_mode & stat.S_ISVTX) and _is_empty(path) if path.exists() else False
+    return bool(path.lstat().st_mode & stat.S_ISVTX) and _is_empty(path)
 
 
 def _is_empty(path: Path) -> bool:
-    return not any(path.iterdir()) if path.is_dir() else path.read_text() == _GIT_FILES.get(path.name, "")
+    found, text = path.lstat(), _GIT_FILES.get(path.name, "").encode()
+    if stat.S_ISDIR(found.st_mode):
+        return not any(path.iterdir())
+    return stat.S_ISREG(found.st_mode) and found.st_size == len(text) and path.read_bytes() == text
 
 
-def _remove_unused() -> bool:
+@contextmanager
+def _locked(folder: Path, how: int) -> Generator[None]:
+    """Hold a lock on a folder during the body, which ends with the process at the latest.
+
+    :param how: of `fcntl.flock`.
+    :raises BlockingIOError: another process has it, and `how` does not wait.
+    """
+    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(file, how)
+        yield
+    finally:
+        os.close(file)
+
+
+def _remove_unused(root: Path) -> bool:
     """Remove the placeholders that no command needs; return whether some are covered in a process that still ends."""
     with _holding:
-        unused = [path for path, count in _held.items() if not count]
-        mounts = _mounts_of_all() if unused else ""
+        unused = [path for path, count in _held.items() if not count and path.is_relative_to(root)]
+        mounts = _other_mounts() if unused else ""
+        if mounts is None:
+            return True
         for path in reversed(unused):
             if f" {_escaped(path)} " not in mounts:
                 del _held[path]
-                with suppress(OSError, ValueError):  # it belongs to another by now: not empty, or gone
-                    if _is_empty(path):
-                        path.rmdir() if path.is_dir() else path.unlink()
+                with suppress(OSError):  # it has gone
+                    if not _is_empty(path):
+                        path.chmod(path.lstat().st_mode & ~stat.S_ISVTX)  # it is another's by now
+                    elif path.is_dir():
+                        path.rmdir()
+                    else:
+                        path.unlink()
     return any(path in _held for path in unused)
 
 
-def _mounts_of_all() -> str:
-    """Return what is mounted in any process."""
+def _other_mounts() -> str | None:
+    """Return what is mounted in other mount namespaces than the agent's; None while a process ends, which does not tell
+    its own any more and may still write."""
     found: list[str] = []
-    for file in Path("/proc").glob("[0-9]*/mountinfo"):
-        with suppress(OSError):  # it has ended
-            found.append(file.read_text(errors="surrogateescape"))
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            with suppress(PermissionError):
+                if (process / "ns" / "mnt").readlink() == Path("/proc/self/ns/mnt").readlink():
+                    continue
+            found.append((process / "mountinfo").read_text(errors="surrogateescape"))
+        except OSError:
+            with suppress(OSError):  # it has gone
+                if (process / "stat").read_text(errors="replace").rpartition(")")[2].split()[0] not in "ZX":
+                    return None
     return "\n".join(found)
 
 

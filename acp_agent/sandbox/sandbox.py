@@ -19,6 +19,9 @@ from acp_agent.frozen import frozen
 from acp_agent.sandbox import bubblewrap, seatbelt
 from acp_agent.sandbox.policy import Policy
 
+_MOST_PROTECTED = 800
+"""Paths; each is a mount, the time of which grows with those before it."""
+
 
 @frozen
 class Sandbox:
@@ -55,13 +58,22 @@ class Sandbox:
 
     def _fault(self) -> str:
         """Return why this session's directories cannot be protected; empty where they can."""
+        try:
+            return self._unprotectable()
+        except (OSError, ValueError, RecursionError) as error:
+            return f"The session's directories cannot be looked through ({type(error).__name__}: {error})."
+
+    def _unprotectable(self) -> str:
         home = Path.home().resolve()
         if above := next((root for root in self.roots if home.is_relative_to(root.resolve())), None):
             return f"{above} holds your home directory, where too much runs by itself; open a project's folder instead."
         for root in self.roots:
             if (root / "HEAD").is_file() and (root / "config").is_file() and (root / "objects").is_dir():
                 return f"{root} is the directory of a repository, which git trusts; open a work tree instead."
-        link = self._policy(network=False).unprotectable
+        policy = self._policy(network=False)
+        if len(policy.protected) > _MOST_PROTECTED:
+            return "The session's directories have too many submodules or worktrees of git to protect them."
+        link = policy.unprotectable
         return f"{link} is a symbolic link, which cannot be protected; replace it by what it names." if link else ""
 
     def hidden(self) -> set[str]:
@@ -90,7 +102,10 @@ class Sandbox:
 
         :param cwd: where it runs; absolute.
         :param network: whether it reaches the network, also where others do not.
+        :raises SandboxError: the session's directories cannot be protected any more.
         """
+        if fault := self._fault():  # a command may have changed something since
+            raise SandboxError(f"It does not run any more. {fault}")
         policy = self._policy(network=network or self.network)
         with policy.placeholders():
             if sys.platform == "darwin":

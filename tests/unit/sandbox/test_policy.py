@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -100,6 +102,53 @@ def test_what_a_killed_agent_has_left_goes_with_the_next_command(root: Path) -> 
     assert not (root / ".git" / "commondir").exists()
 
 
+def test_an_empty_git_folder_is_covered_whoever_made_it(root: Path) -> None:
+    policy = _policy(root)
+    with policy.placeholders():
+        assert root / ".git" in policy.protected
+    (root / ".git").mkdir()
+    assert root / ".git" in policy.protected
+
+
+def test_what_was_planted_as_a_placeholder_neither_hangs_nor_is_followed(root: Path) -> None:
+    _repository(root)
+    worktree = root / ".git" / "worktrees" / "w"
+    worktree.mkdir(parents=True)
+    os.mkfifo(worktree / "commondir", 0o1600)
+    (root / ".git" / "commondir").write_bytes(b"\xff\xff\xff")
+    (root / ".git" / "commondir").chmod(0o1644)
+    (root / ".git" / "modules" / "more").symlink_to(root.parent)
+    with _policy(root).placeholders():
+        assert not any("more" in path.parts for path in _policy(root).protected)
+    assert (worktree / "commondir").exists()
+
+
+def test_what_a_user_removes_meanwhile_is_covered_again_and_what_they_fill_is_theirs(root: Path) -> None:
+    with _policy(root).placeholders():
+        (root / ".zed").rmdir()
+        (root / ".idea" / "file").write_text("")
+        with _policy(root).placeholders():
+            assert (root / ".zed").is_dir()
+    assert [path.name for path in root.iterdir()] == [".idea"]
+    assert not (root / ".idea").stat().st_mode & stat.S_ISVTX
+
+
+def test_placeholders_stay_while_another_agent_runs_a_command_in_the_folder(root: Path) -> None:
+    script = (
+        "import pathlib, sys; from acp_agent.sandbox.policy import Policy\n"
+        "with Policy.of((pathlib.Path(sys.argv[1]),), (), (), ()).placeholders(): print(flush=True), input()"
+    )
+    command, pipe = [sys.executable, "-c", script, str(root)], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"\n"
+        with _policy(root).placeholders():
+            pass
+        assert (root / ".vscode").is_dir()
+        other.communicate(b"\n")
+    assert list(root.iterdir()) == []
+
+
 def test_placeholders_stay_until_the_last_of_two_commands_ends(root: Path) -> None:
     policy = _policy(root)
     with policy.placeholders():
@@ -141,7 +190,7 @@ def test_no_other_repository_can_be_named_as_the_one_whose_hooks_and_settings_co
     assert {named, root / ".git" / "commondir", root / ".git/modules/lib/commondir"} <= {*policy.protected}
     with policy.placeholders():
         # An empty one would be an error of git's; this one says what is true.
-        assert (root / ".git" / "commondir").read_text() == ".\n"
+        assert (root / ".git" / "commondir").read_text() == "./\n"
     assert not (root / ".git" / "commondir").exists()
     assert named.read_text() == "../..\n"
 

@@ -36,6 +36,33 @@ def test_what_holds_the_home_or_is_the_directory_of_a_repository_has_no_sandbox(
 
 
 @needs_bubblewrap
+def test_a_link_that_was_planted_since_it_was_asked_for_stops_the_command(tmp_path: Path) -> None:
+    sandbox = Sandbox((tmp_path,), ())
+    assert sandbox.usable() == (sandbox, "")
+    (tmp_path / ".vscode").symlink_to("/")
+    with pytest.raises(SandboxError, match="is a symbolic link"), sandbox.wrap(("true",), tmp_path, network=False):
+        pass
+
+
+@needs_bubblewrap
+def test_a_folder_that_cannot_be_looked_through_or_has_too_much_to_protect_has_no_sandbox(tmp_path: Path) -> None:
+    (tmp_path / ".git" / "hooks").mkdir(parents=True)
+    for number in range(500):
+        (tmp_path / ".git" / "worktrees" / str(number)).mkdir(parents=True)
+    assert "too many submodules or worktrees" in Sandbox((tmp_path,), ()).usable()[1]
+    deep = tmp_path / "deep"
+    (deep / ".git" / "modules").mkdir(parents=True)
+    file = os.open(deep / ".git" / "modules", os.O_RDONLY)
+    for _ in range(1_200):
+        os.mkdir("a", dir_fd=file)
+        file, above = os.open("a", os.O_RDONLY, dir_fd=file), file
+        os.close(above)
+    os.close(file)
+    assert "cannot be looked through" in Sandbox((deep,), ()).usable()[1]
+    subprocess.run(["rm", "-rf", str(deep)], check=True)
+
+
+@needs_bubblewrap
 def test_what_covers_a_missing_path_stays_while_a_process_of_the_command_is_left(tmp_path: Path) -> None:
     sandbox, root = Sandbox((tmp_path,), ()), tmp_path.resolve()
     with sandbox.wrap(("sh", "-c", "echo begun; exec sleep 1000"), root, network=False) as (_, words):
