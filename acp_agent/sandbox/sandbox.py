@@ -20,7 +20,7 @@ from acp_agent.sandbox import bubblewrap, seatbelt
 from acp_agent.sandbox.policy import Policy
 
 _MOST_PROTECTED = 800
-"""Paths; each is a mount, the time of which grows with those before it."""
+"""Paths; each is a mount, and takes the longer the more there are."""
 
 
 @frozen
