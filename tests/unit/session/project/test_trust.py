@@ -19,7 +19,7 @@ from support.memory import stage, trust
 from support.models import Reply, ToolCall
 from support.stage import Stage, conversation
 
-PROGRAM = f"""#!{sys.executable}
+PROGRAM = f"""#!{Path(sys.executable).resolve()}
 import json, sys, pathlib
 pathlib.Path(__file__).parents[2].joinpath("ran-" + sys.argv[1]).touch()
 if sys.argv[1] == "hook":
