@@ -24,9 +24,9 @@ async def ending(bench: Bench) -> list[Figure]:
     eof, eof_left = await _end(bench, lambda agent: agent.close_stdin())
     term, term_left = await _end(bench, lambda agent: agent.terminate())
     return [
-        Figure("exit on EOF in mid-turn, shell running", "ms", eof, 100, "17 pi-acp"),
+        Figure("exit on EOF in mid-turn, shell running", "ms", eof, 20, "17 pi-acp"),
         Figure("  processes left behind", "", eof_left, 0),
-        Figure("exit on SIGTERM in mid-turn, shell running", "ms", term, 100, "16 pi-acp"),
+        Figure("exit on SIGTERM in mid-turn, shell running", "ms", term, 20, "16 pi-acp"),
         Figure("  processes left behind", "", term_left, 0, "pi-acp 0, codex-acp 2"),
         Figure("exit on EOF 0 to 0.2 s behind the first prompt", "ms", await _end_behind_prompt(bench), 100),
         Figure("exit on EOF in mid-turn, output not read", "ms", await _end_unread(bench), 100),

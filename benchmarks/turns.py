@@ -40,11 +40,11 @@ async def hello(bench: Bench) -> list[Figure]:
             own.append(before[-1] + after[-1])
             whole.append(answered.ms)
     return [
-        Figure("warm prompt -> model request", "ms", before, None, "5.9 pi-acp"),
-        Figure("model's end -> PromptResponse", "ms", after, None, "4.2 pi-acp"),
-        Figure("warm prompt's own overhead, both", "ms", own, 15, "12 (whole turn)"),
+        Figure("warm prompt -> model request", "ms", before, 4, "5.9 pi-acp"),
+        Figure("model's end -> PromptResponse", "ms", after, 2, "4.2 pi-acp"),
+        Figure("warm prompt's own overhead, both", "ms", own, 6, "12 (whole turn)"),
         Figure("hello turn, whole", "ms", whole, None, "11.7 pi-acp (min 7.2)"),
-        Figure("processor time per hello turn", "CPU ms", cpu, None, "13.3 gemini-cli"),
+        Figure("processor time per hello turn", "CPU ms", cpu, 8, "13.3 gemini-cli"),
     ]
 
 
@@ -67,7 +67,7 @@ async def history(bench: Bench) -> list[Figure]:
                     exchange = bench.model.exchanges[0]
                     cpu.append((cpu_seconds(agent.process.pid) - used) * 1000)
                     own.append((exchange.arrived - answered.sent + answered.received - exchange.ended) * 1000)
-            figures.append(Figure(f"warm prompt's own overhead, {messages:,} messages", "ms", own))
+            figures.append(Figure(f"warm prompt's own overhead, {messages:,} messages", "ms", own, 8))
             figures.append(Figure("  processor time of its turn", "CPU ms", cpu))
     return figures
 
@@ -93,7 +93,7 @@ async def deltas(bench: Bench) -> list[Figure]:
             spans.append((shown[-1][0] - shown[0][0]) * 1000)
             chunks.append(len(shown))
     return [
-        Figure(f"{DELTAS:,} text deltas: processor time", "CPU s", cpu, 0.4, "0.16 pi-acp (1:1), 0.14 vibe (3 chunks)"),
+        Figure(f"{DELTAS:,} text deltas: processor time", "CPU s", cpu, 0.1, "0.16 pi-acp (1:1), 0.14 vibe (3 chunks)"),
         Figure(f"{DELTAS:,} text deltas: first -> last chunk", "ms", spans, None, "90 pi-acp (1:1)"),
         Figure(f"{DELTAS:,} text deltas: chunks sent", "", chunks, None, "2,000, vibe 3"),
     ]
@@ -112,7 +112,7 @@ async def cancel(bench: Bench) -> list[Figure]:
             await shown
             sent = agent.notify("session/cancel", {"sessionId": session_id})
             waits.append(((await turn).received - sent) * 1000)
-    return [Figure("cancel in mid-turn -> cancelled", "ms", waits, None, "5.4 gemini-cli")]
+    return [Figure("cancel in mid-turn -> cancelled", "ms", waits, 3, "5.4 gemini-cli")]
 
 
 async def compaction(bench: Bench) -> list[Figure]:
@@ -144,7 +144,7 @@ async def compaction(bench: Bench) -> list[Figure]:
             waits.append(((await turn).received - sent) * 1000)
     return [
         Figure("/compact -> first sign", "ms", first, None, "16 claude 0.100, 2 vibe (as a tool call)"),
-        Figure("/compact: wait beyond the model's own time", "ms", added, None, "10 pi-acp"),
+        Figure("/compact: wait beyond the model's own time", "ms", added, 10, "10 pi-acp"),
         Figure("/compact cancelled -> cancelled", "ms", waits, None, "3 claude 0.100"),
     ]
 

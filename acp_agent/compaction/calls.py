@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
+
+import anyio
+from anyio import to_thread
 
 from acp_agent.conversation.messages import CompactedBlock, Usage
 from acp_agent.errors import (
@@ -24,6 +27,7 @@ from acp_agent.llm.provider import (
 
 ModelCall: TypeAlias = Callable[[ModelRequest], AsyncGenerator[ModelEvent, None]]
 Show: TypeAlias = Callable[[str], Awaitable[None]]
+T = TypeVar("T")
 
 _TOO_LARGE = (
     "The conversation does not fit the model's context window any more, so the model cannot summarise it in one piece "
@@ -124,3 +128,27 @@ class ModelCalls:
                 "The history is unchanged; try again later, or choose another model.",
             )
         self.requests += 1
+
+
+async def beside_thread(ask: Callable[[], Awaitable[str]], work: Callable[[], T]) -> tuple[str, T]:
+    """Return what the model answers, and what a function makes in a thread meanwhile.
+
+    :raises Exception: what `ask` raises; the thread is not waited for then.
+    """
+    made: list[T] = []
+    answers: list[str] = []
+    failures: list[Exception] = []
+
+    async def run() -> None:
+        made.append(await to_thread.run_sync(work, abandon_on_cancel=True))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run)
+        try:
+            answers.append(await ask())
+        except Exception as error:  # raised below, outside of the task group
+            failures.append(error)
+            tasks.cancel_scope.cancel()
+    if failures:
+        raise failures[0]
+    return answers[0], made[0]

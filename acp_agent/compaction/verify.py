@@ -11,13 +11,14 @@ import logging
 import re
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise, takewhile
 from string import ascii_lowercase
 from urllib.parse import unquote
 
 from anyio import to_thread
 
+from acp_agent.compaction.calls import beside_thread
 from acp_agent.compaction.cuts import Cut
 from acp_agent.compaction.facts import LONGEST, RUNS, facts_of_run, key_of
 from acp_agent.compaction.state import ConversationState
@@ -169,10 +170,11 @@ async def verify(
     :param mend: asks the model for a corrected summary.
     :raises CompactionError: the policy rejects the summary.
     """
-    policy, text = task.policy, await write()
+    policy = task.policy
     if policy.verify == "off":
+        text = await write()
         return Draft(cut, text, missing=_missing_sections(text, policy.sections))
-    index = await to_thread.run_sync(index_of, task.state, abandon_on_cancel=True)
+    text, index = await beside_thread(write, partial(index_of, task.state))
 
     def check(text: str) -> tuple[tuple[_Piece, ...], tuple[str, ...]]:
         return unverified(text, index), _missing_sections(text, policy.sections)

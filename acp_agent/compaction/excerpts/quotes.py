@@ -6,6 +6,7 @@ Code copies them byte for byte between fences that no text inside can close. Of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from acp_agent.compaction.estimate import CHARACTERS_PER_TOKEN, estimate_text
 from acp_agent.compaction.excerpts.rules import same_rule_key, stated_rules
@@ -84,7 +85,7 @@ def rules_of(entries: Iterable[Entry], carried: Iterable[Quote], max_tokens: int
     """
     rules = {same_rule_key(quote.text): quote for quote in carried}
     for entry in entries:
-        for text in stated_rules(_typed_text(entry)):
+        for text in _rules_in(_typed_text(entry)):
             rules.pop(same_rule_key(text), None)
             rules[same_rule_key(text)] = Quote(entry.seq, text)
     fitting: set[str] = set()
@@ -94,6 +95,12 @@ def rules_of(entries: Iterable[Entry], carried: Iterable[Quote], max_tokens: int
             break
         fitting.add(key)
     return tuple(quote for key, quote in rules.items() if key in fitting)
+
+
+@lru_cache(maxsize=4096)
+def _rules_in(text: str) -> tuple[str, ...]:
+    """See `stated_rules`; kept, since every compaction looks through all that the user said, and twice."""
+    return tuple(stated_rules(text))
 
 
 def requests_of(entries: Iterable[Entry], max_tokens: int, *, recall: bool) -> tuple[Quote, ...]:
