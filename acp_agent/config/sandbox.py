@@ -12,20 +12,16 @@ from acp_agent.sandbox.sandbox import Sandbox
 _STRICTER = ("off", "auto", "required")
 
 
-def sandbox_of(
-    settings: SandboxSettings, roots: tuple[Path, ...], home: Path, keys: Iterable[str] = ()
-) -> Sandbox | None:
-    """Return the sandbox of commands; None where they run without one.
+def sandbox_of(settings: SandboxSettings, roots: tuple[Path, ...], home: Path, keys: Iterable[str] = ()) -> Sandbox:
+    """Return the sandbox of commands, which may be off.
 
     :param roots: the directories that they may write.
     :param home: the agent's, which they may not read.
     :param keys: names of the variables that hold keys of providers.
     """
-    if settings.commands == "off":
-        return None
-    required = settings.commands == "required"
+    off, required = settings.commands == "off", settings.commands == "required"
     hidden = (*settings.env, *keys)
-    return Sandbox(roots, (home,), settings.write, settings.read_deny, settings.network, required, hidden)
+    return Sandbox(roots, (home,), settings.write, settings.read_deny, settings.network, required, hidden, off)
 
 
 def tightened(settings: SandboxSettings, project: SandboxSettings, named: Container[object]) -> SandboxSettings:

@@ -34,6 +34,7 @@ class Sandbox:
     :ivar network: whether all of them reach the network.
     :ivar required: whether no command runs without a sandbox.
     :ivar env: wildcards for the names of environment variables that commands do not inherit.
+    :ivar off: whether the user wants commands to run without it.
     """
 
     roots: tuple[Path, ...]
@@ -43,14 +44,17 @@ class Sandbox:
     network: bool = False
     required: bool = False
     env: tuple[str, ...] = ()
+    off: bool = False
 
     def usable(self) -> tuple[Self | None, str]:
-        """Return it where commands can run in it; else None, and why they run without it and what to do.
+        """Return it where commands can run in it; else None, and why they run without it, unless it is off.
 
         The first time it runs a program, which may take seconds.
 
         :raises SandboxError: they cannot, and are required to.
         """
+        if self.off:
+            return None, ""
         fault = platform_fault(self.required) or self._fault()
         if fault and self.required:
             raise SandboxError(f"No command runs without a sandbox (`sandbox.commands: required`). {fault}")

@@ -65,13 +65,14 @@ async def test_a_filter_of_an_unpacked_repository_runs_in_the_sandbox_when_a_rec
         assert not (tmp_path / "outside").exists()
 
 
+@pytest.mark.parametrize("commands", ["auto", "off"])
 async def test_a_hook_of_a_project_inherits_no_key_and_nothing_that_the_settings_hide(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commands: str
 ) -> None:
     for name in ("OPENAI_API_KEY", "MY_TOKEN"):
         monkeypatch.setenv(name, "secret")
     files = {".acp-agent/config.yaml": "hooks: {session_start: [{command: 'env > seen'}]}\n"}
-    config = {"sandbox": {"env": ["*_TOKEN"]}}
+    config = {"sandbox": {"commands": commands, "env": ["*_TOKEN"]}}
     async with stage(tmp_path, Reply("Done."), files=files, trusted=True, allow=trust, config=config) as it:
         await it.prompt()
         seen = (it.folder / "seen").read_text()
