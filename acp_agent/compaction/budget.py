@@ -120,7 +120,7 @@ class Limits:
 
         What has come since the newest prompt may have as many images as the model takes.
         """
-        size = Sizes(0, count_images(messages), request_bytes(messages, self.sent) if self.max_bytes else 0)
+        size = Sizes(count_images(messages), request_bytes(messages, self.sent) if self.max_bytes else 0)
         return self.exceeded_by(size, messages)
 
     def exceeded_by(self, size: Sizes, messages: Sequence[Message]) -> bool:

@@ -116,22 +116,17 @@ def calibration(context: Context, rate: float = 1.0) -> float:
 
 @frozen
 class Sizes:
-    """What messages take in a request.
+    """What messages take in a request besides tokens.
 
     :ivar bytes: see `request_bytes`, where nothing is known of stored images.
     """
 
-    tokens: int = 0
     images: int = 0
     bytes: int = 0
 
     def plus(self, messages: Sequence[Message]) -> Sizes:
         """Return the sizes with those of further messages."""
-        return Sizes(
-            self.tokens + estimate_messages(messages),
-            self.images + count_images(messages),
-            self.bytes + request_bytes(messages),
-        )
+        return Sizes(self.images + count_images(messages), self.bytes + request_bytes(messages))
 
 
 def count_images(messages: Iterable[Message]) -> int:

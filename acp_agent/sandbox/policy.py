@@ -32,7 +32,6 @@ CACHES = (".cache", ".npm", ".cargo/registry")
 """In the user's home: what commands may write."""
 _PROTECTED = (".acp-agent", ".claude", ".vscode", ".zed", ".idea", ".envrc")
 """In a root. Where one is missing its placeholder is a folder, also for `.envrc`, since git does not see empty ones."""
-_GIT_FOLDERS = ("hooks",)
 _GIT_FILES = {"config": "", "config.worktree": "", "commondir": "./\n"}
 """With the text of their placeholders: git reads hooks and settings from the directory that `commondir` names. Of a
 plain `.` libgit2 says that there is no repository."""
@@ -172,7 +171,7 @@ def _folders_of(root: Path) -> Iterator[Path]:
     for name in _PROTECTED:
         yield root / name
     for folder in _git_directories(root):
-        yield from (folder / name for name in _GIT_FOLDERS)
+        yield folder / "hooks"
     is_below = any((folder / ".git").exists() for folder in root.parents)
     if not is_below and not (root / ".git").is_file() and not any((root / ".git").glob("*")):
         yield root / ".git"  # else a command could make a repository with hooks

@@ -69,15 +69,15 @@ async def test_a_filter_of_an_unpacked_repository_runs_in_the_sandbox_when_a_rec
 async def test_a_hook_of_a_project_inherits_no_key_and_nothing_that_the_settings_hide(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commands: str
 ) -> None:
-    for name in ("OPENAI_API_KEY", "MY_TOKEN"):
-        monkeypatch.setenv(name, "secret")
     files = {".acp-agent/config.yaml": "hooks: {session_start: [{command: 'env > seen'}]}\n"}
     config = {"sandbox": {"commands": commands, "env": ["*_TOKEN"]}}
     async with stage(tmp_path, Reply("Done."), files=files, trusted=True, allow=trust, config=config) as it:
+        for name in ("OPENAI_API_KEY", "MY_TOKEN", "SHOWN"):
+            monkeypatch.setenv(name, f"the {name}")
         await it.prompt()
-        seen = (it.folder / "seen").read_text()
-        assert "ACP_AGENT_PROJECT_DIR" in seen
-        assert "secret" not in seen
+        assert [line for line in (it.folder / "seen").read_text().splitlines() if "=the " in line] == [
+            "SHOWN=the SHOWN"
+        ]
 
 
 async def test_hooks_of_a_project_do_not_run_without_a_sandbox_where_one_is_required(

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from acp_agent.compaction.estimate import (
     MAX_CALIBRATION,
+    Sizes,
+    count_images,
     estimate_message,
     estimate_messages,
     request_bytes,
@@ -50,6 +52,12 @@ FULL: list[Message] = [
 @pytest.mark.parametrize("message", FULL, ids=[f"{m.role} {type(m.parts[0]).__name__}" for m in FULL])
 def test_nothing_that_is_sent_escapes_the_estimate(message: Message) -> None:
     assert 1_000 <= estimate_message(message) <= 2_000
+
+
+@given(st.lists(st.sampled_from(FULL)), st.lists(st.sampled_from(FULL)))
+def test_sizes_of_messages_that_come_later_are_added(first: list[Message], later: list[Message]) -> None:
+    both = [*first, *later]
+    assert Sizes().plus(first).plus(later) == Sizes(count_images(both), request_bytes(both))
 
 
 @given(st.text(), st.text())
