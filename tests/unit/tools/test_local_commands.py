@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import anyio
 import pytest
 
+from acp_agent import processes
 from acp_agent.errors import ToolError
 from acp_agent.tools.environment import CommandResult, OutputArrived, Progress
 from acp_agent.tools.shell.run import MISSING, REPORT_LIMIT, STREAM_LIMIT, LocalCommands
@@ -113,6 +117,24 @@ async def test_a_process_left_in_the_background_does_not_hold_up_the_call_and_en
         result = await run("sleep 100 & (sleep 0.02; echo late) & echo now", tmp_path)
     assert (sorted(result.stdout.split()), result.exit_code) == (["late", "now"], 0)
     assert not await outlive(started_by(mark), 0.5)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has subreapers")
+async def test_processes_that_ended_are_not_waited_for_where_nobody_reaps_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_child_subreaper = partial(ctypes.CDLL(None).prctl, 36)
+    monkeypatch.setattr(processes, "TERMINATE_SECONDS", 21)
+    set_child_subreaper(1)
+    try:
+        with anyio.move_on_after(20) as scope:  # which is shielded from while a group ends
+            await run("sleep 297 & sleep 298 &", tmp_path)
+        assert not scope.cancel_called
+    finally:
+        set_child_subreaper(0)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:  # noqa: ASYNC222 - it waits for nothing
+                pass
 
 
 async def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
