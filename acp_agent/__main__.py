@@ -77,6 +77,8 @@ def _speak(read_fd: int, write_fd: int, handshake: Handshake) -> None:
     from acp_agent.app import serve
 
     gc.freeze()
+    # A log that is read, or a request that is made, is ten thousand objects at once, none of them garbage.
+    gc.set_threshold(10_000)
     gc.enable()
 
     async def serve_and_end() -> NoReturn:

@@ -234,7 +234,7 @@ def _alive(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _has_living(group: int) -> bool:
-    # In a container whose first process reaps nobody, the zombies of a group stay for good.
+    # In a container whose first process does not reap orphans, the zombies of a group stay for good.
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             state, _, found = stat.read_text(errors="replace").rpartition(")")[2].split()[:3]

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import anyio
 
-from acp_agent.jsonrpc.messages import JsonObject, encode
+from acp_agent.jsonrpc.messages import JsonObject, encode_notification
 from acp_agent.jsonrpc.transport import Transport
 
 Merge: TypeAlias = Callable[[JsonObject, JsonObject], "JsonObject | None"]
@@ -53,7 +53,7 @@ class Outbox:
         """
         if merge is not None and self._joined(method, params, merge):
             return
-        line = encode(method=method, params=params)
+        line = encode_notification(method, params)
         if await self._wait_for_room():
             self._lines.append(line)
             self._bytes += len(line)
@@ -124,7 +124,7 @@ class Outbox:
         joined = merge(self._last[1], params)
         if joined is None:
             return False
-        line = encode(method=method, params=joined)
+        line = encode_notification(method, joined)
         self._bytes += len(line) - len(self._lines[-1])
         self._lines[-1], self._last = line, (method, joined)
         return True

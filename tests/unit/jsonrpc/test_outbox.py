@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_agent.jsonrpc.messages import JsonObject
+from acp_agent.jsonrpc.messages import JsonObject, JsonValue, encode
 from acp_agent.jsonrpc.outbox import MAX_QUEUED_BYTES, MAX_QUEUED_MESSAGES, Outbox
 from support.waiting import all_blocked
 
@@ -64,6 +64,26 @@ async def full(reader: Reader) -> Outbox:
     for _ in range(MAX_QUEUED_MESSAGES):
         await outbox.send(b"old\n")
     return outbox
+
+
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.floats() | st.text() | st.sampled_from(["\ud800", "a\u2028b\u0085é", "\udc00x"]),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_a_notification_is_one_line_for_every_reader_and_holds_what_a_message_would_hold(value: JsonValue) -> None:
+    reader = Reader()
+
+    async def run() -> None:
+        outbox = Outbox(reader)
+        async with writing(outbox):
+            await outbox.notify("m", {"x": value})
+
+    anyio.run(run)
+    (line,) = reader.written
+    assert len(line.decode().splitlines()) == 1
+    assert json.loads(line) == json.loads(encode(method="m", params={"x": value}))
 
 
 @given(st.lists(st.tuples(st.sampled_from(["one", "two"]), st.text("abc", max_size=5), st.booleans(), st.booleans())))
