@@ -32,7 +32,7 @@ UV_VERSION := 0.13.9
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-unit test-e2e test-clients soak lint house format coverage bench contract pins clean
+.PHONY: help demo test test-unit test-e2e test-clients soak live lint house format coverage bench contract pins clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -55,6 +55,10 @@ test-clients: $(DEV) $(NPM) ## those with npm's clients, SDKs and a browser
 # One test after the other: some measure. `make soak ARGS="--minutes 3"` shortens the one that takes an hour.
 soak: $(DEV) ## kills at every write, a million messages, an hour of turns; not part of CI
 	$(BIN)/python -m pytest -m soak --timeout 14400 --capture no tests/soak $(ARGS)
+
+# A few cents. `make live ARGS="--model ollama/qwen3:8b"` asks this model alone.
+live: $(DEV) ## real providers, those whose key is in the environment; not part of CI
+	$(BIN)/python -m pytest -m live --timeout 600 tests/live $(ARGS)
 
 lint: $(DEV) ## style, types, import contracts, generated code, figures
 	$(BIN)/ruff check .

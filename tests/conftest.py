@@ -22,7 +22,10 @@ LANES = {
     "process": "starts a process",
     "clients": "drives the agent with a client of somebody else's, or a browser (make test-clients)",
     "soak": "takes minutes up to an hour; left out unless the mark is asked for (make soak)",
+    "live": "asks real providers, with keys of the environment; left out unless the mark is asked for (make live)",
 }
+APART = ("soak", "live")
+"""Folders whose tests have their mark, and are left out unless it is asked for."""
 CLIENTS = ("clients/", "contract/test_clients_", *(f"support/{name}.py" for name in ("aimock", "browser", "npm")))
 """Beginnings of paths in the folder of the tests."""
 UNCOUNTED = ("", *(f"support/{name}.py" for name in ("memory", "processes", "repo")))
@@ -60,7 +63,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    return True if collection_path == TESTS / "soak" and config.getoption("markexpr") != "soak" else None
+    folder = collection_path.name if collection_path.parent == TESTS else ""
+    return True if folder in APART and config.getoption("markexpr") != folder else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -103,8 +107,8 @@ def lane(item: pytest.Function) -> str:
     if any(_place(one.__code__).startswith(CLIENTS) for one in reached):
         return "clients"
     place = _place(item.function.__code__)
-    if place.startswith("soak/"):
-        return "soak"
+    if (folder := place.partition("/")[0]) in APART:
+        return folder
     if used & STARTERS or f"{place}::{item.originalname}".startswith(PROCESSES):
         return "process"
     own = {name for one in reached if _place(one.__code__) == place for name in _names(one.__code__)}
