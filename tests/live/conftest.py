@@ -27,9 +27,9 @@ LIMITS: dict[str, Any] = {"max_output_tokens": 4_000, "max_turn_requests": 8, "m
 LIMITS |= {"thought_level": "off", "compaction": {"auto": False}}
 ALSO_PASSED = ("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy")
 ALSO_PASSED += ("SSL_CERT_FILE", "SSL_CERT_DIR")
-SPENT = pytest.StashKey[dict[str, list[float | None]]]()
+SPENT = defaultdict[str, list[float | None]](list)
 """By model, what each session cost; None where no price is known."""
-SECRETS = pytest.StashKey[set[str]]()
+SECRETS = set[str]()
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[SPENT], config.stash[SECRETS] = defaultdict(list), set()
     config.option.tbstyle = "short"  # the others print arguments, among them environments with keys
 
 
@@ -74,7 +73,7 @@ def live(model: str, tmp_path: Path, request: pytest.FixtureRequest) -> Live:
     given, built_in = settings.providers.get(name), BUILT_IN.get(name)
     variables = key_variables(settings)
     keys = {each: os.environ[each] for each in variables if os.environ.get(each)}
-    request.config.stash[SECRETS].update(keys.values())
+    SECRETS.update(keys.values())
     wanted = (given.api_key_env,) if given and given.api_key_env else built_in.variables if built_in else ()
     if wanted and not keys.keys() & set(wanted):
         pytest.skip(f"{name} wants a key in {' or '.join(wanted)}")
@@ -89,29 +88,26 @@ def live(model: str, tmp_path: Path, request: pytest.FixtureRequest) -> Live:
             try:
                 yield agent, id
             finally:
-                costs = [update.get("cost") for update in agent.updates(kind="usage_update")]
-                cost = costs[-1]["amount"] if costs and costs[-1] else None
-                request.config.stash[SPENT][model].append(cost)
+                costs = [update["cost"] for update in agent.updates(kind="usage_update") if "cost" in update]
+                SPENT[model].append(costs[-1]["amount"] if costs else None)
 
     kind = (given and given.kind) or (built_in.kind if built_in else "openai-chat")
     return Live(kind, folder, session())
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, Result[pytest.TestReport], None]:
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, Result[pytest.TestReport], None]:
     """Report a failure without keys."""
     report = (yield).get_result()
     if call.excinfo is not None and report.failed:
         text = str(report.longrepr)
-        for secret in item.config.stash[SECRETS]:
+        for secret in SECRETS:
             text = text.replace(secret, "[key]")
         report.longrepr, report.sections = text, []
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    for model, costs in config.stash[SPENT].items():
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for model, costs in SPENT.items():
         known = [cost for cost in costs if cost is not None]
         amount = f"${sum(known):.4f} by the agent's own figures" if known else "no price is known to the agent"
         terminalreporter.write_line(f"{model}: {amount} (sessions: {len(costs)})")
