@@ -5,20 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 
 import anyio
 
-from acp_agent.cli.terminal.client import TerminalClient
-from acp_agent.cli.terminal.process import aside
-from acp_agent.cli.terminal.sessions import (
-    REFUSED,
-    OpenedSession,
-    add_options,
-    add_session_choice,
-    opened_session,
-)
+from acp_agent.cli.terminal.output import EXIT_STATUSES, OUTPUTS, ScriptClient, TurnResult
+from acp_agent.cli.terminal.process import aside, complain, failure_sentence
+from acp_agent.cli.terminal.sessions import OpenedSession, add_options, add_session_choice, opened_session
 from acp_agent.compaction.estimate import used_tokens
+from acp_agent.conversation.context import Context
 from acp_agent.conversation.messages import Text
 from acp_agent.errors import AgentError
 from acp_agent.recipes.arguments import join_arguments, named_values
@@ -31,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "text",
         nargs="*",
-        help="what to do; with a recipe, its instructions. Read from stdin where it is `-`, as in "
+        help="what to do; with a recipe, its instructions. At its end, `-` stands for what is read from stdin, as in "
         "`git diff | acp-agent run -`",
     )
     parser.add_argument(
@@ -48,6 +42,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="an argument of the recipe; each may be given once",
     )
+    parser.add_argument(
+        "--output",
+        choices=OUTPUTS,
+        default="text",
+        help="what goes to stdout: the final answer alone, one JSON object with it, or every update as a line of JSON "
+        "with that object as the last one",
+    )
     add_options(parser)
 
 
@@ -55,13 +56,35 @@ def add_compact_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `compact`, which runs the recipe of that name."""
     parser.add_argument("text", nargs="*", metavar="INSTRUCTIONS", help="what the summary should keep in mind")
     add_session_choice(parser, required=True)
-    parser.set_defaults(recipe="compact", arguments=[], model=None, mode=None)
+    parser.set_defaults(recipe="compact", arguments=[], output="text", model=None, mode=None)
 
 
 async def run(arguments: argparse.Namespace) -> int:
     """Prompt a new session, or one that is named or followed.
 
-    :returns: 0; 1 where the turn was not finished, or did not compact as asked.
+    :returns: one of `EXIT_STATUSES`.
+    """
+    client, result = ScriptClient(arguments.output), TurnResult()
+    try:
+        await _take_turn(arguments, client, result)
+    except anyio.get_cancelled_exc_class():
+        result.end("cancelled", "", done=False)
+        raise
+    except Exception as error:
+        result.status, result.error = "failed", failure_sentence(error)
+    finally:
+        try:
+            client.finish(result)
+        finally:  # the pipe may be closed, or the disk full; the session is there all the same
+            if result.change:
+                aside(f"{result.change} ({result.stop or 'error'})")
+            complain(result.error)
+    return EXIT_STATUSES[result.status]
+
+
+async def _take_turn(arguments: argparse.Namespace, client: ScriptClient, result: TurnResult) -> None:
+    """Prompt the session, and take down what comes of it.
+
     :raises AgentError: the turn failed, or there is nothing to do.
     """
     words, name = _typed_words(arguments.text), arguments.recipe
@@ -69,30 +92,31 @@ async def run(arguments: argparse.Namespace) -> int:
         raise AgentError("--arg is for a recipe: name that with -r.")
     if name is None and not words.strip():
         raise AgentError('Nothing to do: say what, as in `acp-agent run "explain this repository"`.')
-    client = TerminalClient()
     opened: OpenedSession | None = None
-    before: tuple[int, int] | None = None
-    stop, compacted = "error", True
+    before: Context | None = None
     try:
         async with opened_session(arguments, client) as opened:
+            state, result.session_id = opened.session.state, opened.session.session_id
+            text, compacts = words, False
+            if name is not None:
+                text, compacts = await _recipe_call(opened.session, name, arguments.arguments, words)
+            before = state.context
             try:
-                text, compacts = words, False
-                if name is not None:
-                    text, compacts = await _recipe_call(opened.session, name, arguments.arguments, words)
-                before, swaps = _context_size(opened.session), opened.session.state.context.swaps
                 ticket = opened.session.submit((Text(text),))
                 await ticket.done.wait()
-                stop = ticket.result()
-                compacted = not compacts or opened.session.state.context.swaps != swaps
-            except anyio.get_cancelled_exc_class():
-                stop = "cancelled"
-                raise
+                compacted = not compacts or state.context.swaps != before.swaps
+                done = compacted and not (client.compaction_failed or client.failed)
+                result.end(ticket.result(), client.veto, done=done)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await result.read(state.log.events(before.head))
     finally:
-        with suppress(OSError):  # the pipe is closed, or the disk full; the session is there all the same
-            client.view.end_stream()
-        if opened is not None and opened.is_kept and before is not None:
-            _say_what_became(opened.session, before, stop)
-    return 0 if stop == "end_turn" and compacted and not client.compaction_failed else 1
+        if opened is not None and not opened.is_kept:
+            result.session_id = None
+        elif opened is not None and before is not None:
+            after = opened.session.state.context
+            result.cost = after.cost or None
+            result.change = f"{result.session_id}: {_change(before, after)}"
 
 
 async def _recipe_call(session: Session, name: str, arguments: Sequence[str], words: str) -> tuple[str, bool]:
@@ -110,29 +134,23 @@ async def _recipe_call(session: Session, name: str, arguments: Sequence[str], wo
 
 
 def _typed_words(given: Sequence[str]) -> str:
-    """Return what was typed behind the options, or what stdin has in place of `-`.
+    """Return what was typed behind the options, and what stdin has in place of `-` at its end.
 
     :raises AgentError: it is no text.
     """
     words = " ".join(given)
     try:
-        if words == "-":
-            words = sys.stdin.read()
+        if given[-1:] == ["-"]:
+            words = "\n\n".join(filter(None, (" ".join(given[:-1]), sys.stdin.read())))
         words.encode()  # Python hands on bytes that are no UTF-8 as halves of surrogate pairs
     except UnicodeError as error:
         raise AgentError("The prompt is not UTF-8 text.") from error
     return words
 
 
-def _context_size(session: Session) -> tuple[int, int]:
-    """Return how many messages and tokens the context has."""
-    context = session.state.context
-    return len(context.messages), context.baseline or used_tokens(context, 0)
-
-
-def _say_what_became(session: Session, before: tuple[int, int], stop: str) -> None:
-    if stop == "refusal":
-        aside(REFUSED)
-    after = _context_size(session)
-    change = f"{before[0]} → {after[0]} messages, {before[1]:,} → {after[1]:,} tokens"
-    aside(f"{session.session_id}: {change} ({stop})")
+def _change(before: Context, after: Context) -> str:
+    """Return how many messages and tokens a context had, and has."""
+    (messages, tokens), (messages_now, tokens_now) = (
+        (len(context.messages), context.baseline or used_tokens(context, 0)) for context in (before, after)
+    )
+    return f"{messages} → {messages_now} messages, {tokens:,} → {tokens_now:,} tokens"

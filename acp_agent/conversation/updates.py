@@ -11,6 +11,7 @@ from acp_agent.frozen import frozen
 
 CallStatus: TypeAlias = Literal["completed", "failed", "cancelled"]
 CompactionStatus: TypeAlias = Literal["completed", "failed", "cancelled"]
+SaidKind: TypeAlias = Literal["answer", "note", "veto", "failure"]
 
 
 @frozen
@@ -48,10 +49,15 @@ class UserSaid:
 
 @frozen
 class AgentSaid:
-    """More visible text of the message with this id."""
+    """More visible text of the message with this id.
+
+    :ivar kind: an answer, of the model or of a command; a note beside it; why a hook ended the turn (`veto`); or why a
+        command was not carried out (`failure`).
+    """
 
     message_id: str
     text: str
+    kind: SaidKind = "answer"
 
 
 @frozen

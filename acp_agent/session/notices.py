@@ -89,5 +89,5 @@ class Notices:
         async with self._lock:
             while self._waiting and self._in_turn and not self.streaming:
                 # Some editors join all messages of a turn: blank lines keep this one apart.
-                await self._show(AgentSaid(new_id("msg"), f"\n\n{self._waiting[0]}\n\n"))
+                await self._show(AgentSaid(new_id("msg"), f"\n\n{self._waiting[0]}\n\n", "note"))
                 del self._waiting[0]

@@ -76,6 +76,6 @@ async def _called(words: Sequence[str]) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
     except Exception as error:
-        said = running._sentence(error)  # pyright: ignore[reportPrivateUsage]
+        said = running.failure_sentence(error)
         print(f"acp-agent: {said}", file=sys.stderr)
         return 1

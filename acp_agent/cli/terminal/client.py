@@ -182,6 +182,12 @@ class TerminalClient:
         self.usage: UsageUpdated | None = None
         self.changed = anyio.Event()
         self.replayed: list[Update] | None = None
+        self.session_id = ""
+
+    def for_session(self, session_id: str) -> TerminalClient:
+        """Take the id of its session."""
+        self.session_id = session_id
+        return self
 
     async def show(self, update: Update) -> None:
         """Print an update, and show what the session is waiting for from now on."""

@@ -80,7 +80,7 @@ async def _run(command: Callable[[], Awaitable[int]]) -> None:
                 sys.stdout.flush()  # fails here where the disk is full
             except Exception as error:
                 status = 1
-                _complain(_sentence(error))
+                complain(failure_sentence(error))
         if received:
             _end_interrupted(received[0])
         _end(status)
@@ -105,7 +105,7 @@ async def _cancel_on_signal(
 
 def _end_interrupted(number: int) -> NoReturn:
     """End the process as shells expect it of one that was interrupted."""
-    _complain("interrupted.")
+    complain("interrupted.")
     _end(128 + number)
 
 
@@ -119,7 +119,7 @@ def _end(status: int) -> NoReturn:
     os._exit(status)
 
 
-def _sentence(error: Exception) -> str:
+def failure_sentence(error: Exception) -> str:
     """Return the message for a failure; "" for none. The traceback of an unexpected one goes to the log file.
 
     Task groups wrap what ends them; a person wants the sentence inside.
@@ -139,7 +139,8 @@ def _sentence(error: Exception) -> str:
     return f"{error.filename or 'cannot read or write'}: {error.strerror or error}"
 
 
-def _complain(sentence: str) -> None:
+def complain(sentence: str) -> None:
+    """Print on stderr why the command did not end well; nothing for ""."""
     if sentence:
         with suppress(OSError):
             print(f"acp-agent: {sentence}", file=sys.stderr, flush=True)

@@ -128,9 +128,9 @@ async def opened_session(arguments: argparse.Namespace, client: TerminalClient) 
             cwd, more = (record.cwd, record.additional_directories) if record else (str(Path.cwd()), ())
             manager = SessionManager(build_services(store, env), tasks)
             if record is None:
-                session = await manager.new(cwd, more, lambda _: client)
+                session = await manager.new(cwd, more, client.for_session)
             else:
-                session = await manager.open(record.session_id, cwd, more, lambda _: client)
+                session = await manager.open(record.session_id, cwd, more, client.for_session)
             opened = OpenedSession(manager, session)
             try:
                 for option, value in ((MODEL, arguments.model), (MODE, arguments.mode)):

@@ -66,7 +66,7 @@ class ToolCalls:
                 for left in calls[number:]:
                     error = ToolError(_stopped(self._stop_reason))
                     await self._record.finish_call(left, _failure(left, view_of(left), error))
-                await self._record.note(f"A hook ended the turn. {self._stop_reason}".rstrip(), apart=True)
+                await self._record.note(f"A hook ended the turn. {self._stop_reason}".rstrip(), "veto", apart=True)
             if ending is not None:
                 return ending
         return None

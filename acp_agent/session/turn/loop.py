@@ -121,9 +121,9 @@ class AnswerHandler:
                 await self._do(outcome)
             except AgentError as error:
                 # The model has answered: a failure of what a hook wanted is no failure of the turn.
-                await self._record.note(f"What a hook wanted was not done. {error}", apart=True)
+                await self._record.note(f"What a hook wanted was not done. {error}", "note", apart=True)
             if outcome.stop is not None:
-                await self._record.note(f"A hook ended the turn. {outcome.stop}".rstrip(), apart=True)
+                await self._record.note(f"A hook ended the turn. {outcome.stop}".rstrip(), "veto", apart=True)
                 return False
             await self._hooks.add(outcome.context)
             if ask == self._hooks.agent_stop and isinstance(outcome.action, Compact):
@@ -138,7 +138,7 @@ class AnswerHandler:
                 await self._compaction.for_hook(outcome.action)
             case Summarize():
                 if summary := await self._compaction.summary(outcome.action.instructions):
-                    await self._record.note(summary, apart=True)
+                    await self._record.note(summary, "note", apart=True)
             case Replace():
                 self._compaction.background.drop()
                 await self._record.replace_context(outcome.action.messages)
@@ -152,8 +152,9 @@ class AnswerHandler:
         if not messages:
             return False
         if self._continues == MAX_CONTINUES:
-            text = f"Hooks have let the agent go on {MAX_CONTINUES} times for this prompt; it ends here."
-            await self._record.note(text, apart=True)
+            last = f" The last objection: {outcome.reason}" if outcome.blocks else ""
+            text = f"Hooks have let the agent go on {MAX_CONTINUES} times for this prompt; it ends here.{last}"
+            await self._record.note(text, "veto", apart=True)
             return False
         self._continues += 1
         await self._log.append(*(ContextAdded(new_id("msg"), message) for message in messages))

@@ -53,7 +53,7 @@ class PromptIntake:
         await self._record.log_prompt(ticket, () if refused else sent, recipe_run, steers=steers)
         if refused:
             why = hooked.stop or hooked.reason
-            await self._record.note(f"A hook kept this prompt from the model. {why}".rstrip(), apart=steers)
+            await self._record.note(f"A hook kept this prompt from the model. {why}".rstrip(), "veto", apart=steers)
         else:
             await self._hooks.add(hooked.context)
             await self._record.titles.set_from(ticket.parts, _masked)

@@ -26,7 +26,15 @@ from acp_agent.conversation.events import (
 )
 from acp_agent.conversation.messages import Message, ToolCall, ToolResult, UserMessage, UserPart, new_id
 from acp_agent.conversation.swaps import REPLACE, Receipt
-from acp_agent.conversation.updates import AgentSaid, CallFinished, CallStatus, PlanUpdated, PromptTaken, Show
+from acp_agent.conversation.updates import (
+    AgentSaid,
+    CallFinished,
+    CallStatus,
+    PlanUpdated,
+    PromptTaken,
+    SaidKind,
+    Show,
+)
 from acp_agent.errors import AgentError, HookError, ModelRequestError, sentence
 from acp_agent.session.attachments import whole
 from acp_agent.session.compact.report import finished
@@ -133,7 +141,7 @@ class TurnRecord:
             if returned.plan is not None:
                 await self._show(PlanUpdated(returned.plan))
 
-    async def note(self, text: str, *, apart: bool = False, logged: bool = True) -> None:
+    async def note(self, text: str, kind: SaidKind, *, apart: bool = False, logged: bool = True) -> None:
         """Tell the user something.
 
         :param apart: whether answers of the model are next to it: some editors join all messages of a turn.
@@ -142,7 +150,7 @@ class TurnRecord:
         message_id = new_id("msg")
         if logged:
             await self._log.append(NoteAdded(message_id, text))
-        await self._show(AgentSaid(message_id, f"\n\n{text}\n\n" if apart else text))
+        await self._show(AgentSaid(message_id, f"\n\n{text}\n\n" if apart else text, kind))
 
     async def replace_context(self, messages: Sequence[Message]) -> None:
         """Put a hook's messages in the place of the conversation.

@@ -9,7 +9,14 @@ from functools import partial
 from typing import TypeAlias
 
 from acp_agent.conversation.messages import UserPart, new_id
-from acp_agent.errors import CompactionError, ConfigError, InvalidParamsError, ModelAuthError, ToolError
+from acp_agent.errors import (
+    CompactionError,
+    CompactionVetoedError,
+    ConfigError,
+    InvalidParamsError,
+    ModelAuthError,
+    ToolError,
+)
 from acp_agent.frozen import frozen
 from acp_agent.recipes.arguments import missing_arguments
 from acp_agent.session.client import SessionClient, ask_arguments
@@ -178,11 +185,11 @@ class TurnRunner:
                         await record.log_prompt(ticket, (), resolved.recipe_run)
                     try:
                         with self.hooks.running(resolved.recipe_run):
-                            text = await resolved.execute()
+                            text, kind = await resolved.execute(), "answer"
                     except (InvalidParamsError, ToolError, CompactionError) as error:
-                        text = str(error)
+                        text, kind = str(error), "veto" if isinstance(error, CompactionVetoedError) else "failure"
                     if text or resolved.read_only:
-                        await record.note(text, logged=not resolved.read_only)
+                        await record.note(text, kind, logged=not resolved.read_only)
         except (ModelAuthError, ConfigError):
             self._setup.expire()
             raise

@@ -59,10 +59,10 @@ async def test_a_compaction_in_the_terminal_that_is_vetoed_or_finds_nothing_is_n
     async with model_server([Reply("Yes. " * 2_000)], "openai") as server:
         await call_command(tmp_path, "run", "One?", env=server.env())
         vetoed = await call_command(tmp_path, "compact", "--follow", env=server.env())
-        assert (vetoed.code, len(server.calls)) == (1, 1)
-        assert "A hook did not allow the compaction. Not on Fridays." in vetoed.out
+        assert (vetoed.code, vetoed.out, len(server.calls)) == (4, "", 1)
+        assert "A hook did not allow the compaction. Not on Fridays." in vetoed.err
         assert (await call_command(tmp_path, "compact", "--follow", "preview", env=server.env())).code == 0
-        assert (await call_command(tmp_path, "run", "--follow", "-r", "compact", env=server.env())).code == 1
+        assert (await call_command(tmp_path, "run", "--follow", "-r", "compact", env=server.env())).code == 4
 
 
 async def test_follow_goes_on_with_the_session_of_the_project_from_a_folder_in_it(tmp_path: Path) -> None:

@@ -1,0 +1,208 @@
+"""What `acp-agent run` hands to a script: the final answer or JSON on stdout, and an exit status."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+
+from acp_agent.cli.terminal.client import TerminalClient
+from acp_agent.cli.terminal.sessions import REFUSED
+from acp_agent.conversation.events import AssistantAnswered, ContextAdded, LoggedEvent, TitleChanged
+from acp_agent.conversation.messages import Usage
+from acp_agent.conversation.swaps import CompactionFailed, ContextSwapped, SummaryDropped
+from acp_agent.conversation.updates import AgentSaid, CallAnnounced, CompactionChunk, CompactionFinished, Update
+from acp_agent.errors import sentence
+from acp_agent.protocol import JsonObject
+from acp_agent.protocol.updates import session_update
+from acp_agent.server.handshake import Capabilities
+from acp_agent.server.v1.presenter import Presenter
+
+OUTPUTS = ("text", "json", "stream-json")
+EXIT_STATUSES: Mapping[str, int] = {
+    "completed": 0,
+    "failed": 1,
+    "refused": 3,
+    "vetoed": 4,
+    "limit": 5,
+    "cancelled": 6,
+}
+"""The exit status for each way in which a turn ends; 2 is argparse's, for arguments that make no sense."""
+_STOPS: Mapping[str, tuple[str, str]] = {
+    "refusal": ("refused", f"{REFUSED} Ask in other words, or another model with `--model`."),
+    "max_tokens": ("limit", "The answer was cut off: it has reached the model's limit."),
+    "max_turn_requests": (
+        "limit",
+        "The turn has reached its limit of requests or cost (`max_turn_requests`, `max_turn_cost`).",
+    ),
+    "cancelled": ("cancelled", "The turn was cancelled."),
+}
+"""The status for a stop reason, and what to tell the user."""
+
+
+@dataclass(slots=True)
+class TurnResult:
+    """How a turn ended and what it brought, as far as is known.
+
+    :ivar status: a key of `EXIT_STATUSES`.
+    :ivar stop: ACP's stop reason; None if the turn failed.
+    :ivar error: a sentence for the user; "" if the turn ended well, or nobody reads it.
+    :ivar answer: the final answer; None if there is none.
+    :ivar usage: the tokens of all model calls of the turn; None if no model was asked.
+    :ivar cost: of the whole session, in US dollars.
+    :ivar change: what became of the session's context, for people; "" if there is no session left.
+    """
+
+    status: str = "failed"
+    stop: str | None = None
+    error: str = ""
+    session_id: str | None = None
+    answer: str | None = None
+    usage: JsonObject | None = None
+    cost: float | None = None
+    change: str = ""
+
+    def end(self, stop: str, veto: str, *, done: bool) -> None:
+        """Take how the turn ended.
+
+        :param veto: why a hook ended it; "" if none did.
+        :param done: whether a command did what it was asked for.
+        """
+        self.stop = stop
+        if stop in _STOPS:
+            self.status, self.error = _STOPS[stop]
+            if self.session_id is not None and stop != "refusal":
+                self.error += f' `acp-agent run -c {self.session_id} "Go on."` goes on.'
+        elif veto:
+            self.status, self.error = "vetoed", f"{sentence(veto)} `acp-agent hooks list` shows the hooks."
+        elif done:
+            self.status = "completed"
+        else:
+            self.error = "The command was not carried out; its answer says why."
+
+    async def read(self, events: AsyncIterator[LoggedEvent]) -> None:
+        """Take the final answer and the usage from the events of the turn.
+
+        An answer that was cut off and the one that goes on from there are one; a call or a hook's message ends it.
+        """
+        calls: list[Usage] = []
+        is_over = False
+        async for logged in events:
+            match logged.event:
+                case AssistantAnswered(message):
+                    self.answer = message.text if is_over else (self.answer or "") + message.text
+                    is_over, usage = bool(message.tool_calls), message.usage
+                case ContextAdded():
+                    is_over, usage = True, None
+                case ContextSwapped() | CompactionFailed() | SummaryDropped() | TitleChanged() as event:
+                    usage = event.usage
+                case _:
+                    usage = None
+            calls += [usage] if usage is not None else []
+        if calls:
+            self.usage = {
+                "totalTokens": sum(call.total_tokens for call in calls),
+                "inputTokens": sum(call.input_tokens for call in calls),
+                "outputTokens": sum(call.output_tokens for call in calls),
+                "cachedReadTokens": sum(call.cache_read_tokens for call in calls),
+                "cachedWriteTokens": sum(call.cache_write_tokens for call in calls),
+            }
+
+    def as_json(self) -> JsonObject:
+        """Return the object that a script reads, under ACP's names where ACP has one. All keys are always there."""
+        return {
+            "type": "result",
+            "status": self.status,
+            "sessionId": self.session_id,
+            "stopReason": self.stop,
+            "answer": self.answer,
+            "usage": self.usage,
+            "cost": None if self.cost is None else {"amount": self.cost, "currency": "USD"},
+            "error": self.error or None,
+        }
+
+
+class ScriptClient(TerminalClient):
+    """Holds each answer back until it is known whether it is the final one, and shows everything else on stderr.
+
+    As text at a terminal, answers stream to stdout as they come.
+
+    :param output: one of `OUTPUTS`.
+    :ivar veto: why a hook ended the turn; "" if none did.
+    :ivar failed: whether a command was not carried out.
+    """
+
+    def __init__(self, output: str) -> None:
+        super().__init__()
+        self.veto, self.failed = "", False
+        self._output = output
+        self._streams = output == "text" and sys.stdout.isatty()
+        # As a client sees it that supports nothing but the stable protocol.
+        self._presenter = Presenter(Capabilities()) if output == "stream-json" else None
+        self._key = self._held = self._summary = ""
+
+    async def show(self, update: Update) -> None:
+        """Print an update where it belongs, or hold it back."""
+        if self._presenter is not None:
+            for wire in self._presenter.present(update):
+                _print_json(session_update(self.session_id, wire))
+        match update:
+            case AgentSaid(kind="veto"):
+                self.veto = update.text.strip()
+            case AgentSaid(kind="note"):
+                self.view.line("warning", update.text.strip())
+            case AgentSaid():
+                self.failed |= update.kind == "failure"
+                await self._answer(update, update.message_id, update.text)
+            case CompactionChunk() if self._by_hand:
+                await self._answer(update, update.compaction_id, update.text)
+            case CompactionChunk():
+                self._summary += update.text
+            case _:
+                if isinstance(update, CompactionFinished):
+                    self._take_summary(update.summary)
+                elif isinstance(update, CallAnnounced):
+                    self._set_aside()
+                await super().show(update)
+
+    async def _answer(self, update: Update, key: str, text: str) -> None:
+        if self._streams:
+            await super().show(update)
+            return
+        if key != self._key:
+            self._set_aside()
+        self._key, self._held = key, self._held + text
+
+    def _take_summary(self, summary: str | None) -> None:
+        """Hold the summary of a compaction that was asked for; of any other, show it."""
+        if self._summary:
+            self.view.line("summary", self._summary)
+            self._summary = ""
+        elif self._by_hand and summary and not self._streams and summary != self._held:
+            self._set_aside()
+            self._held = summary
+
+    def _set_aside(self) -> None:
+        """Show an answer that is not the final one."""
+        if self._held.strip():
+            self.view.line("", self._held)
+        self._held = ""
+
+    def finish(self, result: TurnResult) -> None:
+        """Write the final answer, or the result as JSON, and complete that with what was shown."""
+        self.view.end_stream()
+        if result.answer is None:  # what a command said is not the model's
+            result.answer = self._held
+        if result.stop not in ("end_turn", "max_tokens") or result.status == "vetoed":
+            result.answer = None
+            self._set_aside()
+        if self._output != "text":
+            _print_json(result.as_json())
+        elif result.answer and not self._streams:
+            print(result.answer, end="" if result.answer.endswith("\n") else "\n", flush=True)
+
+
+def _print_json(value: JsonObject) -> None:
+    # In ASCII: it is the same in every locale, and holds nothing that a terminal would obey.
+    print(json.dumps(value), flush=True)
