@@ -51,7 +51,7 @@ class UserSaid:
 class AgentSaid:
     """More visible text of the message with this id.
 
-    :ivar kind: an answer, of the model or of a command; a note beside it; why a hook ended the turn (`veto`); or why a
+    :ivar kind: an answer, of the model or of a command; a note next to it; why a hook ended the turn (`veto`); or why a
         command was not carried out (`failure`).
     """
 

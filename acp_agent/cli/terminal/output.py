@@ -47,7 +47,7 @@ class TurnResult:
 
     :ivar status: a key of `EXIT_STATUSES`.
     :ivar stop: ACP's stop reason; None if the turn failed.
-    :ivar error: a sentence for the user; "" if the turn ended well, or nobody reads it.
+    :ivar error: a sentence for the user; "" if the turn ended well.
     :ivar answer: the final answer; None if there is none.
     :ivar usage: the tokens of all model calls of the turn; None if no model was asked.
     :ivar cost: of the whole session, in US dollars.

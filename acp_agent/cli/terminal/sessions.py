@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from acp_agent.app import build_services, open_database, start_home_logging
 from acp_agent.cli.terminal.client import TerminalClient
 from acp_agent.config.home import user_home
 from acp_agent.conversation.events import UserPrompted
-from acp_agent.errors import AgentError
+from acp_agent.errors import AgentError, SessionClosedError
 from acp_agent.session.actor import Session
 from acp_agent.session.manager import SessionManager
 from acp_agent.session.project.settings import MODE, MODEL
@@ -139,7 +139,8 @@ async def opened_session(arguments: argparse.Namespace, client: TerminalClient) 
                 yield opened
             finally:
                 with anyio.CancelScope(shield=True):
-                    await manager.close(session.session_id)  # shows what is left of an answer
+                    with suppress(SessionClosedError):  # an interrupted one may have closed itself
+                        await manager.close(session.session_id)  # shows what is left of an answer
                     if record is None and not await _was_used(session, done=client.done):
                         opened.is_kept = False
                         await manager.delete(session.session_id)
