@@ -68,6 +68,7 @@ async def test_drafts_that_a_hook_rejects_are_on_stderr(tmp_path: Path, drafts: 
 
 BLOCKED = {"hooks": {"UserPromptSubmit": [{"command": "echo Not on Fridays. >&2; exit 2"}]}}
 ENDED = {"hooks": {"PostToolUse": [{"command": """echo '{"continue": false, "stopReason": "Enough."}'"""}]}}
+STOPPED = {"hooks": {"Stop": ENDED["hooks"]["PostToolUse"]}}
 ENDS = [
     ("completed", "end_turn", [Reply("Yes.")], {}, "Yes."),
     ("refused", "refusal", [Reply("I can", stop="refusal")], {}, None),
@@ -75,6 +76,7 @@ ENDS = [
     ("limit", "max_turn_requests", [Reply("I look.", tool_calls=[READ])], {"max_turn_requests": 1}, None),
     ("vetoed", "end_turn", [], BLOCKED, None),
     ("vetoed", "end_turn", [Reply("I look.", tool_calls=[READ])], ENDED, None),
+    ("vetoed", "end_turn", [Reply("Yes.")], STOPPED, None),
     ("failed", None, [Reply(http_status=400)], {}, None),
     ("failed", None, [Reply(["Ye", "s."], drop_after=1)], {}, None),
 ]
