@@ -60,7 +60,8 @@ async def test_run_prints_the_answer_and_what_became_of_the_context(tmp_path: Pa
     script = [Reply("Looking. ", tool_calls=[read], usage=Usage(1_000, 5)), Reply("A cart.", usage=Usage(1_200, 7))]
     async with model_server([*script, Reply("Two.", usage=Usage(1_300, 5)), Reply("Three.")], "openai") as server:
         one = await asked(server, tmp_path, "run", "What", "is here?")
-        assert (one.code, one.out) == (0, "Looking. \nA cart.\n")
+        assert (one.code, one.out) == (0, "A cart.\n")
+        assert "Looking." in one.err
         assert "→ Read a.txt" in one.err
         assert sizes(one) == [0, 4, 0, 1_207]
         assert asked_last(server.calls[0].body) == "What is here?"
