@@ -7,14 +7,12 @@ client costs as little as possible of what is measured. Knows nothing of the age
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
-import termios
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -190,14 +188,6 @@ class Agent:
             raise RuntimeError(f"the agent exited with status {self.process.returncode}")
         return at
 
-    def ignore_output(self) -> None:
-        """Read no further, as an editor that hangs; the pipe fills."""
-        asyncio.get_running_loop().remove_reader(self._out)
-
-    def unread(self) -> int:
-        """Bytes that wait in its output pipe."""
-        return int.from_bytes(fcntl.ioctl(self._out, termios.FIONREAD, bytes(4)), sys.byteorder)
-
     def stop_reading(self) -> None:
         """Let go of its output."""
         if not self._ended:
@@ -258,12 +248,12 @@ def environment(home: Path, more: Mapping[str, str]) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def start_agent(home: Path, env: Mapping[str, str]) -> AsyncGenerator[Agent]:
+async def start_agent(home: Path, env: Mapping[str, str], command: Sequence[str] = COMMAND) -> AsyncGenerator[Agent]:
     """A fresh process, killed with all that it started when the block ends.
 
     :param home: stands for the user's home directory.
     """
-    agent = _started(home, env)
+    agent = _started(home, env, command)
     try:
         yield agent
     finally:
@@ -271,12 +261,12 @@ async def start_agent(home: Path, env: Mapping[str, str]) -> AsyncGenerator[Agen
         end_group(agent.process)
 
 
-def _started(home: Path, env: Mapping[str, str]) -> Agent:
+def _started(home: Path, env: Mapping[str, str], command: Sequence[str]) -> Agent:
     said = home / "stderr.txt"
     with said.open("wb") as stderr:
         started = perf_counter()
         process = subprocess.Popen(
-            COMMAND,
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,

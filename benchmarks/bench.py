@@ -1,4 +1,4 @@
-"""What the measures share: the model server, how often to run, and fresh homes to run in."""
+"""What the measures share: the model server, the agents, how often to run, and fresh homes to run in."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from benchmarks.agent import Agent, start_agent
 from benchmarks.model_server import ModelServer
+from benchmarks.peers import Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,14 @@ class Bench:
         """A fresh home, removed when the block ends."""
         with TemporaryDirectory(prefix="acp-bench-", ignore_cleanup_errors=True) as folder:
             yield _furnished(folder)
+
+    @asynccontextmanager
+    async def started(self, program: Program) -> AsyncGenerator[tuple[Home, Agent]]:
+        """An agent in a fresh home."""
+        async with self.home() as home:
+            env = program.prepare(home.path, self.model)
+            async with start_agent(home.path, env, program.command) as agent:
+                yield home, agent
 
 
 def _furnished(folder: str) -> Home:

@@ -15,7 +15,6 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 
 from acp_agent.compaction.budget import TokenBudget
-from acp_agent.compaction.estimate import estimate_messages
 from acp_agent.compaction.service import CompactionService
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
 from acp_agent.conversation.context import Context
@@ -31,13 +30,7 @@ from acp_agent.conversation.events import (
     TurnEnded,
     UserPrompted,
 )
-from acp_agent.conversation.messages import (
-    AssistantMessage,
-    Text,
-    ToolCall,
-    ToolResult,
-    Usage,
-)
+from acp_agent.conversation.messages import AssistantMessage, Text, ToolCall, ToolResult, Usage
 from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest
 from acp_agent.storage.store import SessionStore
 
@@ -130,19 +123,7 @@ async def main(runs: int) -> dict[str, list[float]]:
     session.turn()
     with TemporaryDirectory(prefix="acp-bench-") as folder:
         contexts = await _contexts(Path(folder) / "sessions.db", session, runs)
-
-    long = _Session()
-    while estimate_messages(long.context.messages) < TOKENS:
-        long.turn()
-    state = state_of(long.context, TOKENS)
-    masks: list[float] = []
-    for _ in range(runs):
-        began = perf_counter()
-        masked = await service(state, replace(policy, steps=("mask",)), model)
-        masks.append((perf_counter() - began) * 1000)
-        if masked is None:
-            raise RuntimeError("there was nothing to mask")
-    return {"context": contexts, "mask": masks}
+    return {"context": contexts}
 
 
 async def _contexts(path: Path, session: _Session, runs: int) -> list[float]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from itertools import pairwise
 
-from benchmarks.agent import start_agent
 from benchmarks.bench import Bench
 from benchmarks.model_server import Reply
+from benchmarks.peers import OURS
 from benchmarks.processes import peak_memory
 from benchmarks.table import Figure
 
@@ -17,7 +17,7 @@ async def large(bench: Bench) -> list[Figure]:
     times, peaks = (list[float](), list[float]()), (list[float](), list[float]())
     gaps, cancels = list[float](), list[float]()
     for _ in range(bench.fewer):
-        async with bench.home() as home, start_agent(home.path, bench.model.env) as agent:
+        async with bench.started(OURS) as (home, agent):
             await agent.initialize()
             session_id, _ = await agent.new_session(home.project)
             other_id, _ = await agent.new_session(home.project)

@@ -17,8 +17,8 @@ DIRECTORIES = 100
 
 
 async def listing(bench: Bench) -> list[Figure]:
-    """`session/list` with ten thousand sessions: a page, all pages one by one, and all of one directory."""
-    first, whole, one = list[float](), list[float](), list[float]()
+    """`session/list` with ten thousand sessions: a page, and all of one directory."""
+    first, one = list[float](), list[float]()
     async with bench.home() as home:
         _make_many(home)
         async with start_agent(home.path, bench.model.env) as agent:
@@ -26,11 +26,9 @@ async def listing(bench: Bench) -> list[Figure]:
             await _pages(agent, {})  # the first one loads the agent
             for _ in range(bench.fewer):
                 first.append((await agent.request("session/list", {})).ms)
-                whole.append(await _pages(agent, {}, SESSIONS))
                 one.append(await _pages(agent, {"cwd": "/home/ada/project7"}, SESSIONS // DIRECTORIES))
     return [
         Figure(f"session/list of {SESSIONS:,}: a page", "ms", first, 10),
-        Figure("  all pages, one after the other", "ms", whole),
         Figure(f"  all of one directory among {DIRECTORIES}", "ms", one, 10),
     ]
 

@@ -1,16 +1,17 @@
-"""A model on the loopback interface that answers at once, in the words of Anthropic's Messages API.
+"""A model on the loopback interface that answers at once, in Anthropic's Messages API and OpenAI's Responses API.
 
 Owns HTTP/1.1 as far as an SDK needs it, and the time at which each request came and each answer was out. Every event of
 the stream is sent by itself, as a model does it, and as fast as the connection takes it.
 
 https://docs.anthropic.com/en/api/messages-streaming
+https://platform.openai.com/docs/api-reference/responses-streaming
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -51,6 +52,8 @@ class Exchange:
     ended: float = 0.0
 
 
+_Event: TypeAlias = tuple[bytes, bool]
+"""A chunk of the stream, and whether it is a piece of the text."""
 Script: TypeAlias = Callable[[JsonObject], Reply]
 
 
@@ -87,10 +90,13 @@ class ModelServer:
                 arrived = perf_counter()
                 method, path, _ = request_line.decode().split(" ", 2)
                 body = await _body(reader)
-                if method == "POST" and path.partition("?")[0] == "/v1/messages":
+                events = APIS.get(path.partition("?")[0])
+                if method == "POST" and events is not None:
                     exchange = Exchange(arrived, json.loads(body))
                     self.exchanges.append(exchange)
-                    await self._answer(exchange, writer)
+                    self._calls += 1
+                    reply = self.reply(exchange.body)
+                    await _answer(exchange, list(events(reply, self._calls)), reply.pause, writer)
                 elif method == "GET" and path.startswith("/v1/models/"):
                     await _respond(writer, "200 OK", _model())
                 else:
@@ -107,56 +113,60 @@ class ModelServer:
             writer.close()
         await asyncio.gather(*self._connections)
 
-    async def _answer(self, exchange: Exchange, writer: asyncio.StreamWriter) -> None:
-        reply = self.reply(exchange.body)
-        writer.write(
-            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\n"
-            b"transfer-encoding: chunked\r\n\r\n"
-        )
-        for event, is_delta in self._events(reply):
-            if is_delta and reply.pause:
-                await asyncio.sleep(reply.pause)
-            exchange.ended = perf_counter()
-            writer.write(event)
-            await writer.drain()
 
-    def _events(self, reply: Reply) -> list[tuple[bytes, bool]]:
-        """The stream's events in their chunks, made before the first is sent, and which of them are text."""
-        self._calls += 1
-        number = self._calls
-        message: JsonObject = {
-            "id": f"msg_{number}",
-            "type": "message",
-            "role": "assistant",
-            "model": MODEL,
-            "content": [],
-            "stop_reason": None,
-            "stop_sequence": None,
-            "usage": _usage(reply.tokens, 1),
-        }
-        events = [(_chunk("message_start", message=message), False)]
-        index = 0
-        if reply.deltas:
-            events.append((_chunk("content_block_start", index=0, content_block={"type": "text", "text": ""}), False))
-            for text in reply.deltas:
-                delta = {"type": "text_delta", "text": text}
-                events.append((_chunk("content_block_delta", index=0, delta=delta), True))
-            if reply.hangs:
-                return events
-            events.append((_chunk("content_block_stop", index=0), False))
-            index = 1
-        for place, (name, arguments) in enumerate(reply.calls, index):
-            block: JsonObject = {"type": "tool_use", "id": f"toolu_{number}_{place}", "name": name, "input": {}}
-            delta = {"type": "input_json_delta", "partial_json": json.dumps(arguments)}
-            events.append((_chunk("content_block_start", index=place, content_block=block), False))
-            events.append((_chunk("content_block_delta", index=place, delta=delta), False))
-            events.append((_chunk("content_block_stop", index=place), False))
-        stop = {"stop_reason": "tool_use" if reply.calls else "end_turn", "stop_sequence": None}
-        events.append(
-            (_chunk("message_delta", delta=stop, usage=_usage(reply.tokens, max(1, len(reply.deltas)))), False)
-        )
-        events.append((_chunk("message_stop") + b"0\r\n\r\n", False))
-        return events
+def _messages(reply: Reply, number: int) -> Iterator[_Event]:
+    """The events of an answer in Anthropic's Messages API."""
+    usage = {"input_tokens": reply.tokens, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}
+    message: JsonObject = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": MODEL, "content": []}
+    yield _chunk("message_start", message=message | {"stop_reason": None, "usage": usage | {"output_tokens": 1}}), False
+    if reply.deltas:
+        yield _chunk("content_block_start", index=0, content_block={"type": "text", "text": ""}), False
+        for text in reply.deltas:
+            yield _chunk("content_block_delta", index=0, delta={"type": "text_delta", "text": text}), True
+        if reply.hangs:
+            return
+        yield _chunk("content_block_stop", index=0), False
+    for place, (name, arguments) in enumerate(reply.calls, 1 if reply.deltas else 0):
+        block: JsonObject = {"type": "tool_use", "id": f"toolu_{number}_{place}", "name": name, "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(arguments)}
+        yield _chunk("content_block_start", index=place, content_block=block), False
+        yield _chunk("content_block_delta", index=place, delta=delta), False
+        yield _chunk("content_block_stop", index=place), False
+    stop = {"stop_reason": "tool_use" if reply.calls else "end_turn", "stop_sequence": None}
+    yield _chunk("message_delta", delta=stop, usage=usage | {"output_tokens": max(1, len(reply.deltas))}), False
+    yield _chunk("message_stop") + b"0\r\n\r\n", False
+
+
+def _responses(reply: Reply, number: int) -> Iterator[_Event]:
+    """The same in OpenAI's Responses API."""
+    response: JsonObject = {"id": f"resp_{number}", "object": "response", "status": "in_progress", "output": []}
+    message: JsonObject = {
+        "type": "message",
+        "id": f"msg_{number}",
+        "role": "assistant",
+        "status": "in_progress",
+        "content": [],
+    }
+    place = {"item_id": message["id"], "output_index": 0, "content_index": 0}
+    yield _chunk("response.created", response=response), False
+    if reply.deltas:
+        yield _chunk("response.output_item.added", output_index=0, item=message), False
+        for text in reply.deltas:
+            yield _chunk("response.output_text.delta", **place, delta=text), True
+        if reply.hangs:
+            return
+        said: JsonObject = {"type": "output_text", "text": "".join(reply.deltas), "annotations": []}
+        yield _chunk("response.output_item.done", output_index=0, item=message | {"content": [said]}), False
+    for index, (name, arguments) in enumerate(reply.calls, 1):
+        ids = {"id": f"fc_{number}_{index}", "call_id": f"call_{number}_{index}", "status": "completed"}
+        call = {"type": "function_call", "name": name, "arguments": json.dumps(arguments)} | ids
+        yield _chunk("response.output_item.done", output_index=index, item=call), False
+    usage = {"input_tokens": reply.tokens, "output_tokens": 1, "total_tokens": reply.tokens + 1}
+    done = response | {"status": "completed", "usage": usage}
+    yield _chunk("response.completed", response=done) + b"0\r\n\r\n", False
+
+
+APIS: dict[str, Callable[[Reply, int], Iterator[_Event]]] = {"/v1/messages": _messages, "/v1/responses": _responses}
 
 
 @asynccontextmanager
@@ -192,18 +202,22 @@ async def _respond(writer: asyncio.StreamWriter, status: str, body: JsonObject) 
     await writer.drain()
 
 
+async def _answer(exchange: Exchange, events: list[_Event], pause: float, writer: asyncio.StreamWriter) -> None:
+    writer.write(
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\n"
+        b"transfer-encoding: chunked\r\n\r\n"
+    )
+    for event, is_delta in events:
+        if is_delta and pause:
+            await asyncio.sleep(pause)
+        exchange.ended = perf_counter()
+        writer.write(event)
+        await writer.drain()
+
+
 def _chunk(name: str, **data: Any) -> bytes:
     event = f"event: {name}\ndata: {json.dumps({'type': name, **data})}\n\n".encode()
     return f"{len(event):x}\r\n".encode() + event + b"\r\n"
-
-
-def _usage(prompt: int, output: int) -> JsonObject:
-    return {
-        "input_tokens": prompt,
-        "output_tokens": output,
-        "cache_read_input_tokens": 0,
-        "cache_creation_input_tokens": 0,
-    }
 
 
 def _model() -> JsonObject:

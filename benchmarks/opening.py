@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from collections.abc import AsyncGenerator
 from time import perf_counter
 
-from benchmarks.agent import start_agent
 from benchmarks.bench import Bench
-from benchmarks.processes import MEMORY, cpu_seconds, memory
+from benchmarks.model_server import Reply
+from benchmarks.peers import OURS, Program
+from benchmarks.processes import MEMORY, tree_cpu_seconds, tree_memory
 from benchmarks.table import Figure
 
 CALM = 2.5
@@ -17,68 +19,54 @@ CALM = 2.5
 BURST = 100
 
 
-async def opening(bench: Bench) -> list[Figure]:
-    """Process start to `initialize` and to `session/new`, sent when the first is answered, and memory then."""
-    python: list[float] = []
-    to_initialize: list[float] = []
-    to_session: list[float] = []
-    cpu: list[float] = []
-    mib: list[float] = []
-    for _ in range(bench.runs):
-        python.append(_bare_python())
-        async with bench.home() as home, start_agent(home.path, bench.model.env) as agent:
+async def opening(bench: Bench, program: Program) -> AsyncGenerator[Figure]:
+    """Process start to `initialize` and to `session/new`, sent when the first is answered; then a prompt at once, or in
+    another process after a while, with what was taken until then."""
+    bench.model.reply = lambda _: Reply(("Hello",))
+    for when, target in (("sent at once", None), (f"sent after {CALM} s", 60)):
+        async with bench.started(program) as (home, agent):
+            pid = agent.process.pid
             initialized = await agent.initialize()
-            _, opened = await agent.new_session(home.project)
-            cpu.append(cpu_seconds(agent.process.pid))
-            mib.append(memory(agent.process.pid))
-            to_initialize.append((initialized.received - agent.started) * 1000)
-            to_session.append((opened.received - agent.started) * 1000)
-    return [
-        Figure("for scale: bare Python, start to exit", "ms", python),
-        Figure("process start -> initialize answered", "ms", to_initialize, 41, "180 pi-acp (min 146)"),
-        Figure("process start -> session/new answered", "ms", to_session, 150, "315 codex-acp (min 282)"),
-        Figure("processor time until session/new", "CPU s", cpu, 0.20, "0.34 codex-acp"),
-        Figure(f"memory ({MEMORY}) after session/new, at its answer", "MiB", mib, 90, "76 pydantic-acp"),
-    ]
+            session_id, opened = await agent.new_session(home.project)
+            started = [(answered.received - agent.started) * 1000 for answered in (initialized, opened)]
+            yield Figure("process start -> initialize answered", "ms", started[:1], 41)
+            yield Figure("process start -> session/new answered", "ms", started[1:], 150)
+            if target:
+                yield Figure("processor time until session/new", "CPU s", [tree_cpu_seconds(pid)], 0.20)
+                yield Figure(f"memory ({MEMORY}) after session/new, at its answer", "MiB", [tree_memory(pid)], 90)
+                await asyncio.sleep(CALM)
+                yield Figure(f"memory ({MEMORY}) {CALM} s after session/new", "MiB", [tree_memory(pid)], 90)
+            turn = await agent.prompt(session_id, "Hello")
+            yield Figure(f"first turn, {when}", "ms", [turn.ms], target)
+            yield Figure(f"memory ({MEMORY}) after the first turn", "MiB", [tree_memory(pid)], 90)
 
 
-async def first_prompt(bench: Bench) -> list[Figure]:
-    """The first prompt, sent at once and after a while, what `session/list` waits meanwhile, and the memory then."""
-    at_once: list[float] = []
-    later: list[float] = []
-    waits: list[float] = []
-    calm: list[float] = []
-    mib: list[float] = []
-    for index in range(2 * bench.fewer):
-        async with bench.home() as home, start_agent(home.path, bench.model.env) as agent:
+async def waits(bench: Bench) -> list[Figure]:
+    """What `session/list` waits while a first prompt, sent at once, loads the model's SDK; and bare Python."""
+    python, longest = list[float](), list[float]()
+    for _ in range(bench.fewer):
+        python.append(_bare_python())
+        async with bench.started(OURS) as (home, agent):
             await agent.initialize()
             session_id, _ = await agent.new_session(home.project)
-            if index % 2:
-                await asyncio.sleep(CALM)
-                calm.append(memory(agent.process.pid))
             turn = asyncio.ensure_future(agent.prompt(session_id, "Hello"))
-            listed = 0.0
+            listed = list[float]()
             while not turn.done():
                 await asyncio.wait((turn,), timeout=0.02)
-                listed = max(listed, (await agent.request("session/list", {})).ms)
-            (later if index % 2 else at_once).append((await turn).ms)
-            waits += [] if index % 2 else [listed]
-            mib.append(memory(agent.process.pid))
+                listed.append((await agent.request("session/list", {})).ms)
+            await turn
+            longest.append(max(listed))
     return [
-        Figure("first turn, sent at once", "ms", at_once, None, "71 pi-acp"),
-        Figure("  longest wait for session/list meanwhile", "ms", waits, 50),
-        Figure(f"first turn, sent after {CALM} s", "ms", later, 60, "71 pi-acp"),
-        Figure(f"memory ({MEMORY}) {CALM} s after session/new", "MiB", calm, 90),
-        Figure(f"memory ({MEMORY}) after the first turn", "MiB", mib, 90),
+        Figure("for scale: bare Python, start to exit", "ms", python),
+        Figure("longest wait for session/list in a first turn", "ms", longest, 50),
     ]
 
 
 async def burst(bench: Bench) -> list[Figure]:
     """Many sessions opened at once, then a prompt to each at once."""
-    opened: list[float] = []
-    answered: list[float] = []
+    opened, answered = list[float](), list[float]()
     for _ in range(bench.fewer):
-        async with bench.home() as home, start_agent(home.path, bench.model.env) as agent:
+        async with bench.started(OURS) as (home, agent):
             await agent.initialize()
             began = perf_counter()
             sessions = await asyncio.gather(*(agent.new_session(home.project) for _ in range(BURST)))

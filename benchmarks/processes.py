@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 LINUX = sys.platform == "linux"
@@ -49,35 +51,57 @@ def peak_memory(pid: int) -> float:
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
-def descendants(pid: int) -> set[int]:
-    """All children of a process, and theirs."""
-    children: dict[int, list[int]] = {}
-    for line in _ps("-A", "-o", "pid=,ppid=").splitlines():
-        child, parent = line.split()
-        children.setdefault(int(parent), []).append(int(child))
-    found: set[int] = set()
+def descendants(pid: int) -> dict[int, str]:
+    """All children of a process, and theirs, with the names of their programs."""
+    children: dict[int, list[tuple[int, str]]] = {}
+    for line in _ps("-A", "-o", "pid=,ppid=,comm=").splitlines():
+        child, parent, name = line.split(maxsplit=2)
+        children.setdefault(int(parent), []).append((int(child), name))
+    found: dict[int, str] = {}
     look = [pid]
     while look:
-        for child in children.get(look.pop(), ()):
+        for child, name in children.get(look.pop(), ()):
             if child not in found:
-                found.add(child)
+                found[child] = name
                 look.append(child)
     return found
 
 
-def living(pids: set[int]) -> set[int]:
+def living(pids: Iterable[int]) -> set[int]:
     """Those which run; a process that has ended and was not waited for does not."""
-    found: set[int] = set()
-    for line in _ps("-A", "-o", "pid=,state=").splitlines():
-        pid, state = line.split()
-        if int(pid) in pids and not state.startswith("Z"):
-            found.add(int(pid))
-    return found
+    return {pid for pid in pids if _state(pid) not in ("", "Z", "X")}
+
+
+def tree_cpu_seconds(pid: int) -> float:
+    """Processor time of a living process and of its living children and theirs."""
+    return cpu_seconds(pid) + sum(_each(cpu_seconds, descendants(pid)))
+
+
+def tree_memory(pid: int) -> float:
+    """MiB of a process and its children and theirs."""
+    return memory(pid) + sum(_each(memory, descendants(pid)))
+
+
+def _each(measure: Callable[[int], float], pids: Iterable[int]) -> Iterator[float]:
+    """Of those which have not ended meanwhile."""
+    for pid in pids:
+        with suppress(OSError, RuntimeError, subprocess.SubprocessError):
+            yield measure(pid)
+
+
+def _state(pid: int) -> str:
+    """One letter, or nothing of a process that is gone."""
+    try:
+        if LINUX:
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return _ps("-o", "state=", "-p", str(pid))[:1]
+    except (OSError, subprocess.SubprocessError):
+        return ""
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
     """Kill a process and what it started, and wait for it."""
-    pids = {process.pid} | descendants(process.pid)
+    pids = {process.pid, *descendants(process.pid)}
     for pid in pids if process.poll() is None else pids - {process.pid}:
         try:
             os.kill(pid, signal.SIGKILL)

@@ -10,6 +10,7 @@ from itertools import pairwise
 from benchmarks.agent import CHECKOUT, Agent, start_agent
 from benchmarks.bench import Bench, Home
 from benchmarks.model_server import JsonObject, ModelServer, Reply
+from benchmarks.peers import OURS
 from benchmarks.processes import MEMORY, memory
 from benchmarks.table import Figure
 
@@ -29,22 +30,9 @@ _SUMMARY = "## Goal\n- The cart adds prices.\n"
 async def waiting(bench: Bench) -> list[Figure]:
     """An automatic compaction in the middle of a turn, with a summary call that takes five seconds: the longest time
     between two updates that the editor gets."""
-    behind = await _longest_gaps(bench, "prepare: 0.7", compactions=1)
-    without = await _longest_gaps(bench, "auto: false", compactions=0)
-    at_once = await _longest_gaps(bench, "prepare: off", compactions=1)
-    return [
-        Figure(f"automatic compaction, summary of {SUMMARY_SECONDS:.0f} s: longest gap", "ms", behind, 50),
-        Figure("  for scale: the same turn without a compaction", "ms", without),
-        Figure("  the same compaction with `prepare: off`", "ms", at_once),
-    ]
-
-
-async def _longest_gaps(bench: Bench, setting: str, *, compactions: int) -> list[float]:
-    longest: list[float] = []
+    longest = list[float]()
     for _ in range(max(1, bench.fewer // 2)):
         async with bench.home() as home:
-            (home.path / "state").mkdir(mode=0o700)
-            (home.path / "state" / "config.yaml").write_text(f"compaction: {{{setting}}}\n")
             env = bench.model.env | {"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW)}
             async with start_agent(home.path, env) as agent:
                 session_id = await _with_history(bench.model, agent, home)
@@ -56,10 +44,10 @@ async def _longest_gaps(bench: Bench, setting: str, *, compactions: int) -> list
                 done = [
                     u for _, u in seen if u["sessionUpdate"] == "compaction_update" and u.get("status") == "completed"
                 ]
-                if (len(done), work.summaries) != (compactions, compactions):
+                if (len(done), work.summaries) != (1, 1):
                     raise RuntimeError(f"{len(done)} compactions were completed, of {work.summaries} summaries")
                 longest.append(max((later - earlier) * 1000 for (earlier, _), (later, _) in pairwise(seen)))
-    return longest
+    return [Figure(f"automatic compaction, summary of {SUMMARY_SECONDS:.0f} s: longest gap", "ms", longest, 50)]
 
 
 class _Work:
@@ -94,7 +82,6 @@ async def context(bench: Bench) -> list[Figure]:
     seen: dict[str, list[float]] = json.loads(out)
     return [
         Figure("context of a compacted 10,000-event session", "ms", seen["context"], 20),
-        Figure("masking and excerpts over 200,000 tokens", "ms", seen["mask"], 150),
     ]
 
 
@@ -103,7 +90,7 @@ async def turnover(bench: Bench) -> list[Figure]:
     seen: dict[int, list[float]] = {after: [] for after in SESSIONS}
     bench.model.reply = lambda _: Reply(("That was all.",))
     for _ in range(max(1, bench.fewer // 2)):
-        async with bench.home() as home, start_agent(home.path, bench.model.env) as agent:
+        async with bench.started(OURS) as (home, agent):
             await agent.initialize()
             for number in range(max(SESSIONS)):
                 session_id, _ = await agent.new_session(home.project)

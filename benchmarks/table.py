@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 from typing import TypeAlias
 
@@ -16,14 +16,14 @@ class Figure:
     :ivar unit: ms, s, MiB, ...
     :ivar values: one for each run, in `unit`; never empty.
     :ivar target: the median should be at or below it; None where there is no target.
-    :ivar best: the quickest of twelve other agents, in words, as far as it is known.
+    :ivar peers: the same of other agents, by their names.
     """
 
     name: str
     unit: str
-    values: Sequence[float]
+    values: list[float]
     target: float | None = None
-    best: str = ""
+    peers: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
 
     @property
     def median(self) -> float:
@@ -38,39 +38,46 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A measure that did not work, which is something else than being slow."""
+    """A measure that did not work, which is something else than being slow.
+
+    :ivar peer: whose; "" for ours.
+    """
 
     name: str
     reason: str
+    peer: str = ""
 
 
 Outcome: TypeAlias = Figure | Failure
 
-_HEAD = ("measure", "median", "min", "runs", "target", "", "quickest of twelve others")
+_HEAD = ("measure", "median", "min", "runs", "target", "")
 
 
-def render(outcomes: Sequence[Outcome]) -> str:
-    """The table as text; failures stand below it."""
-    rows = [_HEAD, *(_row(figure) for figure in outcomes if isinstance(figure, Figure))]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
-    lines = [_line(row, widths) for row in rows]
+def render(outcomes: Sequence[Outcome], peers: Sequence[str]) -> str:
+    """The table as text, with the peers' medians and, in brackets, ours divided by them; failures stand below it."""
+    rows = [(*_HEAD, *peers)]
+    rows += [_row(figure, peers) for figure in outcomes if isinstance(figure, Figure)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
     lines.insert(1, "-" * max(len(line) for line in lines))
-    failures = [f"FAILED {outcome.name}: {outcome.reason}" for outcome in outcomes if isinstance(outcome, Failure)]
-    return "\n".join([*lines, *failures])
+    failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
+    lines += [f"{failure.peer or 'FAILED'} {failure.name}: {failure.reason}" for failure in failures]
+    return "\n".join(lines)
 
 
-def _row(figure: Figure) -> tuple[str, ...]:
+def _row(figure: Figure, peers: Sequence[str]) -> tuple[str, ...]:
     target = "" if figure.target is None else f"{_number(figure.target)} {figure.unit}"
     verdict = {None: "", True: "met", False: "MISSED"}[figure.met]
     middle = f"{_number(figure.median)} {figure.unit}"
-    return figure.name, middle, _number(min(figure.values)), str(len(figure.values)), target, verdict, figure.best
+    cells = (_beside(figure, peer) if figure.peers else "" for peer in peers)
+    return figure.name, middle, _number(min(figure.values)), str(len(figure.values)), target, verdict, *cells
 
 
-def _line(row: tuple[str, ...], widths: Sequence[int]) -> str:
-    name, *numbers, verdict, best = row
-    cells = [name.ljust(widths[0])]
-    cells += [cell.rjust(width) for cell, width in zip(numbers, widths[1:-2], strict=True)]
-    return "  ".join([*cells, verdict.ljust(widths[-2]), best]).rstrip()
+def _beside(figure: Figure, peer: str) -> str:
+    if peer not in figure.peers:
+        return "-"
+    other = median(figure.peers[peer])
+    return f"{_number(other)} ({figure.median / other:.2f})"
 
 
 def _number(value: float) -> str:
