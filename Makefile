@@ -9,6 +9,7 @@ BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime
 DEV := $(VENV)/.dev
 NPM := tests/npm/node_modules/.stamp
+PEERS := benchmarks/npm/node_modules/.stamp
 
 # The interpreter that .venv is made with, by default the first one that is new enough. To change it later:
 # `make clean test PYTHON=python3.13`.
@@ -83,7 +84,7 @@ coverage: $(DEV) $(NPM) ## the test suite with branch coverage
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-bench: $(DEV) ## measure the agent from outside, over the wire
+bench: $(DEV) $(PEERS) ## measure the agent from outside, over the wire, and others beside it
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 # Each changed file there needs a commit of its own that cites the sentence which demands it.
@@ -95,7 +96,7 @@ pins: $(VENV)-pins/bin/uv ## resolve the newest versions that pyproject.toml all
 	$(call compile,--group dev --constraint .ci/requirements.txt,.ci/requirements-dev.txt)
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(VENV)-pins tests/npm/node_modules build dist htmlcov .coverage .coverage.* .hypothesis
+	rm -rf $(VENV) $(VENV)-pins tests/npm/node_modules benchmarks/npm/node_modules build dist htmlcov .coverage .coverage.* .hypothesis
 	rm -rf .pytest_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -134,6 +135,13 @@ $(NPM): tests/npm/package.json tests/npm/package-lock.json
 		echo "installing the npm test clients into tests/npm/node_modules" && \
 		npm ci --prefix tests/npm --ignore-scripts --no-audit --no-fund --loglevel error >/dev/null && touch $@; \
 	else echo "npm is not installed: the tests that need its clients are skipped"; fi
+
+# Of 1.2 GB. Where they are not to be had, the agent is measured alone.
+$(PEERS): benchmarks/npm/package.json benchmarks/npm/package-lock.json
+	@if ! command -v npm >/dev/null 2>&1; then echo "npm is not installed: no other agents are measured"; \
+	elif echo "installing other agents into benchmarks/npm/node_modules" && \
+		npm ci --prefix benchmarks/npm --ignore-scripts --no-audit --no-fund --loglevel error >/dev/null; then touch $@; \
+	else echo "npm could not install other agents: they are not measured"; fi
 
 $(VENV)-pins/bin/uv: Makefile
 	$(call venv,$(VENV)-pins)

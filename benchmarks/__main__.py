@@ -28,10 +28,9 @@ from benchmarks.table import Failure, Figure, Outcome, render
 from benchmarks.turns import compaction, history, turns
 
 Beside: TypeAlias = Callable[[Bench, Program], AsyncGenerator[Figure]]
-BESIDE: tuple[Beside, ...] = (opening, turns, eof, sigterm)
-ALONE: tuple[Callable[[Bench], Awaitable[list[Figure]]], ...] = (
-    *(waits, burst, history, compaction, waiting, context, turnover, load, listing, large, ending),
-)
+BESIDE: list[Beside] = [opening, turns, eof, sigterm]
+Alone: TypeAlias = Callable[[Bench], Awaitable[list[Figure]]]
+ALONE: list[Alone] = [waits, burst, history, compaction, waiting, context, turnover, load, listing, large, ending]
 NAMES = [measure.__name__ for measure in (*BESIDE, *ALONE)]
 
 
@@ -96,8 +95,7 @@ def main() -> int:
     if unknown or arguments.runs < 1:
         parser.error(f"unknown measure {', '.join(unknown)}" if unknown else "--runs is 1 or more")
     peers = [peer for peer in PEERS if peer.installed and not arguments.alone]
-    missing = [peer.name for peer in PEERS if not peer.installed]
-    if missing and not arguments.alone:
+    if not arguments.alone and (missing := [peer.name for peer in PEERS if not peer.installed]):
         print(f"measured without {', '.join(missing)}, which npm has not installed", file=sys.stderr)
     return asyncio.run(run(arguments.measures, arguments.runs, peers))
 

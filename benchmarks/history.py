@@ -54,8 +54,7 @@ async def _make_sessions(model: ModelServer, home: Home) -> tuple[str, str]:
         for _ in range(2):
             await agent.prompt(short_id, "Hello")
         long_id, _ = await agent.new_session(home.project)
-        made = 0
-        turns = 0
+        made = turns = 0
         while made < UPDATES:
             model.reply = _at_work
             await agent.prompt(long_id, "Read the notes again and again.")

@@ -48,6 +48,5 @@ async def _pages(agent: Agent, params: JsonObject, expected: int | None = None) 
 
 
 def _make_many(home: Home) -> None:
-    database = home.path / "state" / "sessions.db"
-    words = (sys.executable, "-m", "benchmarks.many", str(database), str(SESSIONS), str(DIRECTORIES))
-    subprocess.run(words, cwd=CHECKOUT, check=True)
+    words = (sys.executable, "-m", "benchmarks.many", str(home.path / "state" / "sessions.db"), str(SESSIONS))
+    subprocess.run((*words, str(DIRECTORIES)), cwd=CHECKOUT, check=True)

@@ -77,7 +77,7 @@ def _beside(figure: Figure, peer: str) -> str:
     if peer not in figure.peers:
         return "-"
     other = median(figure.peers[peer])
-    return f"{_number(other)} ({figure.median / other:.2f})"
+    return f"{_number(other)} ({figure.median / other:.2f})" if figure.unit else _number(other)
 
 
 def _number(value: float) -> str:

@@ -34,7 +34,6 @@ async def turns(bench: Bench, program: Program) -> AsyncGenerator[Figure]:
             used = tree_cpu_seconds(pid)
             answered = await agent.prompt(session_id, f"Hello, take {number:02}")
             cpu = (tree_cpu_seconds(pid) - used) * 1000
-            # Some agents ask for other things beside, such as what the user may want to say next.
             exchange = next(each for each in model.exchanges if f"Hello, take {number:02}" in json.dumps(each.body))
             before, after = (exchange.arrived - answered.sent) * 1000, (answered.received - exchange.ended) * 1000
             yield Figure("warm prompt -> model request", "ms", [before], 4)

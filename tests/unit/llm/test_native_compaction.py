@@ -24,11 +24,7 @@ async def test_anthropic_returns_a_readable_block_and_the_usage_of_the_compactio
         await compacted(provider, " \n")
     assert block.provider == "anthropic"
     assert block.text == "A shop for bread."
-    assert block.data == {
-        "type": "compaction",
-        "content": "A shop for bread.",
-        "signature": "sig-3309f0b9f4fd8d2e",
-    }
+    assert block.data == {"type": "compaction", "content": "A shop for bread.", "signature": "sig-3309f0b9f4fd8d2e"}
     assert usage == m.Usage(900, 50, 800, 0, cost=pytest.approx(0.0148))  # pyright: ignore[reportArgumentType]
     call, without = server.calls
     assert without.body["compaction"] == {"type": "summarize"}

@@ -12,14 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_agent.compaction.evaluation.measure import (
-    NOTHING_TO_DO,
-    Measurement,
-    Method,
-    measure,
-    policy_method,
-    table,
-)
+from acp_agent.compaction.evaluation.measure import NOTHING_TO_DO, Measurement, Method, measure, policy_method, table
 from acp_agent.compaction.evaluation.recordings import Recording, from_log, points, read_recording, state_at
 from acp_agent.compaction.service import CompactionService
 from acp_agent.compaction.state import CompactionPolicy

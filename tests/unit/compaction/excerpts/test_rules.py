@@ -9,13 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_agent.compaction.excerpts.rules import (
-    MAX_RULE_LENGTH,
-    MAX_TYPED,
-    prose,
-    same_rule_key,
-    stated_rules,
-)
+from acp_agent.compaction.excerpts.rules import MAX_RULE_LENGTH, MAX_TYPED, prose, same_rule_key, stated_rules
 
 RULES = [
     "Never push to main!",
