@@ -41,7 +41,7 @@ async def beside(bench: Bench, measure: Beside, peers: Sequence[Program]) -> lis
     """
     figures: dict[str, Figure] = {}
     failures: dict[str, Failure] = {}
-    for _ in range(bench.fewer):
+    for _ in range(max(1, bench.runs // 5)):
         for program in (OURS, *peers):
             if program.name in failures:
                 continue
