@@ -11,7 +11,7 @@ from time import perf_counter
 from benchmarks.bench import Bench
 from benchmarks.model_server import Reply
 from benchmarks.peers import OURS, Program
-from benchmarks.processes import MEMORY, tree_cpu_seconds, tree_memory
+from benchmarks.processes import MEMORY, cpu_seconds, memory, tree
 from benchmarks.table import Figure
 
 CALM = 2.5
@@ -32,18 +32,19 @@ async def opening(bench: Bench, program: Program) -> AsyncGenerator[Figure]:
             yield Figure("process start -> initialize answered", "ms", started[:1], 41)
             yield Figure("process start -> session/new answered", "ms", started[1:], 150)
             if target:
-                yield Figure("processor time until session/new", "CPU s", [tree_cpu_seconds(pid)], 0.20)
-                yield Figure(f"memory ({MEMORY}) after session/new, at its answer", "MiB", [tree_memory(pid)], 90)
+                yield Figure("processor time until session/new", "CPU s", [tree(cpu_seconds, pid)], 0.20)
+                yield Figure(f"memory ({MEMORY}) after session/new, at its answer", "MiB", [tree(memory, pid)], 90)
                 await asyncio.sleep(CALM)
-                yield Figure(f"memory ({MEMORY}) {CALM} s after session/new", "MiB", [tree_memory(pid)], 90)
+                yield Figure(f"memory ({MEMORY}) {CALM} s after session/new", "MiB", [tree(memory, pid)], 90)
             turn = await agent.prompt(session_id, "Hello")
             yield Figure(f"first turn, {when}", "ms", [turn.ms], target)
-            yield Figure(f"memory ({MEMORY}) after the first turn", "MiB", [tree_memory(pid)], 90)
+            yield Figure(f"memory ({MEMORY}) after the first turn", "MiB", [tree(memory, pid)], 90)
 
 
 async def waits(bench: Bench) -> list[Figure]:
     """What `session/list` waits while a first prompt, sent at once, loads the model's SDK; and bare Python."""
     python, longest = list[float](), list[float]()
+    bench.model.reply = lambda _: Reply(("Hello",))
     for _ in range(bench.fewer):
         python.append(_bare_python())
         async with bench.started(OURS) as (home, agent):
@@ -65,6 +66,7 @@ async def waits(bench: Bench) -> list[Figure]:
 async def burst(bench: Bench) -> list[Figure]:
     """Many sessions opened at once, then a prompt to each at once."""
     opened, answered = list[float](), list[float]()
+    bench.model.reply = lambda _: Reply(("Hello",))
     for _ in range(bench.fewer):
         async with bench.started(OURS) as (home, agent):
             await agent.initialize()

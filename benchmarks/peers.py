@@ -67,7 +67,9 @@ class Program:
         for name, text in self.files.items():
             (home / name).parent.mkdir(parents=True, exist_ok=True)
             (home / name).write_text(Template(text).substitute(known))
-        return {name: Template(text).substitute(known) for name, text in self.env.items()} | {"PATH": _path()}
+        # A proxy that refuses keeps what their switches leave, such as codex's plugins, from any other machine.
+        env = {"PATH": _path(), "HTTPS_PROXY": model.url, "https_proxy": model.url, "NO_PROXY": "127.0.0.1"}
+        return env | {name: Template(text).substitute(known) for name, text in self.env.items()}
 
     def call(self, command: str) -> tuple[str, JsonObject]:
         """The model's call of the tool that runs a command."""

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -72,21 +72,13 @@ def living(pids: Iterable[int]) -> set[int]:
     return {pid for pid in pids if _state(pid) not in ("", "Z", "X")}
 
 
-def tree_cpu_seconds(pid: int) -> float:
-    """Processor time of a living process and of its living children and theirs."""
-    return cpu_seconds(pid) + sum(_each(cpu_seconds, descendants(pid)))
-
-
-def tree_memory(pid: int) -> float:
-    """MiB of a process and its children and theirs."""
-    return memory(pid) + sum(_each(memory, descendants(pid)))
-
-
-def _each(measure: Callable[[int], float], pids: Iterable[int]) -> Iterator[float]:
-    """Of those which have not ended meanwhile."""
-    for pid in pids:
+def tree(measure: Callable[[int], float], pid: int) -> float:
+    """Measure a process first, then all below it that live."""
+    total = measure(pid)
+    for child in descendants(pid):
         with suppress(OSError, RuntimeError, subprocess.SubprocessError):
-            yield measure(pid)
+            total += measure(child)
+    return total
 
 
 def _state(pid: int) -> str:

@@ -10,7 +10,7 @@ from benchmarks.agent import Agent
 from benchmarks.bench import Bench, Home
 from benchmarks.model_server import ModelServer, Reply
 from benchmarks.peers import OURS, Program
-from benchmarks.processes import cpu_seconds, tree_cpu_seconds
+from benchmarks.processes import cpu_seconds, tree
 from benchmarks.table import Figure
 
 WARM_TURNS = 5
@@ -19,8 +19,7 @@ TURNS = 12
 FEW_TURNS = 3
 MESSAGES = 2_000
 """That the session has when it is measured."""
-HISTORY_TURNS = 20
-DELTAS = 2_000
+HISTORY_TURNS, DELTAS = 20, 2_000
 CHUNK = "agent_message_chunk"
 
 
@@ -31,9 +30,10 @@ async def turns(bench: Bench, program: Program) -> AsyncGenerator[Figure]:
         pid = agent.process.pid
         session_id = await _warm(model, agent, home)
         for number in range(TURNS):
-            used = tree_cpu_seconds(pid)
+            model.exchanges.clear()
+            used = tree(cpu_seconds, pid)
             answered = await agent.prompt(session_id, f"Hello, take {number:02}")
-            cpu = (tree_cpu_seconds(pid) - used) * 1000
+            cpu = (tree(cpu_seconds, pid) - used) * 1000
             exchange = next(each for each in model.exchanges if f"Hello, take {number:02}" in json.dumps(each.body))
             before, after = (exchange.arrived - answered.sent) * 1000, (answered.received - exchange.ended) * 1000
             yield Figure("warm prompt -> model request", "ms", [before], 4)
@@ -48,9 +48,9 @@ async def turns(bench: Bench, program: Program) -> AsyncGenerator[Figure]:
         text = [f"word {number} " for number in range(DELTAS)]
         model.reply = lambda _: Reply(text)
         for _ in range(FEW_TURNS):
-            start, used = len(agent.updates), tree_cpu_seconds(pid)
+            start, used = len(agent.updates), tree(cpu_seconds, pid)
             answered = await agent.prompt(session_id, "Count.")
-            cpu = tree_cpu_seconds(pid) - used
+            cpu = tree(cpu_seconds, pid) - used
             seen = [update for _, update in agent.updates_since(start) if update["sessionUpdate"] == CHUNK]
             if "".join(update["content"]["text"] for update in seen) != "".join(text):
                 raise RuntimeError("the text that arrived is not the text that was sent")
