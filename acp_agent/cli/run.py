@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import anyio
 
+from acp_agent.cli.terminal.commands import check_command
 from acp_agent.cli.terminal.output import EXIT_STATUSES, OUTPUTS, ScriptClient, TurnResult
 from acp_agent.cli.terminal.process import aside, complain, failure_sentence
 from acp_agent.cli.terminal.sessions import OpenedSession, add_options, add_session_choice, opened_session
@@ -100,6 +101,8 @@ async def _take_turn(arguments: argparse.Namespace, client: ScriptClient, result
             text, compacts = words, False
             if name is not None:
                 text, compacts = await _recipe_call(opened.session, name, arguments.arguments, words)
+            else:
+                await check_command(opened.session, words)
             before = state.context
             try:
                 ticket = opened.session.submit((Text(text),))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from datetime import UTC, datetime
 
 from acp_agent.app import open_database
-from acp_agent.cli.terminal.sessions import ALL
+from acp_agent.cli.terminal.sessions import ALL, row_of
 from acp_agent.config import home_dir
 from acp_agent.conversation.messages import new_id
 from acp_agent.session.log import fork_session, remove_transcript
@@ -63,10 +62,7 @@ async def run(arguments: argparse.Namespace) -> int:
             case _:
                 archived = "only" if arguments.archived else "exclude"
                 for record in (await store.list(limit=ALL, archived=archived, not_begun=())).sessions:
-                    changed = datetime.fromtimestamp(record.updated_at / 1000, UTC).astimezone()
-                    print(
-                        f"{record.session_id}  {changed:%Y-%m-%d %H:%M}  {record.cwd}  {record.title or '(untitled)'}"
-                    )
+                    print(row_of(record))
     finally:
         await store.aclose()
     return 0

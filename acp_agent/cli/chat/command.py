@@ -5,22 +5,39 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from pathlib import Path
+from functools import partial
 
 import anyio
 import anyio.to_thread
 from prompt_toolkit.utils import is_dumb_terminal
 
+from acp_agent import __version__
+from acp_agent.cli.chat.commands import COMMANDS, SHELL, help_text
 from acp_agent.cli.chat.completion import PromptCompleter, prompt_parts
 from acp_agent.cli.chat.screen import Key, Screen, terminal_output
+from acp_agent.cli.chat.shell import PersonalShell
 from acp_agent.cli.chat.view import ChatView
 from acp_agent.cli.terminal.client import TerminalClient
-from acp_agent.cli.terminal.sessions import OpenedSession, add_options, opened_session
+from acp_agent.cli.terminal.commands import check_command, command_name
+from acp_agent.cli.terminal.sessions import (
+    OpenedSession,
+    add_options,
+    chosen_session,
+    day_of,
+    opened_session,
+    row_of,
+)
 from acp_agent.config.home import ensure_private_dir, home_dir
 from acp_agent.conversation.updates import Update, UsageUpdated, UserSaid
-from acp_agent.errors import AgentError
-from acp_agent.session.project.settings import MODE
+from acp_agent.errors import AgentError, InvalidParamsError
+from acp_agent.session.actor import Session
+from acp_agent.session.permissions import MODES
+from acp_agent.session.project.commands import command_words
+from acp_agent.session.project.settings import MODE, MODEL
+from acp_agent.storage.store import SessionRecord
+from acp_agent.tools.forms import Choice, Form, FormField
 
 _NO_TERMINAL = (
     "A conversation needs a terminal for both its input and its output, and one that can move its cursor. Without it, "
@@ -31,6 +48,8 @@ _NEXT_MODES = {"ask": "accept-edits", "accept-edits": "plan"}
 """The mode that shift-tab leads to, where it is not `ask`; `full-access` is too much for one key."""
 _PROMPTS_AGAIN = 2
 """How many of the newest prompts are shown, with what came of them, where a conversation goes on."""
+_LISTED = 20
+"""Sessions in a list."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +72,6 @@ async def run(arguments: argparse.Namespace) -> int:
     opened: OpenedSession | None = None
     try:
         async with opened_session(arguments, client) as opened:
-            view.cwd = view.screen.completer.cwd = Path(opened.session.state.cwd)
             await _Conversation(opened, client, view).run()
     finally:
         if opened is not None and opened.is_kept:
@@ -62,26 +80,44 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 class _Conversation:
-    """A session and the screen that it is shown on."""
+    """The session that is open, and the screen that it is shown on."""
 
     def __init__(self, opened: OpenedSession, client: TerminalClient, view: ChatView) -> None:
-        self._opened, self._session = opened, opened.session
+        self._opened = opened
         self._client, self._view, self._screen = client, view, view.screen
+        self._shell = PersonalShell(client.commands, view)
+        self._tasks = anyio.create_task_group()
+        self._aside: anyio.CancelScope | None = None
+        self._one_aside = anyio.Lock()
+
+    @property
+    def _session(self) -> Session:
+        return self._opened.session
 
     async def run(self) -> None:
         """Converse until the person leaves."""
-        await self._show_again()
-        await self._session.show_offers()
-        self._session.prewarm()
-        self._view.line("dim", "/help lists the commands, shift-tab changes the mode, ctrl-d leaves.")
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._keep_meter)
+        await self._begin()
+        async with self._tasks:
+            self._tasks.start_soon(self._keep_meter)
             async with anyio.create_task_group() as screen:
                 screen.start_soon(self._screen.run)
                 with self._screen.input:
                     await self._take_input()
                 self._screen.leave()
-            tasks.cancel_scope.cancel()
+            self._tasks.cancel_scope.cancel()
+
+    async def _begin(self) -> None:
+        """Show which session this is, and the newest prompts with what came of them."""
+        session = self._session
+        self._view.cwd = self._screen.completer.cwd = session.state.cwd
+        model = next(option for option in await session.options.all() if option.id == MODEL)
+        named = next(choice.name for choice in model.choices if choice.value == model.current)
+        self._view.line("dim", f"acp-agent {__version__} · {session.state.cwd} · {session.session_id} · {named}")
+        self._view.line("dim", "/help lists the commands, shift-tab changes the mode, ctrl-d leaves.")
+        await self._show_again()
+        await session.show_offers()
+        session.prewarm()
+        self._client.changed.set()
 
     async def _show_again(self) -> None:
         """Show the newest prompts with what came of them."""
@@ -103,7 +139,11 @@ class _Conversation:
         async for typed in self._screen.input:
             match typed:
                 case Key.NEXT_MODE:
-                    await self._next_mode()
+                    await self._attempt(self._set_mode(_NEXT_MODES.get(self._session.state.mode, "ask")))
+                case Key.UNFOLD:
+                    self._view.unfold()
+                case Key.INTERRUPT if self._aside is not None:
+                    self._aside.cancel()
                 case Key.INTERRUPT if self._client.working and not self._client.cancelled:
                     self._client.cancelled = True
                     self._session.cancel()
@@ -114,26 +154,108 @@ class _Conversation:
                     self._view.line("dim", "Once more ctrl-c, or ctrl-d, leaves.")
                 case str():
                     leaving = False
-                    await self._send(typed)
+                    self._view.prompt(typed)
+                    await self._attempt(self._take(typed))
 
-    async def _send(self, text: str) -> None:
-        waits = self._client.working
+    async def _attempt(self, work: Awaitable[None]) -> None:
+        """Do something, and show why it could not be done."""
         try:
-            cwd = Path(self._session.state.cwd)
-            self._session.submit(await anyio.to_thread.run_sync(prompt_parts, text, cwd))
+            await work
         except AgentError as error:
             self._view.failed(error)
-            return
-        self._view.prompt(text)
+
+    async def _do_aside(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do something while the person types on, which ctrl-c ends; one thing at a time."""
+        async with self._one_aside:
+            with anyio.CancelScope() as self._aside:
+                await self._attempt(work())
+            self._aside = None
+
+    async def _take(self, text: str) -> None:
+        """Run a command of the person's own or of the terminal, or send a prompt.
+
+        :raises AgentError: it could not be done.
+        """
+        name, others = command_name(text), {command.name for command in COMMANDS}
+        if text.startswith(SHELL) and (line := text.removeprefix(SHELL).strip()):
+            self._tasks.start_soon(self._do_aside, partial(self._shell.run, line, self._session.state.cwd))
+        elif name in others and name not in {command.name for command in await self._session.offer.commands()}:
+            await self._run_command(name, *text.split(maxsplit=1)[1:])
+        else:
+            await check_command(self._session, text, others)
+            if name == "help":
+                self._view.line("", help_text())
+            await self._send(text)
+
+    async def _send(self, text: str) -> None:
+        waits, cwd = self._client.working, self._session.state.cwd
+        parts = await anyio.to_thread.run_sync(prompt_parts, text, cwd)
+        is_prose = command_words(parts) is None
+        self._session.submit((*parts, *self._shell.printed) if is_prose else parts)
+        if is_prose:
+            self._shell.printed.clear()
         if waits:
             joins = self._session.state.settings.prompts_while_working == "steer"
             self._view.line("dim", f"  ({'joins the turn' if joins else 'comes next'})")
 
-    async def _next_mode(self) -> None:
-        try:
-            await self._session.set_option(MODE, _NEXT_MODES.get(self._session.state.mode, "ask"))
-        except AgentError as error:
-            self._view.failed(error)
+    async def _run_command(self, name: str, words: str = "") -> None:
+        words = words.strip()
+        match name:
+            case "new":
+                await self._switch(None, self._session.state.context.model)
+            case "resume" if words:
+                await self._switch(await chosen_session(self._opened.store, words))
+            case "resume":
+                self._tasks.start_soon(self._do_aside, self._choose_session)
+            case "sessions":
+                records = (await self._opened.store.list(limit=_LISTED, not_begun=())).sessions
+                self._list((record.session_id == self._session.session_id, row_of(record)) for record in records)
+            case "mode" if words:
+                await self._set_mode(words)
+            case "mode":
+                mode = self._session.state.mode
+                self._list((each.value == mode, f"{each.value}: {each.description}") for each in MODES)
+            case _:
+                cost = self._session.state.context.cost
+                known = f"This session has cost ${cost:.4f} so far." if cost else "No cost of this session is known."
+                self._view.line("", known)
+
+    def _list(self, rows: Iterable[tuple[bool, str]]) -> None:
+        """Show rows, with a mark at the current one."""
+        for is_current, row in rows:
+            self._view.line("", f"{'▸' if is_current else ' '} {row}")
+
+    async def _set_mode(self, mode: str) -> None:
+        await self._session.set_option(MODE, mode)
+
+    async def _switch(self, record: SessionRecord | None, model: str = "") -> None:
+        """Go on with another session; the turn of this one ends, and what is being typed stays.
+
+        :param record: of the other one; None for a new one.
+        :param model: of a new one; "" for the default.
+        """
+        if record is not None and record.session_id == self._session.session_id:
+            raise InvalidParamsError("This is the session that you are in.")
+        left = await self._opened.switch(record)
+        if left is not None:
+            self._view.line("dim", f"`/resume {left}` goes back to the conversation above.")
+        if model:
+            with suppress(AgentError):
+                await self._session.set_option(MODEL, model)
+        await self._begin()
+
+    async def _choose_session(self) -> None:
+        """Ask for another session of this directory."""
+        cwd, current = str(self._session.state.cwd), self._session.session_id
+        records = (await self._opened.store.list(cwd, limit=_LISTED, not_begun=())).sessions
+        others = [record for record in records if record.session_id != current]
+        if not others:
+            raise InvalidParamsError(f"There is no other session of {cwd}. `/sessions` lists those of all directories.")
+        choices = tuple(Choice(each.session_id, f"{day_of(each)}  {each.title or '(untitled)'}") for each in others)
+        field = FormField("session", "choice", choices=choices, required=False)
+        answer = await self._client.questions.fill(Form("Which session?", (field,)))
+        if isinstance(answer, dict) and answer.get("session"):
+            self._screen.submit(f"/resume {answer['session']}")
 
     async def _keep_meter(self) -> None:
         """Keep the meter up to date until cancelled."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import chain
 from pathlib import Path
@@ -28,12 +29,15 @@ from prompt_toolkit.output import ColorDepth, Output
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.renderer import print_formatted_text
 from prompt_toolkit.styles import Style
+from prompt_toolkit.utils import get_cwidth
 from prompt_toolkit.widgets import SearchToolbar
 
 from acp_agent.cli.chat.completion import PromptCompleter
 from acp_agent.cli.terminal.client import Line
 
 _MENU_ROWS = 8
+FOLDED_ROWS = 8
+"""Rows that are shown of a command's output: the last ones."""
 
 
 class Key(Enum):
@@ -41,6 +45,7 @@ class Key(Enum):
 
     INTERRUPT = auto()
     NEXT_MODE = auto()
+    UNFOLD = auto()
 
 
 Input: TypeAlias = str | Key
@@ -68,6 +73,19 @@ _STYLE = Style.from_dict(
 )
 
 
+@dataclass(slots=True)
+class _Wait:
+    """Something that the person waits for.
+
+    :ivar since: by the monotonic clock.
+    :ivar printed: the last lines that it has printed.
+    """
+
+    what: str
+    since: float
+    printed: Sequence[str] = ()
+
+
 class Screen:
     """Takes what a person types; whatever is printed goes above it.
 
@@ -82,8 +100,7 @@ class Screen:
         self.completer = completer
         self._meter = ""
         self._partial = ("", "")
-        self._busy = ""
-        self._busy_since = 0.0
+        self._waits: dict[str, _Wait] = {}
         self._question = ""
         self._answer: str | None = None
         self._answered = anyio.Event()
@@ -119,6 +136,10 @@ class Screen:
         with self._send:
             await self._application.run_async(handle_sigint=False, set_exception_handler=False)
 
+    def submit(self, text: str) -> None:
+        """Take a text as if it had been typed."""
+        self._send.send_nowait(text)
+
     def leave(self) -> None:
         """End `run`."""
         if self._application.is_running and not self._application.is_done:
@@ -138,12 +159,23 @@ class Screen:
         self._partial = (style, text)
         self._application.invalidate()
 
-    def busy(self, what: str) -> None:
-        """Show what the person waits for, and for how long; "" for nothing."""
-        if what and not self._busy:
-            self._busy_since = time.monotonic()
-        self._busy = what
+    def busy(self, what: str, key: str = "") -> None:
+        """Show what the person waits for, and for how long; "" for nothing.
+
+        :param key: tells things apart that are waited for at once; the one that began last is shown.
+        """
+        before = self._waits.get(key)
+        if what:
+            self._waits[key] = _Wait(what, before.since if before else time.monotonic())
+        else:
+            self._waits.pop(key, None)
         self._application.invalidate()
+
+    def show_printed(self, lines: Sequence[str], key: str = "") -> None:
+        """Show the last of the lines that what is waited for has printed."""
+        if wait := self._waits.get(key):
+            wait.printed = lines[-FOLDED_ROWS:]
+            self._application.invalidate()
 
     def show_meter(self, text: str) -> None:
         """Show this in the last row, as far as there is room."""
@@ -183,7 +215,7 @@ class Screen:
         rows = [
             ConditionalContainer(
                 Window(FormattedTextControl(self._above), wrap_lines=True, dont_extend_height=True),
-                Condition(lambda: bool(self._partial[1] or (self._busy and not self._question))),
+                Condition(lambda: bool(self._partial[1] or (self._waits and not self._question))),
             ),
             FloatContainer(typed, [menu]),
             self._search,
@@ -197,11 +229,17 @@ class Screen:
         return [("class:question", self._question)] if self._question else [("class:you", "> ")]
 
     def _above(self) -> StyleAndTextTuples:
+        shown: StyleAndTextTuples = []
         style, text = self._partial
+        wait = None if self._question else next(reversed(self._waits.values()), None)
+        if wait is not None:
+            most = min(FOLDED_ROWS, self._output.get_size().rows // 3)
+            shown += [("class:dim", f"  {cut_row(line, self.columns - 2)}\n") for line in wait.printed[-most:]]
         if text:
-            return [(f"class:{style}", _one_row(text.replace("\t", "    ")))]
-        seconds = int(time.monotonic() - self._busy_since)
-        return [("class:dim", f"{_one_row(self._busy)} … {seconds // 60}:{seconds % 60:02}")]
+            return [*shown, (f"class:{style}", _one_row(text.replace("\t", "    ")))]
+        assert wait is not None
+        seconds = int(time.monotonic() - wait.since)
+        return [*shown, ("class:dim", f"{_one_row(wait.what)} … {seconds // 60}:{seconds % 60:02}")]
 
     def _bindings(self) -> KeyBindings:
         keys = KeyBindings()
@@ -227,7 +265,7 @@ class Screen:
 
         @keys.add("c-c", filter=typing)
         def interrupt(event: KeyPressEvent) -> None:
-            if self._busy or not self._buffer.text:
+            if self._waits or not self._buffer.text:
                 self._send.send_nowait(Key.INTERRUPT)
             else:
                 self._buffer.reset()
@@ -253,6 +291,10 @@ class Screen:
         def next_mode(_: KeyPressEvent) -> None:
             self._send.send_nowait(Key.NEXT_MODE)
 
+        @keys.add("c-o")
+        def unfold(_: KeyPressEvent) -> None:
+            self._send.send_nowait(Key.UNFOLD)
+
         return keys
 
     def _give_answer(self, answer: str | None) -> None:
@@ -267,6 +309,16 @@ def terminal_output() -> Output:
     # Nothing here needs to know where the cursor is, and a terminal that does not answer would be waited for.
     output.enable_cpr = False
     return output
+
+
+def cut_row(line: str, columns: int) -> str:
+    """Return a line that fits into so many columns: its beginning, where it is longer."""
+    if get_cwidth(line) <= columns:
+        return line
+    line = line[: max(0, columns - 1)]
+    while get_cwidth(line) >= columns:
+        line = line[:-1]
+    return f"{line}…"
 
 
 def _one_row(text: str) -> str:

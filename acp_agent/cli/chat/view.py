@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Iterable, Sequence
 
 from prompt_toolkit.utils import get_cwidth
 
-from acp_agent.cli.chat.screen import Screen
+from acp_agent.cli.chat.commands import COMMANDS
+from acp_agent.cli.chat.screen import FOLDED_ROWS, Screen, cut_row
 from acp_agent.cli.terminal.client import Line, TerminalView, patch_lines
 from acp_agent.cli.terminal.sessions import REFUSED
 from acp_agent.conversation.messages import Text
-from acp_agent.conversation.updates import CallFinished, Command, TurnOver
+from acp_agent.conversation.updates import CallFinished, CallOutput, Command, TurnOver
 from acp_agent.conversation.views import CallView
 from acp_agent.errors import AgentError
 from acp_agent.logfile import log_failure
-from acp_agent.tools.text import one_line
+from acp_agent.tools.text import counted, one_line
 
 _MAX_REASON = 300
+_MOST_FOLDED = 50
+"""Outputs that can be unfolded, the newest."""
 _STOPS = {
     "refusal": REFUSED,
     "cancelled": "Cancelled.",
@@ -36,6 +40,8 @@ class ChatView(TerminalView):
         self.screen = screen
         self._wrapper = _StreamWrapper()
         self._style = ""
+        self._printed: dict[str, str] = {}
+        self._folded: deque[tuple[str, Sequence[str]]] = deque(maxlen=_MOST_FOLDED)
 
     def stream(self, key: str, style: str, text: str) -> None:
         """Show a piece of the text with this key; another key begins a new paragraph."""
@@ -76,18 +82,57 @@ class ChatView(TerminalView):
         """Show nothing yet: a call is one line."""
         self.end_stream()
 
+    def call_output(self, update: CallOutput) -> None:
+        """Show the end of what a call's command has printed so far."""
+        self._printed[update.call_id] = update.text
+        self.screen.show_printed(_rows(self.safe(update.text)))
+
     def call_finished(self, update: CallFinished, *, changes: bool) -> None:
-        """Show that a call has ended, with the reason of a failure.
+        """Show that a call has ended, with the reason of a failure and the end of what a command has printed.
 
         :param changes: whether to show what it changed in files.
         """
+        title, printed = update.view.title, self._printed.pop(update.call_id, "")
         if update.status == "completed":
-            self.line("call", f"✓ {update.view.title}")
+            self.line("call", f"✓ {title}")
             self.lines(patch_lines(update.view, self.cwd, self.safe) if changes else [])
+        else:
+            self.line("error", f"✗ {title}")
+            if text := next((part.text for part in update.parts if isinstance(part, Text)), ""):
+                self.lines([[("dim", f"  {one_line(self.safe(text).strip().partition(chr(10))[0], _MAX_REASON)}")]])
+        self._fold(title, _rows(self.safe(_output(update.view) or printed)))
+
+    def _fold(self, title: str, rows: Sequence[str]) -> None:
+        """Show the last rows of an output, each as far as it fits, and keep the whole for `unfold`."""
+        shown = [cut_row(row, self.screen.columns - 2) for row in rows[-FOLDED_ROWS:]]
+        if shown != rows:
+            self._folded.append((title, rows))
+            self.lines([[("dim", f"  … of {counted(len(rows), 'line')}; ctrl-o shows all")]])
+        self.lines([("", f"  {row}")] for row in shown)
+
+    def unfold(self) -> None:
+        """Show the whole of the newest output that was folded; once more, the one before it."""
+        if not self._folded:
+            self.line("dim", "No output is folded.")
             return
-        self.line("error", f"✗ {update.view.title}")
-        if text := next((part.text for part in update.parts if isinstance(part, Text)), ""):
-            self.lines([[("dim", f"  {one_line(self.safe(text).strip().partition(chr(10))[0], _MAX_REASON)}")]])
+        title, rows = self._folded.pop()
+        self.line("call", f"▾ {title}")
+        self.lines([("", row)] for row in rows)
+
+    def command_output(self, key: str, text: str) -> None:
+        """Show the end of what a command of the person's has printed so far.
+
+        :param key: that it is waited for by.
+        """
+        self.screen.show_printed(_rows(self.safe(text)), key)
+
+    def command_ended(self, ending: str, text: str) -> None:
+        """Show all that a command of the person's has printed.
+
+        :param ending: a line about how it ended.
+        """
+        self.lines([("", row)] for row in _rows(self.safe(text)))
+        self.line("dim", ending)
 
     def turn_over(self, update: TurnOver) -> None:
         """Show how a turn ended, unless it ended well."""
@@ -101,18 +146,36 @@ class ChatView(TerminalView):
         known = isinstance(error, AgentError)
         self.line("error", str(error) if known else log_failure(_log, "The turn failed inside", error))
 
-    def busy(self, what: str) -> None:
-        """Show what the session is waiting for."""
-        self.screen.busy(self.safe(what))
+    def busy(self, what: str, key: str = "") -> None:
+        """Show what the session is waiting for, or what is waited for besides, by another key."""
+        self.screen.busy(self.safe(what), key)
 
     def offer(self, commands: Sequence[Command]) -> None:
-        """Offer slash commands to be completed."""
-        self.screen.completer.commands = commands
+        """Offer slash commands to be completed, and those of the terminal behind them."""
+        taken = {command.name for command in commands}
+        own = (command for command in COMMANDS if command.name not in taken)
+        self.screen.completer.commands = [*commands, *own]
 
     async def ask(self, question: str) -> str | None:
         """Return what the person types behind a question; None for ctrl-d."""
         self.end_stream()
         return await self.screen.ask(question)
+
+
+def _output(view: CallView) -> str:
+    """Return what the command of a call has printed; "" where that is not known, and for calls of other tools."""
+    raw = view.raw_output
+    if view.kind != "execute" or not isinstance(raw, dict):
+        return ""
+    streams = (raw.get(name) for name in ("output", "stdout", "stderr"))
+    return "\n".join(text.rstrip("\n") for text in streams if isinstance(text, str) and text)
+
+
+def _rows(text: str) -> list[str]:
+    """Return the lines of an output as a terminal would leave them: a line that was written over, as of a progress
+    bar, is what it was last."""
+    lines = text.strip("\n").split("\n") if text.strip() else []
+    return [line.rstrip("\r").rpartition("\r")[2].expandtabs() for line in lines]
 
 
 class _StreamWrapper:

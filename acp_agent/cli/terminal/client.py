@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias, cast
+from urllib.parse import unquote
 
 import anyio
 
@@ -14,11 +15,12 @@ from acp_agent.cli.terminal.process import Activity
 from acp_agent.cli.terminal.prompts import TerminalQuestions, typed
 from acp_agent.cli.terminal.safe import Safe, SafeStream, safe_for
 from acp_agent.conversation.events import CallView
-from acp_agent.conversation.messages import JsonObject, Text
+from acp_agent.conversation.messages import JsonObject, Resource, words_in
 from acp_agent.conversation.updates import (
     AgentSaid,
     AgentThought,
     CallFinished,
+    CallOutput,
     CallStarted,
     Command,
     CommandsUpdated,
@@ -99,6 +101,9 @@ class TerminalView:
     def call_started(self, view: CallView) -> None:
         """Print that a call runs."""
         self.line("call", f"→ {view.title}")
+
+    def call_output(self, update: CallOutput) -> None:
+        """Take what a call's command has printed so far."""
 
     def call_finished(self, update: CallFinished, *, changes: bool) -> None:
         """Print that a call has failed, or what it changed in files.
@@ -203,11 +208,14 @@ class TerminalClient:
             case CompactionChunk():
                 view.stream(update.compaction_id, "summary", update.text)
             case UserSaid():
-                view.prompt(update.part.text if isinstance(update.part, Text) else f"[{update.part.type}]")
+                words = words_in(update.part) or f"[{update.part.type}]"
+                view.prompt(unquote(words) if isinstance(update.part, Resource) else words)
             case CallStarted():
                 view.call_started(update.view)
                 self._running[update.call_id] = update.view.title
                 view.busy(update.view.title)
+            case CallOutput():
+                view.call_output(update)
             case CallFinished():
                 view.call_finished(update, changes=update.call_id not in self._changes_shown)
                 self._running.pop(update.call_id, None)

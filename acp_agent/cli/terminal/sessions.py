@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import anyio
@@ -99,25 +100,64 @@ def matching(name: str, ids: Sequence[str]) -> str:
     return fitting[0]
 
 
+def day_of(record: SessionRecord) -> str:
+    """Return when a session was last changed, in the time of this place."""
+    return f"{datetime.fromtimestamp(record.updated_at / 1000, UTC).astimezone():%Y-%m-%d %H:%M}"
+
+
+def row_of(record: SessionRecord) -> str:
+    """Return a session's row in a list."""
+    return f"{record.session_id}  {day_of(record)}  {record.cwd}  {record.title or '(untitled)'}"
+
+
 @dataclass(slots=True)
 class OpenedSession:
     """A session that a command has opened, or made.
 
+    :ivar session: see `switch`, which replaces it.
+    :ivar is_new: it was made by the command.
     :ivar is_kept: it was there before, or is worth keeping; known once it is closed.
     """
 
-    manager: SessionManager
+    store: SessionStore
+    _manager: SessionManager
+    _client: TerminalClient
     session: Session
+    is_new: bool
     is_kept: bool = True
+
+    async def switch(self, record: SessionRecord | None) -> str | None:
+        """Open another session, and close this one, whose turn ends.
+
+        :param record: of the other one; None to make one in the same directories.
+        :returns: the id of this one; None where it was not worth keeping.
+        :raises AgentError: the other one cannot be opened, and this one stays open.
+        """
+        cwd, *more = map(str, self.session.state.directories)
+        opened = await _opened(self._manager, record, cwd, more, self._client)
+        left, was_new = self.session, self.is_new
+        self.session, self.is_new = opened, record is None
+        is_kept = await self._close(left, was_new)
+        self._client.done, self._client.usage = False, None
+        return left.session_id if is_kept else None
+
+    async def close(self) -> None:
+        """Close it. A new one in which no model was asked, and nothing was done without one, is deleted."""
+        self.is_kept = await self._close(self.session, self.is_new)
+
+    async def _close(self, session: Session, is_new: bool) -> bool:
+        with suppress(SessionClosedError):  # an interrupted one may have closed itself
+            await self._manager.close(session.session_id)  # shows what is left of an answer
+        is_kept = not is_new or await _was_used(session, done=self._client.done)
+        if not is_kept:
+            await self._manager.delete(session.session_id)
+        return is_kept
 
 
 @asynccontextmanager
 async def opened_session(arguments: argparse.Namespace, client: TerminalClient) -> AsyncGenerator[OpenedSession]:
     """Open the session that was chosen, or make one in the current directory; set its options, and close it with the
-    block.
-
-    A new one in which no model was asked, and nothing was done without one, is deleted.
-    """
+    block."""
     env = os.environ
     start_home_logging(env)
     store = await open_database(env)
@@ -125,13 +165,9 @@ async def opened_session(arguments: argparse.Namespace, client: TerminalClient) 
         async with anyio.create_task_group() as tasks:
             named = arguments.follow or arguments.session_id
             record = await chosen_session(store, arguments.session_id) if named else None
-            cwd, more = (record.cwd, record.additional_directories) if record else (str(Path.cwd()), ())
             manager = SessionManager(build_services(store, env), tasks)
-            if record is None:
-                session = await manager.new(cwd, more, client.for_session)
-            else:
-                session = await manager.open(record.session_id, cwd, more, client.for_session)
-            opened = OpenedSession(manager, session)
+            session = await _opened(manager, record, str(Path.cwd()), (), client)
+            opened = OpenedSession(store, manager, client, session, record is None)
             try:
                 for option, value in ((MODEL, arguments.model), (MODE, arguments.mode)):
                     if value:
@@ -139,14 +175,19 @@ async def opened_session(arguments: argparse.Namespace, client: TerminalClient) 
                 yield opened
             finally:
                 with anyio.CancelScope(shield=True):
-                    with suppress(SessionClosedError):  # an interrupted one may have closed itself
-                        await manager.close(session.session_id)  # shows what is left of an answer
-                    if record is None and not await _was_used(session, done=client.done):
-                        opened.is_kept = False
-                        await manager.delete(session.session_id)
+                    await opened.close()
             tasks.cancel_scope.cancel()
     finally:
         await store.aclose()
+
+
+async def _opened(
+    manager: SessionManager, record: SessionRecord | None, cwd: str, more: Sequence[str], client: TerminalClient
+) -> Session:
+    """Open a session, or make one in these directories."""
+    if record is None:
+        return await manager.new(cwd, more, client.for_session)
+    return await manager.open(record.session_id, record.cwd, record.additional_directories, client.for_session)
 
 
 async def _was_used(session: Session, *, done: bool) -> bool:

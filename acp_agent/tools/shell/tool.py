@@ -109,7 +109,7 @@ class _Command:
             result = await environment.commands.run(
                 argv, target.path, self.timeout, report, shown=self.line, exclude=exclude, try_out=try_out
             )
-        text, raw = _reported(result, self.timeout)
+        text, raw = reported(result, self.timeout)
         changed = await to_thread.run_sync(changes, abandon_on_cancel=True) if changes else ()
         view = CallView(
             self.title, "execute", raw_output={**raw, "sandboxed": self.sandbox is not None}, changes=changed
@@ -160,7 +160,7 @@ def _readable(output: str) -> str:
     return cut_middle(clean(without_escapes(output.replace("\r\n", "\n"))), OUTPUT_LIMIT)
 
 
-def _reported(result: CommandResult, timeout: float) -> tuple[str, JsonObject]:
+def reported(result: CommandResult, timeout: float) -> tuple[str, JsonObject]:
     """Return what the model reads, and the raw output; streams are named apart where they came apart."""
     stdout, stderr = _readable(result.stdout), _readable(result.stderr)
     raw: JsonObject
