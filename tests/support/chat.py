@@ -34,9 +34,9 @@ class Emulated(io.StringIO):
     :ivar changed: set with each write.
     """
 
-    def __init__(self, columns: int) -> None:
+    def __init__(self, columns: int, rows: int) -> None:
         super().__init__()
-        self.screen = pyte.Screen(columns, ROWS)
+        self.screen = pyte.Screen(columns, rows)
         self._stream = pyte.Stream(self.screen)
         self.changed = anyio.Event()
 
@@ -80,10 +80,10 @@ class Person:
 
 
 @asynccontextmanager
-async def typing(folder: Path, *, columns: int = 100) -> AsyncGenerator[Person]:
+async def typing(folder: Path, *, columns: int = 100, rows: int = ROWS) -> AsyncGenerator[Person]:
     """Show a screen for a conversation in a folder, whose history is kept there as well."""
-    terminal = Emulated(columns)
-    output = Vt100_Output(terminal, lambda: Size(ROWS, columns), enable_cpr=False)
+    terminal = Emulated(columns, rows)
+    output = Vt100_Output(terminal, lambda: Size(rows, columns), enable_cpr=False)
     completer = PromptCompleter()
     completer.cwd = folder
     with create_pipe_input() as keys, create_app_session(input=keys, output=output):

@@ -139,7 +139,8 @@ class _Conversation:
         async for typed in self._screen.input:
             match typed:
                 case Key.NEXT_MODE:
-                    await self._attempt(self._set_mode(_NEXT_MODES.get(self._session.state.mode, "ask")))
+                    mode = _NEXT_MODES.get(self._session.state.mode, "ask")
+                    await self._attempt(self._session.set_option(MODE, mode))
                 case Key.UNFOLD:
                     self._view.unfold()
                 case Key.INTERRUPT if self._aside is not None:
@@ -157,7 +158,7 @@ class _Conversation:
                     self._view.prompt(typed)
                     await self._attempt(self._take(typed))
 
-    async def _attempt(self, work: Awaitable[None]) -> None:
+    async def _attempt(self, work: Awaitable[object]) -> None:
         """Do something, and show why it could not be done."""
         try:
             await work
@@ -211,7 +212,7 @@ class _Conversation:
                 records = (await self._opened.store.list(limit=_LISTED, not_begun=())).sessions
                 self._list((record.session_id == self._session.session_id, row_of(record)) for record in records)
             case "mode" if words:
-                await self._set_mode(words)
+                await self._session.set_option(MODE, words)
             case "mode":
                 mode = self._session.state.mode
                 self._list((each.value == mode, f"{each.value}: {each.description}") for each in MODES)
@@ -224,9 +225,6 @@ class _Conversation:
         """Show rows, with a mark at the current one."""
         for is_current, row in rows:
             self._view.line("", f"{'▸' if is_current else ' '} {row}")
-
-    async def _set_mode(self, mode: str) -> None:
-        await self._session.set_option(MODE, mode)
 
     async def _switch(self, record: SessionRecord | None, model: str = "") -> None:
         """Go on with another session; the turn of this one ends, and what is being typed stays.
