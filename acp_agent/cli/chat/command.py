@@ -113,7 +113,7 @@ class _Conversation:
         model = next(option for option in await session.options.all() if option.id == MODEL)
         named = next(choice.name for choice in model.choices if choice.value == model.current)
         self._view.line("dim", f"acp-agent {__version__} · {session.state.cwd} · {session.session_id} · {named}")
-        self._view.line("dim", "/help lists the commands, shift-tab changes the mode, ctrl-d leaves.")
+        self._view.line("dim", "/help lists commands, ! runs yours, shift-tab changes the mode, ctrl-d leaves.")
         await self._show_again()
         await session.show_offers()
         session.prewarm()
@@ -167,6 +167,8 @@ class _Conversation:
 
     async def _do_aside(self, work: Callable[[], Awaitable[None]]) -> None:
         """Do something while the person types on, which ctrl-c ends; one thing at a time."""
+        if self._one_aside.locked():
+            self._view.line("dim", "  (comes next; ctrl-c ends what runs)")
         async with self._one_aside:
             with anyio.CancelScope() as self._aside:
                 await self._attempt(work())

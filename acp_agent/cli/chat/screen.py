@@ -234,7 +234,7 @@ class Screen:
         wait = None if self._question else next(reversed(self._waits.values()), None)
         if wait is not None:
             most = min(FOLDED_ROWS, self._output.get_size().rows // 3)
-            shown += [("class:dim", f"  {cut_row(line, self.columns - 2)}\n") for line in wait.printed[-most:]]
+            shown += [("", f"  {cut_row(line, self.columns - 2)}\n") for line in wait.printed[-most:]]
         if text:
             return [*shown, (f"class:{style}", _one_row(text.replace("\t", "    ")))]
         assert wait is not None

@@ -8,12 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
+import anyio
+
 from acp_agent.cli.chat.commands import SHELL
 from acp_agent.cli.chat.view import ChatView
 from acp_agent.conversation.messages import Resource
 from acp_agent.tools.environment import CommandResult, CommandRunner, OutputArrived, Progress
 from acp_agent.tools.shell.tool import OUTPUT_LIMIT, reported
-from acp_agent.tools.text import HeadAndTail, one_line
+from acp_agent.tools.text import HeadAndTail, clean, one_line
 
 
 class PersonalShell:
@@ -31,7 +33,7 @@ class PersonalShell:
 
         :raises ToolError: it could not be started.
         """
-        output = HeadAndTail(OUTPUT_LIMIT)
+        line, output = clean(line), HeadAndTail(OUTPUT_LIMIT)  # what was pasted may be no text
 
         async def report(progress: Progress) -> None:
             if isinstance(progress, OutputArrived):
@@ -39,15 +41,20 @@ class PersonalShell:
                 self._view.command_output(SHELL, output.text)
 
         argv = (shutil.which("bash") or "/bin/sh", "-c", line)
-        result = CommandResult("", "", None, "SIGTERM", ended_by_user=True)
         self._view.busy(f"Run {line}", SHELL)
         try:
             result = await self._commands.run(argv, cwd, math.inf, report, shown=line)
+            self._ended(line, output.text, result)
+        except anyio.get_cancelled_exc_class():
+            self._ended(line, output.text, CommandResult("", "", None, "SIGTERM", ended_by_user=True))
+            raise
         finally:
             self._view.busy("", SHELL)
-            # As it was printed: the result has the two streams apart.
-            text, _ = reported(replace(result, stdout=output.text, stderr="", merged=True), math.inf)
-            ending = text.partition("\n")[0].rstrip(".")
-            self._view.command_ended(f"  ({ending}; goes with your next prompt)", output.text)
-            said = self._view.safe(f"The user has run this command in the terminal: {line}\n{text}")
-            self.printed.append(Resource(f"shell:{quote(one_line(line), safe='')}", said, mime_type="text/plain"))
+
+    def _ended(self, line: str, printed: str, result: CommandResult) -> None:
+        """Show and keep what a command has printed, in that order; its result has the two streams apart."""
+        text, _ = reported(replace(result, stdout=printed, stderr="", merged=True), math.inf)
+        ending = text.partition("\n")[0].rstrip(".")
+        self._view.command_ended(f"  ({ending}; goes with your next prompt)", printed)
+        said = self._view.safe(f"The user has run this command in the terminal: {line}\n{text}")
+        self.printed.append(Resource(f"shell:{quote(one_line(line), safe='')}", said, mime_type="text/plain"))

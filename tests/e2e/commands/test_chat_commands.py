@@ -10,10 +10,13 @@ import pytest
 
 from acp_agent import __version__
 from acp_agent.cli.chat.screen import Key
+from acp_agent.cli.chat.shell import PersonalShell
 from acp_agent.cli.chat.view import ChatView
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.conversation.updates import CallFinished, CallOutput, Command
+from acp_agent.errors import ToolError
+from acp_agent.tools.shell.run import LocalCommands
 from support.called import call_command
 from support.chat import typing
 from support.compactions import asked_last, messages
@@ -145,12 +148,22 @@ async def test_a_command_of_the_persons_own_is_seen_sent_with_the_next_prompt_an
                     messages(server.calls[2].body)[-1]
                 )
                 assert "begun" not in json.dumps(messages(server.calls[2].body)[-1])
+                person.type(f"\x1b[200~!echo a\x00b\x1b[201~{ENTER}")
+                await person.until("\na\ufffdb\n")
                 # What is left behind ends with the conversation.
                 await sends(person, f"!MARK=left-behind sh -c 'echo ready; {waits_for('never')}'")
                 await person.until("  ready")
                 assert marked("left-behind")
                 await leaves(person)
         assert not await outlive(marked("left-behind"), seconds=5)
+
+
+async def test_what_could_not_be_started_is_not_sent(tmp_path: Path) -> None:
+    async with typing(tmp_path) as person:
+        shell = PersonalShell(LocalCommands(), ChatView(person.screen))
+        with pytest.raises(ToolError, match="could not be started"):
+            await shell.run("ls", tmp_path / "gone")
+        assert not shell.printed
 
 
 async def test_another_session_is_begun_and_gone_back_to_and_what_is_typed_stays(tmp_path: Path) -> None:
