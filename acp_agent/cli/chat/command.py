@@ -21,14 +21,7 @@ from acp_agent.cli.chat.shell import PersonalShell
 from acp_agent.cli.chat.view import ChatView
 from acp_agent.cli.terminal.client import TerminalClient
 from acp_agent.cli.terminal.commands import check_command, command_name
-from acp_agent.cli.terminal.sessions import (
-    OpenedSession,
-    add_options,
-    chosen_session,
-    day_of,
-    opened_session,
-    row_of,
-)
+from acp_agent.cli.terminal.sessions import OpenedSession, add_options, chosen_session, day_of, opened_session, row_of
 from acp_agent.config.home import ensure_private_dir, home_dir
 from acp_agent.conversation.updates import Update, UsageUpdated, UserSaid
 from acp_agent.errors import AgentError, InvalidParamsError
@@ -183,7 +176,7 @@ class _Conversation:
         if text.startswith(SHELL) and (line := text.removeprefix(SHELL).strip()):
             self._tasks.start_soon(self._do_aside, partial(self._shell.run, line, self._session.state.cwd))
         elif name in others and name not in {command.name for command in await self._session.offer.commands()}:
-            await self._run_command(name, *text.split(maxsplit=1)[1:])
+            await self._run_command(name, *text.strip().split(maxsplit=1)[1:])
         else:
             await check_command(self._session, text, others)
             if name == "help":
@@ -202,7 +195,6 @@ class _Conversation:
             self._view.line("dim", f"  ({'joins the turn' if joins else 'comes next'})")
 
     async def _run_command(self, name: str, words: str = "") -> None:
-        words = words.strip()
         match name:
             case "new":
                 await self._switch(None, self._session.state.context.model)
@@ -220,8 +212,7 @@ class _Conversation:
                 self._list((each.value == mode, f"{each.value}: {each.description}") for each in MODES)
             case _:
                 cost = self._session.state.context.cost
-                known = f"This session has cost ${cost:.4f} so far." if cost else "No cost of this session is known."
-                self._view.line("", known)
+                self._view.line("", f"This session has cost ${cost:.4f} so far." if cost else "No cost is known yet.")
 
     def _list(self, rows: Iterable[tuple[bool, str]]) -> None:
         """Show rows, with a mark at the current one."""
@@ -247,8 +238,8 @@ class _Conversation:
     async def _choose_session(self) -> None:
         """Ask for another session of this directory."""
         cwd, current = str(self._session.state.cwd), self._session.session_id
-        records = (await self._opened.store.list(cwd, limit=_LISTED, not_begun=())).sessions
-        others = [record for record in records if record.session_id != current]
+        page = await self._opened.store.list(cwd, limit=_LISTED, not_begun=())
+        others = [record for record in page.sessions if record.session_id != current]
         if not others:
             raise InvalidParamsError(f"There is no other session of {cwd}. `/sessions` lists those of all directories.")
         choices = tuple(Choice(each.session_id, f"{day_of(each)}  {each.title or '(untitled)'}") for each in others)
