@@ -198,6 +198,8 @@ class _Conversation:
         match name:
             case "new":
                 await self._switch(None, self._session.state.context.model)
+            case "exit" | "quit":
+                self._screen.leave()
             case "resume" if words:
                 await self._switch(await chosen_session(self._opened.store, words))
             case "resume":

@@ -6,8 +6,10 @@ from acp_agent.conversation.updates import Command
 
 COMMANDS = (
     Command("cost", "Show what this session has cost"),
+    Command("exit", "Leave, as ctrl-d does"),
     Command("mode", "Show the modes, or change the mode", "mode"),
     Command("new", "Begin a new session in this directory"),
+    Command("quit", "Leave, as ctrl-d does"),
     Command("resume", "Go on with another session: choose one of this directory, or name any", "id"),
     Command("sessions", "List the newest sessions of all directories"),
 )

@@ -240,7 +240,8 @@ async def test_commands_of_the_terminal_are_listed_and_a_recipe_of_that_name_com
                 await sends(person, "/help")
                 await person.until("- `/new`: ")
                 await person.until("- `/context`: ")
-                await leaves(person)
+                await sends(person, "/quit")
+                assert await person.ended() == 0
         assert len(server.calls) == 1
 
 
