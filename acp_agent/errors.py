@@ -241,8 +241,5 @@ def located(message: str, *, source: str | None = None, line: int | None = None,
 
 
 def install_command(extra: Extra) -> str:
-    """Return what installs the agent with an extra, for the middle of a sentence.
-
-    The package is installed from its own folder (README.md): its name on the Python package index is taken.
-    """
-    return f"`pipx install --force '.[{extra}]'`, or `pip install '.[{extra}]'`, in acp-agent's folder"
+    """Return what installs the agent with an extra, for the middle of a sentence."""
+    return f"`pipx install --force 'acp-agent-server[{extra}]'`, or `pip install '.[{extra}]'` in a checkout"

@@ -127,7 +127,7 @@ def program() -> str:
     if found is None:
         raise AgentError(
             f"There is no command {NAME} next to {sys.executable} or on the PATH. Install the agent, as with "
-            "`pipx install .` in its folder, and call this again."
+            "`pipx install acp-agent-server`, and call this again."
         )
     return str(Path(found).absolute())
 

@@ -29,4 +29,5 @@ def test_the_entry_names_this_version_of_this_package_and_nothing_that_is_unknow
     [(kind, distribution)] = entry["distribution"].items()
     assert (kind, distribution["package"]) == ("uvx", f"{project['name']}=={__version__}")
     # uvx starts the program that has the package's name.
-    assert list(project["scripts"]) == [project["name"]]
+    assert [*project["scripts"]] == ["acp-agent", project["name"]]
+    assert len({*project["scripts"].values()}) == 1

@@ -13,24 +13,27 @@ from support.client import connected_agent
 from support.models import Reply, ToolCall, model_server
 from support.repo import BUG, make_repo
 
-METADATA_FOLDER = f"acp_agent-{__version__}.dist-info"
+METADATA_FOLDER = f"acp_agent_server-{__version__}.dist-info"
 SCHEMA = {f"acp_agent/protocol/{room}/{name}" for room in ("v1", "v2") for name in ("schema.json", "schema.pin.json")}
 
 
-def test_the_wheel_holds_the_package_the_recipes_and_editors_and_nothing_of_the_checkout_around_it(wheel: Path) -> None:
+def test_the_wheel_holds_the_package_recipes_editors_and_pages_and_nothing_of_the_checkout_around_it(
+    wheel: Path,
+) -> None:
     with zipfile.ZipFile(wheel) as archive:
         packed = {name: archive.read(name) for name in archive.namelist()}
     assert "acp_agent/py.typed" in packed
     assert {name.split("/")[0] for name in packed} == {"acp_agent", METADATA_FOLDER}
-    for folder, source in (("builtin_recipes", REPOSITORY / "recipes"), ("builtin_editors", REPOSITORY / "editors")):
-        beginning = f"acp_agent/{folder}/"
+    for folder in ("recipes", "editors", "docs"):
+        source, beginning = REPOSITORY / folder, f"acp_agent/builtin_{folder}/"
         found = {name.removeprefix(beginning): text for name, text in packed.items() if name.startswith(beginning)}
         assert found
-        assert found == {file.relative_to(source).as_posix(): file.read_bytes() for file in source.rglob("*.*")}
+        files = [file for file in source.rglob("*") if file.is_file() and file.suffix != ".png"]
+        assert found == {file.relative_to(source).as_posix(): file.read_bytes() for file in files}
     files = [file for file in (REPOSITORY / "acp_agent").rglob("*") if file.is_file() and file.suffix != ".pyc"]
     assert {file.relative_to(REPOSITORY).as_posix() for file in files} - {*packed} == SCHEMA
     metadata = email.message_from_bytes(packed[f"{METADATA_FOLDER}/METADATA"])
-    assert (metadata["Name"], metadata["Version"]) == ("acp-agent", __version__)
+    assert (metadata["Name"], metadata["Version"]) == ("acp-agent-server", __version__)
     assert (metadata["License-Expression"], metadata["Requires-Python"]) == ("Apache-2.0", ">=3.11")
     assert packed[f"{METADATA_FOLDER}/licenses/LICENSE"] == (REPOSITORY / "LICENSE").read_bytes()
 
