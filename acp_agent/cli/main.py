@@ -15,6 +15,7 @@ from io import TextIOWrapper
 from typing import NoReturn, cast
 
 from acp_agent import __version__
+from acp_agent.cli.terminal.usage import explain
 
 _COMMANDS: Mapping[str, Sequence[str]] = {
     "run": ("run", "prompt the agent from the terminal"),
@@ -38,8 +39,10 @@ _COMMANDS: Mapping[str, Sequence[str]] = {
     "recipe": ("recipe", "list the recipes, show, make or check one"),
     "schema": ("recipe", "print the JSON Schema of a file that you write", "add_schema_arguments", "run_schema"),
     "setup": ("setup", "put the agent into an editor's settings"),
-    "doctor": ("doctor", "check that all is there, and say what to do where it is not"),
+    "doctor": ("doctor.command", "check that all is there, and say what to do where it is not"),
     "demo": ("demo", "show the agent at work on a scratch project"),
+    "help": ("help", "show a page of the documentation"),
+    "completion": ("help", "print a shell's completion script", "add_completion_arguments", "run_completion"),
 }
 """The sub-commands by name: the module below this package, what `--help` and the documentation say of it, and the two
 functions where it is the second one of its module."""
@@ -96,4 +99,5 @@ def build_parser(names: Collection[str] = tuple(_COMMANDS)) -> argparse.Argument
             add_arguments, run = functions or ("add_arguments", "run")
             getattr(module, add_arguments)(command)
             command.set_defaults(run=getattr(module, run))
+            explain(command, name, text)
     return parser

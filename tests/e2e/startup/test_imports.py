@@ -62,7 +62,7 @@ def test_the_handshake_needs_the_standard_library_and_serving_not_what_only_late
     assert not {name.partition(".")[0] for name in first.split()} & set(HEAVY)
     loaded = set(then.split())
     assert "acp_agent.session.factory" in loaded
-    assert not loaded & {*AFTER_A_NEW_SESSION, "acp_agent.recipes", "acp_agent.protocol.wire", "rich"}
+    assert not loaded & {*AFTER_A_NEW_SESSION, "acp_agent.recipes", "acp_agent.protocol.wire", "rich", "shtab"}
     assert not {name for name in loaded if name.startswith(("acp_agent.server.web", "starlette", "uvicorn"))}
     assert compiled == "True", "no class has its methods compiled one by one"
 

@@ -20,6 +20,7 @@ from anyio import to_thread
 
 from acp_agent import __version__
 from acp_agent.app import DATABASE, checked_settings, model_access
+from acp_agent.cli.doctor.report import fault_report
 from acp_agent.cli.setup import EDITORS, NAME, program
 from acp_agent.cli.terminal.safe import safe_for
 from acp_agent.cli.trust import code_of
@@ -56,7 +57,10 @@ found; and what to do, where something is to be done."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the sub-command."""
     parser.add_argument("--offline", action="store_true", help="ask no model")
-    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print it as JSON")
+    report = "print what the report of a fault needs as well, as Markdown with secrets masked"
+    form.add_argument("--report", action="store_true", help=report)
 
 
 async def run(arguments: argparse.Namespace) -> int:
@@ -65,7 +69,11 @@ async def run(arguments: argparse.Namespace) -> int:
     :returns: 0; 1 where something does not work.
     """
     found = await _findings(offline=arguments.offline)
-    print(json.dumps(found, ensure_ascii=False, indent=2) if arguments.json else _report(found))
+    if arguments.json:
+        print(json.dumps(found, ensure_ascii=False, indent=2))
+    else:
+        text = _lines(found)
+        print(fault_report(text) if arguments.report else text)
     return 1 if any(finding["level"] == "fail" for finding in found) else 0
 
 
@@ -117,7 +125,7 @@ async def _check_sandbox(settings: Settings) -> AsyncIterator[_Said]:
         yield "ok", "commands run in a sandbox"
 
 
-def _report(findings: Sequence[Mapping[str, str]]) -> str:
+def _lines(findings: Sequence[Mapping[str, str]]) -> str:
     """Return the findings as lines, the last of them a summary."""
     width = max(len(finding["area"]) for finding in findings)
     lines: list[str] = []

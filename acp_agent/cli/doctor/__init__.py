@@ -1,0 +1,1 @@
+"""`acp-agent doctor`: checks with advice, and the report of a fault."""

@@ -1,0 +1,93 @@
+"""The description in the help of each sub-command, and an example to copy."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from textwrap import fill
+from typing import cast
+
+_USAGE: Mapping[str, tuple[str, str]] = {
+    "run": (
+        "Prompt a new session of this directory, or one that is there. What it may do is asked for at the terminal.",
+        'acp-agent run "why does the build fail?"',
+    ),
+    "chat": (
+        "Talk with the agent as in an editor: with a context meter, diffs and questions, over the same sessions.",
+        "acp-agent chat --follow",
+    ),
+    "compact": (
+        "Compact a session and print the summary. The whole history stays, and `/compact undo` takes it back.",
+        'acp-agent compact --follow "keep the API decisions"',
+    ),
+    "compact-eval": (
+        "Compact recorded sessions in several ways, of this agent or of others, and print what each way keeps.",
+        "acp-agent compact-eval --recipe compact --size 10% ~/.claude/projects/*/*.jsonl",
+    ),
+    "sessions": ("List the sessions with id, time, directory and title.", "acp-agent sessions --archived"),
+    "sessions rm": ("", "acp-agent sessions rm sess_7f3a"),
+    "sessions archive": ("", "acp-agent sessions archive sess_7f3a"),
+    "sessions unarchive": ("", "acp-agent sessions unarchive sess_7f3a"),
+    "sessions fork": ("", "acp-agent sessions fork --at 12 sess_7f3a"),
+    "serve": (
+        "Serve clients on other machines, or several at once. A client that connects can run commands as you.",
+        "acp-agent serve --websocket 127.0.0.1:8123",
+    ),
+    "inspect": ("Write a session as a page, or serve it and follow the session.", "acp-agent inspect -o session.html"),
+    "wire": ("Print what an editor and the agent said, which ACP_AGENT_WIRE=1 records.", "acp-agent wire --follow"),
+    "hooks": ("Show which hooks this directory has, or what they want of a sample.", "acp-agent hooks list"),
+    "hooks list": ("", "acp-agent hooks list"),
+    "hooks test": ("", 'acp-agent hooks test before_tool_call --tool shell --input \'{"command": "git push"}\''),
+    "login": (
+        "Store a provider's key in the system's keyring, or in a file that only you can read.",
+        "pass show anthropic | acp-agent login anthropic",
+    ),
+    "logout": ("Forget the stored key of a provider, or all of them.", "acp-agent logout anthropic"),
+    "trust": (
+        "Show what a project's hooks and recipes would run, and allow it. A change of them is asked for anew.",
+        "acp-agent trust ~/src/shop",
+    ),
+    "permissions": ("List what you have allowed for good, by project.", "acp-agent permissions"),
+    "permissions revoke": ("", 'acp-agent permissions revoke "shell: make test"'),
+    "recipe": ("Work with recipes: prompts in Markdown that are called as `/NAME`.", "acp-agent recipe list"),
+    "recipe list": ("", "acp-agent recipe list"),
+    "recipe show": ("", 'acp-agent recipe show --arg depth=overview explain "the session log"'),
+    "recipe new": ("", "acp-agent recipe new --project review"),
+    "recipe check": ("", "acp-agent recipe check .acp-agent/recipes"),
+    "schema": ("Print a JSON Schema, with which editors check a file.", "acp-agent schema config > config.schema.json"),
+    "setup": ("Print an editor's entry, and write it where there are no settings.", "acp-agent setup zed --dry-run"),
+    "doctor": ("Check installation, configuration, keys and model.", "acp-agent doctor --report > report.md"),
+    "help": (
+        "Show a page of the documentation of this version; without a topic, the list of them.",
+        "acp-agent help mcp",
+    ),
+    "completion": (
+        "Print a script with which a shell completes this command. `acp-agent help cli` says where it belongs.",
+        "acp-agent completion bash > ~/.local/share/bash-completion/completions/acp-agent",
+    ),
+    "demo": ("Show the agent at work: no key and no network needed. All that it makes is deleted.", "acp-agent demo"),
+}
+"""A description, or "" for the help in the list of commands, and an example, by the words of the sub-command."""
+
+
+def explain(parser: argparse.ArgumentParser, name: str, text: str) -> None:
+    """Add description and example to the help of a sub-command and of those below it.
+
+    :param name: its words, as `recipe show`.
+    :param text: its help in the list of commands.
+    """
+    description, example = _USAGE[name]
+    parser.description = fill(description or f"{text[0].upper()}{text[1:]}.", 80)
+    parser.epilog = f"example:\n  {example}"
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    for word, below, its_text in sub_commands(parser):
+        explain(below, f"{name} {word}", its_text)
+
+
+def sub_commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser, str]]:
+    """Yield the sub-commands of a parser: the word, its parser, and its help in the list."""
+    for action in parser._actions:  # pyright: ignore[reportPrivateUsage] - argparse has no other way to ask
+        if isinstance(action, argparse._SubParsersAction):  # pyright: ignore[reportPrivateUsage]
+            parsers = cast(Mapping[str, argparse.ArgumentParser], vars(action)["choices"])
+            for listed in action._choices_actions:  # pyright: ignore[reportPrivateUsage]
+                yield listed.dest, parsers[listed.dest], listed.help or ""
