@@ -34,6 +34,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-unit test-e2e test-clients soak live lint house format coverage bench contract pins clean
+.PHONY: dist dist-check release-check site
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -87,22 +88,41 @@ coverage: $(DEV) $(NPM) ## the test suite with branch coverage
 bench: $(DEV) $(PEERS) ## measure the agent from outside, over the wire, and others beside it
 	@$(BIN)/python -m benchmarks $(ARGS)
 
+# The same commit gives the same bytes on every machine.
+dist: $(DEV) ## build the sdist and the wheel, with checksums, in dist/
+	@rm -rf dist
+	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 1577836800) \
+		$(BIN)/python -m hatchling build --directory dist >/dev/null
+	@cd dist && sha256sum *.tar.gz *.whl >SHA256SUMS && cat SHA256SUMS
+
+dist-check: dist $(VENV)-pins/bin/uv ## install the wheel afresh, and try it, on the oldest and the newest Python
+	@$(BIN)/python .ci/try_wheel.py $(VENV)-pins/bin/uv
+
+release-check: dist-check ## say what is missing before a release
+	@$(BIN)/python .ci/release_check.py
+
+site: $(VENV)-site/.stamp ## the documentation as a site in build/site/html; fails where a link leads nowhere
+	@$(VENV)-site/bin/python .ci/make_site.py build/site
+	@cd build/site && ../../$(VENV)-site/bin/zensical build --strict
+
 # Each changed file there needs a commit of its own that cites the sentence which demands it.
 contract: ## note the files of tests/contract as they are now
 	find tests/contract -type f ! -path '*/__pycache__/*' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum >.ci/contract.sha256
 
 pins: $(VENV)-pins/bin/uv ## resolve the newest versions that pyproject.toml allows into .ci/*.txt
-	$(call compile,--group build,.ci/requirements.txt)
-	$(call compile,--group dev --constraint .ci/requirements.txt,.ci/requirements-dev.txt)
+	$(call compile,pyproject.toml --group build,.ci/requirements.txt)
+	$(call compile,pyproject.toml --group dev --constraint .ci/requirements.txt,.ci/requirements-dev.txt)
+	$(call compile,--group pyproject.toml:site,.ci/requirements-site.txt)
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(VENV)-pins tests/npm/node_modules benchmarks/npm/node_modules build dist htmlcov .coverage .coverage.* .hypothesis
+	rm -rf $(VENV) $(VENV)-pins $(VENV)-site tests/npm/node_modules benchmarks/npm/node_modules
+	rm -rf build dist htmlcov .coverage .coverage.* .hypothesis
 	rm -rf .pytest_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One file of pins, for every platform and every Python from the oldest, with nothing in it of the machine it was made on.
 define compile
-$(VENV)-pins/bin/uv pip compile pyproject.toml $(1) --output-file $(2) --quiet --upgrade \
+$(VENV)-pins/bin/uv pip compile $(1) --output-file $(2) --quiet --upgrade \
 	--universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
 	--custom-compile-command 'make pins'
 endef
@@ -128,6 +148,11 @@ $(DEV): pyproject.toml .ci/requirements.txt .ci/requirements-dev.txt
 	@$(PIP_INSTALL) --require-hashes --requirement .ci/requirements-dev.txt
 	@$(PIP_INSTALL) --no-build-isolation --editable .
 	@touch $(RUNTIME) $@
+
+$(VENV)-site/.stamp: .ci/requirements-site.txt $(VENV)-pins/bin/uv
+	@$(VENV)-pins/bin/uv venv --quiet --clear --python $(PYTHON) $(VENV)-site
+	@$(VENV)-pins/bin/uv pip install --quiet --python $(VENV)-site/bin/python --require-hashes --requirement .ci/requirements-site.txt
+	@touch $@
 
 # The tests that need these clients skip where there is no npm; under CI they fail.
 $(NPM): tests/npm/package.json tests/npm/package-lock.json

@@ -20,6 +20,7 @@ from support.checkout import REPOSITORY
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
 REQUIRED, OPTIONAL = PROJECT["project"]["dependencies"], PROJECT["project"]["optional-dependencies"]
 PINS = (REPOSITORY / ".ci" / "requirements.txt", REPOSITORY / ".ci" / "requirements-dev.txt")
+SITE = REPOSITORY / ".ci" / "requirements-site.txt"
 PAGES: dict[Extra, tuple[str, ...]] = {
     "images": ("docs/attachments.md",),
     "keyring": ("docs/login.md",),
@@ -87,7 +88,7 @@ def test_every_requirement_of_the_project_is_pinned() -> None:
     assert names([*REQUIRED, *PROJECT["build-system"]["requires"]]) - set(pins(PINS[0])) == set()
 
 
-@pytest.mark.parametrize("file", PINS, ids=lambda file: file.name)
+@pytest.mark.parametrize("file", [*PINS, SITE], ids=lambda file: file.name)
 def test_pins_are_exact_and_hashed_and_name_no_index_and_no_path(file: Path) -> None:
     requirements = pins(file)
 
