@@ -208,4 +208,6 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "cli.schema": partial(options, "schema"),
     "cli.setup": partial(options, "setup"),
     "cli.doctor": partial(options, "doctor"),
+    "cli.help": partial(options, "help"),
+    "cli.completion": partial(options, "completion"),
 }
