@@ -11,8 +11,6 @@ import sys
 import tomllib
 from pathlib import Path
 
-import pytest
-
 from acp_agent import __version__
 from acp_agent.cli.main import parse
 from support.checkout import REPOSITORY, succeed
@@ -108,26 +106,14 @@ def test_the_container_serves_the_wheel_of_make_dist_as_a_user_without_rights() 
     assert parse(json.loads(last["CMD"])).addresses == [f"0.0.0.0:{last['EXPOSE']}"]
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sources of the documentation's site."""
-    folder = tmp_path_factory.mktemp("site")
-    succeed(sys.executable, REPOSITORY / ".ci" / "make_site.py", folder / "site", cwd=REPOSITORY)
-    return folder / "site"
-
-
-def test_the_site_has_every_page_once_in_its_navigation_and_is_complete_without_a_server_elsewhere(site: Path) -> None:
-    project = tomllib.loads((site / "zensical.toml").read_text())["project"]
-    named: list[str] = []
-    for section in project["nav"]:
-        for pages in section.values():
-            named += [pages] if isinstance(pages, str) else pages
+def test_the_site_has_every_page_once_and_no_mark_that_its_generator_misreads(tmp_path: Path) -> None:
+    succeed(sys.executable, REPOSITORY / ".ci" / "make_site.py", tmp_path / "site", cwd=REPOSITORY)
+    project = tomllib.loads((tmp_path / "site" / "zensical.toml").read_text())["project"]
+    sections = [pages for section in project["nav"] for pages in section.values()]
+    named = [name for pages in sections for name in ([pages] if isinstance(pages, str) else pages)]
     assert len(named) == len({*named})
-    assert {path.name for path in (REPOSITORY / "docs").glob("*.md")} == {Path(n).name for n in named if "docs/" in n}
-    assert all((site / "pages" / name).is_file() for name in named)
-    assert project["theme"] == {"font": False}
-
-
-def test_the_site_has_no_mark_of_ours_that_its_generator_would_misread(site: Path) -> None:
-    for page in (site / "pages" / "docs").glob("*.md"):
-        assert re.findall(r"^<!-- .*|^ *```\w+ .*", page.read_text(), re.MULTILINE) == [], page.name
+    assert {f"docs/{path.name}" for path in (REPOSITORY / "docs").glob("*.md")} <= {*named}
+    for name in named:
+        page = (tmp_path / "site" / "pages" / name).read_text()
+        assert re.findall(r"^<!-- .*|^ *```\w+ .*", page, re.MULTILINE) == [], name
+    assert project["theme"] == {"font": False}, "a font would be loaded from elsewhere"
