@@ -29,7 +29,7 @@ TERMINATE_SECONDS = 0.05
 DRAIN_SECONDS = 0.1
 """How long output is waited for after the first process ended while others still hold its pipes."""
 _REAP_SECONDS = 0.5
-_POLL_SECONDS = 0.004
+_POLL_SECONDS = 0.001
 _CHUNK = 65536
 
 _groups: set[int] = set()
