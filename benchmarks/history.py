@@ -56,7 +56,7 @@ async def _make_sessions(model: ModelServer, home: Home) -> tuple[str, str]:
         long_id, _ = await agent.new_session(home.project)
         made = turns = 0
         while made < UPDATES:
-            model.reply = _at_work
+            model.reply = at_work
             await agent.prompt(long_id, "Read the notes again and again.")
             made += CALLS + 3
             turns += 1
@@ -71,7 +71,7 @@ async def _compact(model: ModelServer, agent: Agent, session_id: str) -> int:
     return 2
 
 
-def _at_work(request: JsonObject) -> Reply:
+def at_work(request: JsonObject) -> Reply:
     """Calls of a tool after a prompt, and a last word after their results."""
     last: str | list[JsonObject] = request["messages"][-1]["content"]
     if isinstance(last, list) and any(block["type"] == "tool_result" for block in last):

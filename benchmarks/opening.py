@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import AsyncGenerator
 from time import perf_counter
 
@@ -16,6 +14,8 @@ from benchmarks.table import Figure
 
 CALM = 2.5
 """Seconds after which what a new session prepares in the background is taken to be ready."""
+CANCEL_SECONDS = 0.4
+"""After a first prompt; the SDK is being loaded then."""
 BURST = 100
 
 
@@ -23,7 +23,7 @@ async def opening(bench: Bench, program: Program) -> AsyncGenerator[Figure]:
     """Process start to `initialize` and to `session/new`, sent when the first is answered; then a prompt at once, or in
     another process after a while, with what was taken until then."""
     bench.model.reply = lambda _: Reply(("Hello",))
-    for when, target in (("sent at once", None), (f"sent after {CALM} s", 60)):
+    for when, target in (("sent at once", 1_360), (f"sent after {CALM} s", 60)):
         async with bench.started(program) as (home, agent):
             pid = agent.process.pid
             initialized = await agent.initialize()
@@ -42,24 +42,30 @@ async def opening(bench: Bench, program: Program) -> AsyncGenerator[Figure]:
 
 
 async def waits(bench: Bench) -> list[Figure]:
-    """What `session/list` waits while a first prompt, sent at once, loads the model's SDK; and bare Python."""
-    python, longest = list[float](), list[float]()
+    """What `session/list`, and then a cancel, wait while a first prompt, sent at once, loads the model's SDK; and what
+    an agent takes that has nothing to do."""
+    longest, cancelled, idle = list[float](), list[float](), list[float]()
     bench.model.reply = lambda _: Reply(("Hello",))
     for _ in range(bench.fewer):
-        python.append(_bare_python())
         async with bench.started(OURS) as (home, agent):
             await agent.initialize()
             session_id, _ = await agent.new_session(home.project)
-            turn = asyncio.ensure_future(agent.prompt(session_id, "Hello"))
-            listed = list[float]()
-            while not turn.done():
-                await asyncio.wait((turn,), timeout=0.02)
+            turn = asyncio.ensure_future(agent.prompt(session_id, "Hello", stop_reason="cancelled"))
+            began, listed = perf_counter(), list[float]()
+            while perf_counter() - began < CANCEL_SECONDS:
+                await asyncio.sleep(0.02)
                 listed.append((await agent.request("session/list", {})).ms)
-            await turn
+            sent = agent.notify("session/cancel", {"sessionId": session_id})
+            cancelled.append(((await turn).received - sent) * 1000)
             longest.append(max(listed))
+            await asyncio.sleep(CALM)
+            used = cpu_seconds(agent.process.pid)
+            await asyncio.sleep(CALM)
+            idle.append((cpu_seconds(agent.process.pid) - used) * 1000)
     return [
-        Figure("for scale: bare Python, start to exit", "ms", python),
         Figure("longest wait for session/list in a first turn", "ms", longest, 50),
+        Figure("cancel of a first turn while the SDK is loaded", "ms", cancelled, 50),
+        Figure(f"processor time of {CALM} idle seconds", "CPU ms", idle, 0),
     ]
 
 
@@ -80,9 +86,3 @@ async def burst(bench: Bench) -> list[Figure]:
         Figure(f"{BURST} sessions opened at once", "s", opened, 3),
         Figure(f"{BURST} first prompts at once", "s", answered, 5),
     ]
-
-
-def _bare_python() -> float:
-    began = perf_counter()
-    subprocess.run([sys.executable, "-I", "-c", ""], check=True)
-    return (perf_counter() - began) * 1000

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator
 
 from benchmarks.agent import Agent
 from benchmarks.bench import Bench, Home
+from benchmarks.history import CALLS, at_work
 from benchmarks.model_server import ModelServer, Reply
 from benchmarks.peers import OURS, Program
 from benchmarks.processes import cpu_seconds, tree
@@ -17,8 +18,8 @@ WARM_TURNS = 5
 """After these, agents that ask the model for a title have done that."""
 TURNS = 12
 FEW_TURNS = 3
-MESSAGES = 2_000
-"""That the session has when it is measured."""
+HISTORIES = ((2_000, 8), (20_000, 10))
+"""Messages that the session has when it is measured, and the target."""
 HISTORY_TURNS, DELTAS = 20, 2_000
 CHUNK = "agent_message_chunk"
 
@@ -54,28 +55,34 @@ async def turns(bench: Bench, program: Program) -> AsyncGenerator[Figure]:
             seen = [update for _, update in agent.updates_since(start) if update["sessionUpdate"] == CHUNK]
             if "".join(update["content"]["text"] for update in seen) != "".join(text):
                 raise RuntimeError("the text that arrived is not the text that was sent")
-            yield Figure(f"turn of {DELTAS:,} text deltas, whole", "ms", [answered.ms])
+            yield Figure(f"turn of {DELTAS:,} text deltas, whole", "ms", [answered.ms], 100)
             yield Figure("  its processor time", "CPU s", [cpu], 0.1)
             yield Figure("  chunks sent", "", [len(seen)])
 
 
 async def history(bench: Bench) -> list[Figure]:
-    """Warm turns behind a long history: what they cost must not grow faster than that does."""
-    own, cpu = list[float](), list[float]()
+    """Warm turns behind a long and a very long history: what they cost must not grow faster than that does."""
+    figures, made = list[Figure](), WARM_TURNS * 2
     async with bench.started(OURS) as (home, agent):
         session_id = await _warm(bench.model, agent, home)
-        for turn in range(WARM_TURNS, MESSAGES // 2 + HISTORY_TURNS):
-            bench.model.exchanges.clear()  # each has all messages in it
-            used = cpu_seconds(agent.process.pid)
-            answered = await agent.prompt(session_id, "Hello")
-            if turn * 2 >= MESSAGES:
+        for messages, target in HISTORIES:
+            bench.model.reply = at_work
+            while made < messages:
+                bench.model.exchanges.clear()  # each has all messages in it
+                await agent.prompt(session_id, "Look.")
+                made += 3 + CALLS
+            bench.model.reply = lambda _: Reply(("Hello",))
+            own, cpu = list[float](), list[float]()
+            for _ in range(HISTORY_TURNS):
+                bench.model.exchanges.clear()
+                used = cpu_seconds(agent.process.pid)
+                answered = await agent.prompt(session_id, "Hello")
                 exchange = bench.model.exchanges[0]
                 cpu.append((cpu_seconds(agent.process.pid) - used) * 1000)
                 own.append((exchange.arrived - answered.sent + answered.received - exchange.ended) * 1000)
-    return [
-        Figure(f"warm prompt's own overhead, {MESSAGES:,} messages", "ms", own, 8),
-        Figure("  processor time of its turn", "CPU ms", cpu),
-    ]
+            figures.append(Figure(f"warm prompt's own overhead, {messages:,} messages", "ms", own, target))
+            figures.append(Figure("  processor time of its turn", "CPU ms", cpu))
+    return figures
 
 
 async def compaction(bench: Bench) -> list[Figure]:

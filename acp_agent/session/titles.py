@@ -141,7 +141,12 @@ def words_of(prompt: Sequence[UserPart]) -> str:
     Editors add texts of their own: the operating system, the selection, a file's path. These count only if there is
     nothing else.
     """
-    typed = [part for part in prompt if not (isinstance(part, Text) and _UNTYPED.fullmatch(part.text))]
+    typed = [
+        part
+        for part in prompt
+        if not (isinstance(part, Text) and _UNTYPED.fullmatch(part.text))
+        and not (isinstance(part, Resource) and part.uri.startswith("shell:"))  # a command in the terminal's chat
+    ]
     return " ".join(_words(part) for part in typed or prompt)
 
 

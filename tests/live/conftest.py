@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -74,6 +75,7 @@ def live(model: str, tmp_path: Path, request: pytest.FixtureRequest) -> Live:
     variables = key_variables(settings)
     keys = {each: os.environ[each] for each in variables if os.environ.get(each)}
     SECRETS.update(keys.values())
+    SECRETS.update(filter(None, (urlsplit(os.environ.get(each, "")).password for each in ALSO_PASSED)))
     wanted = (given.api_key_env,) if given and given.api_key_env else built_in.variables if built_in else ()
     if wanted and not keys.keys() & set(wanted):
         pytest.skip(f"{name} wants a key in {' or '.join(wanted)}")

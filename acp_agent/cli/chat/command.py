@@ -120,7 +120,8 @@ class _Conversation:
             await self._session.replay()
         finally:
             self._client.replayed = None
-        prompts = [0] * _PROMPTS_AGAIN + [at for at, update in enumerate(replayed) if isinstance(update, UserSaid)]
+        parts = [(at, update.message_id) for at, update in enumerate(replayed) if isinstance(update, UserSaid)]
+        prompts = [0] * _PROMPTS_AGAIN + sorted({message_id: at for at, message_id in reversed(parts)}.values())
         for update in replayed[prompts[-_PROMPTS_AGAIN] :]:
             await self._client.show(update)
         self._view.end_stream()
@@ -230,6 +231,7 @@ class _Conversation:
         if record is not None and record.session_id == self._session.session_id:
             raise InvalidParamsError("This is the session that you are in.")
         left = await self._opened.switch(record)
+        self._shell.printed.clear()
         if left is not None:
             self._view.line("dim", f"`/resume {left}` goes back to the conversation above.")
         if model:

@@ -107,7 +107,7 @@ class ChatView(TerminalView):
         shown = [cut_row(row, self.screen.columns - 2) for row in rows[-FOLDED_ROWS:]]
         if shown != rows:
             self._folded.append((title, rows))
-            self.lines([[("dim", f"  … of {counted(len(rows), 'line')}; ctrl-o shows all")]])
+            self.lines([[("dim", f"  … of {counted(len(rows), 'line')}; ctrl-o shows more")]])
         self.lines([("", f"  {row}")] for row in shown)
 
     def unfold(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from acp_agent.cli.chat.commands import COMMANDS
 from acp_agent.errors import InvalidParamsError
 from acp_agent.session.actor import Session
 
@@ -32,6 +33,8 @@ async def check_command(session: Session, text: str, others: Iterable[str] = ())
     known = [*others, *(command.name for command in await session.offer.commands())]
     if name in known:
         return
+    if name in {command.name for command in COMMANDS}:
+        raise InvalidParamsError(f"`/{name}` is a command of `acp-agent chat`. Nothing was sent.")
     begun = [each for each in known if len(name) >= _SHORTEST_BEGINNING and each.startswith(name.lower())]
     meant = dict.fromkeys([*begun, *get_close_matches(name.lower(), known, cutoff=_ALIKE)])
     if meant:

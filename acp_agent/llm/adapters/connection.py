@@ -165,6 +165,9 @@ class Connection:
         gc.disable()
         try:
             return self._anthropic() if self._sdk == "anthropic" else self._openai()
+        except ImportError as error:
+            why = f"cannot be imported ({error}); install acp-agent-server anew"
+            raise ConfigError(why, source=f"The Python package {self._sdk}") from error
         finally:
             if is_new:
                 gc.freeze()

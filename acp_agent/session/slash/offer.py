@@ -14,7 +14,8 @@ from acp_agent.session.project.mcp import SessionMcp
 from acp_agent.session.project.recipes import SessionRecipes, commands, hint_of
 
 WATCH_SECONDS = 2.0
-"""Seconds between two checks of the folders; one takes less than a millisecond."""
+"""Seconds until the folders are looked at again, which takes a millisecond; twice as many after each look in vain."""
+MAX_WATCH_SECONDS = 60.0
 _ORIGINS = {"builtin": "", "user": " (yours)", "project": " (the project's)"}
 
 _log = logging.getLogger(__name__)
@@ -55,12 +56,15 @@ class CommandOffer:
         return "\n".join(lines)
 
     async def watch(self) -> None:
-        """Show changes: look for them every few seconds, and at once if they are due."""
+        """Show changes: look for them after a few seconds, ever more rarely, and at once if they are due."""
+        seconds = WATCH_SECONDS
         while True:
-            with anyio.move_on_after(WATCH_SECONDS):
+            with anyio.move_on_after(seconds) as waiting:
                 await self.recipes.due.wait()
+            seconds = min(2 * seconds, MAX_WATCH_SECONDS) if waiting.cancelled_caught else WATCH_SECONDS
             try:
                 if self._shown is not None and (now := await self.commands()) != self._shown:
+                    seconds = WATCH_SECONDS
                     await self.show(now)
             except Exception:  # the prompt that needs a recipe reports it to the user
                 _log.exception("could not look for changed recipes")

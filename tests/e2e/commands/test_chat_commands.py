@@ -48,9 +48,9 @@ async def test_the_last_lines_of_an_output_are_shown_and_a_key_shows_all_the_new
         view.call_finished(ended({"output": "\n"}, "true"), changes=True)
         await person.sees("✓ true")
         rows = [row for row in person.rows if row]
-        assert rows[:2] == ["✓ pytest", "  … of 21 lines; ctrl-o shows all"]
+        assert rows[:2] == ["✓ pytest", "  … of 21 lines; ctrl-o shows more"]
         assert rows[2:10] == [*(f"  {number}: ok" for number in range(13, 20)), "  1 failed"]
-        assert rows[10:14] == ["✓ wide", "  … of 2 lines; ctrl-o shows all", f"    {'漢' * 17}…", "  100%"]
+        assert rows[10:14] == ["✓ wide", "  … of 2 lines; ctrl-o shows more", f"    {'漢' * 17}…", "  100%"]
         assert rows[14:17] == ["✓ echo", "  short", "✓ true"]
         person.type(CTRL_O)
         assert await person.input() == Key.UNFOLD
@@ -107,7 +107,7 @@ async def test_a_failing_command_of_the_agent_is_seen_while_it_runs_and_when_it_
                 (tmp_path / "go").touch()
                 await person.until("It fails.")
                 at = person.rows.index("  exit status: 3")
-                assert person.rows[at + 1 : at + 4] == ["  … of 31 lines; ctrl-o shows all", "  24", "  25"]
+                assert person.rows[at + 1 : at + 4] == ["  … of 31 lines; ctrl-o shows more", "  24", "  25"]
                 assert person.rows[at + 9] == "  assert 1 == 2"
                 assert "14" not in person.rows
                 person.type(CTRL_O)
@@ -177,6 +177,8 @@ async def test_another_session_is_begun_and_gone_back_to_and_what_is_typed_stays
                 await person.until("tokens (")
                 await sends(person, "Say more.")
                 await person.until("Some words")
+                await sends(person, "!echo of-the-first-session")
+                await person.until("goes with your next prompt)")
                 await sends(person, "/new")
                 person.type("And what ")
                 await server.wait_aborted()
@@ -188,6 +190,7 @@ async def test_another_session_is_begun_and_gone_back_to_and_what_is_typed_stays
                 person.type(ENTER)
                 await person.until("A tree.")
                 assert len(messages(server.calls[2].body)) == len(messages(server.calls[0].body))
+                assert "of-the-first-session" not in str(server.calls[2].body)
                 await sends(person, "/sessions")
                 await person.until("What is it?", 2)
                 assert any(row.startswith("▸ sess_") for row in person.rows)
@@ -263,6 +266,7 @@ async def test_commands_of_the_terminal_are_completed_behind_those_of_the_sessio
         ("/comapct keep the totals", "`/compact`"),
         ("/Context", "`/context`"),
         ("/expo", "`/export`"),
+        ("/new", ""),
         ("/etc/hosts is wrong", ""),
         ("/bin is gone", ""),
         ("/ is the root", ""),
@@ -272,7 +276,10 @@ async def test_commands_of_the_terminal_are_completed_behind_those_of_the_sessio
 async def test_what_looks_like_a_command_and_is_none_is_no_prompt(tmp_path: Path, text: str, meant: str) -> None:
     async with model_server([Reply("I see.")], "openai") as server:
         ran = await call_command(tmp_path, "run", text, env=server.env())
-        if meant:
+        if text == "/new":
+            assert (ran.code, len(server.calls)) == (1, 0)
+            assert "`/new` is a command of `acp-agent chat`" in ran.err
+        elif meant:
             assert (ran.code, ran.out, len(server.calls)) == (1, "", 0)
             assert f"Did you mean {meant}?" in ran.err
             assert (await call_command(tmp_path, "sessions")).out == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import anyio
 import pytest
 
 from support.checkout import REPOSITORY
-from support.client import start_agent
+from support.client import AgentError, start_agent
 from support.mcp import mcp_program
 from support.models import model_server
 
@@ -110,3 +111,15 @@ async def test_a_new_session_is_answered_before_what_only_its_servers_and_its_tu
         # What names servers is read with pydantic's models.
         assert servers or not before & AFTER_A_NEW_SESSION
         assert ("mcp" if servers else "pydantic") in after
+
+
+async def test_a_damaged_sdk_is_named_with_what_to_do(tmp_path: Path) -> None:
+    (damaged := tmp_path / "damaged" / "anthropic").mkdir(parents=True)
+    (damaged / "__init__.py").write_text("raise ImportError('half of it is missing')\n")
+    async with model_server([], "anthropic") as server:
+        env = {**server.env(), "PYTHONPATH": os.pathsep.join([str(damaged.parent), str(REPOSITORY)])}
+        async with start_agent(home=tmp_path, env=env) as agent:
+            await agent.initialize()
+            session = await agent.new_session(tmp_path)
+            with pytest.raises(AgentError, match=r"anthropic.* cannot be imported \(half of it is missing\); install"):
+                await agent.prompt(session, "Hello")

@@ -60,6 +60,13 @@ async def test_a_key_in_the_prompt_is_in_no_title(tmp_path: Path) -> None:
         assert key not in str(it.server.calls[1].body)
 
 
+async def test_a_command_in_the_terminals_chat_is_in_no_title(tmp_path: Path) -> None:
+    ran = {"uri": "shell:git%20log", "text": "one commit", "mimeType": "text/plain"}
+    async with stage(tmp_path, Reply("Yes.")) as it:
+        await it.prompt([{"type": "text", "text": "Is it there?"}, {"type": "resource", "resource": ran}])
+        assert await listed(it) == ["Is it there?"]
+
+
 async def test_a_slow_title_keeps_no_turn_waiting_and_gives_way_to_what_a_person_says(tmp_path: Path) -> None:
     slow = Reply(["A title", " too late"], hold=(hold := anyio.Event()), hold_after=1)
     async with stage(tmp_path, Reply("One."), slow, Reply("Two."), Reply("Three."), config=SMALL, env=ENV) as it:
