@@ -14,7 +14,7 @@ from acp_agent.config.document import did_you_mean
 from acp_agent.errors import AgentError
 
 _PACKAGE = Path(__file__).parents[1]
-_SHELLS = ("bash", "zsh", "fish", "tcsh")
+_SHELLS = ("bash", "zsh", "fish")
 _FILES = ("FILE", "PATH", "SESSION")
 """What the arguments are called that are files or folders."""
 
@@ -60,7 +60,7 @@ def _print_page(text: str) -> None:
     from rich.console import Console
     from rich.markdown import Markdown
 
-    Console().print(Markdown(text))
+    Console().print(Markdown(text, hyperlinks=False))
 
 
 def add_completion_arguments(parser: argparse.ArgumentParser) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 import anyio
 
@@ -78,7 +79,8 @@ async def run(arguments: argparse.Namespace) -> int:
             client.finish(result)
         finally:  # the pipe may be closed, or the disk full; the session is there all the same
             if result.change:
-                aside(f"{result.change} ({result.stop or 'error'})")
+                with suppress(OSError):
+                    aside(f"{result.change} ({result.stop or 'error'})")
             complain(result.error)
     return EXIT_STATUSES[result.status]
 

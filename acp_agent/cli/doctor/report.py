@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import cast
+from urllib.parse import unquote
 
 from acp_agent import __version__
 from acp_agent.app import LOGS
@@ -94,7 +96,34 @@ def _configuration(path: Path, within: Path | None = None) -> str:
         return f"{path} is not there, or empty."
     shown = masked(data, secrets_of(os.environ))
     _remember_hidden(data, shown)
-    return f"{path}:\n{json.dumps(shown, ensure_ascii=False, indent=2)}"
+    return f"{path}:\n{json.dumps(_without_arguments(shown), ensure_ascii=False, indent=2)}"
+
+
+def _without_arguments(value: JsonValue, name: str = "") -> JsonValue:
+    """Return a value without the arguments of its commands, where a secret may stand in any form, and remember those
+    that may be one."""
+    match name, value:
+        case "args", list() | str():
+            _remember_words(str(value))
+            return MASK
+        case "command", str():
+            program, _, arguments = value.partition(" ")
+            _remember_words(arguments)
+            return f"{MASK if '=' in program else program} {MASK if arguments else ''}".rstrip()
+        case "headers" | "env", list() | str():  # of the wrong type
+            return MASK
+        case _, dict():
+            return {key: _without_arguments(item, key) for key, item in value.items()}
+        case _, list():
+            return [_without_arguments(item, name) for item in value]
+        case _:
+            return value
+
+
+def _remember_words(text: str) -> None:
+    for word in re.findall(r"""[^\s:=,'"\[\]]+""", text):
+        if any(map(str.isdigit, word)):
+            remember_secret(word)
 
 
 def _remember_hidden(value: JsonValue, shown: JsonValue, name: str = "") -> None:
@@ -112,6 +141,7 @@ def _remember_hidden(value: JsonValue, shown: JsonValue, name: str = "") -> None
             for part in _hidden_parts(value, shown):
                 for word in (part, *part.replace(":", " ").split()):
                     remember_secret(word)
+                    remember_secret(unquote(word))
         case _:
             pass
 

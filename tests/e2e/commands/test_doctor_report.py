@@ -38,7 +38,7 @@ CONFIG = {
     "mcp_servers": {
         "till": {
             "command": "sh",
-            "args": ["--api-key", SECRETS["argument"]],
+            "args": ["--api-key", SECRETS["argument"], "-p", "sh0rtandbare", "curl -u bob:l0ginofcurl https://x"],
             "env": {"DOOR": SECRETS["variable of a server"]},
         },
         "web": {
@@ -66,18 +66,22 @@ async def test_the_report_has_what_is_needed_and_no_secret_from_wherever_it_may_
         tmp_path / "state" / "keys.json",
         json.dumps({"version": 1, "providers": {"shop": {"key": SECRETS["stored key"]}}}),
     )
+    # A word of a command that may be a secret is masked in the log too.
     hook = {"command": f"curl --token {SECRETS['key in the project']}1 -H 'X-Key: {SECRETS['key in the project']}'"}
     project = {"mode": "plan", "hooks": {"session_start": [{**hook, "env": {"A": SECRETS["key in the project"]}}]}}
     write(tmp_path / ".acp-agent" / "config.yaml", json.dumps(project))
     lines = [f"line {number}: the {kind} is {secret}, sent" for number, (kind, secret) in enumerate(SECRETS.items())]
     header = "Authorization: Bearer b3arer0fn0th1ngatall"
-    write(tmp_path / "state" / "logs" / "acp-agent.log", "\n".join(["long ago"] + ["between"] * 30 + [*lines, header]))
+    end = [*lines, header, "sh -p sh0rtandbare failed"]
+    write(tmp_path / "state" / "logs" / "acp-agent.log", "\n".join(["long ago"] + ["between"] * 30 + end))
 
     ran = await call_command(tmp_path, "doctor", "--offline", "--report", env=ENV)
 
     assert ran.out.startswith("Read this before you send it")
     assert [kind for kind, secret in SECRETS.items() if secret in ran.out] == []
     assert header not in ran.out
+    assert "sh0rtandbare" not in ran.out
+    assert "l0ginofcurl" not in ran.out
     assert str(tmp_path) not in ran.out
     for needed in (
         f"acp-agent {__version__}",
