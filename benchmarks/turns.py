@@ -72,16 +72,13 @@ async def history(bench: Bench) -> list[Figure]:
                 await agent.prompt(session_id, "Look.")
                 made += 3 + CALLS
             bench.model.reply = lambda _: Reply(("Hello",))
-            own, cpu = list[float](), list[float]()
+            own = list[float]()
             for _ in range(HISTORY_TURNS):
                 bench.model.exchanges.clear()
-                used = cpu_seconds(agent.process.pid)
                 answered = await agent.prompt(session_id, "Hello")
                 exchange = bench.model.exchanges[0]
-                cpu.append((cpu_seconds(agent.process.pid) - used) * 1000)
                 own.append((exchange.arrived - answered.sent + answered.received - exchange.ended) * 1000)
             figures.append(Figure(f"warm prompt's own overhead, {messages:,} messages", "ms", own, target))
-            figures.append(Figure("  processor time of its turn", "CPU ms", cpu))
     return figures
 
 
