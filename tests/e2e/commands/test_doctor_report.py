@@ -82,6 +82,8 @@ async def test_the_report_has_what_is_needed_and_no_secret_from_wherever_it_may_
     assert header not in ran.out
     assert "sh0rtandbare" not in ran.out
     assert "l0ginofcurl" not in ran.out
+    assert "curl -u" not in ran.out
+    assert '"command": "curl ***"' in ran.out
     assert str(tmp_path) not in ran.out
     for needed in (
         f"acp-agent {__version__}",
