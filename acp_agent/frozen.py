@@ -1,9 +1,9 @@
 """`@frozen`: a frozen dataclass with slots whose class is created quickly.
 
 `@dataclass(frozen=True, slots=True)` writes and compiles six methods for each class. That takes half a millisecond, and
-with the classes that a session needs was a third of what an editor waited for. Here `__init__` alone is compiled; the
-others need no code of their own. What is made is a dataclass as any other: `fields`, `replace`, `repr`, `==`, `hash`,
-`match`, copies, pickles and pydantic have it as they have the standard library's.
+with the classes that a session needs was a third of what an editor waited for. Here `__init__` alone is compiled, when
+the first object is made; the others need no code of their own. What is made is a dataclass as any other: `fields`,
+`replace`, `repr`, `==`, `hash`, `match`, copies, pickles and pydantic have it as they have the standard library's.
 """
 
 from __future__ import annotations
@@ -34,14 +34,27 @@ def frozen(cls: type[_T]) -> type[_T]:
     every = fields(made)
     if made.__match_args__ != tuple(each.name for each in every):
         raise TypeError(f"{cls.__qualname__}: a frozen class has plain fields alone")
-    methods = {"__init__": _init(made, every), **_comparison(every), **_SHARED}
+    methods: dict[str, object] = {"__init__": _Init(made, every), **_comparison(every), **_SHARED}
     for name, method in methods.items():
         if own.get(name) is None:
             setattr(made, name, method)
     return made
 
 
-def _init(cls: type, every: _Fields) -> Callable[..., None]:
+class _Init:
+    """An `__init__` that is compiled when it is first looked up: for most classes after a session has been opened."""
+
+    def __init__(self, cls: type, every: _Fields) -> None:
+        self._cls = cls
+        self._fields = every
+
+    def __get__(self, instance: object, owner: type) -> Callable[..., None]:
+        made: Any = _compiled_init(self._cls, self._fields)
+        self._cls.__init__ = made
+        return made.__get__(instance, owner)
+
+
+def _compiled_init(cls: type, every: _Fields) -> Callable[..., None]:
     """Return the method, from its source: no other has parameters of its own."""
     names: dict[str, object] = {"__name__": cls.__module__, "__set": _set, "__missing": MISSING}
     parameters = ["self"]

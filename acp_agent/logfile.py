@@ -82,9 +82,9 @@ class _Masking(logging.Formatter):
 
     def __init__(self, env: Mapping[str, str]) -> None:
         super().__init__("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s")
-        self._secrets = secrets_of(env)
+        self._env = env
 
     def format(self, record: logging.LogRecord) -> str:
         from acp_agent.secrets.text import mask  # its patterns take milliseconds to compile
 
-        return mask(super().format(record), self._secrets)
+        return mask(super().format(record), secrets_of(self._env))

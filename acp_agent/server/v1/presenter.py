@@ -51,7 +51,6 @@ PLAN = "plan"
 """The id of a session's only plan."""
 COMPACTION_TITLE = "Compact conversation"
 _FENCED_KINDS = ("read", "search", "execute")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"“(])|\s*\n\s*")
 _Compaction: TypeAlias = CompactionStarted | CompactionChunk | CompactionFinished
 
 
@@ -236,7 +235,7 @@ def _compaction_title(update: CompactionFinished) -> str:
 
 def _notice(update: Notice) -> JsonObject:
     """Return a notice: the first sentence is its title, the rest (such as what to do) its description."""
-    title, *more = _SENTENCE_END.split(update.text.strip(), maxsplit=1)
+    title, *more = re.split(r"(?<=[.!?])\s+(?=[A-Z`'\"“(])|\s*\n\s*", update.text.strip(), maxsplit=1)
     description = more[0] if more else None
     return {"sessionUpdate": "notice", "severity": update.severity, "title": title, **given(description=description)}
 
