@@ -11,7 +11,7 @@ import logging
 import re
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from functools import cache, partial
+from functools import cache
 from itertools import pairwise, takewhile
 from string import ascii_lowercase
 from urllib.parse import unquote
@@ -174,7 +174,13 @@ async def verify(
     if policy.verify == "off":
         text = await write()
         return Draft(cut, text, missing=_missing_sections(text, policy.sections))
-    text, index = await beside_thread(write, partial(index_of, task.state))
+
+    def prepare() -> _Index:
+        if task.index is not None:
+            task.index.complete()  # for the excerpts, which are chosen next
+        return index_of(task.state)
+
+    text, index = await beside_thread(write, prepare)
 
     def check(text: str) -> tuple[tuple[_Piece, ...], tuple[str, ...]]:
         return unverified(text, index), _missing_sections(text, policy.sections)
@@ -192,7 +198,8 @@ async def verify(
     reported = tuple(dict.fromkeys(piece.text for piece in flagged))[:MAX_REPORTED]
     if policy.verify == "reject" and (flagged or missing):
         raise _rejection(reported, missing)
-    text = await to_thread.run_sync(mark, text, flagged, abandon_on_cancel=True)
+    if flagged:
+        text = await to_thread.run_sync(mark, text, flagged, abandon_on_cancel=True)
     return Draft(cut, text, unverified=reported, missing=missing)
 
 

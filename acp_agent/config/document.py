@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from difflib import get_close_matches
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast, get_args, get_origin
@@ -279,5 +278,7 @@ def dotted(place: Iterable[str | int]) -> str | None:
 
 def did_you_mean(word: str, known: Collection[str]) -> str:
     """Return the end of an error about a word that is none of the known ones."""
+    from difflib import get_close_matches
+
     near = get_close_matches(word, list(known), n=1)
     return f"did you mean `{near[0]}`?" if near else f"known are: {', '.join(sorted({*known}))}"

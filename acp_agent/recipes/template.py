@@ -19,7 +19,7 @@ from acp_agent.recipes.claude_commands import render_command
 from acp_agent.recipes.model import PLACE_NAMES, RESERVED_NAMES, CommandError, Recipe, Surroundings
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import Environment, Template
     from jinja2.nodes import Template as Tree
 
 MAX_OUTPUT = 256 * 1024
@@ -39,7 +39,7 @@ def check(recipe: Recipe) -> None:
     """
     if recipe.is_template and any(mark in recipe.body for mark in ("{{", "{%", "{#")):
         with _located_errors(recipe):
-            _environment().from_string(_parse(recipe))
+            _template(recipe.body, tuple(each.name for each in recipe.arguments), bool(recipe.allowed_commands))
 
 
 def render(recipe: Recipe, arguments: Mapping[str, str], extra: str, around: Surroundings | None = None) -> str:
@@ -62,11 +62,11 @@ def render(recipe: Recipe, arguments: Mapping[str, str], extra: str, around: Sur
     chunks: list[str] = []
     with _located_errors(recipe):
         if recipe.is_template:
-            tree = _parse(recipe)
-            mentioned = _mentions(tree)
+            names = tuple(each.name for each in recipe.arguments)
+            template, mentioned = _template(recipe.body, names, bool(recipe.allowed_commands))
             words = dict.fromkeys(_WORD_NAMES, "") | dict(zip(_WORD_NAMES, words_of(extra), strict=False))
             place = {} if around is None else {name: getattr(around, name) for name in PLACE_NAMES}
-            text = _environment().from_string(tree).generate({**place, **words, **values})
+            text = template.generate({**place, **words, **values})
         else:
             mentioned = any(isinstance(piece, int) for piece in pieces(recipe.body, positions=True))
             text = render_command(recipe, extra, around.shell if around else None)
@@ -111,14 +111,25 @@ def _environment() -> Environment:
     return environment
 
 
-def _parse(recipe: Recipe) -> Tree:
+@lru_cache(maxsize=32)
+def _template(body: str, arguments: tuple[str, ...], runs_commands: bool) -> tuple[Template, bool]:
+    """Return a template that was checked and compiled, and whether it says where the rest of the command line goes.
+
+    :param arguments: their names.
+    :param runs_commands: whether the recipe allows any.
+    """
+    tree = _parse(body, arguments, runs_commands)
+    return _environment().from_string(tree), _mentions(tree)
+
+
+def _parse(body: str, arguments: tuple[str, ...], runs_commands: bool) -> Tree:
     """Parse a template, check it, and put names in for the placeholders in its text."""
     from jinja2.nodes import Expr, Name, Output, TemplateData
 
-    tree = _environment().parse(recipe.body)
-    _check(tree, recipe)
+    tree = _environment().parse(body)
+    _check(tree, arguments, runs_commands)
     # Where there is no `$1`, or the arguments have names, the numbers are amounts.
-    positions = not recipe.arguments and 1 in pieces(recipe.body, positions=True)
+    positions = not arguments and 1 in pieces(body, positions=True)
     for output in tree.find_all(Output):
         nodes: list[Expr] = []
         for node in output.nodes:
@@ -141,7 +152,7 @@ def _mentions(tree: Tree) -> bool:
     return any(node.name in (*RESERVED_NAMES, *_WORD_NAMES) for node in tree.find_all(Name))
 
 
-def _check(tree: Tree, recipe: Recipe) -> None:
+def _check(tree: Tree, arguments: tuple[str, ...], runs_commands: bool) -> None:
     """Refuse what could make a long text of a short one, calls but of `shell`, and names that no prompt could have.
 
     :raises TemplateSyntaxError: there is some.
@@ -162,10 +173,10 @@ def _check(tree: Tree, recipe: Recipe) -> None:
     for call in tree.find_all(Call):
         if not (isinstance(call.node, Name) and call.node.name == "shell"):
             raise TemplateSyntaxError("recipes cannot call functions but shell(...)", call.lineno)
-        if not recipe.allowed_commands:
+        if not runs_commands:
             message = "shell() needs `allowed_commands` in the front matter, with a pattern for each command it runs"
             raise TemplateSyntaxError(message, call.lineno)
-    known = (*RESERVED_NAMES, *PLACE_NAMES, *(argument.name for argument in recipe.arguments))
+    known = (*RESERVED_NAMES, *PLACE_NAMES, *arguments)
     for output in tree.body:
         for part in output.nodes if isinstance(output, Output) else ():
             if isinstance(part, Name) and part.name not in known:

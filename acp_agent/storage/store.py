@@ -199,11 +199,10 @@ class SessionStore:
         upto: int | None = None
         while True:
             upto, entries = await self._read(session_id, partial(_read_batch, after, upto))
-            if not entries:
-                return
             for logged in entries:
                 yield logged
-            after = entries[-1].seq
+            if not entries or (after := entries[-1].seq) >= upto:
+                return
 
     async def list(
         self,

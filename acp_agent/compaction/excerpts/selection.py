@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import re
+from collections import deque
 from collections.abc import Collection, Container, Iterable
 from dataclasses import dataclass
 from itertools import compress, groupby
@@ -62,7 +63,7 @@ class _Term:
 
 
 class ExcerptIndex:
-    """The lines of a conversation and the terms in them, built up entry by entry.
+    """The lines of a conversation and the terms in them, built up entry by entry when they are first wanted.
 
     :ivar lock: held while the index grows and while lines are selected, which may happen in two threads.
     """
@@ -72,6 +73,7 @@ class ExcerptIndex:
         self.units: list[_Unit] = []
         self.terms: list[_Term] = []
         self.entries = 0
+        self._added: deque[Entry] = deque()
         self._terms_of_runs: dict[str, tuple[int, ...]] = {}
         self._ids: dict[str, int] = {}
         self._passages = 0
@@ -85,12 +87,17 @@ class ExcerptIndex:
         return index
 
     def add(self, entry: Entry) -> None:
-        """Index one more entry; summaries are left out, since they are not original messages."""
+        """Add one more entry; summaries are left out, since they are not original messages."""
         if not entry.summary:
-            with self.lock:
-                self._add(entry)
+            self._added.append(entry)
 
-    def _add(self, entry: Entry) -> None:
+    def complete(self) -> None:
+        """Index the entries that were added, which takes half a second for ten thousand."""
+        with self.lock:
+            while self._added:
+                self._index(self._added.popleft())
+
+    def _index(self, entry: Entry) -> None:
         self.entries += 1
         for speaker, text in passages(entry):
             self._passages += 1
@@ -145,6 +152,7 @@ def excerpts_of(
     :param condensed: other texts of the new context, such as a summary; a term in them still lacks the words around it.
     :param excluded: other lines that are not selected.
     """
+    index.complete()
     with index.lock:
         selection = _Selection(index, max_tokens * CHARACTERS_PER_TOKEN)
         for term in index.known_terms(condensed):

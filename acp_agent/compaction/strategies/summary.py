@@ -50,24 +50,30 @@ class SummaryStrategy:
         :raises CompactionError: the summary is empty, was cut off, refused or rejected, or would not be worth it.
         :raises ModelError: the model could not be asked.
         """
-        cut = await to_thread.run_sync(task.cut, abandon_on_cancel=True)
-        if cut is None:
+        begun = await to_thread.run_sync(_begin, task, abandon_on_cancel=True)
+        if begun is None:
             return None
-        if task.policy.written is not None:
-            return Draft(cut, task.policy.written)
-        dialogue = await to_thread.run_sync(_begin, task, cut, abandon_on_cancel=True)
+        cut, dialogue = begun
+        if dialogue is None:
+            return Draft(cut, task.policy.written or "")
         return await verify(task, cut, dialogue.ask, dialogue.mend)
 
 
-def _begin(task: Task, cut: Cut) -> _Dialogue:
-    """Return a dialogue that asks for a summary of the replaced messages.
+def _begin(task: Task) -> tuple[Cut, _Dialogue | None] | None:
+    """Return the cut, and a dialogue that asks for a summary of the replaced messages, unless one is written already;
+    None if there is nothing to replace.
 
     :raises CompactionError: no summary would be worth it.
     """
+    cut = task.cut()
+    if cut is None:
+        return None
+    if task.policy.written is not None:
+        return cut, None
     check_worth(task.state, cut)
     first_kept = cut.kept[0].message if cut.kept else None
     text = summary_request(_with_bound(task), first_kept, cut.summarised)
-    return _Dialogue(task, UserMessage(new_id("msg"), (text,)))
+    return cut, _Dialogue(task, UserMessage(new_id("msg"), (text,)))
 
 
 def _with_bound(task: Task) -> str:
