@@ -109,8 +109,11 @@ class Attachments:
 
     async def resolved(self, request: ModelRequest, profile: ModelProfile) -> ModelRequest:
         """Return the request with the bytes that its messages refer to."""
+        with_data = self._with_data.over(request.messages)[1]
+        if not with_data:
+            return request
         messages = list(request.messages)
-        for at in self._with_data.over(request.messages)[1]:
+        for at in with_data:
             messages[at] = await self._message(messages[at], profile, request.model)
         return replace(request, messages=tuple(messages))
 

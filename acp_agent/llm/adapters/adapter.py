@@ -76,14 +76,14 @@ class Call:
 
     :ivar body: without what `opening` holds.
     :ivar streams: whether the answer is a stream of events; else it is one JSON object.
-    :ivar opening: the JSON of the items that stand first in the member `conversation`; may be empty.
+    :ivar opening: the JSON of the items that stand first in the member `conversation`, in pieces; may be empty.
     """
 
     path: str
     body: JsonObject
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     streams: bool = True
-    opening: str = ""
+    opening: tuple[bytes, ...] = ()
     conversation: str = "messages"
 
     @property
@@ -94,7 +94,8 @@ class Call:
             return to_json(body).encode()
         others = to_json({key: value for key, value in body.items() if key != self.conversation})
         behind = f",{to_json(items)[1:-1]}" if items else ""
-        return f'{others[:-1]},"{self.conversation}":[{self.opening}{behind}]}}'.encode()
+        before = f'{others[:-1]},"{self.conversation}":['
+        return b"".join((before.encode(), *self.opening, f"{behind}]}}".encode()))
 
 
 class Adapter:
@@ -116,7 +117,7 @@ class Adapter:
     def __init__(self, endpoint: Endpoint) -> None:
         self.name = endpoint.name
         self.models_path = "/models"
-        self._openings: dict[tuple[object, ...], Accumulator[Message, str]] = {}
+        self._openings: dict[tuple[object, ...], Accumulator[Message, tuple[bytes, ...]]] = {}
 
     def call(self, request: ModelRequest, profile: ModelProfile, omissions: Omissions, prompt: str | None) -> Call:
         """Return the call that asks the model.
@@ -154,7 +155,7 @@ class Adapter:
 
     def split(
         self, request: ModelRequest, encode: Callable[[tuple[Message, ...]], list[JsonObject]], *encoding: object
-    ) -> tuple[str, list[JsonObject]]:
+    ) -> tuple[tuple[bytes, ...], list[JsonObject]]:
         """Return the items of a conversation: the JSON of those that stand first, which is made once for all requests
         that continue this one, and the others, from the last two turns.
 
@@ -163,9 +164,14 @@ class Adapter:
         """
         at = _last_turns(request.messages) if request.conversation_id else 0
         if not at:
-            return "", encode(request.messages)
+            return (), encode(request.messages)
+
+        def add(pieces: tuple[bytes, ...], added: tuple[Message, ...]) -> tuple[bytes, ...]:
+            items = encode(added)
+            return (*pieces, f"{',' if pieces else ''}{to_json(items)[1:-1]}".encode()) if items else pieces
+
         key = (request.conversation_id, *encoding)
-        opening = self._openings.pop(key, None) or Accumulator("", lambda text, added: _joined(text, encode(added)))
+        opening = self._openings.pop(key, None) or Accumulator[Message, tuple[bytes, ...]]((), add)
         self._openings[key] = opening  # at the end, so that the one that was not used for longest stands first
         if len(self._openings) > _MAX_OPENINGS:
             del self._openings[next(iter(self._openings))]
@@ -185,11 +191,7 @@ def _last_turns(messages: Sequence[Message]) -> int:
     return 0
 
 
-def _joined(text: str, items: list[JsonObject]) -> str:
-    return ",".join((*filter(None, (text,)), *map(to_json, items)))
-
-
-def to_json(value: JsonValue) -> str:
+def to_json(value: JsonValue | list[JsonObject]) -> str:
     """Return a value as it is sent."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 

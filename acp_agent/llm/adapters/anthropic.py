@@ -78,7 +78,9 @@ class AnthropicAdapter(Adapter):
     def window_path(self, model: str) -> str | None:
         return f"/v1/models/{model}"
 
-    def _body(self, request: ModelRequest, profile: ModelProfile, omissions: Omissions) -> tuple[JsonObject, str]:
+    def _body(
+        self, request: ModelRequest, profile: ModelProfile, omissions: Omissions
+    ) -> tuple[JsonObject, tuple[bytes, ...]]:
         """Return the body of `POST /v1/messages`, without `stream`, and the JSON of the messages that stand first.
 
         A request and one that continues it are equal up to where the shorter one ends, but for the moving
@@ -96,7 +98,7 @@ class AnthropicAdapter(Adapter):
             body["tools"] = list[JsonValue](tools)
         keep_thinking = "native" not in omissions
         thinking_of, images = self.name if keep_thinking else "", profile.images
-        opening = ""
+        opening: tuple[bytes, ...] = ()
         if (compacted := self.native_block(request, omissions)) is not None:
             messages = _wire_messages(request.messages, thinking_of, images=images, compacted=compacted)
         else:

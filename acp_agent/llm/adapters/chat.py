@@ -79,7 +79,7 @@ class ChatAdapter(Adapter):
         if request.system.strip():
             system: JsonObject = {"role": "system", "content": request.system}
             if opening:
-                opening = f"{to_json(system)},{opening}"
+                opening = (f"{to_json(system)},".encode(), *opening)
             else:
                 messages.insert(0, system)
         body: JsonObject = {

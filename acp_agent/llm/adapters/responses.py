@@ -60,9 +60,12 @@ class ResponsesAdapter(Adapter):
     def fold(self) -> Fold:
         return _ResponsesFold(self.name)
 
-    def _body(self, request: ModelRequest, profile: ModelProfile, omissions: Omissions) -> tuple[JsonObject, str]:
+    def _body(
+        self, request: ModelRequest, profile: ModelProfile, omissions: Omissions
+    ) -> tuple[JsonObject, tuple[bytes, ...]]:
         """Return the body of `POST /v1/responses`, without `stream`, and the JSON of the items that stand first."""
-        kept, images, opening = self.name if "native" not in omissions else "", profile.images, ""
+        kept, images = self.name if "native" not in omissions else "", profile.images
+        opening: tuple[bytes, ...] = ()
         if (compacted := self.native_block(request, omissions)) is not None:
             items = _wire_messages(request.messages, kept, images=images, compacted=compacted)
         else:

@@ -14,7 +14,7 @@ from acp_agent.config import Settings
 from acp_agent.config.settings import CompactionSettings
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import InstructionsLoaded
-from acp_agent.conversation.messages import AssistantMessage, Message
+from acp_agent.conversation.messages import AssistantMessage, Entry, Message
 from acp_agent.conversation.updates import UsageUpdated
 from acp_agent.errors import CompactionError, ConfigError, ContextOverflowError, ModelError
 from acp_agent.llm.provider import ModelRequest, ToolDefinition
@@ -41,6 +41,9 @@ class Requests:
     _models: SessionModels
     _mcp: SessionMcp
     _defined: tuple[Mapping[str, Tool], tuple[ToolDefinition, ...], int] | None = None
+    _messages: Accumulator[Entry, tuple[Message, ...]] = field(
+        default_factory=lambda: Accumulator[Entry, tuple[Message, ...]]((), _with_messages)
+    )
     _sizes: Accumulator[Message, Sizes] = field(
         default_factory=lambda: Accumulator[Message, Sizes](Sizes(), Sizes.plus)
     )
@@ -104,7 +107,7 @@ class Requests:
         return ModelRequest(
             model=active.model_id,
             system=context.instructions,
-            messages=context.messages,
+            messages=self._messages.over(context.entries),
             tools=self._definitions()[0],
             max_output_tokens=active.budget.output(self.used(active, context), active.max_output_tokens),
             thought_level=context.thought_level or self.settings.thought_level or "",
@@ -154,7 +157,8 @@ class Requests:
 
     async def exceeds_limits(self, active: ActiveModel) -> bool:
         """Return whether the next request comes close to a limit of the model besides that of tokens."""
-        messages, limits = self.context.messages, Limits(active.profile.max_images, active.profile.max_request_bytes)
+        messages = self._messages.over(self.context.entries)
+        limits = Limits(active.profile.max_images, active.profile.max_request_bytes)
         if not limits.exceeded_by(self._sizes.over(messages), messages):
             return False
         return (await self.limits(active, messages)).exceeded(messages)
@@ -213,3 +217,7 @@ class Requests:
             tools = tuple(ToolDefinition(name, tool.description, tool.input_schema) for name, tool in known.items())
             self._defined = known, tools, estimate_tools(tools)
         return self._defined[1:]
+
+
+def _with_messages(messages: tuple[Message, ...], entries: tuple[Entry, ...]) -> tuple[Message, ...]:
+    return (*messages, *(entry.message for entry in entries))
