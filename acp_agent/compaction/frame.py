@@ -1,4 +1,5 @@
-"""The framing of a compacted history: the summary request, and the text around the summary in later requests.
+"""The framing of a compacted history: the summary request, the sections that it has to have, and the text around the
+summary in later requests.
 
 A summary is framed as history, since models otherwise act on it as on a new message of the user. The user never sees
 this framing.
@@ -35,6 +36,7 @@ _EXCERPTS = (
 _FRAMES = re.compile(
     r"(?<=[</])(\s*)(conversation|recorded|carried)_(?=(?:summary|facts|excerpts|over)\b)", re.IGNORECASE
 )
+_EMPHASIS = str.maketrans("", "", "*_`")
 _QUOTE_LENGTH = 120
 _TABLE_ENTRIES = 120
 _TABLE_QUOTE = 60
@@ -141,3 +143,32 @@ def _first_words(parts: Sequence[object], length: int) -> str:
 def _escaped(text: str) -> str:
     """Return the text without tags of a frame: a file's text in a summary could close the frame."""
     return _FRAMES.sub(r"\1\2-", text)
+
+
+def missing_sections(summary: str, required: Sequence[str]) -> tuple[str, ...]:
+    """Return the required sections that are missing or empty ("None." is content).
+
+    Headings of any level count; case, white space, emphasis, numbering and a final colon are ignored.
+    """
+    filled: set[str] = set()
+    above: list[tuple[int, str]] = []  # headings of the current line
+    fenced = False
+    for line in summary.split("\n"):
+        content = line.lstrip(" \t>")
+        title = content.lstrip("#")
+        depth = len(content) - len(title)
+        if content.startswith(("```", "~~~")):
+            fenced = not fenced
+        elif 1 <= depth <= 6 and not fenced and title[:1] in ("", " ", "\t"):
+            above = [(level, name) for level, name in above if level < depth]
+            above.append((depth, _title(title.rstrip(" \t#\r"))))
+        elif any(character.isalnum() for character in line):
+            filled.update(name for _, name in above)
+    return tuple(name for name in required if _title(name.lstrip(" #")) not in filled)
+
+
+def _title(heading: str) -> str:
+    plain = " ".join(heading.translate(_EMPHASIS).split())
+    number, _, rest = plain.partition(" ")
+    numbered = rest and number.rstrip(")").replace(".", "").isdecimal()
+    return (rest if numbered else plain).rstrip(" :：").casefold()

@@ -21,6 +21,7 @@ from anyio import to_thread
 from acp_agent.compaction.calls import beside_thread
 from acp_agent.compaction.cuts import Cut
 from acp_agent.compaction.facts import LONGEST, RUNS, facts_of_run, key_of
+from acp_agent.compaction.frame import missing_sections
 from acp_agent.compaction.state import ConversationState
 from acp_agent.compaction.strategy import Draft, Task
 from acp_agent.conversation.messages import Entry, Image, Resource, ResourceLink, ToolCall, texts_in
@@ -46,7 +47,6 @@ _TOKEN = re.compile(r"[a-z_]+(?=\d+\.\d)|\d+(?:\.\d+)+|[a-z\d_\u00c0-\u052f]+|[^
 _NUMBER = re.compile(r"\d+(?:\.(?P<decimals>\d+))?")
 _MEMBER = re.compile(r"\b_\w+|(?<=[./:$@>-])\w+|(?<=['\"`])\w+(?=['\"`])|\b\w++(?=[(\[/]|\.\w| ?[=:])")
 _OPENING, _CLOSING = frozenset('(["'), ".,;:!?)]}*_|>'…“”«»"
-_EMPHASIS = str.maketrans("", "", "*_`")
 
 
 @frozen
@@ -173,7 +173,7 @@ async def verify(
     policy = task.policy
     if policy.verify == "off":
         text = await write()
-        return Draft(cut, text, missing=_missing_sections(text, policy.sections))
+        return Draft(cut, text, missing=missing_sections(text, policy.sections))
 
     def prepare() -> _Index:
         if task.index is not None:
@@ -183,7 +183,7 @@ async def verify(
     text, index = await beside_thread(write, prepare)
 
     def check(text: str) -> tuple[tuple[_Piece, ...], tuple[str, ...]]:
-        return unverified(text, index), _missing_sections(text, policy.sections)
+        return unverified(text, index), missing_sections(text, policy.sections)
 
     flagged, missing = await to_thread.run_sync(check, text, abandon_on_cancel=True)
     if policy.verify == "mend" and (flagged or missing):
@@ -324,32 +324,3 @@ def _digits(text: str) -> str:
 
 def _blank(match: re.Match[str]) -> str:
     return " " * len(match[0])
-
-
-def _missing_sections(summary: str, required: Sequence[str]) -> tuple[str, ...]:
-    """Return the required sections that are missing or empty ("None." is content).
-
-    Headings of any level count; case, white space, emphasis, numbering and a final colon are ignored.
-    """
-    filled: set[str] = set()
-    above: list[tuple[int, str]] = []  # headings of the current line
-    fenced = False
-    for line in summary.split("\n"):
-        content = line.lstrip(" \t>")
-        title = content.lstrip("#")
-        depth = len(content) - len(title)
-        if content.startswith(("```", "~~~")):
-            fenced = not fenced
-        elif 1 <= depth <= 6 and not fenced and title[:1] in ("", " ", "\t"):
-            above = [(level, name) for level, name in above if level < depth]
-            above.append((depth, _title(title.rstrip(" \t#\r"))))
-        elif any(character.isalnum() for character in line):
-            filled.update(name for _, name in above)
-    return tuple(name for name in required if _title(name.lstrip(" #")) not in filled)
-
-
-def _title(heading: str) -> str:
-    plain = " ".join(heading.translate(_EMPHASIS).split())
-    number, _, rest = plain.partition(" ")
-    numbered = rest and number.rstrip(")").replace(".", "").isdecimal()
-    return (rest if numbered else plain).rstrip(" :：").casefold()

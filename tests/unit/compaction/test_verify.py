@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from acp_agent.compaction.calls import ModelCalls
 from acp_agent.compaction.cuts import Cut
-from acp_agent.compaction.frame import frame_summary
+from acp_agent.compaction.frame import frame_summary, missing_sections
 from acp_agent.compaction.state import CompactionPolicy, ConversationState, Workspace
 from acp_agent.compaction.strategy import Task
-from acp_agent.compaction.verify import _Index, _mend_request, _missing_sections, index_of, mark, unverified, verify
+from acp_agent.compaction.verify import _Index, _mend_request, index_of, mark, unverified, verify
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.events import PlanEntry
 from acp_agent.conversation.messages import (
@@ -385,12 +385,12 @@ do this
 
 
 def test_sections_that_are_there_with_something_under_them_are_not_missing() -> None:
-    assert _missing_sections(SUMMARY, ["Goal and requirements", "Decisions", "Files", "Open work"]) == ()
+    assert missing_sections(SUMMARY, ["Goal and requirements", "Decisions", "Files", "Open work"]) == ()
 
 
 def test_missing_and_empty_sections_are_named_as_the_recipe_names_them_and_in_its_order() -> None:
     required = ["Tests", "Current state", "Decisions", "Errors & fixes"]
-    assert _missing_sections(SUMMARY, required) == ("Tests", "Current state", "Errors & fixes")
+    assert missing_sections(SUMMARY, required) == ("Tests", "Current state", "Errors & fixes")
 
 
 @pytest.mark.parametrize(
@@ -406,16 +406,16 @@ def test_missing_and_empty_sections_are_named_as_the_recipe_names_them_and_in_it
 )
 @pytest.mark.parametrize("required", ["Open work", "## Open work", "open work:"])
 def test_level_case_white_space_emphasis_and_a_colon_do_not_count(heading: str, required: str) -> None:
-    assert _missing_sections(f"text\n\n{heading}\n\n1. Release.\n", [required]) == ()
+    assert missing_sections(f"text\n\n{heading}\n\n1. Release.\n", [required]) == ()
 
 
 def test_what_stands_under_a_deeper_heading_belongs_to_the_section_and_what_stands_under_the_next_does_not() -> None:
-    assert _missing_sections("## Files\n### New\n`a.py`\n", ["Files", "New"]) == ()
-    assert _missing_sections("## Files\n### New\n## Errors\nOne.\n", ["Files", "New"]) == ("Files", "New")
+    assert missing_sections("## Files\n### New\n`a.py`\n", ["Files", "New"]) == ()
+    assert missing_sections("## Files\n### New\n## Errors\nOne.\n", ["Files", "New"]) == ("Files", "New")
 
 
 @given(st.lists(st.text("abc xyz", min_size=1).filter(str.strip), unique_by=lambda title: " ".join(title.split())))
 def test_all_sections_that_were_written_are_found(titles: list[str]) -> None:
     summary = "".join(f"## {title}\nNone.\n\n" for title in titles)
-    assert _missing_sections(summary, titles) == ()
-    assert _missing_sections("", titles) == tuple(titles)
+    assert missing_sections(summary, titles) == ()
+    assert missing_sections("", titles) == tuple(titles)
