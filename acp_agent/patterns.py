@@ -86,14 +86,13 @@ def _explained(pattern: str, why: str) -> str:
 
 # --- wildcards for paths ---
 
-_TOKEN = re.compile(
+_TOKEN = (
     r"(?P<folders>(?<![^/])\*{2,}/)|(?P<below>(?<![^/])\*{2,}\Z)|(?P<name>(?<![^/])\*(?![^/]))|(?P<stars>\*+)|(?P<one>\?)"
     r"|\[(?>(?P<negated>[!^]?)(?P<items>(?:\[:[^\]]+:\]|\\.|[^\\])(?:\[:[^\]]+:\]|\\.|[^\\\]])*))\]"
-    r"|\\(?P<escaped>.)|(?P<plain>[^*?\[\\]+)",
-    re.DOTALL,
+    r"|\\(?P<escaped>.)|(?P<plain>[^*?\[\\]+)"
 )
 _FIXED = {"folders": "(?:.*/)?", "below": ".+", "name": "[^/]+", "stars": "[^/]*", "one": "[^/]"}
-_ITEM = re.compile(r"(?P<named>\[:[^\]]+:\])|\\?(?P<low>(?<=\\).|[^\\])(?:-\\?(?P<high>(?<=\\).|[^\\]))?", re.DOTALL)
+_ITEM = r"(?P<named>\[:[^\]]+:\])|\\?(?P<low>(?<=\\).|[^\\])(?:-\\?(?P<high>(?<=\\).|[^\\]))?"
 _NEVER = r"[^\x00-\x{10FFFF}]"
 
 
@@ -121,9 +120,9 @@ def wildcard_expression(pattern: str) -> str | None:
     """
     parts = ["^" if "/" in pattern else "^(?:.*/)?"]
     pattern = pattern.removeprefix("/")
-    at = 0
+    token_at, at = re.compile(_TOKEN, re.DOTALL).match, 0
     while at < len(pattern):
-        token = _TOKEN.match(pattern, at)
+        token = token_at(pattern, at)
         if token is None:
             return None
         at = token.end()
@@ -138,7 +137,7 @@ def wildcard_expression(pattern: str) -> str | None:
 def _bracket(items: str, *, negated: bool) -> str:
     """Return an expression for one character of a name, which is never a slash."""
     allowed = ""
-    for item in _ITEM.finditer(items):
+    for item in re.finditer(_ITEM, items, re.DOTALL):
         if item["named"]:
             allowed += item["named"]
             continue

@@ -7,8 +7,8 @@ images are the lower ones of the providers' pages, to which gateways and older m
 
 from __future__ import annotations
 
-import csv
 from dataclasses import fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
@@ -96,8 +96,9 @@ def profile(model: str) -> ModelProfile:
     name = model.rpartition("/")[2].lower()
     if name.startswith("claude"):
         name = name.replace(".", "-")
-    best = max((prefix for prefix in _TABLE if name.startswith(prefix)), key=len, default="")
-    found = _TABLE.get(best) or ModelProfile(listed=False)
+    table = _table()
+    best = max((prefix for prefix in table if name.startswith(prefix)), key=len, default="")
+    found = table.get(best) or ModelProfile(listed=False)
     return replace(found, least_effort="low") if "codex" in name else found
 
 
@@ -111,8 +112,11 @@ _LIMITS: dict[str, ModelProfile] = {
 """What models of one family have alike, by its name in the table."""
 
 
-def _read_table() -> dict[str, ModelProfile]:
+@cache
+def _table() -> dict[str, ModelProfile]:
     """Return the models of `models.csv`, by the beginnings of their ids. OpenAI's before GPT-5 are not in it."""
+    import csv
+
     table: dict[str, ModelProfile] = {}
     with Path(__file__).with_name("models.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -127,6 +131,3 @@ def _read_table() -> dict[str, ModelProfile]:
             )
             table |= dict.fromkeys(row["models"].split(), known)
     return table
-
-
-_TABLE = _read_table()
