@@ -27,6 +27,7 @@ from acp_agent.llm.provider import (
 
 ModelCall: TypeAlias = Callable[[ModelRequest], AsyncGenerator[ModelEvent, None]]
 Show: TypeAlias = Callable[[str], Awaitable[None]]
+S = TypeVar("S")
 T = TypeVar("T")
 
 _TOO_LARGE = (
@@ -130,13 +131,13 @@ class ModelCalls:
         self.requests += 1
 
 
-async def beside_thread(ask: Callable[[], Awaitable[str]], work: Callable[[], T]) -> tuple[str, T]:
-    """Return what the model answers, and what a function makes in a thread meanwhile.
+async def beside_thread(ask: Callable[[], Awaitable[S]], work: Callable[[], T]) -> tuple[S, T]:
+    """Return what `ask` returns, such as a model's answer, and what a function makes in a thread meanwhile.
 
     :raises Exception: what `ask` raises; the thread is not waited for then.
     """
     made: list[T] = []
-    answers: list[str] = []
+    answers: list[S] = []
     failures: list[Exception] = []
 
     async def run() -> None:

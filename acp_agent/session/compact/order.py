@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from anyio import to_thread
-
 from acp_agent.compaction.budget import Limits
+from acp_agent.compaction.calls import beside_thread
 from acp_agent.compaction.estimate import count_images, request_bytes
 from acp_agent.compaction.excerpts.selection import ExcerptIndex
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState, Workspace
@@ -195,18 +195,18 @@ class Orders:
         self, active: ActiveModel, *, guessed: bool = False
     ) -> tuple[ConversationState, int, ExcerptIndex]:
         """Return the conversation, its revision and the index of its original entries."""
+        cwd = self._requests.context.cwd
         try:
-            index = await self._source.index()
+            index, (_, head, branch) = await beside_thread(self._source.index, partial(git_place, cwd))
         except Exception as error:
             why = log_failure(_log, "The log of this session cannot be read", error)
             raise CompactionError(why, "Nothing was changed.") from error
         context = self._requests.context
-        _, head, branch = await to_thread.run_sync(git_place, context.cwd)
         state = ConversationState.from_context(
             context,
             self._requests.request(active),
             active.budget,
-            Workspace(context.cwd, branch, head),
+            Workspace(cwd, branch, head),
             rate=active.rate,
             guessed=guessed,
             source=self._source.entries,

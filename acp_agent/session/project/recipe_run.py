@@ -184,8 +184,15 @@ class _GitFacts:
     """
 
     def __init__(self, cwd: str, runner: _CommandRunner) -> None:
+        self._cwd = cwd
         self._runner = runner
-        self.root, self.head, self.branch = git_place(cwd)
+
+    def __getattr__(self, name: str) -> str:
+        # git takes milliseconds, and few recipes mention one of these.
+        if name not in ("root", "head", "branch"):
+            raise AttributeError(name)
+        self.root, self.head, self.branch = git_place(self._cwd)
+        return getattr(self, name)
 
     @cached_property
     def dirty(self) -> bool | str:
