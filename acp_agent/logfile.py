@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from io import TextIOWrapper
-from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import cast
 
@@ -30,7 +30,7 @@ def start_logging(folder: Path, env: Mapping[str, str]) -> Path | None:
     path = folder / NAME
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        handler = _PrivateFile(path, maxBytes=MAX_BYTES, backupCount=BACKUPS, encoding="utf-8")
+        handler = _PrivateFile(path, encoding="utf-8")
     except OSError:
         do_not_log()
         return None
@@ -66,8 +66,23 @@ def do_not_log() -> None:
     logging.getLogger().addHandler(logging.NullHandler())
 
 
-class _PrivateFile(RotatingFileHandler):
-    """Every file it opens is the user's alone, also the next one after a rotation."""
+class _PrivateFile(logging.FileHandler):
+    """The log file, and the older ones that it becomes when it is full: each the user's alone.
+
+    `logging.handlers` would rotate it too; with the `pickle` that it imports it takes half a megabyte.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            if self.stream is not None and os.fstat(self.stream.fileno()).st_size > MAX_BYTES:
+                self.close()  # the next one is opened below
+                for number in range(BACKUPS, 0, -1):
+                    newer = f".{number - 1}" if number > 1 else ""
+                    with suppress(FileNotFoundError):
+                        Path(f"{self.baseFilename}{newer}").replace(f"{self.baseFilename}.{number}")
+            super().emit(record)
+        except OSError:
+            self.handleError(record)
 
     def _open(self) -> TextIOWrapper:
         def opener(path: str, flags: int) -> int:

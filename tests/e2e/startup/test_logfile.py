@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,10 +45,11 @@ def test_a_secret_of_the_environment_never_reaches_the_log(tmp_path: Path, root_
 def test_a_full_log_is_rotated_and_stays_private(tmp_path: Path, root_logger: logging.Logger) -> None:
     path = start_logging(tmp_path, {})
     assert path is not None
-    for _ in range(3):
-        logging.getLogger("acp_agent.test").info("x" * (MAX_BYTES // 2))
+    for number in range(12):
+        logging.getLogger("acp_agent.test").info("%d %s", number, "x" * (MAX_BYTES // 2))
     files = sorted(tmp_path.iterdir())
-    assert len(files) > 1
+    assert [file.name.removeprefix(path.name) for file in files] == ["", ".1", ".2", ".3"]
+    assert [line.split("test: ")[1][:2].strip() for line in files[1].read_text().splitlines()] == ["8", "9"]
     assert all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in files)
 
 
@@ -57,3 +59,14 @@ def test_a_folder_that_cannot_be_made_is_no_reason_not_to_work(tmp_path: Path, r
     assert start_logging(tmp_path / "home" / "logs", {}) is None, "whose parents are not the log's to make"
     assert not (tmp_path / "home").exists()
     logging.getLogger("acp_agent.test").error("goes nowhere")
+
+
+def test_a_log_whose_folder_is_gone_when_it_is_full_is_no_reason_not_to_work(
+    tmp_path: Path, root_logger: logging.Logger
+) -> None:
+    folder = tmp_path / "logs"
+    assert start_logging(folder, {}) is not None
+    logging.getLogger("acp_agent.test").info("x" * MAX_BYTES)
+    shutil.rmtree(folder)
+    for _ in range(2):
+        logging.getLogger("acp_agent.test").info("goes nowhere")
