@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from acp_agent.config.settings import SandboxSettings
-from acp_agent.sandbox.sandbox import Sandbox
+
+if TYPE_CHECKING:
+    from acp_agent.sandbox.sandbox import Sandbox
 
 _STRICTER = ("off", "auto", "required")
 
@@ -19,6 +22,8 @@ def sandbox_of(settings: SandboxSettings, roots: tuple[Path, ...], home: Path, k
     :param home: the agent's, which they may not read.
     :param keys: names of the variables that hold keys of providers.
     """
+    from acp_agent.sandbox.sandbox import Sandbox
+
     off, required = settings.commands == "off", settings.commands == "required"
     hidden = (*settings.env, *keys)
     return Sandbox(roots, (home,), settings.write, settings.read_deny, settings.network, required, hidden, off)

@@ -21,6 +21,7 @@ from acp_agent.server.channel import Channel
 from acp_agent.server.content import bounded, cut, pending_call
 from acp_agent.server.handshake import Capabilities
 from acp_agent.session.client import Answer, Grant
+from acp_agent.tools.forms import filled
 from acp_agent.tools.text import one_line
 
 if TYPE_CHECKING:
@@ -143,8 +144,6 @@ class EditorQuestions:
 
     async def fill(self, form: Form, call_id: str | None = None) -> FormAnswer:
         """Ask the user to fill in a form; see `Questions.fill`."""
-        from acp_agent.tools.forms import filled
-
         schema: JsonObject = {
             "type": "object",
             "properties": {each.name: _property(each) for each in form.fields},

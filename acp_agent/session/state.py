@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from acp_agent.config import Settings
 from acp_agent.config.sandbox import sandbox_of
 from acp_agent.config.settings import CompactionSettings, McpServer
 from acp_agent.conversation.context import Context
 from acp_agent.llm.places import key_variables
-from acp_agent.sandbox.sandbox import Sandbox
 from acp_agent.session.log import SessionLog, Source
+
+if TYPE_CHECKING:
+    from acp_agent.sandbox.sandbox import Sandbox
 
 
 @dataclass(slots=True, eq=False)

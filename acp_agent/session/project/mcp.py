@@ -18,6 +18,7 @@ from anyio.abc import TaskGroup
 from acp_agent.conversation.messages import Resource, ResourceLink, Text, UserPart
 from acp_agent.conversation.updates import Command
 from acp_agent.errors import InvalidParamsError, ToolError
+from acp_agent.mcp.model import ServerOptions
 from acp_agent.session.client import SessionClient, ask_arguments
 from acp_agent.session.notices import Notices
 from acp_agent.session.project.commands import around_command, command_words
@@ -79,7 +80,6 @@ class SessionMcp:
         """Start the servers in the background: once the editor has its answer, or with the first prompt."""
         if self._servers or not self._wanted:
             return
-        from acp_agent.mcp.model import ServerOptions
         from acp_agent.mcp.server import SessionServer
         from acp_agent.mcp.tools import server_names
 
