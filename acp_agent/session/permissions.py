@@ -1,4 +1,4 @@
-"""The permission modes of a session, and the question put to the user where a mode demands it."""
+"""What each permission mode allows, and the question put to the user where it demands one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import anyio.to_thread
 from acp_agent.config.permission_rules import PermissionRules
 from acp_agent.conversation.events import PermissionGranted
 from acp_agent.conversation.messages import ToolCall
-from acp_agent.conversation.updates import Choice
 from acp_agent.errors import ConfigError, ToolError, sentence
 from acp_agent.session.client import Answer, Grant, SessionClient
 from acp_agent.session.notices import Notices
@@ -29,18 +28,6 @@ _SANDBOXED = Grant("sandboxed commands", "Allow all sandboxed commands in this s
 _PREFIX = "shell prefix: "
 _SUBCOMMAND = re.compile(r"[a-z][a-z0-9-]*")
 _LONGEST_PREFIX = 40
-
-MODES = (
-    Choice("ask", "Ask", "Reads freely; asks before every edit and command."),
-    Choice(
-        "accept-edits",
-        "Accept edits",
-        "Reads and edits files and runs sandboxed commands freely; asks before every other command.",
-    ),
-    Choice("plan", "Plan", "Reads only: no edits and no commands."),
-    Choice("full-access", "Full access", "Reads, edits and runs commands anywhere without asking."),
-)
-"""The permission modes."""
 
 
 def judge(mode: str, access: Access, grants: Collection[str]) -> Verdict:

@@ -26,9 +26,8 @@ from acp_agent.config.home import ensure_private_dir, home_dir
 from acp_agent.conversation.updates import Update, UsageUpdated, UserSaid
 from acp_agent.errors import AgentError, InvalidParamsError
 from acp_agent.session.actor import Session
-from acp_agent.session.permissions import MODES
 from acp_agent.session.project.commands import command_words
-from acp_agent.session.project.settings import MODE, MODEL
+from acp_agent.session.project.settings import MODE, MODEL, MODES
 from acp_agent.storage.store import SessionRecord
 from acp_agent.tools.forms import Choice, Form, FormField
 

@@ -19,8 +19,7 @@ from acp_agent.server.v1.client import EditorClient
 from acp_agent.server.v1.presenter import config_options
 from acp_agent.session.actor import Session
 from acp_agent.session.manager import ClientFor, SessionManager
-from acp_agent.session.permissions import MODES
-from acp_agent.session.project.settings import MODE
+from acp_agent.session.project.settings import MODE, MODES
 
 if TYPE_CHECKING:
     from acp_agent.protocol.v1 import (

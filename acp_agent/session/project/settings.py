@@ -29,7 +29,6 @@ from acp_agent.conversation.updates import (
 )
 from acp_agent.errors import InvalidParamsError, sentence
 from acp_agent.session.notices import SHOWING_SECONDS
-from acp_agent.session.permissions import MODES
 from acp_agent.session.project.models import SessionModels
 from acp_agent.session.services import Services
 from acp_agent.session.state import SessionState
@@ -45,6 +44,17 @@ ON, OFF = "on", "off"
 NO_MODEL = "none"
 """The current choice of the model menu while nothing is configured: the protocol wants one."""
 
+MODES = (
+    Choice("ask", "Ask", "Reads freely; asks before every edit and command."),
+    Choice(
+        "accept-edits",
+        "Accept edits",
+        "Reads and edits files and runs sandboxed commands freely; asks before every other command.",
+    ),
+    Choice("plan", "Plan", "Reads only: no edits and no commands."),
+    Choice("full-access", "Full access", "Reads, edits and runs commands anywhere without asking."),
+)
+"""The permission modes."""
 _THOUGHT_LEVELS = (
     Choice("default", "Default", "As the provider has it."),
     Choice("off", "Off", "No extended thinking."),
