@@ -192,6 +192,8 @@ class Session:
                     ticket = await self._mailbox.next()
                     async with self._turn(ticket):
                         await self.client.show(TurnBegan())
+                        if ticket.cancelled:
+                            self._turn_scope.cancel()
                         async with self._loader.for_turn() as runner:
                             ticket.answer(await runner.run(ticket, self._mailbox))
         finally:

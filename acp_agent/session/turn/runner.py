@@ -164,8 +164,8 @@ class TurnRunner:
             async with record.closed_on_failure():
                 await record.recover()
                 if not says_anything(parts):
-                    return "cancelled" if ticket.cancelled else "end_turn"
-                if ticket.cancelled or not await self._setup.ask_trust() or ticket.cancelled:
+                    return "end_turn"
+                if not await self._setup.ask_trust():
                     await record.keep_cancelled(ticket)
                     return "cancelled"
                 try:

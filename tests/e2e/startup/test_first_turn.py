@@ -97,13 +97,17 @@ async def test_a_burst_of_prompts_that_wait_for_one_import_keeps_no_thread_from_
             assert await turn.result() == {"stopReason": "cancelled"}
 
 
-async def test_a_cancel_does_not_wait_for_what_is_being_loaded(tmp_path: Path) -> None:
-    slow = hanging(tmp_path, "anthropic")
+@pytest.mark.parametrize(
+    ("module", "at_once"), [("acp_agent.session.project.hooks", True), ("anthropic", False)], ids=["at once", "later"]
+)
+async def test_a_cancel_does_not_wait_for_what_is_being_loaded(tmp_path: Path, module: str, at_once: bool) -> None:
+    slow = hanging(tmp_path, module)
     env = {"PYTHONPATH": f"{slow}{os.pathsep}{ROOT}", "ANTHROPIC_API_KEY": "key"}
     async with connected_agent(home=tmp_path / "home", env=env) as agent:
         session_id = await agent.new_session(tmp_path)
         turn = await agent.start_prompt(session_id, "Hi.")
-        await begun(slow)
+        if not at_once:
+            await begun(slow)
         await agent.cancel(session_id)
         assert await turn.result() == {"stopReason": "cancelled"}
         with anyio.fail_after(5):
