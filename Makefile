@@ -85,7 +85,7 @@ coverage: $(DEV) $(NPM) ## the test suite with branch coverage
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-bench: $(DEV) $(PEERS) ## measure the agent from outside, over the wire, and others beside it
+bench: $(DEV) $(if $(findstring --alone,$(ARGS)),,$(PEERS)) ## measure the agent from outside, over the wire, and others beside it
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 # The same commit gives the same bytes on every machine.

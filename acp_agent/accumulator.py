@@ -27,7 +27,7 @@ class Accumulator(Generic[_T, _S]):
         known = len(self._items)
         # Items that are the same objects are not looked into.
         if items[:known] != self._items:
-            known, self._folded = 0, self._start
+            known, self._items, self._folded = 0, (), self._start
         if added := items[known:]:
             self._folded = self._add(self._folded, added)
         self._items = items

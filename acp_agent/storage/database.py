@@ -250,7 +250,6 @@ def _make(path: Path) -> None:
         try:
             os.close(descriptor)
             with storage_errors(path), closing(sqlite3.connect(_uri(Path(name), "mode=rw"), uri=True)) as connection:
-                connection.execute("PRAGMA journal_mode = OFF")  # two files and two waits for the disk less
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             try:
                 os.link(name, path)

@@ -49,7 +49,7 @@ _DRAIN_SECONDS = 0.2
 _NO_KEY = "no-key-needed"
 _NETWORK_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
-_loading = anyio.CapacityLimiter(1)
+_loading = {"anthropic": anyio.CapacityLimiter(1), "openai": anyio.CapacityLimiter(1)}
 """A hundred sessions that wait for one import hold no thread of the pool meanwhile, and read the certificates once."""
 
 _log = logging.getLogger(__name__)
@@ -152,7 +152,7 @@ class Connection:
         """
         async with self._making:
             if self._client is None:
-                self._client = await to_thread.run_sync(self._make, abandon_on_cancel=True, limiter=_loading)
+                self._client = await to_thread.run_sync(self._make, abandon_on_cancel=True, limiter=_loading[self._sdk])
             return self._client
 
     def _make(self) -> AsyncAnthropic | AsyncOpenAI:
@@ -165,7 +165,7 @@ class Connection:
         gc.disable()
         try:
             return self._anthropic() if self._sdk == "anthropic" else self._openai()
-        except ImportError as error:
+        except (ImportError, AttributeError) as error:  # the latter where its version does not fit another package's
             why = f"cannot be imported ({error}); install acp-agent-server anew"
             raise ConfigError(why, source=f"The Python package {self._sdk}") from error
         finally:

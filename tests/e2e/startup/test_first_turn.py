@@ -113,3 +113,15 @@ async def test_a_cancel_does_not_wait_for_what_is_being_loaded(tmp_path: Path, m
         with anyio.fail_after(5):
             await agent.close_stdin()
             assert await agent.wait_exit() == 0
+
+
+async def test_a_prompt_waits_for_the_sdk_of_its_model_and_not_for_another_one(tmp_path: Path) -> None:
+    slow = hanging(tmp_path, "anthropic")
+    async with model_server([Reply("hi")], "openai") as server:
+        env = {**server.env(), "ANTHROPIC_API_KEY": "key", "PYTHONPATH": f"{slow}{os.pathsep}{ROOT}"}
+        async with connected_agent(home=tmp_path / "home", env=env) as agent:
+            waiting, working = [await agent.new_session(tmp_path) for _ in range(2)]
+            await agent.set_config_option(waiting, "model", "anthropic/claude-sonnet-4-5")
+            await agent.start_prompt(waiting, "Hi.")
+            await begun(slow)
+            assert await agent.prompt(working, "Hi.") == {"stopReason": "end_turn"}

@@ -113,9 +113,10 @@ async def test_a_new_session_is_answered_before_what_only_its_servers_and_its_tu
         assert ("mcp" if servers else "pydantic") in after
 
 
-async def test_a_damaged_sdk_is_named_with_what_to_do(tmp_path: Path) -> None:
+@pytest.mark.parametrize("error", ["ImportError", "AttributeError"])
+async def test_a_damaged_sdk_is_named_with_what_to_do(tmp_path: Path, error: str) -> None:
     (damaged := tmp_path / "damaged" / "anthropic").mkdir(parents=True)
-    (damaged / "__init__.py").write_text("raise ImportError('half of it is missing')\n")
+    (damaged / "__init__.py").write_text(f"raise {error}('half of it is missing')\n")
     async with model_server([], "anthropic") as server:
         env = {**server.env(), "PYTHONPATH": os.pathsep.join([str(damaged.parent), str(REPOSITORY)])}
         async with start_agent(home=tmp_path, env=env) as agent:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,3 +20,16 @@ def test_what_continues_the_last_items_is_folded_alone() -> None:
     accumulator = Accumulator[int, int](0, lambda folded, more: added.append(more) or folded + sum(more))
     assert [accumulator.over(items) for items in ((1, 2), (1, 2, 3), (1, 2, 3), (1, 4))] == [3, 6, 6, 5]
     assert added == [(1, 2), (3,), (1, 4)]
+
+
+def test_items_that_cannot_be_folded_lose_none_of_those_before() -> None:
+    def add(folded: tuple[str, ...], added: tuple[str, ...]) -> tuple[str, ...]:
+        if "bad" in added:
+            raise ValueError("bad")
+        return folded + added
+
+    accumulator = Accumulator[str, tuple[str, ...]]((), add)
+    accumulator.over(("a", "b", "c"))
+    with pytest.raises(ValueError, match="bad"):
+        accumulator.over(("a", "bad"))
+    assert accumulator.over(("a", "b", "c", "d")) == ("a", "b", "c", "d")
