@@ -5,7 +5,6 @@ The connections of a process share `OpenSessions`, so that a session that is ope
 
 from __future__ import annotations
 
-import gc
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -263,8 +262,6 @@ class SessionManager:
             finally:
                 self._sessions.remove(session)
                 del self._own[session.session_id]
-        # The parts of a session refer to each other, so that what it held would wait for a million new objects.
-        gc.collect(1)
 
     def _tell_others(self, session_id: str) -> None:
         """Notify other connections of what was set here."""

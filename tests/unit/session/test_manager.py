@@ -1,13 +1,10 @@
-"""Opening and closing sessions: none is left behind."""
+"""Opening sessions: one of which nobody could be told is not left behind."""
 
 from __future__ import annotations
 
-import gc
-import weakref
 from pathlib import Path
 
 import anyio
-import anyio.lowlevel
 import pytest
 
 from acp_agent.app import build_services
@@ -39,30 +36,5 @@ async def test_a_session_whose_client_is_gone_when_it_is_made_or_forked_is_not_l
             assert [record.session_id for record in page.sessions] == [session.session_id]
             tasks.cancel_scope.cancel()
     finally:
-        with anyio.CancelScope(shield=True):
-            await store.aclose()
-
-
-async def test_what_a_session_held_is_free_once_it_is_closed_without_waiting_for_the_garbage_collector(
-    tmp_path: Path,
-) -> None:
-    store = await SessionStore.open(tmp_path / "home" / "sessions.db")
-    gc.collect()
-    gc.disable()
-    try:
-        async with anyio.create_task_group() as tasks:
-            manager = SessionManager(build_services(store, {"ACP_AGENT_HOME": str(tmp_path / "home")}), tasks)
-            client = TerminalClient()
-            held = weakref.ref(client)
-            session = await manager.new(str(tmp_path), [], lambda _, client=client: client)
-            del client
-            await manager.close(session.session_id)
-            del session
-            with anyio.fail_after(10):
-                while held() is not None:
-                    await anyio.lowlevel.checkpoint()
-            tasks.cancel_scope.cancel()
-    finally:
-        gc.enable()
         with anyio.CancelScope(shield=True):
             await store.aclose()
