@@ -88,7 +88,9 @@ def main() -> int:
     """Read the arguments and run."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("measures", nargs="*", metavar="MEASURE", help=f"all, or some of: {', '.join(NAMES)}")
-    parser.add_argument("--runs", type=int, default=15, help="runs of the quick measures; a third of it of the others")
+    parser.add_argument(
+        "--runs", type=int, default=15, help="runs of the quick measures; a third to a sixth of it of the others"
+    )
     parser.add_argument("--alone", action="store_true", help="leave the other agents out")
     arguments = parser.parse_args()
     unknown = set(arguments.measures) - set(NAMES)

@@ -22,7 +22,8 @@ DELTA_SECONDS = 0.01
 """Between two pieces of an answer, as a quick model sends them."""
 HISTORY = 20
 """Turns of 20,000 characters before the one that is measured."""
-SESSIONS = (100, 300, 500)
+SESSIONS = (500, 1_000)
+"""What the first of them leave behind is caches and the allocator's."""
 _ASKS = "Go on"
 _SUMMARY = "## Goal\n- The cart adds prices.\n"
 
@@ -102,10 +103,11 @@ async def turnover(bench: Bench) -> list[Figure]:
                 await agent.request("session/close", {"sessionId": session_id})
                 if number + 1 in seen:
                     seen[number + 1].append(memory(agent.process.pid))
-    first, *later = SESSIONS
+    few, many = SESSIONS
+    grown = [after - before for before, after in zip(seen[few], seen[many], strict=True)]
     return [
-        Figure(f"memory ({MEMORY}) after {first} sessions that were closed", "MiB", seen[first]),
-        *(Figure(f"  after {after} of them", "MiB", seen[after]) for after in later),
+        Figure(f"memory ({MEMORY}) after {few} sessions that were closed", "MiB", seen[few]),
+        Figure(f"  what {many - few} more add", "MiB", grown, 1),
     ]
 
 
