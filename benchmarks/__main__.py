@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import os
 import platform
 import sys
@@ -66,6 +67,7 @@ async def run(names: list[str], runs: int, peers: Sequence[Program]) -> int:
     busy = os.getloadavg()[0]
     async with model_server() as model:
         bench = Bench(model, runs)
+        gc.disable()  # else it would be measured as waiting for an agent
         # The first start of all compiles the modules, which is no part of any later one.
         await beside(Bench(model, 1), opening, peers)
         measures = {measure.__name__: partial(beside, bench, measure, peers) for measure in BESIDE}
@@ -73,6 +75,7 @@ async def run(names: list[str], runs: int, peers: Sequence[Program]) -> int:
             if names and name not in names:
                 continue
             print(f"{name} ...", file=sys.stderr, flush=True)
+            model.exchanges.clear()
             try:
                 outcomes += await measure()
             except Exception as error:
@@ -88,9 +91,7 @@ def main() -> int:
     """Read the arguments and run."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("measures", nargs="*", metavar="MEASURE", help=f"all, or some of: {', '.join(NAMES)}")
-    parser.add_argument(
-        "--runs", type=int, default=15, help="runs of the quick measures; a third to a sixth of it of the others"
-    )
+    parser.add_argument("--runs", type=int, default=15, help="of the quick measures; of others a third to a sixth")
     parser.add_argument("--alone", action="store_true", help="leave the other agents out")
     arguments = parser.parse_args()
     unknown = set(arguments.measures) - set(NAMES)
