@@ -111,17 +111,15 @@ class Session:
     ) -> None:
         self.state = state
         self.client = client
-        self.offered = False
+        self.offered = self.serve_returned = False
         self.changed, self.closed = anyio.Event(), anyio.Event()
-        self.serve_returned = False
         self.options = options
         self.offer = offer
         self._loader = loader
         self.prewarm = loader.prewarm
         self._mailbox = Mailbox()
         self._running: Ticket | None = None
-        self._turn_scope = anyio.CancelScope()
-        self._serving = anyio.CancelScope()
+        self._turn_scope, self._serving = anyio.CancelScope(), anyio.CancelScope()
         self._close_reason: CloseReason | None = None
         self._changing = anyio.Lock()
 
