@@ -118,6 +118,7 @@ class TurnRecord:
     async def keep_cancelled(self, ticket: Ticket) -> None:
         """Log a prompt that was cancelled before it was accepted, unless it is provisional."""
         if says_anything(ticket.parts) and not ticket.provisional:
+            await self.recover()  # its end would hide what a killed process left open
             await self.log_prompt(ticket, (), None, TurnEnded("cancelled"))
 
     async def show_accepted(self, ticket: Ticket, message_id: str) -> None:

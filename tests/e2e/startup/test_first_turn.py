@@ -12,7 +12,8 @@ import anyio
 import pytest
 
 from support.client import ROOT, connected_agent
-from support.models import Reply, model_server
+from support.compactions import messages
+from support.models import Reply, ToolCall, model_server
 from support.slow_modules import begun, hanging
 
 THREADS = """
@@ -125,3 +126,25 @@ async def test_a_prompt_waits_for_the_sdk_of_its_model_and_not_for_another_one(t
             await agent.start_prompt(waiting, "Hi.")
             await begun(slow)
             assert await agent.prompt(working, "Hi.") == {"stopReason": "end_turn"}
+
+
+async def test_calls_that_a_kill_left_open_are_answered_although_the_first_prompt_behind_it_was_cancelled(
+    tmp_path: Path,
+) -> None:
+    async with model_server([Reply(tool_calls=[ToolCall("shell", {"command": "touch ran"})])]) as server:
+        async with connected_agent(home=tmp_path / "home", env=server.env()) as agent:
+            session_id = await agent.new_session(tmp_path)
+            agent.permission_hold = anyio.Event()
+            await agent.start_prompt(session_id, "Do it.")
+            await agent.until(lambda: agent.desk.permissions, 20)
+            agent.kill()
+            await agent.wait_exit()
+        server.add(Reply("Then not."))
+        async with connected_agent(home=tmp_path / "home", env=server.env()) as agent:
+            await agent.load(session_id, tmp_path)
+            turn = await agent.start_prompt(session_id, "Go on.")
+            await agent.cancel(session_id)
+            assert await turn.result() == {"stopReason": "cancelled"}
+            assert await agent.prompt(session_id, "Do something else.") == {"stopReason": "end_turn"}
+    blocks = messages(server.calls[-1].body)[-1]["content"]
+    assert [block["type"] for block in blocks] == ["tool_result", "text"]
