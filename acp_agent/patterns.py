@@ -86,13 +86,14 @@ def _explained(pattern: str, why: str) -> str:
 
 # --- wildcards for paths ---
 
-_TOKEN = (
+_TOKEN = re.compile(
     r"(?P<folders>(?<![^/])\*{2,}/)|(?P<below>(?<![^/])\*{2,}\Z)|(?P<name>(?<![^/])\*(?![^/]))|(?P<stars>\*+)|(?P<one>\?)"
     r"|\[(?>(?P<negated>[!^]?)(?P<items>(?:\[:[^\]]+:\]|\\.|[^\\])(?:\[:[^\]]+:\]|\\.|[^\\\]])*))\]"
-    r"|\\(?P<escaped>.)|(?P<plain>[^*?\[\\]+)"
+    r"|\\(?P<escaped>.)|(?P<plain>[^*?\[\\]+)",
+    re.DOTALL,
 )
 _FIXED = {"folders": "(?:.*/)?", "below": ".+", "name": "[^/]+", "stars": "[^/]*", "one": "[^/]"}
-_ITEM = r"(?P<named>\[:[^\]]+:\])|\\?(?P<low>(?<=\\).|[^\\])(?:-\\?(?P<high>(?<=\\).|[^\\]))?"
+_ITEM = re.compile(r"(?P<named>\[:[^\]]+:\])|\\?(?P<low>(?<=\\).|[^\\])(?:-\\?(?P<high>(?<=\\).|[^\\]))?", re.DOTALL)
 _NEVER = r"[^\x00-\x{10FFFF}]"
 
 
@@ -120,9 +121,9 @@ def wildcard_expression(pattern: str) -> str | None:
     """
     parts = ["^" if "/" in pattern else "^(?:.*/)?"]
     pattern = pattern.removeprefix("/")
-    token_at, at = re.compile(_TOKEN, re.DOTALL).match, 0
+    at = 0
     while at < len(pattern):
-        token = token_at(pattern, at)
+        token = _TOKEN.match(pattern, at)
         if token is None:
             return None
         at = token.end()
@@ -137,7 +138,7 @@ def wildcard_expression(pattern: str) -> str | None:
 def _bracket(items: str, *, negated: bool) -> str:
     """Return an expression for one character of a name, which is never a slash."""
     allowed = ""
-    for item in re.finditer(_ITEM, items, re.DOTALL):
+    for item in _ITEM.finditer(items):
         if item["named"]:
             allowed += item["named"]
             continue

@@ -34,9 +34,9 @@ from acp_agent.json_bounds import has_too_many_values
 from acp_agent.llm.profiles import IMAGE_TYPES
 from acp_agent.llm.provider import Answered, ModelRequest
 
-_FRAMES = r"<\s*+(?:/\s*+)?(file(?:-\d+)?)\b"
+_FRAMES = re.compile(r"<\s*+(?:/\s*+)?(file(?:-\d+)?)\b", re.IGNORECASE)
 """The marks in a text that may be taken for those around it."""
-_NO_ADDRESS = r'[\x00-\x1f\x7f\x85\u2028\u2029"<>]'
+_NO_ADDRESS = re.compile(r'[\x00-\x1f\x7f\x85\u2028\u2029"<>]')
 """What is in no valid address (RFC 3986, 2), and would end its line or the quotes around it."""
 _AUDIO_FORMATS: dict[str, Literal["wav", "mp3"]] = {
     "audio/wav": "wav",
@@ -148,7 +148,7 @@ def framed(text: str, attributes: Mapping[str, str | None]) -> str:
 
     :param attributes: what the first mark says of it; without those that are None.
     """
-    taken = {name.lower() for name in re.findall(_FRAMES, text, re.IGNORECASE)}
+    taken = {name.lower() for name in _FRAMES.findall(text)}
     names = itertools.chain(("file",), (f"file-{number}" for number in itertools.count(2)))
     name = next(name for name in names if name not in taken)
     said = "".join(f' {key}="{address(value)}"' for key, value in attributes.items() if value is not None)
@@ -157,7 +157,7 @@ def framed(text: str, attributes: Mapping[str, str | None]) -> str:
 
 def address(uri: str) -> str:
     """Return an address that stays on its line and between its quotes; unchanged where it is a valid one."""
-    return re.sub(_NO_ADDRESS, lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), uri)
+    return _NO_ADDRESS.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), uri)
 
 
 def estimated_usage(request: ModelRequest, answered: Answered) -> Usage:

@@ -14,7 +14,9 @@ MAX_LINE = 2000
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _ESCAPE_SEQUENCE = re.compile("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\^_])")
 # Written backwards or not at all, a line says something else than it is; what joins letters and emoji stays.
-_MISLEADING = "[\x80-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
+_MISLEADING = re.compile(
+    "[\x80-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
+)
 _NO_NEWLINE = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", "\x85": "\\x85", "\u2028": " ", "\u2029": " "})
 
 
@@ -41,7 +43,7 @@ def one_line(text: str, limit: int = 120) -> str:
     It has no marks that hide a part of it or change its order.
     """
     plain = text.isascii() and text.isprintable()  # as nearly all are
-    line = text if plain else re.sub(_MISLEADING, "\ufffd", clean(text.translate(_NO_NEWLINE)))
+    line = text if plain else _MISLEADING.sub("\ufffd", clean(text.translate(_NO_NEWLINE)))
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
