@@ -244,13 +244,14 @@ def _make_private(path: Path) -> None:
 
 
 def _make(path: Path) -> None:
-    """Make a new database. It is marked as ours before it has its name, so that an empty file is never a new one."""
+    """Make a new database. It is whole before it has its name, so that an empty file is never a new one."""
     try:
         descriptor, name = tempfile.mkstemp(prefix=f"{path.name}.new-", dir=path.parent)
         try:
             os.close(descriptor)
             with storage_errors(path), closing(sqlite3.connect(_uri(Path(name), "mode=rw"), uri=True)) as connection:
-                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.execute("PRAGMA journal_mode = MEMORY")  # it is only used once it is whole
+                migrate(connection)
             try:
                 os.link(name, path)
             except OSError:  # another process was quicker, or the file system has no links

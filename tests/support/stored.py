@@ -40,6 +40,21 @@ def damage_texts(home: Path, old: str, new: str) -> None:
     _damage(home, f"DROP TRIGGER IF EXISTS events_are_final; UPDATE events SET data = replace(data, '{old}', '{new}')")
 
 
+def refuse_events(home: Path, kind: str) -> None:
+    """Let the database refuse events of this kind from now on."""
+    _damage(
+        home,
+        f"CREATE TRIGGER refused BEFORE INSERT ON events WHEN NEW.kind = '{kind}' "
+        "BEGIN SELECT RAISE(ABORT, 'refused'); END",
+    )
+
+
+def stored_kinds(home: Path) -> list[str]:
+    """Return the kinds of all events that are stored, in order."""
+    with closing(sqlite3.connect(f"file:{home / 'state' / 'sessions.db'}?mode=ro", uri=True)) as database:
+        return [kind for (kind,) in database.execute("SELECT kind FROM events ORDER BY session, seq")]
+
+
 def _damage(home: Path, script: str) -> None:
     with closing(sqlite3.connect(home / "state" / "sessions.db")) as database:
         database.executescript(script)

@@ -69,12 +69,7 @@ class SessionHooks:
     """The hooks of one session. They are discovered when the first event happens."""
 
     def __init__(
-        self,
-        state: SessionState,
-        trust: SessionTrust,
-        notices: Notices,
-        requests: Requests,
-        services: HookServices,
+        self, state: SessionState, trust: SessionTrust, notices: Notices, requests: Requests, services: HookServices
     ) -> None:
         self._state = state
         self._trust = trust
@@ -107,6 +102,11 @@ class SessionHooks:
             yield
         finally:
             self._run, self._answers, self._recipe = None, 0, ((), ())
+
+    @property
+    def any(self) -> bool:
+        """Return whether there are hooks, or may be; those of a recipe only while it runs."""
+        return self._dispatcher is None or bool(self._dispatcher.hooks or self._recipe != ((), ()))
 
     # --- the session ---
 

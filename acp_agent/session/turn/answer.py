@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -10,7 +11,7 @@ from typing import TypeAlias, cast
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream
 
-from acp_agent.conversation.events import AssistantAnswered, PartialAnswer
+from acp_agent.conversation.events import AssistantAnswered, PartialAnswer, TurnEnded
 from acp_agent.conversation.messages import AssistantMessage, AssistantPart, Text, ToolCall, new_id
 from acp_agent.conversation.updates import AgentSaid, AgentThought, Notice, Show
 from acp_agent.errors import ContextOverflowError, ImageRefusedError, ModelStreamError
@@ -37,11 +38,12 @@ class AnswerStream:
     _notices: Notices
     _show: Show
 
-    async def ask(self, active: ActiveModel) -> AssistantMessage | None:
+    async def ask(self, active: ActiveModel, is_last: Callable[[AssistantMessage], bool]) -> AssistantMessage | None:
         """Ask the model once and append its answer to the log.
 
         However this ends, what streamed is in the log, and the user has seen it.
 
+        :param is_last: whether an answer ends the turn, whose end is then logged with it, in one transaction.
         :returns: the answer as appended; its calls have our own ids, and it has none if it was cut off. None if the
             provider refused images: the next request leaves them out.
         :raises ModelError: see `Provider.stream`.
@@ -87,7 +89,7 @@ class AnswerStream:
                 )
             parts = _own_parts(answered)
             message = AssistantMessage(message_id, parts, active.name, answered.stop_reason, answered.usage)
-        await self._log.append(AssistantAnswered(message))
+        await self._log.append(AssistantAnswered(message), *([TurnEnded("end_turn")] if is_last(message) else []))
         self._requests.learn_answer(active, message, sent_context)
         self._notices.streaming = False
         await self._notices.flush()

@@ -24,6 +24,7 @@ GO_ON = (
     "Your last answer was cut off because the context window was full. The earlier part of the conversation has been "
     "compacted. Go on exactly where the answer stopped, and do not repeat what it says."
 )
+_NOT_LAST = ("refusal", "max_tokens", "context_overflow", "pause_turn")
 MAX_CONTINUES = 5
 """Maximum times that hooks may continue one prompt, so that a hook that always continues has a bounded cost."""
 
@@ -58,7 +59,7 @@ class TurnLoop:
             await self._handler.compact_for_hook(turn_over=False)
             active = await self._compaction.before_request()
             try:
-                answer = await self._answers.ask(active)
+                answer = await self._answers.ask(active, self._handler.is_last)
             except ContextOverflowError as refusal:
                 await self._compaction.after_refusal(active, refusal)
                 continue
@@ -93,6 +94,10 @@ class AnswerHandler:
         """Compact if a hook wanted that at an event at which it could not be done."""
         if (wanted := self._hooks.take_compaction()) is not None:
             await self._compaction.for_hook(wanted, turn_over=turn_over)
+
+    def is_last(self, answer: AssistantMessage) -> bool:
+        """Return whether a turn ends with an answer, whatever comes: it asks for nothing, and there are no hooks."""
+        return not answer.tool_calls and answer.stop_reason not in _NOT_LAST and not self._hooks.any
 
     async def handle(
         self, answer: AssistantMessage, active: ActiveModel, recipe_run: RecipeRun | None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,8 +14,12 @@ from acp_agent.conversation.closing import closing_events
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import CallView, Event, LoggedEvent, TurnEnded, UserPrompted
 from acp_agent.conversation.messages import Text
+from support.client import AgentError
 from support.histories import anthropic
 from support.logs import legal_logs
+from support.memory import stage
+from support.replies import Reply
+from support.stored import refuse_events, stored_kinds
 
 
 @given(legal_logs(), st.data())
@@ -38,6 +44,27 @@ def test_wherever_a_log_breaks_off_the_next_request_is_one_that_providers_take(
         # Results open the message, whatever else stands in it.
         assert answering["content"][: len(answered)] == answered
     assert all(turn["content"] for turn in turns)
+
+
+async def test_the_last_answer_of_a_turn_is_stored_with_the_end_of_the_turn_or_not_at_all(tmp_path: Path) -> None:
+    async with stage(tmp_path, Reply("Hello."), laws=False) as it:
+        refuse_events(it.home, "turn_ended")
+        with pytest.raises(AgentError, match="refused"):
+            await it.prompt("Hi")
+        stored = stored_kinds(it.home)
+        assert "partial_answer" in stored
+        assert "assistant_answered" not in stored
+
+
+async def test_the_swap_of_a_compact_command_is_stored_with_the_end_of_its_turn_or_not_at_all(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path, Reply("Hello."), Reply("# Goal\nGreet."), laws=False) as it:
+        await it.prompt("Hi")
+        refuse_events(it.home, "turn_ended")
+        with pytest.raises(AgentError, match="refused"):
+            await it.prompt("/compact")
+        assert "context_swapped" not in stored_kinds(it.home)
 
 
 def blocks(turn: dict[str, Any], kind: str) -> list[dict[str, Any]]:
