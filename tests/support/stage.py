@@ -24,6 +24,7 @@ from support.editors import ZED, Editor
 from support.lines import Line
 from support.models import DialectName, ModelServer, Script, model_server
 from support.replies import Reply
+from support.stored import outside_turns
 from support.trust import trust
 
 PATIENCE = 30.0
@@ -144,6 +145,8 @@ async def stage(
             if mode is not None:
                 await agent.set_mode(session, mode)
             yield Stage(agent, server, home, folder, session, options, connect)
+            if options.get("laws", True):
+                assert outside_turns(home) == []
 
 
 def results(request: Mapping[str, Any]) -> list[Result]:

@@ -50,9 +50,23 @@ def refuse_events(home: Path, kind: str) -> None:
 
 
 def stored_kinds(home: Path) -> list[str]:
-    """Return the kinds of all events that are stored, in order."""
-    with closing(sqlite3.connect(f"file:{home / 'state' / 'sessions.db'}?mode=ro", uri=True)) as database:
+    """Return the kinds of all events that are stored, session by session, in order."""
+    path = home / "state" / "sessions.db"
+    if not path.exists():
+        return []
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
         return [kind for (kind,) in database.execute("SELECT kind FROM events ORDER BY session, seq")]
+
+
+def outside_turns(home: Path) -> list[str]:
+    """Return what of answers is stored where no turn is open: a kill there would leave calls without a result."""
+    found, is_open = list[str](), False
+    for kind in stored_kinds(home):
+        if kind in ("user_prompted", "turn_ended", "session_started"):
+            is_open = kind == "user_prompted"
+        elif kind in ("partial_answer", "assistant_answered", "tool_returned") and not is_open:
+            found.append(kind)
+    return found
 
 
 def _damage(home: Path, script: str) -> None:

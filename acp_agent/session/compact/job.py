@@ -83,9 +83,9 @@ class Compactor:
             before = await self._hooks.usage()
             result = replace(result, receipt=replace(result.receipt, waited=anyio.current_time() - began))
             build = partial(order.swap_events, result, shown.compaction_id, instructions)
-            # A turn that was asked for nothing else ends with it, unless hooks have something to add.
-            in_turn = order.trigger == "manual" and self._log.context.turn_from is not None
-            end = (TurnEnded("end_turn"),) if in_turn and not (added or self._hooks.any) else ()
+            # The user's turn ends with it, unless hooks may have something to add.
+            is_last = order.trigger == "manual" and self._log.context.turn_from and not self._hooks.may_act
+            end = (TurnEnded("end_turn"),) if is_last else ()
             # A cancel after the append is too late: the user has to see what is in the log.
             with anyio.CancelScope(shield=True):
                 events = await self._log.append_built(lambda context: (*build(context), *end))

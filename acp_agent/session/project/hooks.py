@@ -104,7 +104,7 @@ class SessionHooks:
             self._run, self._answers, self._recipe = None, 0, ((), ())
 
     @property
-    def any(self) -> bool:
+    def may_act(self) -> bool:
         """Return whether there are hooks, or may be; those of a recipe only while it runs."""
         return self._dispatcher is None or bool(self._dispatcher.hooks or self._recipe != ((), ()))
 

@@ -220,4 +220,4 @@ class Requests:
 
 
 def _with_messages(messages: tuple[Message, ...], entries: tuple[Entry, ...]) -> tuple[Message, ...]:
-    return (*messages, *(entry.message for entry in entries))
+    return messages + tuple(entry.message for entry in entries)

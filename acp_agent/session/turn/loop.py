@@ -24,7 +24,6 @@ GO_ON = (
     "Your last answer was cut off because the context window was full. The earlier part of the conversation has been "
     "compacted. Go on exactly where the answer stopped, and do not repeat what it says."
 )
-_NOT_LAST = ("refusal", "max_tokens", "context_overflow", "pause_turn")
 MAX_CONTINUES = 5
 """Maximum times that hooks may continue one prompt, so that a hook that always continues has a bounded cost."""
 
@@ -96,8 +95,10 @@ class AnswerHandler:
             await self._compaction.for_hook(wanted, turn_over=turn_over)
 
     def is_last(self, answer: AssistantMessage) -> bool:
-        """Return whether a turn ends with an answer, whatever comes: it asks for nothing, and there are no hooks."""
-        return not answer.tool_calls and answer.stop_reason not in _NOT_LAST and not self._hooks.any
+        """Return whether nothing more happens in a turn behind an answer: neither the model, nor a hook, nor a summary
+        that is ready has something left to do."""
+        is_ready = self._compaction.background.state == "ready"
+        return _is_whole(answer) and not self._hooks.may_act and not is_ready
 
     async def handle(
         self, answer: AssistantMessage, active: ActiveModel, recipe_run: RecipeRun | None
@@ -109,13 +110,13 @@ class AnswerHandler:
         await self._record.show_usage()
         if answer.tool_calls:
             return await self._calls.run(answer.tool_calls, recipe_run.recipe if recipe_run else None)
-        if answer.stop_reason in ("max_tokens", "context_overflow"):
+        if _is_whole(answer):
+            return None if await self._after_stop(answer.text) else "end_turn"
+        if answer.stop_reason != "pause_turn":
             if not await self._compaction.after_cut(active, answer):
                 return "max_tokens"
             if answer.text.strip():
                 await self._log.append(ContinuationAsked(new_id("msg"), GO_ON))
-        elif answer.stop_reason != "pause_turn" and not await self._after_stop(answer.text):
-            return "end_turn"
         return None
 
     async def _after_stop(self, response: str) -> bool:
@@ -164,3 +165,9 @@ class AnswerHandler:
         self._continues += 1
         await self._log.append(*(ContextAdded(new_id("msg"), message) for message in messages))
         return True
+
+
+def _is_whole(answer: AssistantMessage) -> bool:
+    """Return whether an answer asks for nothing: no call, and nothing to go on with."""
+    is_broken_off = answer.stop_reason in ("refusal", "max_tokens", "context_overflow", "pause_turn")
+    return not (answer.tool_calls or is_broken_off)

@@ -73,7 +73,7 @@ class Desk:
     on_show: Callable[[Update], Awaitable[None]] | None = None
     instructions: str = "You are careful."
     afterwards: Callable[[], Awaitable[None]] | None = None
-    any: bool = False
+    may_act: bool = False
 
     async def show(self, update: Update) -> None:
         if self.on_show is not None:
