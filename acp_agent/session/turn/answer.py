@@ -43,7 +43,8 @@ class AnswerStream:
 
         However this ends, what streamed is in the log, and the user has seen it.
 
-        :param is_last: whether an answer ends the turn, whose end is then logged with it, in one transaction.
+        :param is_last: whether an answer ends the turn, whose end is then logged with it, in one transaction. A cancel
+            that comes while this is still being shown finds the turn ended.
         :returns: the answer as appended; its calls have our own ids, and it has none if it was cut off. None if the
             provider refused images: the next request leaves them out.
         :raises ModelError: see `Provider.stream`.

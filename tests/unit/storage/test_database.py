@@ -56,6 +56,19 @@ async def test_the_files_are_the_owners_alone_whatever_the_umask(tmp_path: Path)
     await store.aclose()
 
 
+async def test_a_new_database_is_whole_before_it_has_its_name(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    versions, make = list[int](), os.link
+
+    def link(made: str, name: Path) -> None:
+        with closing(sqlite3.connect(made)) as database:
+            versions.append(database.execute("PRAGMA user_version").fetchone()[0])
+        make(made, name)
+
+    monkeypatch.setattr(os, "link", link)
+    await fill(path)
+    assert versions == [len(MIGRATIONS)]
+
+
 async def test_files_that_others_could_read_are_made_private(path: Path) -> None:
     first = await SessionStore.open(path)
     await first.create("s1", "/shop", [], [SessionStarted("/shop")])

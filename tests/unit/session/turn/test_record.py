@@ -68,5 +68,20 @@ async def test_the_swap_of_a_compact_command_is_stored_with_the_end_of_its_turn_
         assert "context_swapped" not in stored_kinds(it.home)
 
 
+async def test_while_the_model_or_a_recipe_has_something_left_to_do_the_turn_is_open(tmp_path: Path) -> None:
+    recipe = (
+        "---\nname: json\ndescription: Answers in JSON.\nhooks:\n  turn_end:\n    handler: validate_output\n"
+        "    params: {schema: {type: object}}\n---\nAnswer.\n"
+    )
+    replies = [Reply("I look", stop="pause_turn"), Reply("Here."), Reply("no JSON"), Reply("{}")]
+    files = {".acp-agent/recipes/json.md": recipe}
+    async with stage(tmp_path, *replies, dialect="anthropic", files=files, trusted=True) as it:
+        for prompt in ("Look", "/json"):
+            assert await it.prompt(prompt) == {"stopReason": "end_turn"}
+        # The harness takes no answer where the turn has ended before.
+        kinds = [kind for kind in stored_kinds(it.home) if kind in ("assistant_answered", "turn_ended")]
+        assert kinds == ["assistant_answered", "assistant_answered", "turn_ended"] * 2
+
+
 def blocks(turn: dict[str, Any], kind: str) -> list[dict[str, Any]]:
     return [block for block in turn["content"] if block["type"] == kind]
