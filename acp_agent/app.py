@@ -21,6 +21,7 @@ from acp_agent.jsonrpc.transport import StdioTransport, Transport
 from acp_agent.llm.credentials import ModelAccess
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
 from acp_agent.logfile import do_not_log, start_logging
+from acp_agent.processes import close_watchdog
 from acp_agent.server.connection import Connection
 from acp_agent.server.handshake import Handshake
 from acp_agent.server.recording import record
@@ -181,6 +182,7 @@ async def serve(read_fd: int, write_fd: int, handshake: Handshake) -> None:
         tasks.start_soon(_close_on_signal, client)
         await client.run()
         tasks.cancel_scope.cancel()
+    close_watchdog()
 
 
 class SessionsDatabase:
