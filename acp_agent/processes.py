@@ -145,8 +145,8 @@ def kill_groups() -> None:
 
 
 def close_watchdog() -> None:
-    """Let the watchdog do its work and end while this process exits: the system closes a process's pipes only when it has
-    freed its memory, which takes milliseconds."""
+    """Let the watchdog do its work and end while this process exits: the system frees a process's memory, which takes
+    milliseconds, before it closes its pipes."""
     while _watchdogs:
         stdin = _watchdogs.pop().stdin
         assert stdin
