@@ -23,7 +23,7 @@ from acp_agent.compaction.estimate import estimate_text
 from acp_agent.compaction.frame import reworded
 from acp_agent.compaction.service import CompactionService
 from acp_agent.compaction.state import CompactedState
-from acp_agent.conversation.events import CompactionFailed, ContextSwapped, SummaryDropped, TurnEnded
+from acp_agent.conversation.events import CompactionFailed, ContextSwapped, SummaryDropped
 from acp_agent.conversation.messages import new_id
 from acp_agent.conversation.swaps import CompactionTrigger
 from acp_agent.conversation.updates import CompactionChunk, CompactionFinished, CompactionStarted, Show
@@ -83,13 +83,9 @@ class Compactor:
             before = await self._hooks.usage()
             result = replace(result, receipt=replace(result.receipt, waited=anyio.current_time() - began))
             build = partial(order.swap_events, result, shown.compaction_id, instructions)
-            # The user's turn ends with it, unless hooks may have something to add.
-            is_last = order.trigger == "manual" and self._log.context.turn_from and not self._hooks.may_act
-            end = (TurnEnded("end_turn"),) if is_last else ()
             # A cancel after the append is too late: the user has to see what is in the log.
             with anyio.CancelScope(shield=True):
-                events = await self._log.append_built(lambda context: (*build(context), *end))
-                swapped = next(event for event in events if isinstance(event, ContextSwapped))
+                *_, swapped = await self._log.append_built(build)
                 await self._hooks.add(added)
                 await self._show(finished(swapped))
                 with suppress(AgentError):  # the swap is what counts

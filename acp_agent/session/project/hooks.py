@@ -106,7 +106,7 @@ class SessionHooks:
     @property
     def may_act(self) -> bool:
         """Return whether there are hooks, or may be; those of a recipe only while it runs."""
-        return self._dispatcher is None or bool(self._dispatcher.hooks or self._recipe != ((), ()))
+        return self._dispatcher is None or any((self._dispatcher.hooks, *self._recipe))
 
     # --- the session ---
 

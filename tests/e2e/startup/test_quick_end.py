@@ -6,7 +6,9 @@ import os
 import signal
 from pathlib import Path
 
+from acp_agent.processes import close_watchdog, run_group
 from support.client import ROOT, connected_agent
+from support.processes import descendants, outlive
 from support.slow_modules import begun, hanging
 
 
@@ -18,3 +20,11 @@ async def test_an_interrupt_while_the_agent_is_still_being_loaded_ends_it_withou
         agent.process.send_signal(signal.SIGINT)
         assert await agent.wait_exit() == 0
         assert agent.stderr == ""
+
+
+async def test_the_watchdog_ends_before_the_process_that_it_watches(tmp_path: Path) -> None:
+    await run_group(["true"], tmp_path, timeout=5, on_data=lambda *_: None)
+    watchdogs = {process for process in descendants(os.getpid()) if "acp-agent-watchdog" in process.command}
+    assert watchdogs
+    close_watchdog()
+    assert await outlive(watchdogs, 5) == set()

@@ -73,7 +73,6 @@ class Desk:
     on_show: Callable[[Update], Awaitable[None]] | None = None
     instructions: str = "You are careful."
     afterwards: Callable[[], Awaitable[None]] | None = None
-    may_act: bool = False
 
     async def show(self, update: Update) -> None:
         if self.on_show is not None:

@@ -56,18 +56,6 @@ async def test_the_last_answer_of_a_turn_is_stored_with_the_end_of_the_turn_or_n
         assert "assistant_answered" not in stored
 
 
-async def test_the_swap_of_a_compact_command_is_stored_with_the_end_of_its_turn_or_not_at_all(
-    tmp_path: Path,
-) -> None:
-    async with stage(tmp_path, Reply("Hello. " * 200), Reply("# Goal\nGreet."), laws=False) as it:
-        await it.prompt("Hi")
-        refuse_events(it.home, "turn_ended")
-        with pytest.raises(AgentError, match="refused"):
-            await it.prompt("/compact")
-        assert len(it.server.requests) == 2
-        assert "context_swapped" not in stored_kinds(it.home)
-
-
 async def test_while_the_model_or_a_recipe_has_something_left_to_do_the_turn_is_open(tmp_path: Path) -> None:
     recipe = (
         "---\nname: json\ndescription: Answers in JSON.\nhooks:\n  turn_end:\n    handler: validate_output\n"
