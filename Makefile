@@ -33,7 +33,7 @@ UV_VERSION := 0.13.9
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-unit test-e2e test-clients soak live lint house format coverage bench contract pins clean
+.PHONY: help demo test test-unit test-e2e test-clients soak live lint format coverage bench contract pins clean
 .PHONY: dist dist-check release-check site
 
 help: ## list the targets
@@ -62,18 +62,13 @@ soak: $(DEV) ## kills at every write, a million messages, an hour of turns; not 
 live: $(DEV) ## real providers, those whose key is in the environment; not part of CI
 	$(BIN)/python -m pytest -m live --timeout 600 tests/live $(ARGS)
 
-lint: $(DEV) ## style, types, import contracts, generated code, figures
+lint: $(DEV) ## style, types, import contracts, generated code
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python .ci/generate_protocol.py --check
 	$(BIN)/python .ci/generate_reference.py --check
-	$(BIN)/python .ci/house.py
-
-# Above a ceiling it fails. To take the ceilings down: `make house ARGS=--lower`.
-house: $(DEV) ## the figures of the tree and their ceilings, which only go down
-	@$(BIN)/python .ci/house.py $(ARGS)
 
 format: $(DEV) ## put the source into its format
 	$(BIN)/ruff check --fix-only .
