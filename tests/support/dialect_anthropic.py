@@ -36,7 +36,7 @@ def events(reply: Reply, request: Any, number: int) -> Iterator[Event]:
         for delta in part.deltas:
             yield _event("content_block_delta", counts=True, index=index, delta=_delta(part, delta))
         if part.kind == "thinking":
-            signature = {"type": "signature_delta", "signature": f"signature-of-{part.id}"}
+            signature = {"type": "signature_delta", "signature": _signature(part)}
             yield _event("content_block_delta", index=index, delta=signature)
         yield _event("content_block_stop", index=index)
     delta = {"stop_reason": reply.stop_reason, "stop_sequence": None, "stop_details": _details(reply)}
@@ -170,10 +170,14 @@ def _usage(usage: Usage, *, output: int) -> dict[str, Any]:
 def _block(part: Part, *, empty: bool) -> dict[str, Any]:
     text = "" if empty else part.text
     if part.kind == "thinking":
-        return {"type": "thinking", "thinking": text, "signature": "" if empty else f"signature-of-{part.id}"}
+        return {"type": "thinking", "thinking": text, "signature": "" if empty else _signature(part)}
     if part.kind == "tool":
         return {"type": "tool_use", "id": part.id, "name": part.name, "input": json.loads(text) if text else {}}
     return {"type": "text", "text": text}
+
+
+def _signature(part: Part) -> str:
+    return part.seal or f"signature-of-{part.id}"
 
 
 def _delta(part: Part, text: str) -> dict[str, Any]:

@@ -149,17 +149,22 @@ def _responses(reply: Reply, request: Any, number: int) -> Iterator[tuple[str, d
                 yield f"{name}.delta", {**place, "delta": delta}, True
             yield f"{name}.done", {**place, "arguments": part.text, "name": part.name}, False
         elif part.kind == "thinking":
-            name, place = "response.reasoning_summary", {**place, "summary_index": 0}
-            yield f"{name}_part.added", {**place, "part": {"type": "summary_text", "text": ""}}, False
-            for delta in part.deltas:
-                yield f"{name}_text.delta", {**place, "delta": delta}, True
-            yield f"{name}_text.done", {**place, "text": part.text}, False
-            yield f"{name}_part.done", {**place, "part": {"type": "summary_text", "text": part.text}}, False
+            if part.deltas:
+                yield from _responses_summary(part, {**place, "summary_index": 0})
         else:
             yield from _responses_text(part, reply, {**place, "content_index": 0})
         yield "response.output_item.done", {**item, "item": _item(part, reply, done=True)}, False
     response = responses_whole(reply, request, number)
     yield f"response.{response['status']}", {"response": response}, False
+
+
+def _responses_summary(part: Part, place: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], bool]]:
+    name = "response.reasoning_summary"
+    yield f"{name}_part.added", {**place, "part": {"type": "summary_text", "text": ""}}, False
+    for delta in part.deltas:
+        yield f"{name}_text.delta", {**place, "delta": delta}, True
+    yield f"{name}_text.done", {**place, "text": part.text}, False
+    yield f"{name}_part.done", {**place, "part": {"type": "summary_text", "text": part.text}}, False
 
 
 def _responses_text(part: Part, reply: Reply, place: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], bool]]:
@@ -214,8 +219,10 @@ def _item(part: Part, reply: Reply, *, done: bool) -> dict[str, Any]:
         call = {"type": "function_call", "id": _item_id(part), "call_id": part.id, "name": part.name}
         return {**call, "arguments": text, "status": status}
     if part.kind == "thinking":
-        summary = [{"type": "summary_text", "text": text}] if done else []
-        return {"type": "reasoning", "id": part.id, "summary": summary, "encrypted_content": f"sealed-{part.id}"}
+        summary = [{"type": "summary_text", "text": text}] if done and part.deltas else []
+        sealed = part.seal if done else part.seal[:4]  # the API sends it whole with the finished item only
+        content = sealed or f"sealed-{part.id}"
+        return {"type": "reasoning", "id": part.id, "summary": summary, "encrypted_content": content}
     content = [_content(text, reply.stop_reason == "refusal")] if done else []
     return {"type": "message", "id": part.id, "role": "assistant", "status": status, "content": content}
 
@@ -231,8 +238,8 @@ def chat_events(reply: Reply, request: Any, number: int) -> Iterator[Event]:
     tools = 0
     for part in reply.parts(number):
         if part.kind == "tool":
-            head = {"index": tools, "id": part.id, "type": "function"}
-            yield _chunk(request, number, {"tool_calls": [{**head, "function": {"name": part.name, "arguments": ""}}]})
+            call = {"index": tools, **_chat_call(part, "")}
+            yield _chunk(request, number, {"tool_calls": [call]})
         for delta in part.deltas:
             yield _chunk(request, number, _chat_delta(part, delta, tools, reply), counts=True)
         tools += part.kind == "tool"
@@ -246,10 +253,10 @@ def chat_whole(reply: Reply, request: Any, number: int) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": None, "refusal": None}
     for part in reply.parts(number):
         if part.kind == "tool":
-            function = {"name": part.name, "arguments": part.text}
-            message.setdefault("tool_calls", []).append({"id": part.id, "type": "function", "function": function})
+            message.setdefault("tool_calls", []).append(_chat_call(part, part.text))
         else:
-            message |= _chat_delta(part, part.text, 0, reply)
+            for name, text in _chat_delta(part, part.text, 0, reply).items():
+                message[name] = (message.get(name) or "") + text
     choice = {"index": 0, "message": message, "finish_reason": FINISH[reply.stop_reason], "logprobs": None}
     return {**_chat(request, number, ""), "choices": [choice], "usage": _chat_usage(reply, request)}
 
@@ -280,6 +287,13 @@ def _chat_delta(part: Part, text: str, tool: int, reply: Reply) -> dict[str, Any
     if part.kind == "thinking":
         return {"reasoning_content": text}
     return {"refusal" if reply.stop_reason == "refusal" else "content": text}
+
+
+def _chat_call(part: Part, arguments: str) -> dict[str, Any]:
+    call = {"id": part.id, "type": "function", "function": {"name": part.name, "arguments": arguments}}
+    if part.seal:
+        call["extra_content"] = {"google": {"thought_signature": part.seal}}
+    return call
 
 
 def _chat_usage(reply: Reply, request: Any) -> dict[str, Any]:

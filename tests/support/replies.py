@@ -8,13 +8,15 @@ Reply(["a", "b"], drop_after=1)                                    # the connect
 Reply(http_status=429, headers={"retry-after": "0"})               # 401, 500, 529 ...
 Reply(sse_error="overloaded_error", fail_after=2)                  # an error event after two deltas
 Reply(hang=True)                                                   # begins to answer and never goes on
+Reply("Done.", thinking="First.", thoughts=["Second."])            # two blocks of thinking before the text
+Reply(tool_calls=[one, two], between=["", "So far so good."])      # a block of thinking before the second call
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import anyio
@@ -59,12 +61,14 @@ class Part:
     """One block of an answer with what streams of it.
 
     :ivar id: of the block; for a tool call, the call's id.
+    :ivar seal: the provider's signature of the block; "" lets the dialect make one up.
     """
 
     kind: PartKind
     id: str
     deltas: Sequence[str]
     name: str = ""
+    seal: str = ""
 
     @property
     def text(self) -> str:
@@ -87,6 +91,10 @@ class Reply:
     :ivar body: of an answer that is no stream; None is the dialect's usual error object.
     :ivar sse_error: type of an error event, sent after `fail_after` deltas in place of the rest.
     :ivar hang: send no deltas and no end until the client hangs up.
+    :ivar thoughts: further blocks of thinking, after `thinking` and before the text.
+    :ivar between: a block of thinking before each tool call, in the calls' order; "" for none.
+    :ivar shown: whether the words of the thinking are sent; its blocks are sent either way.
+    :ivar seals: signatures by the ids of parts; the dialect makes up the others.
     """
 
     text: str | Sequence[str] = ""
@@ -104,6 +112,10 @@ class Reply:
     sse_error: str | None = None
     fail_after: int = 0
     hang: bool = False
+    thoughts: Sequence[str] = ()
+    between: Sequence[str] = ()
+    shown: bool = True
+    seals: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def stop_reason(self) -> str:
@@ -115,15 +127,21 @@ class Reply:
         :param number: of the call, for the ids.
         """
         parts: list[Part] = []
-        if deltas := _deltas(self.thinking):
-            parts.append(Part("thinking", f"rs_{number}", deltas))
+        thoughts = [deltas for deltas in map(_deltas, (self.thinking, *self.thoughts)) if deltas]
+        for index, deltas in enumerate(thoughts):
+            parts.append(self._thought(f"rs_{number}_{index}" if index else f"rs_{number}", deltas))
         if deltas := _deltas(self.text):
             parts.append(Part("text", f"msg_{number}", deltas))
         for index, call in enumerate(self.tool_calls):
+            if deltas := _deltas(self.between[index] if index < len(self.between) else ""):
+                parts.append(self._thought(f"rs_{number}_before_{index}", deltas))
             half = (len(call.arguments) + 1) // 2
             pieces = [piece for piece in (call.arguments[:half], call.arguments[half:]) if piece]
             parts.append(Part("tool", call.id or f"call_{number}_{index}", pieces, call.name))
-        return parts
+        return [replace(part, seal=self.seals[part.id]) if part.id in self.seals else part for part in parts]
+
+    def _thought(self, id: str, deltas: Sequence[str]) -> Part:
+        return Part("thinking", id, deltas if self.shown else ())
 
     def usage_for(self, request: Any) -> Usage:
         """`usage`, or the estimate.
