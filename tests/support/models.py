@@ -19,6 +19,10 @@ A request for a compaction (`compaction` in a body for `/v1/messages`; `/v1/resp
 the text of its reply is the summary, and a reply without text makes none (nor one with another stop, with Anthropic).
 What is sent back of a compaction is checked as the APIs check it: header, place and signature with Anthropic, the seal
 with OpenAI. Refused calls take no reply from the script.
+
+    model_server(script, binding=Binding(account="new"))           # reasoning is bound to the conversation
+
+With a `Binding` (see `support.binding`) the server signs reasoning, and checks what comes back of it.
 """
 
 from __future__ import annotations
@@ -32,12 +36,16 @@ from typing import Any, Literal
 import anyio
 
 from support import dialect_anthropic, dialect_openai
+from support.binding import Binding, Cached, Refused, Violation
+from support.binding.checks import Checks
+from support.binding.settings import MODELS as BOUND_MODELS
+from support.binding.settings import OFFERED
 from support.dialects import ANTHROPIC, CALLS, GOOGLE_PATH, RESPONSES, Dialect, Refusal
 from support.http_server import Exchange, Request, http_server
 from support.replies import BEFORE_HEADERS, Reply, ToolCall, Usage
 from support.waiting import Changes
 
-__all__ = ["BEFORE_HEADERS", "ModelServer", "Reply", "Request", "ToolCall", "Usage", "model_server"]
+__all__ = ["BEFORE_HEADERS", "Binding", "ModelServer", "Reply", "Request", "ToolCall", "Usage", "model_server"]
 
 KEY = "test-key"
 DialectName = Literal["anthropic", "openai", "chat", "google", "ollama"]
@@ -66,10 +74,16 @@ class ModelServer:
     :ivar windows: context window in tokens by model; a model that is not here is unknown to `GET /v1/models/{id}`.
     :ivar max_prompt_tokens: longer calls are refused without taking a reply from the script; None lets all pass.
     :ivar key: every other key is refused by Anthropic's and OpenAI's paths; None lets all pass.
+    :ivar binding: the settings of the checks of reasoning; None checks nothing.
     """
 
     def __init__(
-        self, script: Script, dialect: DialectName, context_window: int | None, max_prompt_tokens: int | None = None
+        self,
+        script: Script,
+        dialect: DialectName,
+        context_window: int | None,
+        max_prompt_tokens: int | None = None,
+        binding: Binding | None = None,
     ) -> None:
         self.dialect: DialectName = dialect
         self.base_url = ""
@@ -79,6 +93,11 @@ class ModelServer:
         self.max_prompt_tokens = max_prompt_tokens
         names = [name for kind, name in MODELS.items() if kind != "google" or dialect == "google"]
         self.windows: dict[str, int | None] = dict.fromkeys(names, context_window)
+        self.binding = binding
+        self._checks: Checks | None = None
+        if binding is not None:
+            self._checks = Checks(binding)
+            self.windows |= dict.fromkeys(OFFERED, context_window)
         self.problems: list[str] = []
         self._answer = script if callable(script) else None
         self._replies: list[Reply] = [] if callable(script) else list(script)
@@ -88,12 +107,38 @@ class ModelServer:
     @property
     def model(self) -> str:
         """`provider/model`, for `ACP_AGENT_MODEL`."""
-        return f"{PROVIDERS[self.dialect]}/{MODELS[self.dialect]}"
+        return self._model_of(self.dialect)
+
+    @property
+    def violations(self) -> list[Violation]:
+        """The pieces of reasoning that came back where they do not belong."""
+        return self._found.violations
+
+    @property
+    def refusals(self) -> list[Refused]:
+        """The calls that the checks refused, for reasoning or for anything else."""
+        return self._found.refusals
+
+    @property
+    def cached(self) -> list[Cached]:
+        """What a prompt cache would have read of each call that was not refused."""
+        return self._found.cached
+
+    @property
+    def _found(self) -> Checks:
+        assert self._checks is not None, "the server was started without a binding"
+        return self._checks
+
+    def _model_of(self, dialect: DialectName) -> str:
+        name = MODELS[dialect]
+        if self.binding is not None:
+            name = self.binding.model or BOUND_MODELS.get(dialect, name)
+        return f"{PROVIDERS[dialect]}/{name}"
 
     def env(self, dialect: DialectName | None = None) -> dict[str, str]:
         """The environment that sends an agent here; `chat`, `google` and `ollama` need `write_config` as well."""
         dialect = dialect or self.dialect
-        env = {"ACP_AGENT_MODEL": f"{PROVIDERS[dialect]}/{MODELS[dialect]}"}
+        env = {"ACP_AGENT_MODEL": self._model_of(dialect)}
         if dialect == "anthropic":
             return env | {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": self.base_url}
         if dialect == "openai":
@@ -156,6 +201,8 @@ class ModelServer:
         elif dialect is not None:
             self.calls.append(request)
             self._changes.notify()
+            if self._checks is not None:
+                dialect = self._checks.dialect(dialect, request.path, len(self.calls))
             if refusal := self._refusal(request, dialect):
                 await exchange.respond(*refusal)
             else:
@@ -250,6 +297,10 @@ class ModelServer:
         what = (request.method, request.path)
         anthropic = "anthropic-version" in request.headers
         if what == ("POST", "/v1/messages/count_tokens"):
+            betas = request.headers.get("anthropic-beta", "")
+            if self._checks and (refusal := self._checks.count_problem(ANTHROPIC, request.body, betas)):
+                await exchange.respond(*refusal)
+                return
             await exchange.respond(200, {"input_tokens": len(json.dumps(request.body)) // 4})
         elif what == ("POST", "/v1/responses/input_tokens"):
             tokens = len(json.dumps(request.body)) // 4
@@ -282,15 +333,17 @@ async def model_server(
     *,
     context_window: int | None = 200_000,
     max_prompt_tokens: int | None = None,
+    binding: Binding | None = None,
 ) -> AsyncGenerator[ModelServer, None]:
     """Serve a script until the block ends.
 
     :param script: replies in the order of the model calls, or a function from a call's JSON to its reply.
     :param context_window: tokens that the models say they take; None says nothing.
     :param max_prompt_tokens: tokens that they really take, a quarter of the characters of all strings in the body.
+    :param binding: how reasoning is checked that comes back; None checks nothing.
     :raises AssertionError: at the end, when a call found no reply, unless the body of the `async with` raised already.
     """
-    server = ModelServer(script, dialect, context_window, max_prompt_tokens)
+    server = ModelServer(script, dialect, context_window, max_prompt_tokens, binding)
     async with http_server(server.serve) as server.base_url:
         try:
             yield server

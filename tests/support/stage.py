@@ -22,7 +22,7 @@ from support.client import AgentProcess, connected_agent
 from support.compactions import messages
 from support.editors import ZED, Editor
 from support.lines import Line
-from support.models import DialectName, ModelServer, Script, model_server
+from support.models import Binding, DialectName, ModelServer, Script, model_server
 from support.replies import Reply
 from support.stored import outside_turns
 from support.trust import trust
@@ -116,6 +116,7 @@ async def stage(
     mcp: Sequence[Mapping[str, Any]] = (),
     connect: Connect = connected_agent,
     allow: Callable[[Path, Path], None] = trust,
+    binding: Binding | None = None,
     **options: Any,
 ) -> AsyncGenerator[Stage, None]:
     """Open a session in a folder with some files.
@@ -125,6 +126,7 @@ async def stage(
     :param env: added to what sends the agent to the model; None removes a variable.
     :param trusted: the hooks and recipes among the files may run without a question.
     :param connect: starts the agent: a process, or as `support.memory` does; and so `allow`, which trusts the folder.
+    :param binding: how the server checks reasoning that comes back; None checks nothing.
     :param options: of `start_agent`.
     """
     folder, home = tmp_path / "project", tmp_path / "home"
@@ -133,7 +135,7 @@ async def stage(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     folder.mkdir(exist_ok=True)
-    async with model_server(replies if script is None else script, dialect) as server:
+    async with model_server(replies if script is None else script, dialect, binding=binding) as server:
         if config is not None:
             server.write_config(home, config)
         if trusted:
