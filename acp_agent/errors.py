@@ -193,6 +193,10 @@ class ModelRequestError(ModelError):
     """The provider refused the request; sending it again would not help."""
 
 
+class CompactionRefusedError(ModelRequestError):
+    """The provider refused a request to compact the conversation itself."""
+
+
 class ImageRefusedError(ModelRequestError):
     """The provider refused the request for an image in it; without that image it may be answered."""
 

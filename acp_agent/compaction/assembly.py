@@ -20,10 +20,11 @@ from acp_agent.compaction.layers import (
 from acp_agent.compaction.shortening import Rewrite, apply_rewrites, fewer_images, fit
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
 from acp_agent.compaction.strategy import Draft
-from acp_agent.conversation.messages import Entry, UserMessage, new_id
+from acp_agent.conversation.messages import Amendment, CompactedBlock, Entry, Text, UserMessage, UserPart, new_id
 from acp_agent.conversation.swaps import Receipt, Rewritten
 from acp_agent.errors import CompactionError
 
+_RUNNING = "The request that you are working on, word for word:"
 LEAST_GAIN = 0.05
 """Share of the window. An automatic compaction that frees less is not worth losing the provider's cache."""
 
@@ -119,6 +120,8 @@ def _swapped(
     assert draft.cut is not None
     cut, recall = draft.cut, state.recall
     retained, rewritten = cut.retained, list(draft.rewritten)
+    blocks = [part for part in layers.parts if isinstance(part, CompactedBlock)]
+    stays_untouched = any(block.at is not None for block in blocks)
 
     def shorten(among: set[int], room: int) -> None:
         """Shorten these entries to at most `room` tokens in total."""
@@ -132,16 +135,33 @@ def _swapped(
         rewritten.extend(fewer_images(apply_rewrites(retained, rewritten), policy, recall=recall))
     exempt = {entry.seq for entry in unanswered(state)}
     tail = {entry.seq for entry in retained} - exempt
-    if (over := layers.tokens + tokens(tail) - size) > 0:  # the summary is paid for; the tail can be read again
+    over = layers.tokens + tokens(tail) - size
+    if over > 0 and not stays_untouched:  # the summary is paid for; the tail can be read again
         shorten(tail, tokens(tail) - over)
     others = state.prefix + layers.tokens + tokens(tail)
     if policy.must_fit and (others + tokens(exempt)) * state.rate > state.budget.limit:
         shorten(exempt, int(state.budget.target / state.rate) - others)
     boundary = cut.summarised[-1].seq
-    summary = Entry(boundary, UserMessage(new_id("msg"), layers.parts), summary=True)
+    sent, behind = layers.parts, tuple[UserPart, ...]()
+    if blocks:
+        # A provider wants its own compaction first, and keeps the reasoning of what follows it directly.
+        sent = tuple(blocks)
+        running = () if policy.keeps_prompts else _running_request(state, cut)
+        behind = (*(part for part in layers.parts if part not in blocks), *running)
+    summary = Entry(boundary, UserMessage(new_id("msg"), sent), summary=True)
     entries = (summary, *apply_rewrites(retained, rewritten))
+    if behind:
+        entries = (*entries, Entry(boundary, Amendment(new_id("msg"), behind), note=True))
     result = _result(state, draft, strategy, entries, tuple(rewritten))
-    return replace(result, sent=layers.parts, boundary=boundary, pinned=cut.pinned)
+    return replace(result, sent=sent, behind=behind, boundary=boundary, pinned=cut.pinned)
+
+
+def _running_request(state: ConversationState, cut: Cut) -> tuple[UserPart, ...]:
+    """Return the prompt that is being worked on, if it is among the messages that leave."""
+    for entry in cut.summarised:
+        if entry.seq == state.turn_from and not entry.summary:
+            return (Text(_RUNNING), *(part for part in entry.message.parts if isinstance(part, UserPart)))
+    return ()
 
 
 def _rewritten(

@@ -12,6 +12,7 @@ from anyio import to_thread
 from acp_agent.conversation.messages import CompactedBlock, Usage
 from acp_agent.errors import (
     CompactionError,
+    CompactionRefusedError,
     ContextOverflowError,
     ModelStreamError,
     SummaryOverflowError,
@@ -21,6 +22,8 @@ from acp_agent.llm.provider import (
     ModelEvent,
     ModelRequest,
     NativeCompaction,
+    ReasoningRefused,
+    Refused,
     Retrying,
     TextDelta,
 )
@@ -46,6 +49,7 @@ class ModelCalls:
     :param show: called with the summary's text as it streams.
     :param begin: called before each request.
     :ivar usage: of all answers so far; None before the first.
+    :ivar refusals: what the provider did not take of the requests.
     """
 
     def __init__(
@@ -56,6 +60,7 @@ class ModelCalls:
         self._begin = begin
         self.requests = 0
         self.usage: Usage | None = None
+        self.refusals: list[Refused | ReasoningRefused] = []
 
     @property
     def cached(self) -> float | None:
@@ -79,8 +84,8 @@ class ModelCalls:
                     if isinstance(event, Answered):
                         self.spent(event.usage)
                         return event
-                    if isinstance(event, Retrying):
-                        self._count()
+                    if isinstance(event, Retrying | Refused | ReasoningRefused):
+                        self._note_retry(event)
                     elif isinstance(event, TextDelta) and shown and self._show is not None:
                         await self._show(event.text)
         except ContextOverflowError as error:
@@ -99,9 +104,12 @@ class ModelCalls:
         """Ask the provider to compact, once; raises what `ask` raises."""
         await self._before_request()
         try:
-            block, usage = await native.compact(request, instructions, self._count)
+            block, usage = await native.compact(request, instructions, self._note_retry)
         except ContextOverflowError as error:
             raise SummaryOverflowError(_TOO_LARGE, _LARGER) from error
+        except CompactionRefusedError:
+            self.refusals.append(Refused("compaction"))
+            raise
         self.spent(usage)
         return block
 
@@ -121,6 +129,12 @@ class ModelCalls:
         self._count()
         if self._begin is not None:
             await self._begin()
+
+    def _note_retry(self, event: Retrying | Refused | ReasoningRefused) -> None:
+        """Count a request that is sent again, and note what is not sent any more."""
+        if not isinstance(event, Retrying):
+            self.refusals.append(event)
+        self._count()
 
     def _count(self) -> None:
         if self.requests >= MAX_REQUESTS:

@@ -52,6 +52,7 @@ def plan_cut(
     tail_tokens: int,
     *,
     leave_tail: bool = True,
+    keep_reasoning: bool = False,
     estimate: Callable[[Message], int] = estimate_message,
 ) -> Cut | None:
     """Return the cut of this history; None if nothing may be replaced.
@@ -63,11 +64,15 @@ def plan_cut(
     :param turn_from: seq of the prompt of the running turn; None where none runs.
     :param leave_tail: whether at least the newest step has to stay after the summary; only a compaction that the user
         requested may replace everything.
+    :param keep_reasoning: whether the provider's own compaction is put in the place of the messages, after which the
+        others keep their reasoning. Nothing is pinned then.
     """
     # The entries before the first of these are an earlier summary and the prompt, which stays anyway.
     replaceable = (index for index, entry in enumerate(entries, 1) if not entry.summary and entry.seq != turn_from)
     first = next(replaceable, len(entries) + 1)
     places = legal_cuts(entries, turn_from)
+    if keep_reasoning:
+        places = [place for place in places if _keeps_reasoning(entries, place)]
     useful = [place for place in places if first <= place <= len(entries) - leave_tail]
     if not useful:
         return None
@@ -79,7 +84,7 @@ def plan_cut(
         for entry in summarised
         if entry.seq == turn_from and not entry.summary and isinstance(entry.message, UserMessage)
     )
-    return Cut(summarised, prompt, entries[cut:])
+    return Cut(summarised, () if keep_reasoning else prompt, entries[cut:])
 
 
 def _tail_from(
@@ -124,6 +129,19 @@ def legal_cuts(entries: tuple[Entry, ...], turn_from: int | None) -> list[int]:
         elif isinstance(message, ToolResult):
             pending.discard(message.call_id)
     return places
+
+
+def _keeps_reasoning(entries: tuple[Entry, ...], place: int) -> bool:
+    """Return whether what stays after a provider's own compaction keeps its reasoning, if the history is cut here.
+
+    The first message that stays must have another role than the last one that is summarised: it is an answer to what
+    was sent, or the prompt after an answer. Source: platform.claude.com, "Compaction and thinking blocks".
+    """
+    if place in (0, len(entries)):
+        return True
+    is_answer = isinstance(entries[place].message, AssistantMessage)
+    after_answer = isinstance(entries[place - 1].message, AssistantMessage)
+    return is_answer != after_answer
 
 
 def _splits_thinking(entries: tuple[Entry, ...], index: int) -> bool:

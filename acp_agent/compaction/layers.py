@@ -88,11 +88,18 @@ def size_of(state: ConversationState, policy: CompactionPolicy) -> int:
     raise no_room(state, round((exempt + least) * state.rate), budget.most if policy.must_fit else budget.limit)
 
 
-def planned_cut(state: ConversationState, size: int, *, tail: int | None = None, leave_tail: bool = True) -> Cut | None:
+def planned_cut(
+    state: ConversationState,
+    size: int,
+    *,
+    tail: int | None = None,
+    leave_tail: bool = True,
+    keep_reasoning: bool = False,
+) -> Cut | None:
     """Return the cut for a new context of this size; None if nothing may be replaced.
 
     :param tail: tokens of the newest messages that stay; `TAIL_SHARE` of the size where not given.
-    :param leave_tail: see `plan_cut`.
+    :param leave_tail: see `plan_cut`, and `keep_reasoning`.
     """
     exempt = {id(entry.message) for entry in unanswered(state)}
 
@@ -100,7 +107,14 @@ def planned_cut(state: ConversationState, size: int, *, tail: int | None = None,
         return 0 if id(message) in exempt else estimate_message(message)
 
     tail = int(size * TAIL_SHARE) if tail is None else min(tail, size)
-    return plan_cut(state.entries, state.turn_from, tail, leave_tail=leave_tail, estimate=estimate)
+    return plan_cut(
+        state.entries,
+        state.turn_from,
+        tail,
+        leave_tail=leave_tail,
+        keep_reasoning=keep_reasoning,
+        estimate=estimate,
+    )
 
 
 def fill(

@@ -110,7 +110,9 @@ class CompactionService:
         if policy.by_hand:
             return (policy.strategy,)
         also = ("summary",) if policy.strategy == "native" else ()
-        return tuple(dict.fromkeys(("mask", policy.strategy, *also, LAST_STEP)))
+        # Shortening a message in place voids the reasoning of all answers after it, for little room.
+        first = () if policy.native_first else ("mask",)
+        return tuple(dict.fromkeys((*first, policy.strategy, *also, LAST_STEP)))
 
     async def _draft(self, name: str, task: Task) -> Draft | None:
         strategy = self.strategies.get(name)

@@ -175,6 +175,11 @@ class CompactionPolicy:
     :ivar steps: the strategies to try, in place of the ladder that the others make.
     :ivar written: a summary that is there already, so that no model is asked for one.
     :ivar limits: what a request may hold besides tokens.
+    :ivar native_first: an automatic compaction is the provider's own, since only that keeps the reasoning of the
+        messages that stay.
+    :ivar keeps_reasoning: whether a compaction of the provider's own keeps it.
+    :ivar keeps_prompts: whether a compaction of the provider's own keeps all that the user has said.
+    :ivar binds_reasoning: whether every other compaction leaves it behind.
     """
 
     prompt: str
@@ -189,6 +194,10 @@ class CompactionPolicy:
     steps: tuple[str, ...] | None = None
     written: str | None = None
     limits: Limits = Limits()
+    native_first: bool = False
+    keeps_reasoning: bool = False
+    keeps_prompts: bool = False
+    binds_reasoning: bool = False
 
     def __post_init__(self) -> None:
         if self.size is not None and self.size < 1:
@@ -209,6 +218,7 @@ class CompactedState:
     :ivar entries: its messages; the summary has the number of the last message that it took the place of.
     :ivar summary: as a person reads it.
     :ivar sent: the summary as the model reads it, with quotations and excerpts; empty if messages were only rewritten.
+    :ivar behind: what the model reads after the messages that stay, if nothing may stand before them.
     :ivar boundary: number of the last message that left; 0 where none did.
     :ivar pinned: messages from before the boundary that stay.
     :ivar rewritten: messages that stay in a shorter form.
@@ -227,6 +237,7 @@ class CompactedState:
     receipt: Receipt = field(default_factory=Receipt)
     usage: Usage | None = None
     source: tuple[Entry, ...] = ()
+    behind: tuple[UserPart, ...] = ()
 
     @property
     def messages(self) -> tuple[Message, ...]:

@@ -61,10 +61,14 @@ class Task:
             return self.writer.max_output_tokens
         return max(self.state.request.max_output_tokens, self.state.budget.output_reserve)
 
-    def cut(self, tail_tokens: int | None = None) -> Cut | None:
-        """Return where the history is cut, by default before the policy's tail; None where nothing may go."""
+    def cut(self, tail_tokens: int | None = None, *, keep_reasoning: bool = False) -> Cut | None:
+        """Return where the history is cut, by default before the policy's tail; None where nothing may go.
+
+        :param keep_reasoning: see `plan_cut`.
+        """
         tail = self.policy.tail if tail_tokens is None else tail_tokens
-        return planned_cut(self.state, self.size, tail=tail, leave_tail=not self.policy.by_hand)
+        leave_tail = not self.policy.by_hand
+        return planned_cut(self.state, self.size, tail=tail, leave_tail=leave_tail, keep_reasoning=keep_reasoning)
 
 
 @frozen

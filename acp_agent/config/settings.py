@@ -104,10 +104,10 @@ class CompactionChoices(Section):
     """how much the new context may take beside the system prompt and the tools; left out: the recipe's, else `20%`, and
     at most 64,000 tokens"""
     strategy: StrategyName | None = None
-    """how it is done; a name that no [strategy](strategies.md) has is an error; left out: the recipe's, else
-    `summary`"""
+    """how it is done; a name that no [strategy](strategies.md) has is an error; left out: the recipe's, else `summary`,
+    or `native` for automatic compactions on models [whose reasoning it keeps](compaction.md#the-ladder)"""
     model: ModelName | None = None
-    """the model that writes summaries; left out: the recipe's, else the session's"""
+    """the model that writes summaries; `native` does not ask it; left out: the recipe's, else the session's"""
 
     def over(self, below: CompactionChoices) -> CompactionChoices:
         """Return what this layer says, and where it says nothing what the one below does."""

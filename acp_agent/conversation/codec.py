@@ -2,7 +2,8 @@
 
 pydantic reads and writes the dataclasses directly. There is one adapter per kind of event, built on first use, since
 building all of them would delay a new session. Events that hold only texts (the start of a log, a prompt, the end of a
-turn) are written without pydantic, so that neither a new session nor an immediately cancelled turn imports it.
+turn) and the definitions of tools are written without pydantic, so that neither a new session nor an immediately
+cancelled turn imports it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from acp_agent.conversation.events import (
     NoteAdded,
     SessionStarted,
     TitleChanged,
+    ToolsDeclared,
     TurnEnded,
     UserPrompted,
 )
@@ -67,7 +69,7 @@ def encode(event: Event) -> str:
 def _holds_texts(event: Event) -> bool:
     if isinstance(event, UserPrompted):
         return all(isinstance(part, Text | ResourceLink) for part in (*event.shown, *(event.sent or ())))
-    return isinstance(event, SessionStarted | InstructionsLoaded | TitleChanged | NoteAdded | TurnEnded)
+    return isinstance(event, SessionStarted | InstructionsLoaded | ToolsDeclared | TitleChanged | NoteAdded | TurnEnded)
 
 
 def decode(kind: str, data: str, seq: int | None = None) -> Event:

@@ -23,6 +23,7 @@ from acp_agent.conversation.events import (
     DirectoriesChanged,
     EditsUndone,
     Event,
+    FeatureRefused,
     InstructionsLoaded,
     LoggedEvent,
     MessageSupplied,
@@ -33,14 +34,17 @@ from acp_agent.conversation.events import (
     PinRemoved,
     PlanChanged,
     PlanEntry,
+    ReasoningWithheld,
     SessionForked,
     SessionStarted,
     SummaryDropped,
+    SurroundingsChanged,
     TextPinned,
     ThoughtLevelChanged,
     TitleAuthor,
     TitleChanged,
     ToolReturned,
+    ToolsDeclared,
     TurnEnded,
     TurnRefused,
     UserPrompted,
@@ -55,17 +59,27 @@ from acp_agent.conversation.messages import (
     Resource,
     ResourceLink,
     Text,
+    Thinking,
     ToolCall,
     ToolResult,
     Usage,
     UserMessage,
 )
+from acp_agent.conversation.surroundings import Feature, Surroundings, amendments_in, sections_in
 from acp_agent.conversation.swaps import Carried, Memory, Pin
 from acp_agent.frozen import frozen
 
 Files: TypeAlias = dict[str, str | None]
 
-_LOOKS_BACK = (UserPrompted, TurnRefused, ContextSwapped, ContextRestored)
+_LOOKS_BACK = (
+    UserPrompted,
+    TurnRefused,
+    ContextSwapped,
+    ContextRestored,
+    ReasoningWithheld,
+    InstructionsLoaded,
+    ToolsDeclared,
+)
 _YOUNG = 64
 
 
@@ -90,6 +104,12 @@ class Context:
     :ivar swaps: seqs of the compactions that are in force, the newest last.
     :ivar fold_from: seq at which a fold that yields this context may begin; 0 for the log's beginning.
     :ivar restored: whether the newest swap was an undo: the user wants this context as it is.
+    :ivar declared: with what every request begins; `told`, the same with the amendments among the entries.
+    :ivar withheld: ids of the answers whose reasoning is known not to be sent; `void`, of those whose reasoning never
+        will be.
+    :ivar refused: what the providers of models do not take; the models as `provider/model`.
+    :ivar unbound_until: seq up to which reasoning that does not know its conversation is not sent: the newest place at
+        which an earlier version changed what stands before it.
     :ivar partial: the part of an unfinished answer that the log holds.
     :ivar prompted: seq of the newest prompt.
     :ivar before_turn: the context before it, which a refusal of that turn restores, even if the turn was
@@ -122,6 +142,12 @@ class Context:
     swaps: tuple[int, ...] = ()
     fold_from: int = 0
     restored: bool = False
+    declared: Surroundings = Surroundings()
+    told: Surroundings = Surroundings()
+    withheld: frozenset[str] = frozenset()
+    void: frozenset[str] = frozenset()
+    refused: frozenset[tuple[str, Feature]] = frozenset()
+    unbound_until: int = 0
     partial: PartialAnswer | None = None
     before_turn: Context | None = field(default=None, compare=False, repr=False)
     prompted: int = field(default=0, compare=False)
@@ -163,7 +189,8 @@ class Context:
 
     def carried(self) -> Carried:
         """Return what a swap of this context has to carry over."""
-        return Carried(**_values(self, _CARRIED, grants=tuple(sorted(self.grants))))
+        sets = {name: tuple(sorted(getattr(self, name))) for name in _SETS}
+        return Carried(**_values(self, _CARRIED, **sets))
 
     def _with(self, *added: Entry) -> tuple[Entry, ...]:
         return self.entries + added  # `(*entries, ...)` makes a list first, which takes three times as long
@@ -177,6 +204,22 @@ class Context:
         match event:
             case SessionForked(cwd=cwd, additional_directories=more):
                 return {"cwd": cwd, "additional_directories": more, "grants": frozenset(), "cost": 0.0}
+            case InstructionsLoaded():
+                sections = event.sections or sections_in(event.text)
+                declared = replace(self.declared, sections=sections)
+                return {"instructions": event.text, "unbound_until": seq, **self._declaring(declared)}
+            case ToolsDeclared():
+                declared = replace(self.declared, tools=event.tools, thought_level=event.thought_level)
+                return self._declaring(declared)
+            case SurroundingsChanged(amendment=amendment):
+                return {
+                    "entries": self._with(Entry(seq, amendment, note=True)),
+                    "told": self.told.after((amendment,)),
+                }
+            case ReasoningWithheld():
+                return self._without_reasoning(event)
+            case FeatureRefused():
+                return {"refused": self.refused | {(event.model, event.feature)}}
             case UserPrompted():
                 return {
                     "entries": self._with(*_prompt(seq, event)),
@@ -203,7 +246,8 @@ class Context:
             case ContextRestored():
                 return {
                     **self._carried_over(seq, event),
-                    "entries": event.entries,
+                    "entries": _without_thinking(event.entries, frozenset(event.carried.void)),
+                    "told": _declared(event.carried).after(amendments_in(event.entries)),
                     "baseline": event.tokens,
                     "swaps": event.earlier,
                     "fold_from": seq,
@@ -239,9 +283,22 @@ class Context:
         before = self.before_turn
         if before is None or self.prompted != from_seq:
             kept = tuple(entry for entry in self.entries if entry.summary or entry.seq < from_seq)
-            before = replace(self, **_NOT_COUNTED, entries=kept)
+            told = self.declared.after(amendments_in(kept))
+            before = replace(self, **_NOT_COUNTED, entries=kept, told=told)
+        entries = _without_thinking(before.entries, self.void)
         # Some files were read in the messages that are gone; reading again is cheap, editing unseen text is not.
-        return _values(before, _BEFORE, revision=seq, partial=None, files={})
+        return _values(before, _BEFORE, entries=entries, revision=seq, partial=None, files={})
+
+    def _declaring(self, declared: Surroundings) -> dict[str, Any]:
+        # What the conversation tells of changes comes after the declaration, wherever it was logged.
+        return {"declared": declared, "told": declared.after(amendments_in(self.entries))}
+
+    def _without_reasoning(self, event: ReasoningWithheld) -> dict[str, Any]:
+        changes: dict[str, Any] = {"withheld": self.withheld.union(event.messages)}
+        if event.final:
+            void = self.void.union(event.messages)
+            changes |= {"void": void, "entries": _without_thinking(self.entries, void)}
+        return changes
 
     def _answered(self, seq: int, message: AssistantMessage) -> dict[str, Any]:
         usage = message.usage
@@ -274,9 +331,12 @@ class Context:
                 else entry
                 for entry in entries
             )
+        if event.behind is not None:
+            entries = (*entries, Entry(seq, event.behind, note=True))
         return {
             **self._carried_over(seq, event),
             "entries": entries,
+            "told": _declared(event.carried).after(amendments_in(entries)),
             "cost": event.carried.cost + _cost(event.usage),
             "baseline": event.tokens_after,
             "swaps": (*event.earlier, seq),
@@ -287,14 +347,14 @@ class Context:
     def _carried_over(self, seq: int, event: ContextSwapped | ContextRestored) -> dict[str, Any]:
         """Return the values that a swap carries over."""
         carried, files = event.carried, {version.path: version.digest for version in event.files}
-        changes = _values(carried, _CARRIED, **_NOT_COUNTED, grants=frozenset(carried.grants), partial=None)
-        return changes | {"revision": seq, "baseline_seq": seq, "files": files}
+        sets = {name: frozenset(getattr(carried, name)) for name in _SETS}
+        changes = _values(carried, _CARRIED, **_NOT_COUNTED, **sets, partial=None, declared=_declared(carried))
+        return changes | {"revision": seq, "baseline_seq": seq, "unbound_until": seq, "files": files}
 
 
 _message_of = attrgetter("message")
 _SETTINGS: dict[type[Event], dict[str, str]] = {
     SessionStarted: {name: name for name in ("cwd", "additional_directories", "mode", "model", "thought_level")},
-    InstructionsLoaded: {"instructions": "text"},
     PlanChanged: {"plan": "entries"},
     ModeChanged: {"mode": "mode"},
     ModelChanged: {"model": "model"},
@@ -304,8 +364,30 @@ _SETTINGS: dict[type[Event], dict[str, str]] = {
 }
 """What these events replace in the context, and by which of their values."""
 _CARRIED = tuple(each.name for each in fields(Carried))
-_BEFORE = ("entries", "usage", "baseline", "baseline_seq", "swaps", "fold_from", "restored")
+_SETS = ("grants", "withheld", "void", "refused")
+"""Of what is carried over, the sets; a log holds them as sorted lists."""
+_BEFORE = ("entries", "usage", "baseline", "baseline_seq", "swaps", "fold_from", "restored", "declared", "told")
 _NOT_COUNTED: dict[str, Any] = {"usage": None, "baseline": 0, "baseline_seq": 0}
+
+
+def _declared(carried: Carried) -> Surroundings:
+    """Return with what requests begin; logs of earlier versions have it in the system prompt alone."""
+    declared = carried.declared
+    return declared if declared.sections else replace(declared, sections=sections_in(carried.instructions))
+
+
+def _without_thinking(entries: tuple[Entry, ...], void: frozenset[str]) -> tuple[Entry, ...]:
+    """Return the entries without the reasoning of these answers in the provider's form, so that it is not sent."""
+    if not void:
+        return entries
+    kept: list[Entry] = []
+    for entry in entries:
+        message = entry.message
+        if isinstance(message, AssistantMessage) and message.id in void:
+            parts = tuple(replace(part, data={}) if isinstance(part, Thinking) else part for part in message.parts)
+            entry = replace(entry, message=replace(message, parts=parts))  # noqa: PLW2901
+        kept.append(entry)
+    return tuple(kept)
 
 
 def _prompt(seq: int, event: UserPrompted) -> tuple[Entry, ...]:

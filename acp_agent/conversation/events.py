@@ -10,7 +10,17 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from acp_agent.conversation.messages import AssistantMessage, Message, ToolResult, Usage, UserPart
+from acp_agent.conversation.messages import (
+    Amendment,
+    AssistantMessage,
+    Message,
+    Section,
+    ToolDefinition,
+    ToolResult,
+    Usage,
+    UserPart,
+)
+from acp_agent.conversation.surroundings import Feature
 from acp_agent.conversation.swaps import (
     CompactionFailed,
     ContextRestored,
@@ -56,11 +66,64 @@ class SessionForked:
 
 @frozen
 class InstructionsLoaded:
-    """The system prompt as it was put together from the built-in text and the project's instruction files."""
+    """The system prompt as it was put together from the built-in text and the project's instruction files.
+
+    It holds until a compaction after which no reasoning of earlier answers is sent. What changes meanwhile is told by
+    `SurroundingsChanged`.
+
+    :ivar sections: what `text` was put together from; empty in logs of earlier versions.
+    """
 
     text: str
     sources: tuple[str, ...] = ()
+    sections: tuple[Section, ...] = ()
     kind: Literal["instructions_loaded"] = "instructions_loaded"
+
+
+@frozen
+class ToolsDeclared:
+    """The tools and the level of reasoning with which every request begins, until the system prompt is put together
+    anew. What changes meanwhile is told by `SurroundingsChanged`."""
+
+    tools: tuple[ToolDefinition, ...]
+    thought_level: str = ""
+    kind: Literal["tools_declared"] = "tools_declared"
+
+
+@frozen
+class SurroundingsChanged:
+    """Instructions, tools or the level of reasoning are others than the last request told the model."""
+
+    amendment: Amendment
+    kind: Literal["surroundings_changed"] = "surroundings_changed"
+
+
+@frozen
+class ReasoningWithheld:
+    """Reasoning of earlier answers is not sent to the model any more.
+
+    :ivar messages: ids of these answers.
+    :ivar cause: why, as a sentence.
+    :ivar final: whether it is never sent again, since the provider does not take it. Otherwise it is sent again if the
+        conversation before it is what it was, such as after an undone compaction.
+    """
+
+    messages: tuple[str, ...]
+    cause: str
+    final: bool = False
+    kind: Literal["reasoning_withheld"] = "reasoning_withheld"
+
+
+@frozen
+class FeatureRefused:
+    """A model's provider does not take a part of its API that requests made use of; they are sent without it.
+
+    :ivar model: `provider/model`.
+    """
+
+    model: str
+    feature: Feature
+    kind: Literal["feature_refused"] = "feature_refused"
 
 
 @frozen
@@ -291,6 +354,10 @@ Event: TypeAlias = (
     SessionStarted
     | SessionForked
     | InstructionsLoaded
+    | ToolsDeclared
+    | SurroundingsChanged
+    | ReasoningWithheld
+    | FeatureRefused
     | UserPrompted
     | PartialAnswer
     | AssistantAnswered

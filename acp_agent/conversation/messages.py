@@ -36,9 +36,13 @@ connection or a killed process) mark an incomplete answer."""
 
 @frozen
 class Text:
-    """Plain text, or Markdown."""
+    """Plain text, or Markdown.
+
+    :ivar phase: what OpenAI calls it, `commentary` or `final_answer`, which has to be sent back; empty if unknown.
+    """
 
     text: str
+    phase: str = ""
     type: Literal["text"] = "text"
 
 
@@ -113,16 +117,34 @@ class Resource:
 
 
 @frozen
+class Bound:
+    """The conversation that a piece of reasoning was made in, as digests in hex; see `llm/binding.py`.
+
+    :ivar head: of the system prompt and the tools.
+    :ivar before: of all messages before the piece, and of the parts of its own answer before it.
+    :ivar previous: of the piece of reasoning before it in the request; empty if there was none.
+    """
+
+    head: str
+    before: str
+    previous: str = ""
+
+
+@frozen
 class CompactedBlock:
     """What a provider's own compaction made of the messages that stood before it.
 
     Stands in the first message of a context, once. `data` is the provider's form of it, which goes back to the same
     provider unchanged and in front of everything else; every other provider reads `text`.
+
+    :ivar at: digests of the request that asked for it, from which the messages after it are checked; None in logs of
+        earlier versions, and if the model keeps no reasoning through a compaction.
     """
 
     provider: str
     data: JsonObject
     text: str
+    at: Bound | None = None
     type: Literal["compacted"] = "compacted"
 
 
@@ -132,11 +154,15 @@ class Thinking:
 
     `data` is the provider's own form of it (a signature, an encrypted item), sent back to the same provider unchanged
     and to no other.
+
+    :ivar bound: the conversation that it is valid in; None in logs of earlier versions, and if the provider binds its
+        reasoning to nothing.
     """
 
     text: str
     provider: str = ""
     data: JsonObject = field(default_factory=dict[str, JsonValue])
+    bound: Bound | None = None
     type: Literal["thinking"] = "thinking"
 
 
@@ -146,12 +172,19 @@ class ToolCall:
 
     `id` is ours and unique in the session, whatever the model sent. `invalid` holds the raw arguments where they were
     no JSON object; `arguments` is empty then.
+
+    :ivar provider_id: the id that the model's provider gave it, which goes back to that provider; empty if it gave
+        none, or one that the session has already.
+    :ivar raw: the arguments as the model wrote them, if the provider compares their text and their compact JSON is
+        another one; empty otherwise.
     """
 
     id: str
     name: str
     arguments: JsonObject = field(default_factory=dict[str, JsonValue])
     invalid: str | None = None
+    provider_id: str = ""
+    raw: str = field(default="", compare=False)
     type: Literal["tool_call"] = "tool_call"
 
 
@@ -204,6 +237,43 @@ class RecipePrompt(UserMessage):
 
 
 @frozen
+class ToolDefinition:
+    """A tool as the model sees it; `input_schema` is a JSON Schema of type object."""
+
+    name: str
+    description: str
+    input_schema: JsonObject
+
+
+@frozen
+class Section:
+    """A part of the system prompt that changes as a whole: an instruction file, by its path, or a fact, by its name."""
+
+    name: str
+    text: str
+
+
+@frozen
+class Amendment(UserMessage):
+    """What has changed around the conversation since its first request, told where it stands.
+
+    A request must not change its beginning: the provider's cache and the reasoning of earlier answers depend on it. So
+    a changed instruction file, another tool or another level of reasoning is appended. `parts` has the sections as the
+    model reads them; the adapters send tools and level in the provider's own form, if it has one.
+
+    :ivar sections: changed sections of the system prompt; one with an empty text is gone.
+    :ivar added: tools that the model has from here on; one of a name that it knows replaces that.
+    :ivar removed: names of tools that it does not have any more.
+    :ivar thought_level: the level of reasoning from here on; None leaves it.
+    """
+
+    sections: tuple[Section, ...] = ()
+    added: tuple[ToolDefinition, ...] = ()
+    removed: tuple[str, ...] = ()
+    thought_level: str | None = None
+
+
+@frozen
 class AssistantMessage:
     """One answer of a model, whole or cut off (see `stop_reason`).
 
@@ -243,8 +313,9 @@ class ToolResult:
         return "\n".join(part.text for part in self.parts if isinstance(part, Text))
 
 
-Message: TypeAlias = UserMessage | RecipePrompt | AssistantMessage | ToolResult
-# `RecipePrompt` is named so that pydantic reads and writes its field: it takes the class with most fields of the JSON.
+Message: TypeAlias = UserMessage | RecipePrompt | Amendment | AssistantMessage | ToolResult
+# `RecipePrompt` and `Amendment` are named so that pydantic reads and writes their fields: it takes the class with most
+# fields of the JSON.
 
 
 @frozen

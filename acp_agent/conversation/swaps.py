@@ -9,7 +9,16 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Literal, TypeAlias
 
-from acp_agent.conversation.messages import Entry, Message, RecipePrompt, Usage, UserMessage, UserPart
+from acp_agent.conversation.messages import (
+    Amendment,
+    Entry,
+    Message,
+    RecipePrompt,
+    Usage,
+    UserMessage,
+    UserPart,
+)
+from acp_agent.conversation.surroundings import Feature, Surroundings
 from acp_agent.conversation.views import FileVersion, PlanEntry
 from acp_agent.frozen import frozen
 
@@ -73,6 +82,10 @@ class Carried:
     auto_compaction: bool | None = None
     title_by: TitleAuthor = "words"
     answers: int = 0
+    declared: Surroundings = Surroundings()
+    withheld: tuple[str, ...] = ()
+    void: tuple[str, ...] = ()
+    refused: tuple[tuple[str, Feature], ...] = ()
 
 
 @frozen
@@ -96,6 +109,8 @@ class Receipt:
     :ivar cached: share of the prompt that the provider read from its cache, from 0 to 1; None where no model was asked.
     :ivar unverified: pieces of the summary that the compacted part does not contain.
     :ivar missing: sections that the recipe asks for and the summary lacks.
+    :ivar with_reasoning: answers that stayed together with their reasoning.
+    :ivar left_reasoning: pieces of reasoning of answers that stayed, which are not sent any more.
     :ivar notes: what else the user should know, such as which step of the ladder failed.
     """
 
@@ -109,6 +124,8 @@ class Receipt:
     unverified: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    with_reasoning: int = 0
+    left_reasoning: int = 0
 
 
 @frozen
@@ -143,6 +160,7 @@ class ContextSwapped:
     :ivar files: file versions that the model still sees; all others have to be read again.
     :ivar fold_from: seq at which a fold of the log's tail has to begin; 0 for the first message that stays.
     :ivar earlier: seqs of the compactions before this one that are still in force.
+    :ivar behind: what is told after the messages that stay, since nothing may stand between `sent` and them.
     """
 
     compaction_id: str
@@ -164,6 +182,7 @@ class ContextSwapped:
     fold_from: int = 0
     earlier: tuple[int, ...] = ()
     receipt: Receipt = Receipt()
+    behind: Amendment | None = None
     kind: Literal["context_swapped"] = "context_swapped"
 
 

@@ -85,8 +85,8 @@ class SwapContextHandler(Handler):
     preserve_system_prompt: Annotated[
         bool,
         Field(
-            description="whether the system prompt stays as it is. By default, the "
-            "[instruction files](configuration.md) are read afresh"
+            description="whether the system prompt stays as it is. By default it is written anew from the "
+            "[instruction files](configuration.md), unless reasoning stays that depends on it"
         ),
     ] = False
     max_summary_tokens: Annotated[

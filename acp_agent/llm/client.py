@@ -10,16 +10,22 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import replace
 
 import anyio
 
-from acp_agent.conversation.messages import CompactedBlock, JsonObject, Usage
+from acp_agent.conversation.messages import AssistantMessage, CompactedBlock, JsonObject, Message, Thinking, Usage
 from acp_agent.conversation.strict_json import get_int, get_objects, get_text
-from acp_agent.errors import ConfigError, ContextOverflowError, ModelAuthError, ModelRequestError
-from acp_agent.llm.adapters.adapter import Adapter, Omissions
+from acp_agent.errors import (
+    CompactionRefusedError,
+    ConfigError,
+    ContextOverflowError,
+    ModelAuthError,
+    ModelRequestError,
+)
+from acp_agent.llm.adapters.adapter import Adapter, Call, Fold
 from acp_agent.llm.adapters.anthropic import AnthropicAdapter
 from acp_agent.llm.adapters.chat import ChatAdapter
 from acp_agent.llm.adapters.connection import Connection
@@ -28,7 +34,8 @@ from acp_agent.llm.errors import CallFailed, classify, error_of, log_line, reaso
 from acp_agent.llm.parts import estimated_usage
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.profiles import ModelProfile
-from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, Retrying
+from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, ReasoningRefused, Refused, Retrying
+from acp_agent.llm.rules import ReasoningRules
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +51,12 @@ _MAX_DELAY = 20.0
 """Seconds between two attempts, where the provider does not ask for more."""
 _MAX_RETRY_AFTER = 90.0
 """Seconds that a provider may ask to wait; a longer wait ends the call."""
+_REFUSED = (400, 422)
+"""Statuses of a request that has something in it that the server does not take."""
+_MAX_REFUSALS = 3
+"""Refusals of one call after which reasoning is not withheld piece by piece any more."""
+_MAX_NAMED = 5
+"""Places in a request that a line of the log names."""
 _MAX_ATTEMPTS: dict[str, int] = {"transient": 7, "connect": 3}
 """Attempts of one call, by the category of its failure; a failure of another category is not retried."""
 
@@ -99,6 +112,16 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
+def _without_reasoning(messages: tuple[Message, ...], gone: Collection[str]) -> tuple[Message, ...]:
+    """Return the messages without the reasoning of these answers."""
+    return tuple(
+        replace(message, parts=tuple(part for part in message.parts if not isinstance(part, Thinking)))
+        if isinstance(message, AssistantMessage) and message.id in gone
+        else message
+        for message in messages
+    )
+
+
 class ModelClient:
     """A provider; see `Provider`.
 
@@ -121,15 +144,14 @@ class ModelClient:
         self._first_delay = first_delay
         self._connection = Connection(endpoint, adapter.sdk)
         self._windows: dict[str, int | None] = {}
-        self._omissions: dict[tuple[str, str], Omissions] = {}
 
     async def stream(self, request: ModelRequest, prompt: str | None = None) -> AsyncGenerator[ModelEvent, None]:
         """See `Provider.stream`, and `Adapter.call` for the prompt."""
-        key = request.conversation_id, request.model
-        profile, omissions = self._profile_of(request.model), self._omissions.get(key, frozenset())
+        adapter, profile = self._adapter, self._profile_of(request.model)
         retries = _Retries(self._endpoint, self._first_delay)
+        refusals = 0
         while True:
-            call, fold = self._adapter.call(request, profile, omissions, prompt), self._adapter.fold()
+            call, fold = adapter.call(request, profile, request.refused, prompt), adapter.fold()
             partial = False
             try:
                 async with aclosing(self._connection.read(call, fold)) as deltas:
@@ -138,23 +160,85 @@ class ModelClient:
                         yield delta
                 break
             except CallFailed as failure:
-                refused = failure.status == 400 and not partial
-                omission = self._adapter.omission_for(failure, omissions) if refused else None
-                if omission is None:
+                refusal = None
+                if failure.status in _REFUSED and not partial:
+                    is_last = refusals >= _MAX_REFUSALS
+                    refusal = self._without_refused(failure, request, profile, call, prompt, withhold_all=is_last)
+                if refusal is None:
                     retry = retries.after(failure, partial=partial)
+                    yield retry
+                    await anyio.sleep(retry.delay)
                 else:
-                    omissions = omissions.union((omission,))
-                    if request.conversation_id:
-                        self._omissions[key] = omissions
-                    retry = Retrying(f"{self.name}: it refused a part of the request", 0.0)
-            yield retry
-            await anyio.sleep(retry.delay)
+                    event, request = refusal
+                    refusals += 1
+                    yield event
+        answer = self._bound(fold.answer(), request, call)
+        if dropped := self._unforeseen(fold, request, profile):
+            yield dropped
         if self.name in _LOCAL_WINDOWS:  # the server may have loaded the model for this call
             with anyio.move_on_after(_LOCAL_SECONDS):
                 await self.learn_window(request.model)
-        answer = fold.answer()
         usage = profile.priced(answer.usage) if answer.usage.total_tokens else estimated_usage(request, answer)
         yield replace(answer, usage=usage)
+
+    def _without_refused(
+        self,
+        failure: CallFailed,
+        request: ModelRequest,
+        profile: ModelProfile,
+        call: Call,
+        prompt: str | None,
+        *,
+        withhold_all: bool,
+    ) -> tuple[Refused | ReasoningRefused, ModelRequest] | None:
+        """Return what the provider refused of a request, and the request without it; None if it refused all of it.
+
+        :param prompt: see `Adapter.call`.
+        :param withhold_all: whether to withhold all reasoning, and not only what the provider names.
+        """
+        adapter = self._adapter
+        messages = adapter.refused_reasoning(failure, request, profile, request.refused)
+        if messages and withhold_all:
+            messages = tuple(self.reasoning_sent(request))
+        if messages:
+            said = log_line(failure, self._endpoint.secrets)
+            _log.warning("%s refused reasoning of %d answers: %s", self.name, len(messages), said)
+            event = ReasoningRefused(messages, failure.message)
+            return event, replace(request, messages=_without_reasoning(request.messages, messages))
+        feature = adapter.refused_feature(failure, call.features - request.refused)
+        if feature is None or (prompt is not None and feature == "compaction"):
+            return None
+        _log.warning("%s refused a part of a request (%s); it is asked again without", self.name, feature)
+        return Refused(feature), replace(request, refused=request.refused | {feature})
+
+    def _bound(self, answer: Answered, request: ModelRequest, call: Call) -> Answered:
+        """Return an answer whose reasoning, or compacted conversation, knows the request that it answers."""
+        if call.end is None:
+            return answer
+        rules = self._adapter.rules(request.model, request.refused)
+        parts = self._adapter.bind(answer.parts, call.end.prefix, rules)
+        compacted = answer.compacted
+        if compacted is not None and rules.compaction == "kept":
+            compacted = replace(compacted, at=call.end.prefix.bound(rules))
+        return replace(answer, parts=parts, compacted=compacted, withheld=call.end.withheld)
+
+    def _unforeseen(self, fold: Fold, request: ModelRequest, profile: ModelProfile) -> ReasoningRefused | None:
+        """Return what the provider left out of a request although it should have been valid; None if nothing."""
+        if not fold.dropped:
+            return None
+        messages = self._adapter.owners(fold.dropped, request, profile, request.refused)
+        said = ", ".join(f"{each.reason} at {each.place}" for each in fold.dropped[:_MAX_NAMED])
+        _log.warning("%s left reasoning out of %d answers: %s", self.name, len(messages), said)
+        return ReasoningRefused(messages, said) if messages else None
+
+    def rules(self, model: str) -> ReasoningRules:
+        """See `Provider.rules`."""
+        return self._adapter.rules(model)
+
+    def reasoning_sent(self, request: ModelRequest) -> frozenset[str]:
+        """See `Provider.reasoning_sent`."""
+        places = self._adapter.places(request, self._profile_of(request.model), request.refused)
+        return frozenset(message_id for _, message_id in places)
 
     async def prepare(self) -> None:
         """See `Connection.prepare`."""
@@ -210,22 +294,25 @@ class ModelClient:
 class _NativeClient(ModelClient):
     """A provider that compacts conversations itself; see `NativeCompaction`."""
 
-    @property
-    def keeps_user_messages(self) -> bool:
-        """See `NativeCompaction.keeps_user_messages`."""
-        return self._adapter.keeps_user_messages
-
     async def compact(
-        self, request: ModelRequest, instructions: str, again: Callable[[], None] = lambda: None
+        self,
+        request: ModelRequest,
+        instructions: str,
+        note: Callable[[Retrying | Refused | ReasoningRefused], None] = lambda event: None,
     ) -> tuple[CompactedBlock, Usage]:
         """See `NativeCompaction.compact`."""
         answered: Answered | None = None
-        async with aclosing(self.stream(request, instructions)) as events:
-            async for event in events:
-                if isinstance(event, Retrying):
-                    again()
-                elif isinstance(event, Answered):
-                    answered = event
+        try:
+            async with aclosing(self.stream(request, instructions)) as events:
+                async for event in events:
+                    if isinstance(event, Retrying | Refused | ReasoningRefused):
+                        note(event)
+                    elif isinstance(event, Answered):
+                        answered = event
+        except ContextOverflowError:
+            raise
+        except ModelRequestError as error:
+            raise CompactionRefusedError(str(error)) from error
         assert answered is not None  # the last event of every stream that does not raise
         if answered.compacted is not None:
             return answered.compacted, answered.usage

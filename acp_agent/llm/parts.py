@@ -10,6 +10,7 @@ import itertools
 import json
 import re
 from collections.abc import Container, Iterable, Mapping
+from dataclasses import replace
 from typing import Literal
 
 from acp_agent.conversation.encoding import decoded, text_in
@@ -244,14 +245,21 @@ def check_arguments(length: int) -> None:
         raise ArgumentsTooLongError
 
 
-def tool_call(call_id: str, name: str, arguments: str) -> ToolCall:
-    """Return a call with these arguments; `invalid` keeps those that are no JSON object."""
+def tool_call(call_id: str, name: str, arguments: str, *, keep_raw: bool = True) -> ToolCall:
+    """Return a call with these arguments; `invalid` keeps those that are no JSON object.
+
+    :param keep_raw: whether the provider takes the arguments back as text.
+    """
     if not arguments.strip():
         return ToolCall(call_id, name)
     if len(arguments) > MAX_ARGUMENTS:
         arguments = _DROPPED
     value = _object_or_fault(arguments)
-    return ToolCall(call_id, name, invalid=arguments) if isinstance(value, str) else ToolCall(call_id, name, value)
+    if isinstance(value, str):
+        return ToolCall(call_id, name, invalid=arguments)
+    call = ToolCall(call_id, name, value)
+    is_same = not keep_raw or arguments_text(call) == arguments
+    return call if is_same else replace(call, raw=arguments)
 
 
 def arguments_fault(invalid: str) -> str:
@@ -272,6 +280,11 @@ def arguments_of(call: ToolCall) -> JsonObject:
 def arguments_text(call: ToolCall) -> str:
     """Return the same as JSON text, always in the same bytes."""
     return json.dumps(arguments_of(call), ensure_ascii=False, separators=(",", ":"))
+
+
+def sent_arguments(call: ToolCall) -> str:
+    """Return the arguments as the model wrote them, for a provider that compares their text."""
+    return call.raw if call.raw and is_finite(call.arguments) else arguments_text(call)
 
 
 def _object_or_fault(text: str) -> JsonObject | str:

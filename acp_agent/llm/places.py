@@ -75,6 +75,7 @@ BUILT_IN: dict[str, Place] = {
 }
 """The built-in providers; the first one whose key is set is the default."""
 
+_FIRST_PARTIES = ("anthropic", "openai")
 _UNKNOWN = Place("openai-chat")
 """What is taken to hold of any other provider."""
 
@@ -144,6 +145,12 @@ def check_key(provider: str, key: str, hint: str) -> None:
             f"The key for {provider} cannot be sent: there is a line break, a typographic quote or another character in"
             f" it that no key has. {advice} the key alone{' and start the agent again' if is_variable else ''}."
         )
+
+
+def is_first_party(endpoint: Endpoint) -> bool:
+    """Return whether an endpoint is a maker's own API, or stands in its place: the user has set another base URL for
+    the built-in provider."""
+    return endpoint.name in _FIRST_PARTIES and endpoint.kind == BUILT_IN[endpoint.name].kind
 
 
 def is_base_url(url: str, *, secrets: bool = False) -> bool:

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from acp_agent.conversation.messages import (
     AssistantPart,
     CompactedBlock,
-    JsonObject,
     Message,
     StopReason,
+    ToolDefinition,
     Usage,
 )
+from acp_agent.conversation.surroundings import Feature, Surroundings
 from acp_agent.frozen import frozen
+from acp_agent.llm.rules import ReasoningRules
 
-
-@frozen
-class ToolDefinition:
-    """A tool as the model sees it; `input_schema` is a JSON Schema of type object."""
-
-    name: str
-    description: str
-    input_schema: JsonObject
+Cause: TypeAlias = Literal["surroundings", "conversation", "unknown"]
+"""What differs from the conversation that a piece of reasoning was made in: the system prompt or the tools; the
+messages before it; or it is not known in which it was made."""
 
 
 @frozen
@@ -32,10 +29,14 @@ class ModelRequest:
     :ivar model: the provider's own id of the model, without the provider's name.
     :ivar system: the system prompt.
     :ivar messages: legal history: every call has its result, the last message is not the model's.
-    :ivar tools: sent in this order, always the same in a session, so that the provider's prompt cache is hit.
+    :ivar tools: those that the model has now.
     :ivar max_output_tokens: limit of the answer.
-    :ivar thought_level: `off`, `low`, `medium` or `high`; the empty string leaves it to the provider.
+    :ivar thought_level: the level now: `off`, `low`, `medium` or `high`; the empty string leaves it to the provider.
     :ivar conversation_id: stable id of the session, for providers that route their cache by it.
+    :ivar declared: the tools and the level with which the session's requests begin. Where they differ from what holds
+        now, `messages` has the amendments. None for a request that is no session's.
+    :ivar unbound: number of messages at the beginning whose reasoning is not sent unless it knows its conversation.
+    :ivar refused: what the provider has refused in this session, and is not sent.
     """
 
     model: str
@@ -45,6 +46,9 @@ class ModelRequest:
     max_output_tokens: int = 8192
     thought_level: str = ""
     conversation_id: str = ""
+    declared: Surroundings | None = None
+    unbound: int = 0
+    refused: frozenset[Feature] = frozenset()
 
 
 @frozen
@@ -73,21 +77,53 @@ class Retrying:
 
 
 @frozen
+class Refused:
+    """The provider refused a part of the request, and is asked again at once without it."""
+
+    feature: Feature
+
+
+@frozen
+class ReasoningRefused:
+    """The provider did not take reasoning that the agent thought valid; it is never sent again.
+
+    :ivar messages: ids of the answers that it belongs to.
+    :ivar said: what the provider said of it, for the log.
+    """
+
+    messages: tuple[str, ...]
+    said: str
+
+
+@frozen
+class Withheld:
+    """Reasoning that a request left out.
+
+    :ivar message_id: the answer that it belongs to.
+    """
+
+    message_id: str
+    cause: Cause
+
+
+@frozen
 class Answered:
     """The answer is complete; the last event of every stream that does not raise.
 
     Tool call ids in `parts` are the provider's own, which may repeat; the turn gives each call an id of ours.
 
     :ivar compacted: the compacted conversation, if the request was for a compaction.
+    :ivar withheld: reasoning of earlier answers that the request left out, since it is not valid there.
     """
 
     parts: tuple[AssistantPart, ...]
     stop_reason: StopReason
     usage: Usage
     compacted: CompactedBlock | None = None
+    withheld: tuple[Withheld, ...] = ()
 
 
-ModelEvent: TypeAlias = TextDelta | ThinkingDelta | Retrying | Answered
+ModelEvent: TypeAlias = TextDelta | ThinkingDelta | Retrying | Refused | ReasoningRefused | Answered
 
 
 class Provider(Protocol):
@@ -119,6 +155,14 @@ class Provider(Protocol):
         """
         ...
 
+    def rules(self, model: str) -> ReasoningRules:
+        """Return what the provider does with the reasoning of earlier answers of this model."""
+        ...
+
+    def reasoning_sent(self, request: ModelRequest) -> frozenset[str]:
+        """Return the ids of the answers whose reasoning a request would be sent with."""
+        ...
+
     async def learn_window(self, model: str) -> None:
         """Ask the provider for the model's window, unless an earlier answer is final; takes ten seconds at most.
         A `ModelError` is ignored, and the next call asks again."""
@@ -133,25 +177,24 @@ class Provider(Protocol):
 class NativeCompaction(Protocol):
     """A provider that can compact a conversation itself; check with `isinstance`."""
 
-    @property
-    def keeps_user_messages(self) -> bool:
-        """Return whether a compaction, and each further one, keeps all messages of the user word for word."""
-        ...
-
     async def compact(
-        self, request: ModelRequest, instructions: str, again: Callable[[], None] = lambda: None
+        self,
+        request: ModelRequest,
+        instructions: str,
+        note: Callable[[Retrying | Refused | ReasoningRefused], None] = lambda event: None,
     ) -> tuple[CompactedBlock, Usage]:
         """Summarise all messages of a request; the caller leaves out those that are to stay verbatim.
 
         System prompt, tools and thought level should be those of the session's other requests, so that the cached
-        prefix is used and the thinking in the verbatim messages remains valid. The last message may be the model's, but
-        every call must have its result.
+        prefix is used. What stays verbatim keeps its reasoning, if the model's rules say so, as long as nothing is put
+        between it and the block. The last message may be the model's, but every call must have its result.
 
         :param instructions: the prompt for the summary; empty for the provider's own. OpenAI's API takes none, and they
             are ignored there.
-        :param again: called before each retry; an exception that it raises ends the compaction.
+        :param note: called with each retry, and with what the provider refuses; an exception that it raises ends the
+            compaction.
         :returns: the block for the first message of the new context, and the tokens of the compaction itself. The
-            block's `text` is empty where the provider encrypts the summary; the caller has to add one then.
+            block's `text` is empty if the provider encrypts the summary.
         :raises ContextOverflowError: the conversation, or with it the prompt for the summary, does not fit the window.
         :raises ModelRequestError: the model does not support compaction, or returned no summary.
         :raises ModelError: as `Provider.stream` does; transient failures are retried.

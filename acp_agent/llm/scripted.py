@@ -31,6 +31,7 @@ from acp_agent.conversation.messages import (
 from acp_agent.errors import ConfigError
 from acp_agent.llm.parts import estimated_usage, user_parts
 from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, TextDelta, ThinkingDelta
+from acp_agent.llm.rules import ReasoningRules
 from acp_agent.patterns import PatternError, compile_pattern
 
 _Counted: TypeAlias = Literal["input", "output", "cache_read", "cache_write"]
@@ -151,6 +152,14 @@ class ScriptedProvider:
     def context_window(self, model: str) -> int | None:
         """See `Provider.context_window`; what the script says."""
         return self._loaded().context_window
+
+    def rules(self, model: str) -> ReasoningRules:
+        """See `Provider.rules`; a script has no reasoning to send back."""
+        return ReasoningRules(checks="none", echo="none")
+
+    def reasoning_sent(self, request: ModelRequest) -> frozenset[str]:
+        """See `Provider.reasoning_sent`."""
+        return frozenset()
 
     async def learn_window(self, model: str) -> None:
         """See `Provider.learn_window`; the script says it."""

@@ -159,7 +159,7 @@ class CompactionOptions(Section):
     """How a recipe that compacts wants it done. None leaves it to the configuration."""
 
     strategy: Text | None = None
-    """how it is done, such as `summary`, `excerpts` or `mask`; a name that no strategy has is an error"""
+    """how it is done, such as `summary`, `native` or `excerpts`; a name that no strategy has is an error"""
     size: SizeOrNull = None
     """how much the new context may take beside the system prompt and the tools; left out: `20%`, and at most 64,000
     tokens"""

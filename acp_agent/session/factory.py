@@ -18,7 +18,7 @@ from anyio.abc import TaskGroup
 
 from acp_agent.config.settings import McpServer
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import DirectoriesChanged, InstructionsLoaded, SessionStarted
+from acp_agent.conversation.events import DirectoriesChanged, SessionStarted
 from acp_agent.session.actor import RunnerLoader, Session
 from acp_agent.session.attachments import Attachments
 from acp_agent.session.client import SessionClient
@@ -68,8 +68,7 @@ async def open_session(
     """
     settings, show = services.settings(directories[0]), client.show
     new_mode = settings.mode if source == "new" else None
-    instructions = await read_instructions(directories, settings.home)
-    log = await _open_log(services.store, session_id, directories, new_mode, instructions)
+    log = await _open_log(services.store, session_id, directories, new_mode, settings.home)
     state = SessionState(session_id, directories, settings, log, source, mcp_servers)
     notices = Notices(show, as_messages=not client.shows_notices)
     models: SessionModels | None = None
@@ -124,15 +123,17 @@ async def _open_log(
     session_id: str,
     directories: tuple[Path, ...],
     new_mode: str | None,
-    instructions: InstructionsLoaded,
+    home: Path,
 ) -> SessionLog:
-    """Read a session's log, or begin it, and bring its directories and instructions up to date.
+    """Read a session's log and bring its directories up to date, or begin it.
 
     :param new_mode: the permission mode of a session to be made; None for one that is in the store.
+    :param home: the agent's own folder.
     """
     cwd, *additional = map(str, directories)
     if new_mode is not None:
         started = SessionStarted(cwd, tuple(additional), mode=new_mode)
+        instructions = await read_instructions(directories, home)
         events = await store.create(session_id, cwd, additional, (started, instructions))
         return SessionLog(store, session_id, Context.from_log(events))
     log = SessionLog(store, session_id, await store.context(session_id))
@@ -140,8 +141,6 @@ async def _open_log(
         return log
     if tuple(additional) != log.context.additional_directories:
         await log.change(DirectoriesChanged(tuple(additional)))
-    if log.context.instructions != instructions.text:
-        await log.change(instructions, between_turns=True)
     return log
 
 

@@ -27,7 +27,9 @@ from acp_agent.conversation.events import (
     LoggedEvent,
     PartialAnswer,
     PinRemoved,
+    ReasoningWithheld,
     SessionStarted,
+    SurroundingsChanged,
     TextPinned,
     ToolReturned,
     TurnEnded,
@@ -35,6 +37,7 @@ from acp_agent.conversation.events import (
     UserPrompted,
 )
 from acp_agent.conversation.messages import (
+    Amendment,
     AssistantMessage,
     Message,
     StopReason,
@@ -103,7 +106,8 @@ class LogBuilder:
         for number in range(partials):
             self.add(PartialAnswer(message_id, text[number : number + 1], "" if number else "hm"))
         asked = tuple(ToolCall(self._id("call"), "read", {"path": f"/shop/{number}.py"}) for number in range(calls))
-        parts = (*((Text(text),) if text else ()), *((Thinking("hm"),) if partials else ()), *asked)
+        thought = Thinking("hm", "scripted", {"signature": message_id})
+        parts = (*((Text(text),) if text else ()), *((thought,) if partials else ()), *asked)
         reason: StopReason = "tool_use" if calls else "end_turn"
         self.add(AssistantAnswered(AssistantMessage(message_id, parts, "scripted/one", reason, usage)))
         for call in reversed(asked) if backwards else asked:
@@ -212,6 +216,21 @@ class LogBuilder:
                 earlier=before.swaps,
             )
         )
+
+    def amend(self, amendment: Amendment) -> int:
+        return self.add(SurroundingsChanged(replace(amendment, id=self._id("msg"))))
+
+    def answers(self) -> list[str]:
+        """Ids of the answers in the context."""
+        messages = (entry.message for entry in self.context.entries)
+        return [message.id for message in messages if isinstance(message, AssistantMessage)]
+
+    def withhold(self, messages: Collection[str], *, final: bool) -> int:
+        """The reasoning of answers is not sent any more.
+
+        :param final: the provider did not take it.
+        """
+        return self.add(ReasoningWithheld(tuple(sorted(messages)), "it does not fit", final))
 
     def pin(self, text: str) -> int:
         return self.add(TextPinned(self._id("msg"), self.context.memory.next_pin, text, f"Pinned: {text}"))

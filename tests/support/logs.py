@@ -16,6 +16,7 @@ from acp_agent.conversation.events import (
     CompactionFailed,
     DirectoriesChanged,
     Event,
+    FeatureRefused,
     InstructionsLoaded,
     LoggedEvent,
     ModeChanged,
@@ -27,10 +28,12 @@ from acp_agent.conversation.events import (
     PlanEntry,
     SessionForked,
     SummaryDropped,
+    SurroundingsChanged,
     ThoughtLevelChanged,
     TitleChanged,
+    ToolsDeclared,
 )
-from acp_agent.conversation.messages import Usage
+from acp_agent.conversation.messages import Amendment, Section, Text, ToolDefinition, Usage
 from support.log_builder import LogBuilder, is_legal
 
 __all__ = ["LogBuilder", "is_legal", "legal_logs"]
@@ -52,6 +55,7 @@ _WORDS = st.sampled_from(["", "a", "Grün 🌱", "two\nlines"])
 _USAGES = st.none() | st.builds(
     Usage, st.integers(0, 9), st.integers(0, 9), st.integers(0, 9), st.just(0), st.just(0.25)
 )
+_TOOLS = tuple(ToolDefinition(name, "Looks.", {"type": "object"}) for name in ("look", "zap"))
 _CHANGES: tuple[Callable[[str], Event], ...] = (
     TitleChanged,
     lambda word: TitleChanged(word, "user", Usage(1, 1, cost=0.25)),
@@ -63,6 +67,11 @@ _CHANGES: tuple[Callable[[str], Event], ...] = (
     lambda word: DirectoriesChanged((word,)),
     PermissionGranted,
     InstructionsLoaded,
+    lambda word: InstructionsLoaded(word, (), (Section("Date", word),)),
+    lambda word: ToolsDeclared(_TOOLS[: len(word)], word),
+    lambda word: SurroundingsChanged(Amendment("", (Text(word),), sections=(Section("Date", word),))),
+    lambda word: SurroundingsChanged(Amendment("", (), added=_TOOLS[1:], removed=(word,), thought_level=word)),
+    lambda word: FeatureRefused(f"anthropic/{word}", "controls"),
     lambda word: NoteAdded("msg_note", word),
     lambda word: PlanChanged((PlanEntry(word),)),
     lambda word: CompactionFailed("compaction_x", "manual", "failed", word, Usage(1, 1, cost=0.5)),
@@ -72,7 +81,11 @@ _CHANGES: tuple[Callable[[str], Event], ...] = (
 
 def _between(draw: st.DrawFn, log: LogBuilder) -> None:
     for change in draw(st.lists(st.sampled_from(_CHANGES), max_size=2)):
-        log.add(change(draw(_WORDS)))
+        event = change(draw(_WORDS))
+        if isinstance(event, SurroundingsChanged):
+            log.amend(event.amendment)
+        else:
+            log.add(event)
     if log.context.files and draw(st.integers(0, 5)) == 0:
         log.undo_edits(draw(st.sets(st.sampled_from(sorted(log.context.files)))))
     for _ in range(draw(st.integers(0, 2))):
@@ -81,7 +94,7 @@ def _between(draw: st.DrawFn, log: LogBuilder) -> None:
 
 def _compact(draw: st.DrawFn, log: LogBuilder) -> None:
     pins = log.context.memory.pins
-    match draw(st.sampled_from(["swap", "mask", "restore", "pin", "unpin"])):
+    match draw(st.sampled_from(["swap", "mask", "restore", "pin", "unpin", "withhold"])):
         case "swap":
             cut = draw(st.sampled_from(log.cuts()))
             staying = [entry.seq for entry in log.context.entries if _stays(entry, cut, log.context.turn_from)]
@@ -92,6 +105,8 @@ def _compact(draw: st.DrawFn, log: LogBuilder) -> None:
             log.mask(draw(st.sets(st.sampled_from(results), min_size=1)), files)
         case "restore" if log.context.swaps:
             log.restore()
+        case "withhold" if answers := log.answers():
+            log.withhold(draw(st.sets(st.sampled_from(answers), min_size=1)), final=draw(st.booleans()))
         case "unpin" if pins:
             log.unpin(draw(st.sampled_from(pins)).number)
         case _:

@@ -29,6 +29,8 @@ from acp_agent.llm.registry import Registry
 from acp_agent.protocol import JsonObject
 from acp_agent.regular import open_regular
 from acp_agent.server.web import WebServer, listening_socket
+from acp_agent.session.attachments import Attachments
+from acp_agent.session.project.requests import request_of
 from acp_agent.storage.store import SessionRecord, SessionStore
 
 _HOST = "127.0.0.1"
@@ -108,7 +110,8 @@ class _FollowedSession:
         async with self._reading:
             async for logged in self._store.events(self._session_id, self._story.head):
                 self._story.feed(logged)
-            return page_data(self._story, self._session_id, self._levels(self._story.model), self._safe)
+            levels, sent = self._levels(self._story.model), await self._reasoning_sent()
+            return page_data(self._story, self._session_id, levels, self._safe, sent)
 
     async def serve(self, port: int) -> None:
         """Serve the page until cancelled, at an address that is printed."""
@@ -146,6 +149,20 @@ class _FollowedSession:
                     return 404, "text/plain", "There is no such page.\n"
         except AgentError as error:
             return 410, "text/plain", f"{error}\n"
+
+    async def _reasoning_sent(self) -> frozenset[str] | None:
+        """Return the ids of the answers whose reasoning the next request is sent with; None if that is not known."""
+        context, model = self._story.context, self._story.model
+        try:
+            resolved = self._registry.resolve(model)
+        except AgentError:  # such as a provider that is not configured any more
+            return None
+        attachments = Attachments(self._read_blob)
+        request = await attachments.resolved(request_of(context, context.messages, model), resolved.profile)
+        return resolved.provider.reasoning_sent(request)
+
+    async def _read_blob(self, sha256: str) -> bytes | None:
+        return (await self._store.blobs(self._session_id, (sha256,))).get(sha256)
 
     def _levels(self, model: str) -> dict[Level, int]:
         """Return where compactions of a model are due, as the configuration has it now, without asking a provider."""

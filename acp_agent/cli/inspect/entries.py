@@ -10,8 +10,16 @@ from typing import Literal, NamedTuple, TypeAlias, cast
 from acp_agent.compaction.estimate import estimate_message, estimate_part
 from acp_agent.compaction.frame import layer_of
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import ContextSwapped, Event, MessageSupplied, PlanChanged
+from acp_agent.conversation.events import (
+    ContextSwapped,
+    Event,
+    MessageSupplied,
+    PlanChanged,
+    SurroundingsChanged,
+    ToolsDeclared,
+)
 from acp_agent.conversation.messages import (
+    Amendment,
     AssistantPart,
     Audio,
     Entry,
@@ -68,6 +76,10 @@ def line_of(event: Event) -> tuple[ItemKind, str, list[Part]]:
         value = cast("object", getattr(event, each.name))
         if isinstance(event, MessageSupplied):
             value = message_text(event.message)
+        elif isinstance(event, ToolsDeclared):
+            value = "\n".join(tool.name for tool in event.tools) if each.name == "tools" else value
+        elif isinstance(event, SurroundingsChanged) and each.name == "amendment":
+            value = _amendment_text(event.amendment)
         elif isinstance(event, PlanChanged):
             value = "\n".join(f"[{entry.status}] {entry.content}" for entry in event.entries)
         elif isinstance(value, tuple):
@@ -75,6 +87,15 @@ def line_of(event: Event) -> tuple[ItemKind, str, list[Part]]:
         if each.name not in ("kind", "usage") and value not in ("", None):
             parts.append((each.name.replace("_", " "), str(value)))
     return _KINDS.get(event.kind, "setting"), event.kind.replace("_", " ").capitalize(), parts
+
+
+def _amendment_text(amendment: Amendment) -> str:
+    lines = [message_text(amendment)] if amendment.parts else []
+    lines += [f"New or changed tool: {tool.name}" for tool in amendment.added]
+    lines += [f"Tool that is gone: {name}" for name in amendment.removed]
+    if amendment.thought_level is not None:
+        lines.append(f"Thinking: {amendment.thought_level or 'default'}")
+    return "\n".join(lines)
 
 
 def parts_text(parts: Iterable[UserPart | AssistantPart]) -> str:

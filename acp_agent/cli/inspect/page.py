@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from hashlib import sha256
@@ -26,6 +26,8 @@ Level: TypeAlias = Literal["window", "threshold", "prepare"]
 
 MARK = "<!doctype html>\n<!-- a session of acp-agent, by `acp-agent inspect` -->\n"
 """How every page begins."""
+_SENT = "Sent with the next request to the model."
+_NOT_SENT = "Not sent any more."
 _SCRIPT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 """In a script element: nothing in JSON may end the element or begin a comment."""
 WIDTH, HEIGHT = 960, 320
@@ -33,13 +35,16 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 76, 16, 14, 40
 _LABELS: Mapping[Level, str] = {"window": "window", "threshold": "compaction", "prepare": "prepared from here"}
 
 
-def page_data(story: Story, session_id: str, levels: Mapping[Level, int], safe: Safe) -> JsonObject:
+def page_data(
+    story: Story, session_id: str, levels: Mapping[Level, int], safe: Safe, reasoning_sent: Container[str] | None = None
+) -> JsonObject:
     """Return what the page's script gets.
 
     A block's text stands there by its number in `texts`, since a message may stay through many compactions.
 
     :param levels: see `_plot`.
     :param safe: makes a text safe to be shown.
+    :param reasoning_sent: ids of the answers whose reasoning the next request is sent with; None if that is not known.
     """
     numbers: dict[str, int] = {}
 
@@ -60,6 +65,10 @@ def page_data(story: Story, session_id: str, levels: Mapping[Level, int], safe: 
     turns = [asdict(turn) for turn in story.turns]
     for turn in turns:
         turn["cost"] = sum(item["cost"] for item in turn["items"])
+        for item in turn["items"]:
+            message_id = item.pop("reasons")
+            if message_id and reasoning_sent is not None:
+                item["parts"].append(("Reasoning", _SENT if message_id in reasoning_sent else _NOT_SENT))
     compactions = [
         {**asdict(each), "before": numbered(each.before), "after": numbered(each.after)} for each in story.compactions
     ]

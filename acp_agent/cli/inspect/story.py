@@ -62,6 +62,7 @@ class _Item:
     :ivar at: when, in milliseconds since the epoch.
     :ivar cost: US dollars.
     :ivar compaction: index into `Story.compactions`; None for anything else.
+    :ivar reasons: of an answer that has reasoning, the id of its message.
     """
 
     seq: int
@@ -72,6 +73,7 @@ class _Item:
     status: Status = ""
     cost: float = 0.0
     compaction: int | None = None
+    reasons: str = ""
 
 
 @dataclass(slots=True)
@@ -231,6 +233,8 @@ class Story:
             self._point(usage.total_tokens)
         ending = "" if message.stop_reason in ("end_turn", "tool_use") else f" ({message.stop_reason})"
         shown = [part for part in message.parts if not isinstance(part, Thinking) or part.text]
+        reasons = message.id if any(isinstance(part, Thinking) for part in message.parts) else ""
+        begun = len(self.turns[-1].items)
         for part in shown:
             if isinstance(part, Thinking):
                 self._add(logged, "thought", "Thought", [("Text", part.text)])
@@ -243,6 +247,7 @@ class Story:
             cost = 0.0
         if all(isinstance(part, Thinking) for part in shown):
             self._add(logged, "answer", f"Answer without a text{ending}", cost=cost)
+        self.turns[-1].items[begun].reasons = reasons
 
     def _returned(self, logged: LoggedEvent, event: ToolReturned) -> None:
         result, view = event.result, event.view

@@ -7,6 +7,7 @@ that the provider's cache is hit, and the summary costs little more than its own
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from anyio import to_thread
 
@@ -18,6 +19,7 @@ from acp_agent.compaction.strategy import Draft, Task
 from acp_agent.compaction.verify import verify
 from acp_agent.conversation.messages import (
     AssistantMessage,
+    CompactedBlock,
     Message,
     Text,
     ToolCall,
@@ -37,6 +39,10 @@ WORDS_PER_TOKEN = 0.6
 _NO_TOOLS = "No tools may run now. Write the summary as plain text."
 _THINKS = ("low", "medium", "high")
 _CUT_OFF = ("max_tokens", "context_overflow", "refusal")
+ENCRYPTED = (
+    "Compacted by {provider}, whose models alone can read the summary. What you said, the newest messages and excerpts "
+    "of all others stay word for word; every entry stays in the session's record."
+)
 
 
 class SummaryStrategy:
@@ -197,7 +203,7 @@ class NativeStrategy:
     name = "native"
 
     async def draft(self, task: Task) -> Draft | None:
-        """Ask the provider to compact; if its result is encrypted, ask the model for a summary as well.
+        """Ask the provider to compact.
 
         :raises CompactionError: the provider has no compaction of its own, or the result is empty.
         :raises ModelError: the provider could not be asked.
@@ -207,42 +213,28 @@ class NativeStrategy:
                 "The model's provider has no compaction of its own.",
                 "The history is unchanged; use the strategy `summary`.",
             )
-        cut = await to_thread.run_sync(task.cut, abandon_on_cancel=True)
+        cut = await to_thread.run_sync(partial(task.cut, keep_reasoning=True), abandon_on_cancel=True)
         if cut is None:
             return None
-        messages = _compactable(cut) if task.native.keeps_user_messages else cut.messages
-        block = await task.calls.ask_native(
-            task.native, replace(task.state.request, messages=messages), task.policy.prompt
-        )
-        if block.text.strip():
+        # The beginning of the last request, as it was sent: what the provider makes of it can then stand for it.
+        request = replace(task.state.request, messages=cut.messages)
+        block = await task.calls.ask_native(task.native, request, task.policy.prompt)
+        if not block.text.strip():
+            portable = replace(block, text=_for_others(block))
+            return Draft(cut, ENCRYPTED.format(provider=block.provider), body=(portable,))
 
-            async def written(_: str = "") -> str:
-                # The provider's block cannot be changed, so a correction would reach only its text.
-                return block.text.strip()
+        async def written(_: str = "") -> str:
+            # The provider's block cannot be changed, so a correction would reach only its text.
+            return block.text.strip()
 
-            draft = await verify(task, cut, written, written)
-        else:
-            summary = await SummaryStrategy().draft(task)
-            if summary is None:
-                return None
-            draft = replace(summary, cut=cut)
+        draft = await verify(task, cut, written, written)
         [portable] = frame_summary(draft.summary, recall=task.state.recall)
         return replace(draft, body=(replace(block, text=portable.text),))
 
 
-def _compactable(cut: Cut) -> tuple[Message, ...]:
-    """Return the messages to send to a provider that returns user messages word for word.
-
-    Our layers are user messages for it, so those that the result will contain anyway are left out.
-    """
-    stays = {pin.seq for pin in cut.pinned}
-    messages: list[Message] = []
-    for entry in cut.summarised:
-        message = entry.message
-        if entry.summary and isinstance(message, UserMessage):
-            parts = tuple(part for part in message.parts if layer_of(part) == "summary")
-            if parts:
-                messages.append(replace(message, parts=parts))
-        elif not entry.note and entry.seq not in stays:
-            messages.append(message)
-    return tuple(messages)
+def _for_others(block: CompactedBlock) -> str:
+    """Return what models of other providers read in the place of an encrypted summary."""
+    return (
+        f"[The earlier part of this conversation was compacted by {block.provider}, whose models alone can read the "
+        "summary. Excerpts of that part follow later in this conversation.]"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import ClassVar, Literal, TypeAlias
 
 from acp_agent.accumulator import Accumulator
@@ -17,21 +17,23 @@ from acp_agent.conversation.messages import (
     JsonValue,
     Message,
     StopReason,
+    Text,
+    Thinking,
     ToolCall,
+    ToolDefinition,
     Usage,
 )
 from acp_agent.conversation.strict_json import get_int, get_object
+from acp_agent.conversation.surroundings import Feature
 from acp_agent.frozen import frozen
+from acp_agent.llm.binding import Prefix
 from acp_agent.llm.errors import CallFailed
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.profiles import ModelProfile
-from acp_agent.llm.provider import Answered, ModelRequest, TextDelta, ThinkingDelta
+from acp_agent.llm.provider import Answered, ModelRequest, TextDelta, ThinkingDelta, Withheld
+from acp_agent.llm.rules import ReasoningRules, rules_at, rules_of
 
-Omission: TypeAlias = Literal["native", "summaries"]
-"""What of a request is left out once the API has refused it. `native`: what the API itself made earlier, which is the
-thinking of its answers and its form of a compacted conversation, whose text is sent instead. `summaries`: the wish for
-readable summaries of new thinking."""
-Omissions: TypeAlias = frozenset[Omission]
+Features: TypeAlias = frozenset[Feature]
 
 _MAX_OPENINGS = 8
 """Conversations whose beginnings are kept; those of more are made anew each time."""
@@ -47,15 +49,28 @@ _STOP_REASONS: dict[str, StopReason] = {
 """By the APIs' words; any other is the end of a turn, or of the calls in it."""
 
 
+@frozen
+class Dropped:
+    """Reasoning of the request that the provider left out, as the answer says.
+
+    :ivar place: where it stood in the request: a path, or the id of its item.
+    """
+
+    place: str
+    reason: str
+
+
 class Fold:
     """Collects the events of one answer.
 
     :ivar complete: whether the event that ends every whole answer was seen.
+    :ivar dropped: reasoning that the provider left out of the request.
     :cvar ends_with_done: whether more may come between that event and `[DONE]`.
     """
 
     ends_with_done: ClassVar[bool] = False
     complete = False
+    dropped: tuple[Dropped, ...] = ()
 
     def feed(self, event: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
         """Take one event and return what can be shown of it.
@@ -71,12 +86,103 @@ class Fold:
 
 
 @frozen
+class Encoded:
+    """The beginning of a conversation, as it is sent.
+
+    :ivar prefix: digests of it.
+    :ivar pieces: its JSON, in pieces.
+    :ivar messages: of how many messages it is.
+    :ivar withheld: reasoning that was left out.
+    :ivar call_ids: the ids of the newest answer's calls as they are sent, by ours.
+    :ivar features: parts of the API that it makes use of.
+    """
+
+    prefix: Prefix
+    pieces: tuple[bytes, ...] = ()
+    messages: int = 0
+    withheld: tuple[Withheld, ...] = ()
+    call_ids: Mapping[str, str] = field(default_factory=dict[str, str])
+    features: Features = frozenset()
+
+
+class Encoder:
+    """Encodes messages one after another, and decides which reasoning is sent with them.
+
+    :param before: what stands before them.
+    :param provider: its name; what it made itself is sent back to it alone.
+    :param rules: those for the model that is asked.
+    :ivar items: the messages so far in the API's form, without those of `before`.
+    :ivar places: where reasoning stands in `items`, with the id of its answer.
+    """
+
+    def __init__(self, before: Encoded, provider: str, rules: ReasoningRules, request: ModelRequest) -> None:
+        self.items: list[JsonObject] = []
+        self.places: list[tuple[str, str]] = []
+        self._provider = provider
+        self._rules = rules
+        self._unbound = request.unbound
+        self._prefix = before.prefix
+        self._messages = before.messages
+        self._withheld = before.withheld
+        self._call_ids = before.call_ids
+        self._features = before.features
+
+    def add(self, messages: Iterable[Message]) -> None:
+        """Encode more messages."""
+        for message in messages:
+            self._add(message)
+            self._messages += 1
+
+    def finish(self) -> None:
+        """Encode what was held back until the next answer."""
+
+    def encoded(self, pieces: tuple[bytes, ...] = ()) -> Encoded:
+        """Return what is encoded by now.
+
+        :param pieces: its JSON.
+        """
+        return Encoded(self._prefix, pieces, self._messages, self._withheld, self._call_ids, self._features)
+
+    def _add(self, message: Message) -> None:
+        raise NotImplementedError
+
+    def _is_sent(self, part: Thinking, message: AssistantMessage) -> bool:
+        """Return whether a piece of reasoning is sent, and note if it is withheld."""
+        if part.provider != self._provider or not part.data:
+            return False
+        maker = rules_of(message.model.partition("/")[2]) if message.model else self._rules
+        if not self._rules.can_read(maker.family):
+            return False  # the model would not get it, and another one may
+        cause = part.bound is None and self._messages < self._unbound and "unknown"
+        cause = cause or self._prefix.mismatch(part, maker, self._rules)
+        if cause:
+            self._withheld = (*self._withheld, Withheld(message.id, cause))
+            return False
+        self._prefix = self._prefix.after_reasoning(maker.family, part.data)
+        return True
+
+    def _name_calls(self, message: AssistantMessage) -> None:
+        """Choose the ids of an answer's calls: their own where the provider made them."""
+        is_own = message.model.partition("/")[0] == self._provider
+        self._call_ids = {
+            call.id: call.provider_id if is_own and call.provider_id else call.id for call in message.tool_calls
+        }
+
+
+def says_something(message: AssistantMessage) -> bool:
+    """Return whether an answer is sent: reasoning alone is none, and stands there after an answer that was cut off."""
+    return bool(message.tool_calls or message.text.strip())
+
+
+@frozen
 class Call:
     """One request to the model, a POST.
 
     :ivar body: without what `opening` holds.
     :ivar streams: whether the answer is a stream of events; else it is one JSON object.
     :ivar opening: the JSON of the items that stand first in the member `conversation`, in pieces; may be empty.
+    :ivar end: the whole conversation as it is sent; None if the API binds reasoning to nothing.
+    :ivar features: parts of the API that the request makes use of, and could do without.
     """
 
     path: str
@@ -85,6 +191,8 @@ class Call:
     streams: bool = True
     opening: tuple[bytes, ...] = ()
     conversation: str = "messages"
+    end: Encoded | None = None
+    features: Features = frozenset()
 
     @property
     def content(self) -> bytes:
@@ -102,24 +210,26 @@ class Adapter:
     """One API. Its methods take what is known of the model, and the parts that the API has refused.
 
     :cvar sdk: the SDK that sends its calls.
-    :cvar refusals: by what can be left out of a request, words of the errors that refuse it.
+    :cvar refusals: by what can be left out of a request, words of the errors that refuse it; an error with one of
+        `vague_refusals` refuses one of them without saying which.
     :cvar native_key: the member that marks a conversation which the API itself has compacted; empty where it cannot.
-    :cvar keeps_user_messages: see `NativeCompaction`.
     :ivar models_path: where the models are listed, which needs a key and costs nothing.
     :ivar name: the provider's; what it made itself is sent back to it alone.
     """
 
     sdk: ClassVar[Literal["anthropic", "openai"]] = "openai"
-    refusals: ClassVar[tuple[tuple[Omission, tuple[str, ...]], ...]] = ()
+    refusals: ClassVar[tuple[tuple[Feature, tuple[str, ...]], ...]] = ()
+    vague_refusals: ClassVar[tuple[str, ...]] = ()
     native_key: ClassVar[str] = ""
-    keeps_user_messages: ClassVar[bool] = False
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.name = endpoint.name
         self.models_path = "/models"
-        self._openings: dict[tuple[object, ...], Accumulator[Message, tuple[bytes, ...]]] = {}
+        self._endpoint = endpoint
+        self._rules: dict[str, ReasoningRules] = {}
+        self._openings: dict[tuple[object, ...], Accumulator[Message, Encoded]] = {}
 
-    def call(self, request: ModelRequest, profile: ModelProfile, omissions: Omissions, prompt: str | None) -> Call:
+    def call(self, request: ModelRequest, profile: ModelProfile, refused: Features, prompt: str | None) -> Call:
         """Return the call that asks the model.
 
         :param prompt: has the API compact the messages, and is the prompt for its summary, empty for the API's own;
@@ -135,15 +245,83 @@ class Adapter:
         """Return where the API says how large a model's window is; None where it does not."""
         return None
 
-    def omission_for(self, failure: CallFailed, omissions: Omissions) -> Omission | None:
-        """Return what to leave out of a request that the API refused with status 400, unless it is another error."""
+    def rules(self, model: str, refused: Features = frozenset()) -> ReasoningRules:
+        """Return the rules for a model, without what was refused."""
+        rules = self._rules.get(model)
+        if rules is None:
+            rules = self._rules[model] = rules_at(self._endpoint, model)
+        if refused:
+            rules = replace(
+                rules,
+                controls=rules.controls and "controls" not in refused,
+                tools="plain" if "tools" in refused else rules.tools,
+                effort="top" if "effort" in refused else rules.effort,
+                native_first=rules.native_first and "compaction" not in refused,
+                compaction="none" if "compaction" in refused else rules.compaction,
+                takes_compaction=rules.takes_compaction and "compaction" not in refused,
+            )
+        return rules
+
+    def refused_feature(self, failure: CallFailed, used: Features) -> Feature | None:
+        """Return what to leave out of a request that the API refused with status 400, unless it is another error.
+
+        :param used: what the request made use of.
+        """
         said = f"{failure.code} {failure.message}".lower()
-        for part, words in self.refusals:
-            if part not in omissions and any(word in said for word in words):
-                return part
+        for feature, words in self.refusals:
+            if feature in used and any(word in said for word in words):
+                return feature
+        if any(words in said for words in self.vague_refusals):
+            return next((feature for feature, _ in self.refusals if feature in used), None)
         return None
 
-    def native_block(self, request: ModelRequest, omissions: Omissions) -> CompactedBlock | None:
+    def refused_reasoning(
+        self, failure: CallFailed, request: ModelRequest, profile: ModelProfile, refused: Features
+    ) -> tuple[str, ...]:
+        """Return the answers whose reasoning the API refused with status 400, by their messages' ids, with all that
+        come after them; none if it refused something else."""
+        return ()
+
+    def places(self, request: ModelRequest, profile: ModelProfile, refused: Features) -> list[tuple[str, str]]:
+        """Return where reasoning stands in a request, in the API's words, each with the id of its answer's message."""
+        del profile, refused
+        return [
+            ("", message.id)
+            for message in request.messages
+            if isinstance(message, AssistantMessage)
+            if any(isinstance(part, Thinking) and part.provider == self.name for part in message.parts)
+        ]
+
+    def owners(
+        self, dropped: Iterable[Dropped], request: ModelRequest, profile: ModelProfile, refused: Features
+    ) -> tuple[str, ...]:
+        """Return the ids of the answers whose reasoning the API left out of a request."""
+        places = dict(self.places(request, profile, refused))
+        found = (places[each.place] for each in dropped if each.place in places)
+        return tuple(dict.fromkeys(found))
+
+    def answer_part(self, part: Text | ToolCall) -> JsonObject:
+        """Return a part of an answer as it is sent back; a call has the provider's own id."""
+        raise NotImplementedError
+
+    def bind(self, parts: Iterable[AssistantPart], end: Prefix, rules: ReasoningRules) -> tuple[AssistantPart, ...]:
+        """Return the parts of an answer with its reasoning bound to the request that it answers.
+
+        :param end: the whole request.
+        """
+        bound: list[AssistantPart] = []
+        prefix = end
+        for part in parts:
+            if isinstance(part, Thinking) and part.data:
+                bound.append(replace(part, bound=prefix.bound(rules)))
+                prefix = prefix.after_reasoning(rules.family, part.data)
+                continue
+            if isinstance(part, ToolCall) or (isinstance(part, Text) and part.text.strip()):
+                prefix = prefix.after("assistant", self.answer_part(part))
+            bound.append(part)
+        return tuple(bound)
+
+    def native_block(self, request: ModelRequest, rules: ReasoningRules) -> CompactedBlock | None:
         """Return what the API itself compacted last and takes back; None where there is nothing of it."""
         blocks = [
             part
@@ -151,31 +329,54 @@ class Adapter:
             for part in message.parts
             if isinstance(part, CompactedBlock) and part.provider == self.name and self.native_key in part.data
         ]
-        return blocks[-1] if blocks and "native" not in omissions else None
+        return blocks[-1] if blocks and rules.takes_compaction else None
 
     def split(
-        self, request: ModelRequest, encode: Callable[[tuple[Message, ...]], list[JsonObject]], *encoding: object
-    ) -> tuple[tuple[bytes, ...], list[JsonObject]]:
+        self, request: ModelRequest, start: Encoded, make: Callable[[Encoded], Encoder], *encoding: object
+    ) -> tuple[tuple[bytes, ...], Encoder]:
         """Return the items of a conversation: the JSON of those that stand first, which is made once for all requests
-        that continue this one, and the others, from the last two turns.
+        that continue this one, and an encoder with the others, from the last two turns.
 
-        :param encode: returns the items of some messages.
+        :param make: returns an encoder of what comes after some messages.
         :param encoding: what it depends on.
         """
         at = _last_turns(request.messages) if request.conversation_id else 0
-        if not at:
-            return (), encode(request.messages)
+        before = start
+        if at:
 
-        def add(pieces: tuple[bytes, ...], added: tuple[Message, ...]) -> tuple[bytes, ...]:
-            items = encode(added)
-            return (*pieces, f"{',' if pieces else ''}{to_json(items)[1:-1]}".encode()) if items else pieces
+            def add(encoded: Encoded, added: tuple[Message, ...]) -> Encoded:
+                encoder = make(encoded)
+                encoder.add(added)
+                if not encoder.items:
+                    return encoder.encoded(encoded.pieces)
+                separator = "," if encoded.pieces else ""
+                piece = f"{separator}{to_json(encoder.items)[1:-1]}".encode()
+                return encoder.encoded((*encoded.pieces, piece))
 
-        key = (request.conversation_id, *encoding)
-        opening = self._openings.pop(key, None) or Accumulator[Message, tuple[bytes, ...]]((), add)
-        self._openings[key] = opening  # at the end, so that the one that was not used for longest stands first
-        if len(self._openings) > _MAX_OPENINGS:
-            del self._openings[next(iter(self._openings))]
-        return opening.over(request.messages[:at]), encode(request.messages[at:])
+            key = (request.conversation_id, request.unbound, start.prefix.head, *encoding)
+            opening = self._openings.pop(key, None) or Accumulator[Message, Encoded](start, add)
+            self._openings[key] = opening  # at the end, so that the one that was not used for longest stands first
+            if len(self._openings) > _MAX_OPENINGS:
+                del self._openings[next(iter(self._openings))]
+            before = opening.over(request.messages[:at])
+        encoder = make(before)
+        encoder.add(request.messages[at:])
+        encoder.finish()
+        return before.pieces, encoder
+
+
+def first_tools(request: ModelRequest, rules: ReasoningRules) -> tuple[ToolDefinition, ...]:
+    """Return the tools with which a request begins: the declared ones if changes are appended, else those of now."""
+    declared = request.declared
+    if declared is None or declared.tools is None or rules.tools == "plain":
+        return request.tools
+    return declared.tools
+
+
+def first_level(request: ModelRequest, rules: ReasoningRules) -> str:
+    """Return the level of reasoning with which a request begins."""
+    declared = request.declared
+    return request.thought_level if declared is None or rules.effort == "top" else declared.thought_level
 
 
 def _last_turns(messages: Sequence[Message]) -> int:
@@ -183,8 +384,8 @@ def _last_turns(messages: Sequence[Message]) -> int:
     turns = 0
     for at in range(len(messages) - 1, 0, -1):
         before = messages[at - 1]
-        says = isinstance(before, AssistantMessage) and (before.tool_calls or before.text.strip())
-        if says and not isinstance(messages[at], AssistantMessage):
+        is_answer = isinstance(before, AssistantMessage) and says_something(before)
+        if is_answer and not isinstance(messages[at], AssistantMessage):
             turns += 1
             if turns == 2:
                 return at

@@ -6,12 +6,15 @@ on-demand compaction and context windows of platform.claude.com.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from io import StringIO
+from typing import cast
 
 from acp_agent.conversation.messages import (
+    Amendment,
     AssistantMessage,
     AssistantPart,
     CompactedBlock,
@@ -22,37 +25,65 @@ from acp_agent.conversation.messages import (
     Text,
     Thinking,
     ToolCall,
+    ToolDefinition,
     ToolResult,
     Usage,
     UserMessage,
 )
 from acp_agent.conversation.strict_json import get_int, get_object, get_objects, get_text
-from acp_agent.llm.adapters.adapter import Adapter, Call, Fold, Omissions, build_answer, wire_name
+from acp_agent.llm.adapters.adapter import (
+    Adapter,
+    Call,
+    Dropped,
+    Encoded,
+    Encoder,
+    Features,
+    Fold,
+    build_answer,
+    first_level,
+    first_tools,
+    says_something,
+    wire_name,
+)
+from acp_agent.llm.binding import Prefix, head_of
 from acp_agent.llm.errors import CallFailed, stream_error
 from acp_agent.llm.parts import arguments_of, base64_of, check_arguments, tool_call, user_parts
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import Answered, ModelRequest, TextDelta, ThinkingDelta
+from acp_agent.llm.rules import ReasoningRules
 
-_COMPACTION_BETA = "compact-2026-09-04"
 _BETAS = "anthropic-beta"
+_BINDING_BETA = "thinking-binding-controls-2026-08-01"
+_COMPACTION_BETA = "compact-2026-09-04"
+_EFFORT_BETA = "mid-conversation-output-config-2026-07-01"
+_TOOLS_BETA = {"value": "inline-tools-2026-09-15", "reference": "mid-conversation-tool-changes-2026-07-01"}
+_MAX_INSTRUCTIONS = 16_384
+"""Characters of a prompt for the provider's compaction."""
 _BREAKPOINT: JsonValue = {"type": "ephemeral"}
 _BUDGETS = {"low": 4_096, "medium": 12_288, "high": 24_576}
 _LEAST_BUDGET = 1_024
 _BUDGET_SHARE = 8  # of the window: one eighth fits behind a context that fills the usable window
+_EFFORTS = {"": "high", "off": "low"}
+"""The effort of a level that names none, in a request that said another one before: the API's default, the lowest."""
 _GROWING = ("text", "thinking", "signature", "partial_json")
 """Members of a block that come in pieces."""
+_OTHER_MODEL = "model_binding_mismatch"
+"""Why reasoning is left out that another model has made; it is valid again once that model is asked."""
+_PATH = re.compile(r"messages\.\d+\.content\.\d+")
 
 
 class AnthropicAdapter(Adapter):
-    """The Messages API.
-
-    A thinking block is bound to all that stood before it when it was made, so that a compaction voids what it kept. A
-    compacted block is bound to models that know such blocks.
-    """
+    """The Messages API."""
 
     sdk = "anthropic"
-    refusals = (("native", ("compaction", "thinking` block", "`signature`", "cannot be modified")),)
+    refusals = (
+        ("controls", ("block_binding", _BINDING_BETA)),
+        ("effort", ("output_config", "role 'system'", 'role "system"', _EFFORT_BETA)),
+        ("tools", ("tool_addition", "tool_removal", "role 'system'", 'role "system"', *_TOOLS_BETA.values())),
+        ("compaction", ("compaction",)),
+    )
+    vague_refusals = ("invalid beta", "unsupported beta", "anthropic-beta")
     native_key = "type"
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -60,17 +91,34 @@ class AnthropicAdapter(Adapter):
         self.models_path = "/v1/models"
         self._betas = [value for name, value in endpoint.headers.items() if name.lower() == _BETAS]
 
-    def call(self, request: ModelRequest, profile: ModelProfile, omissions: Omissions, prompt: str | None) -> Call:
-        body, opening = self._body(request, profile, omissions)
+    def call(self, request: ModelRequest, profile: ModelProfile, refused: Features, prompt: str | None) -> Call:
+        rules = self.rules(request.model, refused)
+        body: JsonObject = {"model": request.model, "max_tokens": request.max_output_tokens}
+        if request.system.strip():
+            body["system"] = [{"type": "text", "text": request.system, "cache_control": _BREAKPOINT}]
+        tools = _tools(request, rules)
+        opening, encoder = self._encode(request, profile, rules, tools)
+        if tools:
+            marked = [*tools[:-1], {**tools[-1], "cache_control": _BREAKPOINT}]
+            # A tool that is not loaded yet is no part of what is cached.
+            body["tools"] = list[JsonValue](tools if "defer_loading" in tools[-1] else marked)
+        messages = _with_breakpoints(encoder.items)
+        body["messages"] = list[JsonValue](messages)
+        body |= _thinking_options(request, profile, rules, messages)
         body["stream"] = True
         if prompt is not None:
-            instructions: JsonObject = {"instructions": prompt} if prompt.strip() else {}
+            instructions: JsonObject = {"instructions": prompt[:_MAX_INSTRUCTIONS]} if prompt.strip() else {}
             body["compaction"] = {"type": "summarize"} | instructions
-        elif self.native_block(request, omissions) is None:
-            return Call("/v1/messages", body, opening=opening)
+        end = encoder.encoded()
+        features = end.features
+        if rules.controls:
+            features = features.union(("controls",))
+        betas = _betas_for(features if prompt is None else features.union(("compaction",)), rules)
+        if not betas:
+            return Call("/v1/messages", body, opening=opening, end=end)
         # The configured betas are repeated, since the header replaces theirs.
-        betas = {_BETAS: ",".join([*self._betas, _COMPACTION_BETA])}
-        return Call("/v1/messages?beta=true", body, betas, opening=opening)
+        headers = {_BETAS: ",".join([*self._betas, *betas])}
+        return Call("/v1/messages?beta=true", body, headers, opening=opening, end=end, features=features)
 
     def fold(self) -> Fold:
         return _MessagesFold(self.name)
@@ -78,104 +126,230 @@ class AnthropicAdapter(Adapter):
     def window_path(self, model: str) -> str | None:
         return f"/v1/models/{model}"
 
-    def _body(
-        self, request: ModelRequest, profile: ModelProfile, omissions: Omissions
-    ) -> tuple[JsonObject, tuple[bytes, ...]]:
-        """Return the body of `POST /v1/messages`, without `stream`, and the JSON of the messages that stand first.
+    def answer_part(self, part: Text | ToolCall) -> JsonObject:
+        return _block(part) if isinstance(part, Text) else _call_block(part, part.id)
+
+    def refused_reasoning(
+        self, failure: CallFailed, request: ModelRequest, profile: ModelProfile, refused: Features
+    ) -> tuple[str, ...]:
+        said = failure.message
+        if "thinking`" not in said or ("signature" not in said and "cannot be modified" not in said):
+            return ()
+        places = self.places(request, profile, refused)
+        named = _PATH.search(said)
+        paths = [path for path, _ in places]
+        start = paths.index(named[0]) if named is not None and named[0] in paths else 0
+        return tuple(dict.fromkeys(message_id for _, message_id in places[start:]))
+
+    def places(self, request: ModelRequest, profile: ModelProfile, refused: Features) -> list[tuple[str, str]]:
+        rules = self.rules(request.model, refused)
+        encoder = self._start(request, profile, rules, _tools(request, rules))
+        encoder.add(request.messages)
+        encoder.finish()
+        return encoder.places
+
+    def _encode(
+        self, request: ModelRequest, profile: ModelProfile, rules: ReasoningRules, tools: Sequence[JsonObject]
+    ) -> tuple[tuple[bytes, ...], Encoder]:
+        """Return the JSON of the messages that stand first, and the encoder of the others.
 
         A request and one that continues it are equal up to where the shorter one ends, but for the moving
         `cache_control` marks: one on the last tool, one on the system prompt, two on the newest user messages.
         """
-        body: JsonObject = {"model": request.model, "max_tokens": request.max_output_tokens}
-        if request.system.strip():
-            body["system"] = [{"type": "text", "text": request.system, "cache_control": _BREAKPOINT}]
-        if request.tools:
-            tools: list[JsonObject] = [
-                {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
-                for tool in request.tools
-            ]
-            tools[-1]["cache_control"] = _BREAKPOINT
-            body["tools"] = list[JsonValue](tools)
-        keep_thinking = "native" not in omissions
-        thinking_of, images = self.name if keep_thinking else "", profile.images
-        opening: tuple[bytes, ...] = ()
-        if (compacted := self.native_block(request, omissions)) is not None:
-            messages = _wire_messages(request.messages, thinking_of, images=images, compacted=compacted)
-        else:
-            encode = partial(_wire_messages, thinking_of=thinking_of, images=images)
-            opening, messages = self.split(request, encode, thinking_of, images)
-        # What was sent now, and what was sent before.
-        for message in [message for message in messages if message["role"] == "user"][-2:]:
-            content = message["content"]
-            if isinstance(content, list) and isinstance(last := content[-1], dict):
-                content[-1] = {**last, "cache_control": _BREAKPOINT}
-        body["messages"] = list[JsonValue](messages)
-        return body | _thinking_options(request, profile, keep_thinking=keep_thinking), opening
+        start = self._start(request, profile, rules, tools)
+        make = partial(self._encoder, request=request, images=profile.images, rules=rules)
+        return self.split(request, start.encoded(), make, rules, profile.images)
+
+    def _start(
+        self, request: ModelRequest, profile: ModelProfile, rules: ReasoningRules, tools: Sequence[JsonObject]
+    ) -> Encoder:
+        loaded = (tool for tool in tools if "defer_loading" not in tool)
+        prefix = Prefix(head_of(request.system, loaded))
+        return self._encoder(Encoded(prefix), request=request, images=profile.images, rules=rules)
+
+    def _encoder(self, before: Encoded, *, request: ModelRequest, images: bool, rules: ReasoningRules) -> Encoder:
+        return _MessagesEncoder(before, self.name, rules, request, self.native_block(request, rules), images=images)
 
 
-def _wire_messages(
-    messages: Iterable[Message], thinking_of: str, *, images: bool, compacted: CompactedBlock | None = None
-) -> list[JsonObject]:
-    """Return the messages in their words: user and assistant take turns, and results open the user's.
+def _betas_for(features: Features, rules: ReasoningRules) -> list[str]:
+    """Return the beta headers of a request that makes use of these parts of the API."""
+    betas: list[str] = []
+    if "controls" in features:
+        betas.append(_BINDING_BETA)
+    if "tools" in features:
+        betas.append(_TOOLS_BETA[rules.tools])
+    if "effort" in features:
+        betas.append(_EFFORT_BETA)
+    if "compaction" in features:
+        betas.append(_COMPACTION_BETA)
+    return betas
 
-    :param thinking_of: the provider whose thinking is sent; the empty string sends none.
+
+def _tools(request: ModelRequest, rules: ReasoningRules) -> list[JsonObject]:
+    """Return the tools as a request begins with them.
+
+    If later ones are named by reference, they stand at the end and are not loaded until then.
+    """
+    first = first_tools(request, rules)
+    tools = [_tool(tool) for tool in first]
+    if rules.tools == "reference":
+        known = {tool.name for tool in first}
+        for message in request.messages:
+            for tool in message.added if isinstance(message, Amendment) else ():
+                if tool.name not in known:
+                    known.add(tool.name)
+                    tools.append({**_tool(tool), "defer_loading": True})
+    return tools
+
+
+def _tool(tool: ToolDefinition) -> JsonObject:
+    return {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
+
+
+class _MessagesEncoder(Encoder):
+    """Encodes messages in Anthropic's words: user and assistant take turns, and results open the user's.
+
     :param compacted: a block in the API's own form, which it wants first, in a message of the assistant.
     """
-    wire: list[JsonObject] = []
-    if compacted is not None:
-        wire.append({"role": "assistant", "content": [dict(compacted.data)]})
-    for message in messages:
+
+    def __init__(
+        self,
+        before: Encoded,
+        provider: str,
+        rules: ReasoningRules,
+        request: ModelRequest,
+        compacted: CompactedBlock | None,
+        *,
+        images: bool,
+    ) -> None:
+        super().__init__(before, provider, rules, request)
+        self._images = images
+        self._compacted = compacted
+        self._changes: list[JsonValue] = []
+        self._effort = ""
+        self._ends_in_compaction = False
+
+    def finish(self) -> None:
+        """Encode what was held back: a system message stands directly before an answer, or at the end."""
+        if self._changes or self._effort:
+            message: JsonObject = {"role": "system", "content": self._changes}
+            if self._effort:
+                told = Text(f"The reasoning effort is {self._effort} from here on.")
+                message = {
+                    "role": "system",
+                    "content": [*self._changes, _block(told)],
+                    "output_config": {"effort": self._effort},
+                }
+            self.items.append(message)
+            self._prefix = self._prefix.after("system", message)
+            self._changes, self._effort = [], ""
+
+    def _add(self, message: Message) -> None:
+        if not self._messages and self._compacted is not None:
+            self._add_compacted(self._compacted)
         match message:
-            case UserMessage():
-                parts = [part for part in message.parts if part is not compacted]
-                blocks = [_block(part) for part in user_parts(parts, images=images)]
-                if parts or not message.parts:
-                    _append(wire, "user", blocks)
-            case ToolResult():
-                content: list[JsonValue] = [_block(part) for part in user_parts(message.parts, images=images)]
-                error: JsonObject = {"is_error": True} if message.is_error else {}
-                result: JsonObject = {"type": "tool_result", "tool_use_id": message.call_id, "content": content}
-                _append(wire, "user", [result | error])
             case AssistantMessage():
-                _append(wire, "assistant", _answer_blocks(message, thinking_of))
-    return wire
+                self._add_answer(message)
+            case ToolResult():
+                content: list[JsonValue] = [_block(part) for part in user_parts(message.parts, images=self._images)]
+                error: JsonObject = {"is_error": True} if message.is_error else {}
+                call_id = self._call_ids.get(message.call_id, message.call_id)
+                self._append("user", {"type": "tool_result", "tool_use_id": call_id, "content": content, **error})
+            case Amendment():
+                if message.parts:
+                    self._add_user(message)
+                self._amend(message)
+            case UserMessage():
+                self._add_user(message)
+
+    def _add_compacted(self, block: CompactedBlock) -> None:
+        self.items.append({"role": "assistant", "content": [dict(block.data)]})
+        self._ends_in_compaction = True
+        self._prefix = self._prefix.after_compaction(block.data, block.at)
+        changed = bool(get_objects(block.data, "tool_changes")) and self._rules.tools != "plain"
+        self._features = self._features | ({"compaction", "tools"} if changed else {"compaction"})
+
+    def _add_user(self, message: UserMessage) -> None:
+        parts = [part for part in message.parts if part is not self._compacted]
+        if parts or not message.parts:
+            for part in user_parts(parts, images=self._images):
+                self._append("user", _block(part))
+
+    def _add_answer(self, message: AssistantMessage) -> None:
+        if not says_something(message):
+            return
+        self.finish()
+        self._name_calls(message)
+        for part in message.parts:
+            match part:
+                case Text() if part.text.strip():
+                    self._append("assistant", _block(part))
+                case ToolCall():
+                    self._append("assistant", _call_block(part, self._call_ids[part.id]))
+                case Thinking(data={"type": "thinking" | "redacted_thinking"}) if self._is_sent(part, message):
+                    shown: JsonObject = {"thinking": part.text} if part.data["type"] == "thinking" else {}
+                    self._append("assistant", {**part.data, **shown}, owner=message.id)
+                case _:
+                    pass
+
+    def _append(self, role: str, block: JsonObject, owner: str = "") -> None:
+        """Append a block to the newest message, or to a new one if that has another role.
+
+        :param owner: of reasoning, the id of the answer.
+        """
+        content: list[JsonValue] = []
+        if self.items and self.items[-1]["role"] == role and not self._ends_in_compaction:
+            content = cast("list[JsonValue]", self.items[-1]["content"])
+        else:
+            self.items.append({"role": role, "content": content})
+        self._ends_in_compaction = False
+        content.append(block)
+        if owner:
+            self.places.append((f"messages.{len(self.items) - 1}.content.{len(content) - 1}", owner))
+        else:
+            self._prefix = self._prefix.after(role, block)
+
+    def _amend(self, message: Amendment) -> None:
+        if self._rules.tools in ("value", "reference"):
+            for name in message.removed:
+                tool: JsonObject = {"type": "tool_reference", "name": name}
+                self._changes.append({"type": "tool_removal", "tool": tool})
+            for added in message.added:
+                tool = {"type": "tool_reference", "name": added.name}
+                if self._rules.tools == "value":
+                    tool = {"type": "tool_definition", "definition": _tool(added)}
+                self._changes.append({"type": "tool_addition", "tool": tool})
+            if message.added or message.removed:
+                self._features = self._features | {"tools"}
+        if self._rules.effort == "message" and message.thought_level is not None:
+            self._effort = _EFFORTS.get(message.thought_level, message.thought_level)
+            self._features = self._features | {"effort"}
 
 
-def _append(wire: list[JsonObject], role: str, blocks: list[JsonValue]) -> None:
-    if wire and wire[-1]["role"] == role and isinstance(content := wire[-1]["content"], list):
-        content.extend(blocks)
-    elif blocks:
-        wire.append({"role": role, "content": blocks})
+def _with_breakpoints(messages: list[JsonObject]) -> list[JsonObject]:
+    """Return the messages with cache marks on the two newest of the user's: what is sent now, and what was before."""
+    marked = list(messages)
+    users = [at for at, message in enumerate(marked) if message["role"] == "user"]
+    for at in users[-2:]:
+        content = cast("list[JsonObject]", marked[at]["content"])
+        last: JsonObject = {**content[-1], "cache_control": _BREAKPOINT}
+        marked[at] = {**marked[at], "content": [*content[:-1], last]}
+    return marked
 
 
-def _block(part: Text | Image) -> JsonValue:
+def _block(part: Text | Image) -> JsonObject:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
     return {"type": "image", "source": {"type": "base64", "media_type": part.mime_type, "data": base64_of(part)}}
 
 
-def _answer_blocks(message: AssistantMessage, thinking_of: str) -> list[JsonValue]:
-    blocks: list[JsonValue] = []
-    said = False  # thinking alone is no answer: it stands there after an answer that was cut off
-    for part in message.parts:
-        match part:
-            case Text() if part.text.strip():
-                blocks.append(_block(part))
-                said = True
-            case ToolCall():
-                call: JsonObject = {"id": part.id, "name": wire_name(part.name), "input": arguments_of(part)}
-                blocks.append({"type": "tool_use", **call})
-                said = True
-            case Thinking(provider=provider, data={"type": "redacted_thinking"}) if provider == thinking_of:
-                blocks.append(part.data)
-            case Thinking(provider=provider, data={"type": "thinking"}) if provider == thinking_of:
-                blocks.append({**part.data, "thinking": part.text})
-            case _:
-                pass
-    return blocks if said else []
+def _call_block(call: ToolCall, call_id: str) -> JsonObject:
+    return {"type": "tool_use", "id": call_id, "name": wire_name(call.name), "input": arguments_of(call)}
 
 
-def _thinking_options(request: ModelRequest, profile: ModelProfile, *, keep_thinking: bool) -> JsonObject:
+def _thinking_options(
+    request: ModelRequest, profile: ModelProfile, rules: ReasoningRules, messages: Sequence[JsonObject]
+) -> JsonObject:
     """Return `thinking` and `output_config` for a level of thought; nothing where the model is left to itself.
 
     `display` asks for a readable summary: newer models would else think in silence. Sampling parameters are never sent,
@@ -183,17 +357,28 @@ def _thinking_options(request: ModelRequest, profile: ModelProfile, *, keep_thin
     """
     level, kind = request.thought_level, profile.thinking
     if kind == "budget":
-        # The provider's cache holds nothing of the messages for another budget, so there is one for each level. A tool
-        # call in the history has to come after its thinking, which may have been left out.
+        # The provider's cache holds nothing of the messages for another budget, so there is one for each level.
         budget = min(_BUDGETS.get(level, 0), profile.max_output_tokens // 2, profile.context_window // _BUDGET_SHARE)
         fits = budget >= _LEAST_BUDGET and budget * 3 <= request.max_output_tokens * 2
-        return {"thinking": {"type": "enabled", "budget_tokens": budget}} if fits and keep_thinking else {}
+        thinking: JsonObject = {"type": "enabled", "budget_tokens": budget}
+        return {"thinking": thinking} if fits and not _calls_without_thinking(messages) else {}
     if kind in ("none", "effort") or (kind == "adaptive" and level not in _BUDGETS):
         return {}
-    if kind == "adaptive-default" and level == "off":
-        return {"thinking": {"type": "disabled"}}
-    effort: JsonObject = {"output_config": {"effort": "low" if level == "off" else level}} if level else {}
-    return {"thinking": {"type": "adaptive", "display": "summarized"}, **effort}
+    if level == "off" and rules.off in ("disabled", "between_tools"):
+        return {"thinking": {"type": rules.off}}
+    first = first_level(request, rules)
+    effort: JsonObject = {"output_config": {"effort": "low" if first == "off" else first}} if first else {}
+    controls: JsonObject = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}} if rules.controls else {}
+    return {"thinking": {"type": "adaptive", "display": "summarized", **controls}, **effort}
+
+
+def _calls_without_thinking(messages: Sequence[JsonObject]) -> bool:
+    """Return whether the answer whose calls have been run begins without its thinking, which was left out: the API
+    refuses to go on thinking with a budget there."""
+    newest = next((message for message in reversed(messages) if message["role"] == "assistant"), None)
+    blocks = get_objects(newest or {}, "content")
+    calls = any(block.get("type") == "tool_use" for block in blocks)
+    return calls and blocks[0].get("type") not in ("thinking", "redacted_thinking")
 
 
 class _MessagesFold(Fold):
@@ -201,6 +386,7 @@ class _MessagesFold(Fold):
 
     def __init__(self, provider: str) -> None:
         self._provider = provider
+        self.dropped = ()
         self._blocks: dict[int, JsonObject] = {}
         self._grown: defaultdict[tuple[int, str], StringIO] = defaultdict(StringIO)
         self._stop = ""
@@ -216,8 +402,11 @@ class _MessagesFold(Fold):
             case "content_block_delta" if index in self._blocks:
                 return self._extend(index, get_object(event, "delta"))
             case "message_start":
-                self._count(get_object(get_object(event, "message"), "usage"))
+                message = get_object(event, "message")
+                self._count(get_object(message, "usage"))
+                self._note_dropped(message)
             case "message_delta":
+                self._note_dropped(event)  # only if another model took over
                 self._stop = get_text(get_object(event, "delta"), "stop_reason") or self._stop
                 self._count(get_object(event, "usage"))
             case "message_stop":
@@ -252,6 +441,14 @@ class _MessagesFold(Fold):
             return (TextDelta(text),)
         return (ThinkingDelta(text),) if (text := get_text(delta, "thinking")) else ()
 
+    def _note_dropped(self, message: JsonObject) -> None:
+        if "input_transformations" in message:
+            self.dropped = tuple(
+                Dropped(get_text(each, "path"), get_text(each, "reason"))
+                for each in get_objects(message, "input_transformations")
+                if each.get("type") == "thinking_dropped" and each.get("reason") != _OTHER_MODEL
+            )
+
     def _count(self, usage: JsonObject) -> None:
         """Replace earlier counts by later ones, since they are cumulative. Null is ignored, and so is 0, which some
         gateways send for an unknown count."""
@@ -275,6 +472,7 @@ class _MessagesFold(Fold):
             case "redacted_thinking":
                 return Thinking("", self._provider, block)
             case "tool_use":
-                return tool_call(get_text(block, "id"), get_text(block, "name"), get_text(block, "partial_json"))
+                name, arguments = get_text(block, "name"), get_text(block, "partial_json")
+                return tool_call(get_text(block, "id"), name, arguments, keep_raw=False)
             case _:
                 return None

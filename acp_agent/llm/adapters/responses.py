@@ -6,12 +6,14 @@ same provider made. Source: the types of the openai SDK 3.54, and its guide on c
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import partial
 from io import StringIO
 
 from acp_agent.conversation.messages import (
+    Amendment,
     AssistantMessage,
     AssistantPart,
     CompactedBlock,
@@ -22,18 +24,41 @@ from acp_agent.conversation.messages import (
     Text,
     Thinking,
     ToolCall,
+    ToolDefinition,
     ToolResult,
     UserMessage,
 )
 from acp_agent.conversation.strict_json import get_int, get_object, get_objects, get_text
-from acp_agent.llm.adapters.adapter import Adapter, Call, Fold, Omissions, build_answer, openai_usage, wire_name
-from acp_agent.llm.errors import stream_error
-from acp_agent.llm.parts import arguments_text, check_arguments, image_url, tool_call, user_parts
+from acp_agent.llm.adapters.adapter import (
+    Adapter,
+    Call,
+    Dropped,
+    Encoded,
+    Encoder,
+    Features,
+    Fold,
+    build_answer,
+    first_level,
+    first_tools,
+    openai_usage,
+    says_something,
+    wire_name,
+)
+from acp_agent.llm.binding import Prefix, head_of
+from acp_agent.llm.errors import CallFailed, stream_error
+from acp_agent.llm.parts import check_arguments, image_url, sent_arguments, tool_call, user_parts
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import Answered, ModelRequest, TextDelta, ThinkingDelta
+from acp_agent.llm.rules import ReasoningRules
 
 _MAX_CACHE_KEY = 64
 _ITEMS = "items"
+_DEFAULT_EFFORT = "medium"
+"""What the API takes if a request names none; for a return to it."""
+_ITEM_ID = re.compile(r"\brs_[A-Za-z0-9_-]+")
+_EXPECTED_REASONS = ("turn_boundary", "model_mismatch")
+"""Why the API leaves reasoning out as a matter of course: a model that uses that of the present turn alone, or that
+cannot read it."""
 
 
 class ResponsesAdapter(Adapter):
@@ -41,92 +66,202 @@ class ResponsesAdapter(Adapter):
 
     refusals = (
         ("summaries", ("reasoning summar", "reasoning.summar", "reasoning_summar")),
-        (
-            "native",
-            ("compaction", "cmp_", "encrypted content", "encrypted_content", "reasoning' item", "reasoning item"),
-        ),
+        ("effort", ("configuration_update",)),
+        ("tools", ("additional_tools",)),
+        ("compaction", ("compaction", "cmp_")),
     )
     native_key = _ITEMS
-    keeps_user_messages = True
 
-    def call(self, request: ModelRequest, profile: ModelProfile, omissions: Omissions, prompt: str | None) -> Call:
-        body, opening = self._body(request, profile, omissions)
-        if prompt is None:
-            return Call("/responses", body | {"stream": True}, opening=opening, conversation="input")
-        kept = ("model", "input", "instructions", "prompt_cache_key")
-        shorter = {key: body[key] for key in kept if key in body}
-        return Call("/responses/compact", shorter, streams=False, opening=opening, conversation="input")
+    def call(self, request: ModelRequest, profile: ModelProfile, refused: Features, prompt: str | None) -> Call:
+        rules = self.rules(request.model, refused)
+        opening, encoder = self._encode(request, profile, rules)
+        end = encoder.encoded()
+        body: JsonObject = {"model": request.model, "input": list[JsonValue](encoder.items)}
+        if request.conversation_id:
+            body["prompt_cache_key"] = request.conversation_id[:_MAX_CACHE_KEY]
+        # Later models take instructions for one turn alone, so that these stand in the input.
+        has_instructions = rules.instructions != "developer" and bool(request.system.strip())
+        if prompt is not None:
+            if has_instructions:
+                body["instructions"] = request.system
+            return Call("/responses/compact", body, streams=False, opening=opening, conversation="input", end=end)
+        features = end.features
+        body["max_output_tokens"] = request.max_output_tokens
+        body["store"] = False
+        if has_instructions:
+            body["instructions"] = request.system
+        if tools := first_tools(request, rules):
+            body["tools"] = [_tool(tool) for tool in tools]
+        if profile.thinking == "effort" or rules.echo == "items":
+            body["include"] = ["reasoning.encrypted_content"]
+        if profile.thinking == "effort":
+            reasoning: JsonObject = {}
+            if "summaries" not in refused:
+                reasoning["summary"] = "auto"
+                features = features.union(("summaries",))
+            if level := first_level(request, rules):
+                reasoning["effort"] = _effort(level, profile)
+            if reasoning:
+                body["reasoning"] = reasoning
+        body["stream"] = True
+        return Call("/responses", body, opening=opening, conversation="input", end=end, features=features)
 
     def fold(self) -> Fold:
         return _ResponsesFold(self.name)
 
-    def _body(
-        self, request: ModelRequest, profile: ModelProfile, omissions: Omissions
-    ) -> tuple[JsonObject, tuple[bytes, ...]]:
-        """Return the body of `POST /v1/responses`, without `stream`, and the JSON of the items that stand first."""
-        kept, images = self.name if "native" not in omissions else "", profile.images
-        opening: tuple[bytes, ...] = ()
-        if (compacted := self.native_block(request, omissions)) is not None:
-            items = _wire_messages(request.messages, kept, images=images, compacted=compacted)
-        else:
-            encode = partial(_wire_messages, thinking_of=kept, images=images)
-            opening, items = self.split(request, encode, kept, images)
-        body: JsonObject = {
-            "model": request.model,
-            "input": list[JsonValue](items),
-            "max_output_tokens": request.max_output_tokens,
-            "store": False,
-        }
-        if request.system.strip():
-            body["instructions"] = request.system
-        if request.tools:
-            body["tools"] = [
-                {
-                    "type": "function",
-                    "name": tool.name,
-                    "description": tool.description,
-                    "parameters": tool.input_schema,
-                    "strict": False,
-                }
-                for tool in request.tools
-            ]
-        if request.conversation_id:
-            body["prompt_cache_key"] = request.conversation_id[:_MAX_CACHE_KEY]
-        if profile.thinking == "effort":
-            body["include"] = ["reasoning.encrypted_content"]
-            reasoning: JsonObject = {"summary": "auto"} if "summaries" not in omissions else {}
-            if level := request.thought_level:
-                reasoning["effort"] = profile.least_effort if level == "off" else level
-            if reasoning:
-                body["reasoning"] = reasoning
-        return body, opening
+    def answer_part(self, part: Text | ToolCall) -> JsonObject:
+        return _said(part) if isinstance(part, Text) else _called(part, part.id)
+
+    def refused_reasoning(
+        self, failure: CallFailed, request: ModelRequest, profile: ModelProfile, refused: Features
+    ) -> tuple[str, ...]:
+        said = f"{failure.code} {failure.message}"
+        if not any(words in said for words in ("encrypted content", "encrypted_content", "type 'reasoning'")):
+            return ()
+        places = self.places(request, profile, refused)
+        named = _ITEM_ID.search(said)
+        ids = [item_id for item_id, _ in places]
+        start = ids.index(named[0]) if named is not None and named[0] in ids else 0
+        return tuple(dict.fromkeys(message_id for _, message_id in places[start:]))
+
+    def places(self, request: ModelRequest, profile: ModelProfile, refused: Features) -> list[tuple[str, str]]:
+        rules = self.rules(request.model, refused)
+        encoder = self._encoder(self._start(request, profile, rules), request=request, profile=profile, rules=rules)
+        encoder.add(request.messages)
+        return encoder.places
+
+    def _encode(
+        self, request: ModelRequest, profile: ModelProfile, rules: ReasoningRules
+    ) -> tuple[tuple[bytes, ...], Encoder]:
+        """Return the JSON of the items that stand first, and the encoder of the others."""
+        make = partial(self._encoder, request=request, profile=profile, rules=rules)
+        return self.split(request, self._start(request, profile, rules), make, rules, profile)
+
+    def _start(self, request: ModelRequest, profile: ModelProfile, rules: ReasoningRules) -> Encoded:
+        tools = map(_tool, first_tools(request, rules))
+        if rules.instructions != "developer":
+            return Encoded(Prefix(head_of(request.system, tools)))
+        level = first_level(request, rules)
+        effort = _effort(level, profile) if level and profile.thinking == "effort" else ""
+        return Encoded(Prefix(head_of("", tools, effort)))
+
+    def _encoder(
+        self, before: Encoded, *, request: ModelRequest, profile: ModelProfile, rules: ReasoningRules
+    ) -> Encoder:
+        compacted = self.native_block(request, rules)
+        return _ItemsEncoder(before, self.name, rules, request, compacted, profile)
 
 
-def _wire_messages(
-    messages: Iterable[Message], thinking_of: str, *, images: bool, compacted: CompactedBlock | None = None
-) -> list[JsonObject]:
-    """Return messages as input items.
+class _ItemsEncoder(Encoder):
+    """Encodes messages as input items.
 
-    :param thinking_of: the provider whose reasoning is sent; the empty string sends none.
     :param compacted: a block in the API's own form; it goes first.
     """
-    items: list[JsonObject] = [] if compacted is None else get_objects(compacted.data, _ITEMS)
-    for message in messages:
+
+    def __init__(
+        self,
+        before: Encoded,
+        provider: str,
+        rules: ReasoningRules,
+        request: ModelRequest,
+        compacted: CompactedBlock | None,
+        profile: ModelProfile,
+    ) -> None:
+        super().__init__(before, provider, rules, request)
+        self._system = request.system if rules.instructions == "developer" else ""
+        self._compacted = compacted
+        self._profile = profile
+
+    def _add(self, message: Message) -> None:
+        if not self._messages:
+            self._begin()
         match message:
-            case UserMessage():
-                parts = [part for part in message.parts if part is not compacted]
-                content: list[JsonValue] = [_content(part) for part in user_parts(parts, images=images)]
-                if parts or not message.parts:
-                    items.append({"role": "user", "content": content})
-            case ToolResult():
-                shown = user_parts(message.parts, images=images)
-                texts = [part.text for part in shown if isinstance(part, Text)]
-                all_text = len(texts) == len(shown)
-                output: JsonValue = "\n".join(texts) if all_text else [_content(part) for part in shown]
-                items.append({"type": "function_call_output", "call_id": message.call_id, "output": output})
             case AssistantMessage():
-                items += _answer_items(message, thinking_of)
-    return items
+                self._add_answer(message)
+            case ToolResult():
+                self._add_result(message)
+            case Amendment():
+                # Not as the user's: a compaction keeps all that the user has said.
+                if message.parts:
+                    self._append({"role": "developer", "content": self._contents(message)})
+                self._amend(message)
+            case UserMessage():
+                parts = [part for part in message.parts if part is not self._compacted]
+                if parts or not message.parts:
+                    self._append({"role": "user", "content": self._contents(message)})
+
+    def _begin(self) -> None:
+        """Encode what stands before all messages."""
+        if self._system.strip():
+            self._append({"role": "developer", "content": self._system})
+        if self._compacted is not None:
+            self.items += get_objects(self._compacted.data, _ITEMS)
+            self._prefix = self._prefix.after_compaction(self._compacted.data, self._compacted.at)
+            self._features = self._features | {"compaction"}
+
+    def _contents(self, message: UserMessage) -> list[JsonValue]:
+        parts = [part for part in message.parts if part is not self._compacted]
+        return [_content(part) for part in user_parts(parts, images=self._profile.images)]
+
+    def _add_result(self, message: ToolResult) -> None:
+        shown = user_parts(message.parts, images=self._profile.images)
+        texts = [part.text for part in shown if isinstance(part, Text)]
+        all_text = len(texts) == len(shown)
+        output: JsonValue = "\n".join(texts) if all_text else [_content(part) for part in shown]
+        call_id = self._call_ids.get(message.call_id, message.call_id)
+        self._append({"type": "function_call_output", "call_id": call_id, "output": output})
+
+    def _add_answer(self, message: AssistantMessage) -> None:
+        if not says_something(message):
+            return
+        self._name_calls(message)
+        for part in _followed(message.parts):
+            match part:
+                case Text():
+                    self._append(_said(part))
+                case ToolCall():
+                    self._append(_called(part, self._call_ids[part.id]))
+                case Thinking(data={"type": "reasoning"}) if self._is_sent(part, message):
+                    self.items.append(part.data)
+                    self.places.append((get_text(part.data, "id"), message.id))
+                case _:
+                    pass
+
+    def _append(self, item: JsonObject) -> None:
+        self.items.append(item)
+        self._prefix = self._prefix.after(get_text(item, "role"), item)
+
+    def _amend(self, message: Amendment) -> None:
+        if self._rules.tools == "items" and message.added:
+            tools: list[JsonValue] = [_tool(tool) for tool in message.added]
+            self._append({"type": "additional_tools", "role": "developer", "tools": tools})
+            self._features = self._features | {"tools"}
+        if self._rules.effort == "item" and message.thought_level is not None:
+            effort = _effort(message.thought_level, self._profile) or _DEFAULT_EFFORT
+            self._append({"type": "configuration_update", "reasoning": {"effort": effort}})
+            self._features = self._features | {"effort"}
+
+
+def _followed(parts: tuple[AssistantPart, ...]) -> list[AssistantPart]:
+    """Return the parts that are sent: no blank text, and no reasoning that nothing follows, which is refused."""
+    sent = [part for part in parts if not isinstance(part, Text) or part.text.strip()]
+    while sent and isinstance(sent[-1], Thinking):
+        sent.pop()
+    return sent
+
+
+def _effort(level: str, profile: ModelProfile) -> str:
+    return profile.least_effort if level == "off" else level
+
+
+def _tool(tool: ToolDefinition) -> JsonObject:
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.input_schema,
+        "strict": False,
+    }
 
 
 def _content(part: Text | Image) -> JsonValue:
@@ -135,23 +270,14 @@ def _content(part: Text | Image) -> JsonValue:
     return {"type": "input_image", "image_url": image_url(part), "detail": "auto"}
 
 
-def _answer_items(message: AssistantMessage, thinking_of: str) -> list[JsonObject]:
-    items: list[JsonObject] = []
-    for part in message.parts:
-        match part:
-            case Text() if part.text.strip():
-                items.append({"role": "assistant", "content": part.text})
-            case ToolCall():
-                call: JsonObject = {"call_id": part.id, "name": wire_name(part.name), "arguments": arguments_text(part)}
-                items.append({"type": "function_call", **call})
-            case Thinking(provider=provider, data={"type": "reasoning"}) if provider == thinking_of:
-                items.append(part.data)
-            case _:
-                pass
-    # A reasoning item that nothing follows is refused.
-    while items and items[-1].get("type") == "reasoning":
-        items.pop()
-    return items
+def _said(part: Text) -> JsonObject:
+    phase: JsonObject = {"phase": part.phase} if part.phase else {}
+    return {"role": "assistant", "content": part.text, **phase}
+
+
+def _called(call: ToolCall, call_id: str) -> JsonObject:
+    name, arguments = wire_name(call.name), sent_arguments(call)
+    return {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments}
 
 
 class _ResponsesFold(Fold):
@@ -192,6 +318,11 @@ class _ResponsesFold(Fold):
         return ()
 
     def answer(self) -> Answered:
+        self.dropped = tuple(
+            Dropped(get_text(each, "id"), reason)
+            for each in get_objects(self._final, "input_transformations")
+            if (reason := get_text(each, "reason")) not in _EXPECTED_REASONS
+        )
         parts: list[AssistantPart] = []
         for index, arguments in self._arguments.items():  # an item that is done has them all
             self._items[index] |= {"arguments": get_text(self._items[index], "arguments") or arguments.getvalue()}
@@ -203,7 +334,7 @@ class _ResponsesFold(Fold):
                         if refusal := get_text(content, "refusal"):
                             reason = "refusal"
                         if text := refusal or get_text(content, "text"):
-                            parts.append(Text(text))
+                            parts.append(Text(text, get_text(item, "phase")))
                 case "reasoning":
                     parts.append(self._thinking(item))
                 case "function_call":

@@ -62,7 +62,7 @@ class SessionCompaction:
         order = await self._orders.make("manual", await self._requests.active(), run)
         draft = self.background.draft
         begun = draft and draft.order
-        if not begun or (begun.run.recipe.digest, begun.policy.prompt) != (run.recipe.digest, order.policy.prompt):
+        if not begun or not begun.is_like(order):
             self.background.drop()
             draft = None
         swapped = await self._compactor.compact(order, draft)
@@ -208,7 +208,7 @@ class SessionCompaction:
             level,
             auto=settings.auto,
             undone=context.restored,
-            writes=level == "none" or await self._orders.strategy(active.name) not in WITHOUT_MODEL,
+            writes=level == "none" or await self._orders.strategy(active) not in WITHOUT_MODEL,
             prepares=settings.prepare is not None,
             wait=settings.wait,
             background=self.background.state,
@@ -257,7 +257,7 @@ class SessionCompaction:
         if action == "without_model":
             failure = self.background.failure
             why = failure.reason if isinstance(failure, CompactionError) else failure
-            order = order.with_steps(*WITHOUT_MODEL, note=f"No summary: {why}" if why else "")
+            order = order.with_steps(*order.steps_without_model, note=f"No summary: {why}" if why else "")
             self.background.drop()
         draft = self.background.draft if action in ("use_summary", "wait_for_summary") else None
         try:

@@ -23,12 +23,20 @@ from acp_agent.compaction.estimate import estimate_text
 from acp_agent.compaction.frame import reworded
 from acp_agent.compaction.service import CompactionService
 from acp_agent.compaction.state import CompactedState
-from acp_agent.conversation.events import CompactionFailed, ContextSwapped, SummaryDropped
+from acp_agent.conversation.events import (
+    CompactionFailed,
+    ContextSwapped,
+    Event,
+    FeatureRefused,
+    ReasoningWithheld,
+    SummaryDropped,
+)
 from acp_agent.conversation.messages import new_id
 from acp_agent.conversation.swaps import CompactionTrigger
 from acp_agent.conversation.updates import CompactionChunk, CompactionFinished, CompactionStarted, Show
 from acp_agent.errors import AgentError, CompactionError, CompactionVetoedError
 from acp_agent.hooks.outcomes import SwapContext
+from acp_agent.llm.provider import Refused
 from acp_agent.logfile import log_failure
 from acp_agent.session.compact.decide import Background
 from acp_agent.session.compact.order import REQUESTED, Order, Orders
@@ -123,12 +131,28 @@ class Compactor:
         if hooked.summary is not None:
             steps = ("summary", "excerpts") if policy.must_fit else ("summary",)
             policy = replace(policy, written=hooked.summary, verify="off", sections=(), steps=steps)
-        result = await self.run_strategies(replace(order, policy=policy), calls)
+        try:
+            result = await self.run_strategies(replace(order, policy=policy), calls)
+        finally:
+            await self._log_refusals(order.model, calls)
         if result is None:
             return None
         notes = (*filter(None, [order.note]), *result.receipt.notes)
         receipt = replace(result.receipt, seconds=anyio.current_time() - began, notes=notes)
         return replace(result, receipt=receipt)
+
+    async def _log_refusals(self, model: ActiveModel, calls: ModelCalls) -> None:
+        """Log what the provider did not take of the requests for a summary, so that it is not sent again."""
+        events: list[Event] = []
+        for refusal in calls.refusals:
+            if isinstance(refusal, Refused):
+                events.append(FeatureRefused(model.name, refusal.feature))
+            else:
+                events.append(ReasoningWithheld(refusal.messages, refusal.said, final=True))
+        calls.refusals.clear()
+        if events:
+            with anyio.CancelScope(shield=True), suppress(AgentError):
+                await self._log.append(*events)
 
     async def run_strategies(self, order: Order, calls: ModelCalls | None = None) -> CompactedState | None:
         """Run the order's strategies and return the result; ask no hooks and commit nothing.
@@ -277,12 +301,16 @@ class BackgroundSummary:
             self._draft.scope.cancel()
             self._draft = None
 
+    async def _masking_is_enough(self, order: Order) -> bool:
+        return await self._compactor.run_strategies(order.with_steps("mask")) is not None
+
     async def _write(self, active: ActiveModel, draft: Draft) -> None:
         calls: ModelCalls | None = None
         try:
             with draft.scope:
                 order = await self._orders.make("threshold", active)
-                if await self._compactor.run_strategies(order.with_steps("mask")) is None:
+                is_masked = not order.policy.native_first and await self._masking_is_enough(order)
+                if not is_masked:
                     order = order.with_steps(*dict.fromkeys((order.policy.strategy, "summary")))
                     draft.order, calls = order, ModelCalls(order.model.stream, draft.add)
                     draft.result = await self._compactor.prepare(order, calls)

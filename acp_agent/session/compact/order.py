@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,11 +22,21 @@ from acp_agent.conversation.events import (
     FileVersion,
     InstructionsLoaded,
 )
-from acp_agent.conversation.messages import AssistantMessage, ToolResult, new_id
-from acp_agent.conversation.swaps import CompactionTrigger
+from acp_agent.conversation.messages import (
+    Amendment,
+    AssistantMessage,
+    CompactedBlock,
+    Entry,
+    Thinking,
+    ToolResult,
+    new_id,
+)
+from acp_agent.conversation.surroundings import Surroundings, amendments_in, changed_tools
+from acp_agent.conversation.swaps import Carried, CompactionTrigger
 from acp_agent.errors import CompactionError, OverflowLimit
 from acp_agent.frozen import frozen
 from acp_agent.llm.provider import NativeCompaction
+from acp_agent.llm.rules import ReasoningRules
 from acp_agent.logfile import log_failure
 from acp_agent.session.notices import Notices
 from acp_agent.session.project.hooks import SessionHooks
@@ -33,7 +44,7 @@ from acp_agent.session.project.models import ActiveModel
 from acp_agent.session.project.recipe_run import RecipeRun
 from acp_agent.session.project.recipes import SessionRecipes
 from acp_agent.session.project.requests import Requests
-from acp_agent.session.project.workspace import git_place
+from acp_agent.session.project.workspace import git_place, retold
 from acp_agent.session.source import OriginalEntries
 
 REQUESTED: tuple[CompactionTrigger, ...] = ("manual", "hook")
@@ -65,6 +76,16 @@ class Order:
     index: ExcerptIndex
     note: str = ""
 
+    def is_like(self, other: Order) -> bool:
+        """Return whether a summary that was made for another order of the same conversation serves for this one."""
+        mine = (self.run.recipe.digest, self.policy.prompt, self.policy.strategy)
+        return mine == (other.run.recipe.digest, other.policy.prompt, other.policy.strategy)
+
+    @property
+    def steps_without_model(self) -> tuple[str, ...]:
+        """Return the steps that take no time."""
+        return ("excerpts",) if self.policy.native_first else WITHOUT_MODEL
+
     def with_steps(self, *steps: str, note: str = "") -> Order:
         """Return the same by these strategies alone, with a note for the receipt."""
         return replace(self, policy=replace(self.policy, steps=steps), note=note)
@@ -84,14 +105,27 @@ class Order:
         """
         if context.revision != self.revision:
             raise CompactionError("The session changed while the summary was written, so it was not used.")
+        kept = tuple(entry for entry in context.entries if not entry.summary and entry.seq > result.boundary)
+        carried = context.carried()
         fresh: tuple[Event, ...] = ()
-        if instructions is not None and instructions.text != context.instructions:
-            fresh = (instructions,)
-        text = context.instructions if instructions is None else instructions.text
+        behind: Amendment | None = None
+        receipt = result.receipt
+        with_reasoning, left = self._reasoning(result, kept, context)
+        depends = bool(with_reasoning) and self.policy.binds_reasoning
+        if depends or not result.sent:
+            # What stays depends on the beginning of the request, so that it stays too.
+            behind = _behind(result, kept, context)
+        else:
+            carried, fresh = _begun_anew(carried, instructions, context)
+            if result.behind:
+                behind = Amendment(new_id("msg"), result.behind)
+        if left:
+            carried = replace(carried, withheld=tuple(sorted({*carried.withheld, *left})))
+        receipt = replace(receipt, with_reasoning=len(with_reasoning), left_reasoning=sum(left.values()))
         keep_from = fold_from = context.fold_from or 1
         if result.sent:
-            behind = [entry.seq for entry in context.entries if not entry.summary and entry.seq > result.boundary]
-            keep_from, fold_from = min(behind, default=context.head + len(fresh) + 1), 0
+            seqs = [entry.seq for entry in kept]
+            keep_from, fold_from = min(seqs, default=context.head + len(fresh) + 1), 0
         swap = ContextSwapped(
             compaction_id=compaction_id,
             message_id=new_id("msg"),
@@ -99,7 +133,7 @@ class Order:
             summary=result.summary,
             sent=result.sent,
             keep_from=keep_from,
-            carried=replace(context.carried(), instructions=text),
+            carried=carried,
             tokens_before=result.tokens_before,
             tokens_after=result.tokens_after,
             pinned=result.pinned,
@@ -111,9 +145,61 @@ class Order:
             files=_still_seen(result, context),
             fold_from=fold_from,
             earlier=context.swaps,
-            receipt=result.receipt,
+            receipt=receipt,
+            behind=behind,
         )
         return (*fresh, swap)
+
+    def _reasoning(
+        self, result: CompactedState, kept: Sequence[Entry], context: Context
+    ) -> tuple[list[str], dict[str, int]]:
+        """Return the ids of the answers that stay with their reasoning, and of those that leave it behind, with the
+        number of pieces."""
+        native = any(isinstance(part, CompactedBlock) and part.at is not None for part in result.sent)
+        rewritten = [each.seq for each in result.rewritten]
+        changed_from = min(rewritten, default=context.head + 1) if native or not result.sent else 0
+        stays: list[str] = []
+        left: dict[str, int] = {}
+        for entry in kept:
+            message = entry.message
+            if not isinstance(message, AssistantMessage) or message.id in context.withheld:
+                continue
+            pieces = sum(isinstance(part, Thinking) and bool(part.data) for part in message.parts)
+            if pieces and (entry.seq < changed_from or not self.policy.binds_reasoning):
+                stays.append(message.id)
+            elif pieces:
+                left[message.id] = pieces
+        return stays, left
+
+
+def _begun_anew(
+    carried: Carried, instructions: InstructionsLoaded | None, context: Context
+) -> tuple[Carried, tuple[Event, ...]]:
+    """Return what a swap carries over that no reasoning survives, so that the next request begins anew, and the event
+    of a changed system prompt.
+
+    :param instructions: the system prompt as the files say now; None leaves it.
+    """
+    if instructions is None:
+        return replace(carried, declared=Surroundings(context.declared.sections)), ()
+    declared = Surroundings(instructions.sections)
+    fresh = (instructions,) if instructions.text != context.instructions else ()
+    return replace(carried, instructions=instructions.text, declared=declared), fresh
+
+
+def _behind(result: CompactedState, kept: Sequence[Entry], context: Context) -> Amendment | None:
+    """Return what stands after the messages that stay: what is carried over, and the changes of the surroundings that
+    were told in the messages that leave."""
+    if not result.sent:
+        return None
+    told, now = context.declared.after(amendments_in(kept)), context.told
+    amendment = changed_tools(told, now.tools or (), now.thought_level) or Amendment(new_id("msg"), ())
+    sections = retold(told.sections, now.sections)
+    if sections is not None:
+        amendment = replace(amendment, parts=sections.parts, sections=sections.sections)
+    amendment = replace(amendment, parts=(*result.behind, *amendment.parts))
+    is_empty = amendment == Amendment(amendment.id, ())
+    return None if is_empty else amendment
 
 
 def _still_seen(result: CompactedState, context: Context) -> tuple[FileVersion, ...]:
@@ -186,10 +272,11 @@ class Orders:
         order = replace(order, state=state, revision=revision, index=index)
         return order.after_turn() if turn_over else order
 
-    async def strategy(self, model: str) -> str:
-        """Return the strategy that an automatic compaction of this `provider/model` begins with."""
-        said, recipe = self._requests.compaction(model), await self._recipes.compact_recipe()
-        return said.strategy or recipe.compaction.strategy or "summary"
+    async def strategy(self, active: ActiveModel) -> str:
+        """Return the strategy that an automatic compaction of this model's conversation begins with."""
+        said, recipe = self._requests.compaction(active.name), await self._recipes.compact_recipe()
+        default = _default_strategy(self._requests.rules(active), by_hand=False)
+        return said.strategy or recipe.compaction.strategy or default
 
     async def _conversation(
         self, active: ActiveModel, *, guessed: bool = False
@@ -201,7 +288,7 @@ class Orders:
         except Exception as error:
             why = log_failure(_log, "The log of this session cannot be read", error)
             raise CompactionError(why, "Nothing was changed.") from error
-        context = self._requests.context
+        context = _before_open_calls(self._requests.context)
         state = ConversationState.from_context(
             context,
             self._requests.request(active),
@@ -222,6 +309,7 @@ class Orders:
         refused: OverflowLimit | None,
     ) -> CompactionPolicy:
         said, options, swap = self._requests.compaction(active.name), run.recipe.compaction, run.swap
+        rules = self._requests.rules(active)
         size = said.size or options.size
         tokens = size.tokens(active.budget.window) if isinstance(size, Share) else size
         by_hand, messages = trigger in REQUESTED, state.request.messages
@@ -230,7 +318,7 @@ class Orders:
         sent = (await self._requests.limits(active, messages)).sent
         return CompactionPolicy(
             prompt="",
-            strategy=said.strategy or options.strategy or "summary",
+            strategy=said.strategy or options.strategy or _default_strategy(rules, by_hand=by_hand),
             size=tokens,
             tail=swap.keep_tail_tokens,
             summary=swap.max_summary_tokens,
@@ -244,4 +332,25 @@ class Orders:
                 request_bytes(messages, sent) - 1 if refused == "bytes" else active.profile.max_request_bytes,
                 sent,
             ),
+            native_first=rules.native_first,
+            keeps_reasoning=rules.compaction == "kept",
+            keeps_prompts=rules.echo == "items",
+            binds_reasoning=rules.binds,
         )
+
+
+def _before_open_calls(context: Context) -> Context:
+    """Return the context without an answer whose calls are still running: a summary in the background may be asked for
+    meanwhile, and providers refuse calls without results."""
+    if not context.open_calls:
+        return context
+    answers = (
+        at
+        for at in range(len(context.entries) - 1, -1, -1)
+        if isinstance(context.entries[at].message, AssistantMessage)
+    )
+    return replace(context, entries=context.entries[: next(answers)])
+
+
+def _default_strategy(rules: ReasoningRules, *, by_hand: bool) -> str:
+    return "native" if rules.native_first and not by_hand else "summary"

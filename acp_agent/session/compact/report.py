@@ -43,6 +43,13 @@ def receipt_text(swap: ContextSwapped) -> str:
         named = ", ".join(f"`{one_line(piece, 60)}`" for piece in receipt.unverified[:NAMED])
         more = len(receipt.unverified) - NAMED
         lines.append(f"Not found in the conversation: {named}{f' and {more} more' if more > 0 else ''}")
+    if receipt.with_reasoning:
+        whose = "its" if receipt.with_reasoning == 1 else "their"
+        lines.append(f"Kept {counted(receipt.with_reasoning, 'message')} with {whose} reasoning")
+    if receipt.left_reasoning:
+        pieces = counted(receipt.left_reasoning, "piece")
+        how = "replaced" if swap.sent else "changed"
+        lines.append(f"Left {pieces} of reasoning behind: the conversation before them was {how}.")
     if receipt.missing:
         lines.append(f"Sections that the recipe asks for and the summary lacks: {', '.join(receipt.missing)}")
     return "\n".join([*lines, *receipt.notes])

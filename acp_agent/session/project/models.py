@@ -21,8 +21,18 @@ from acp_agent.conversation.messages import CompactedBlock, Text, Usage, UserMes
 from acp_agent.errors import ContextOverflowError
 from acp_agent.frozen import frozen
 from acp_agent.llm.profiles import DEFAULT_WINDOW, ModelProfile
-from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, NativeCompaction, Provider
+from acp_agent.llm.provider import (
+    Answered,
+    ModelEvent,
+    ModelRequest,
+    NativeCompaction,
+    Provider,
+    ReasoningRefused,
+    Refused,
+    Retrying,
+)
 from acp_agent.llm.registry import Registry
+from acp_agent.llm.rules import ReasoningRules
 from acp_agent.session.attachments import Attachments
 
 FIRST_WAIT = 3.0
@@ -130,17 +140,19 @@ class ActiveModel:
         return self if isinstance(self.provider, NativeCompaction) else None
 
     @property
-    def keeps_user_messages(self) -> bool:
-        """See `NativeCompaction.keeps_user_messages`."""
-        assert isinstance(self.provider, NativeCompaction)
-        return self.provider.keeps_user_messages
+    def rules(self) -> ReasoningRules:
+        """Return what the provider does with the reasoning of this model's earlier answers."""
+        return self.provider.rules(self.model_id)
 
     async def compact(
-        self, request: ModelRequest, instructions: str, again: Callable[[], None] = lambda: None
+        self,
+        request: ModelRequest,
+        instructions: str,
+        note: Callable[[Retrying | Refused | ReasoningRefused], None] = lambda event: None,
     ) -> tuple[CompactedBlock, Usage]:
         """See `NativeCompaction.compact`."""
         assert isinstance(self.provider, NativeCompaction)
-        return await self.provider.compact(await self.resolved(request), instructions, again)
+        return await self.provider.compact(await self.resolved(request), instructions, note)
 
 
 class SessionModels:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from acp_agent.accumulator import Accumulator
@@ -13,14 +15,16 @@ from acp_agent.compaction.estimate import Sizes, estimate_messages, estimate_tex
 from acp_agent.config import Settings
 from acp_agent.config.settings import CompactionSettings
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import InstructionsLoaded
-from acp_agent.conversation.messages import AssistantMessage, Entry, Message
+from acp_agent.conversation.events import Event, InstructionsLoaded, SurroundingsChanged, ToolsDeclared
+from acp_agent.conversation.messages import AssistantMessage, Entry, Message, ToolDefinition
+from acp_agent.conversation.surroundings import Surroundings, changed_tools
 from acp_agent.conversation.updates import UsageUpdated
 from acp_agent.errors import CompactionError, ConfigError, ContextOverflowError, ModelError
-from acp_agent.llm.provider import ModelRequest, ToolDefinition
+from acp_agent.llm.provider import ModelRequest
+from acp_agent.llm.rules import ReasoningRules
 from acp_agent.session.project.mcp import SessionMcp
 from acp_agent.session.project.models import ActiveModel, SessionModels
-from acp_agent.session.project.workspace import read_instructions
+from acp_agent.session.project.workspace import ProjectInstructions, retold
 from acp_agent.session.state import SessionState
 from acp_agent.tools.tool import Tool
 
@@ -47,6 +51,8 @@ class Requests:
     _sizes: Accumulator[Message, Sizes] = field(
         default_factory=lambda: Accumulator[Message, Sizes](Sizes(), Sizes.plus)
     )
+    _instructions: ProjectInstructions = field(default_factory=ProjectInstructions)
+    _compared: tuple[Surroundings, tuple[ToolDefinition, ...], str] | None = None
 
     @property
     def context(self) -> Context:
@@ -64,7 +70,7 @@ class Requests:
 
     async def instructions(self) -> InstructionsLoaded:
         """Return the system prompt as the project's files say now."""
-        return await read_instructions(self._state.directories, self.settings.home)
+        return await self._instructions.read(self._state.directories, self.settings.home)
 
     async def active(self) -> ActiveModel:
         """Return the model in use.
@@ -101,18 +107,60 @@ class Requests:
     def request(self, active: ActiveModel, context: Context | None = None) -> ModelRequest:
         """Return the request to this model.
 
+        It begins as the one before it. What has changed around the conversation since is told by `changes`.
+
         :param context: the context as it is, if not given.
         """
         context = context or self.context
-        return ModelRequest(
-            model=active.model_id,
-            system=context.instructions,
-            messages=self._messages.over(context.entries),
-            tools=self._definitions()[0],
+        request = replace(
+            request_of(context, self._messages.over(context.entries), active.name),
             max_output_tokens=active.budget.output(self.used(active, context), active.max_output_tokens),
-            thought_level=context.thought_level or self.settings.thought_level or "",
             conversation_id=self._state.id,
         )
+        if context.told.tools is None:
+            request = replace(request, tools=self._definitions()[0], thought_level=self._thought_level(context))
+        return request
+
+    def rules(self, active: ActiveModel) -> ReasoningRules:
+        """Return what the provider does with this model's reasoning, without what it has refused in this session."""
+        rules = active.rules
+        if (active.name, "compaction") in self.context.refused:
+            rules = replace(rules, compaction="none", native_first=False)
+        return rules
+
+    # --- what surrounds the conversation ---
+
+    def around_prompt(self, now: InstructionsLoaded, prompted: Event, context: Context) -> tuple[Event, ...]:
+        """Return the events of a prompt, with what the model has to be told of changes: of the system prompt before
+        it, of tools and the level of reasoning after it.
+
+        :param now: the system prompt as the files say now.
+        """
+        before: tuple[Event, ...] = ()
+        if amendment := retold(context.told.sections, now.sections):
+            before = (SurroundingsChanged(amendment),)
+        return (*before, prompted, *self.changes(context))
+
+    def changes(self, context: Context) -> tuple[Event, ...]:
+        """Return the events that tell the model the tools and the level of reasoning of now; none if it knows them."""
+        told, tools, level = context.told, self._definitions()[0], self._thought_level(context)
+        if told.tools is None:
+            return (ToolsDeclared(tools, level),)
+        compared = self._compared
+        if compared is not None and compared[0] is told and compared[1] is tools and compared[2] == level:
+            return ()
+        if amendment := changed_tools(told, tools, level):
+            return (SurroundingsChanged(amendment),)
+        self._compared = (told, tools, level)
+        return ()
+
+    async def tell_changes(self) -> None:
+        """Log what the next request has to tell of tools and the level of reasoning."""
+        if self.changes(self.context):
+            await self._state.log.append_built(self.changes)
+
+    def _thought_level(self, context: Context) -> str:
+        return context.thought_level or self.settings.thought_level or ""
 
     def answer_tokens(self, active: ActiveModel) -> int:
         """Return how long an answer the next request asks for."""
@@ -217,6 +265,28 @@ class Requests:
             tools = tuple(ToolDefinition(name, tool.description, tool.input_schema) for name, tool in known.items())
             self._defined = known, tools, estimate_tools(tools)
         return self._defined[1:]
+
+
+_seq_of = attrgetter("seq")
+
+
+def request_of(context: Context, messages: tuple[Message, ...], model: str) -> ModelRequest:
+    """Return the request that a context makes, with what the model has been told of tools and level of reasoning.
+
+    :param messages: those of the context.
+    :param model: `provider/model`.
+    """
+    told = context.told
+    return ModelRequest(
+        model=model.partition("/")[2],
+        system=context.instructions,
+        messages=messages,
+        tools=told.tools or (),
+        thought_level=told.thought_level,
+        declared=context.declared,
+        unbound=bisect_right(context.entries, context.unbound_until, key=_seq_of),
+        refused=frozenset(feature for name, feature in context.refused if name == model),
+    )
 
 
 def _with_messages(messages: tuple[Message, ...], entries: tuple[Entry, ...]) -> tuple[Message, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import ToolCall
+from acp_agent.conversation.surroundings import amendments_in
 from acp_agent.llm.places import key_variables
 from acp_agent.session.client import SessionClient
 from acp_agent.session.project.mcp import SessionMcp
@@ -28,6 +29,12 @@ class Toolbox:
     def tools(self) -> Mapping[str, Tool]:
         """Return the tools by name, as requests to the model define them."""
         return self._mcp.tools
+
+    def was_told_of(self, name: str) -> bool:
+        """Return whether the model was given a tool of this name, now or earlier in the session."""
+        context = self._state.context
+        added = (tool for amendment in amendments_in(context.entries) for tool in amendment.added)
+        return any(tool.name == name for tool in (*(context.declared.tools or ()), *added))
 
     def view_of(self, call: ToolCall) -> CallView:
         """Return what an editor shows of a call before anything is known of it but its arguments."""

@@ -1,20 +1,23 @@
 """A session's folders on disk: the project's instructions, branch and commit, what tools work in.
 
-The instructions become the system prompt. They are read when a session is made, opened or compacted, and logged as an
-event, so that the context is a fold over the log alone and the prefix of requests stays the same in between.
+The instructions become the system prompt. They are read when a session is made, and logged as an event, so that the
+context is a fold over the log alone. With each prompt they are looked at again. The system prompt stays as it is; what
+has changed is told in front of the prompt, until a compaction makes room for a new system prompt.
 """
 
 from __future__ import annotations
 
 import platform
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 import anyio.to_thread
 
 from acp_agent.conversation.events import InstructionsLoaded
+from acp_agent.conversation.messages import Amendment, Section, Text, new_id
+from acp_agent.conversation.surroundings import changed_sections
 from acp_agent.errors import InvalidParamsError
 from acp_agent.processes import environment_without
 from acp_agent.regular import open_regular
@@ -24,6 +27,7 @@ FILE_NAMES = ("AGENTS.md", "CLAUDE.md")
 MAX_FILE_BYTES = 65_536
 """Of one instruction file; the rest is cut, and the cut is named."""
 GIT_SECONDS = 5.0
+_ADDITIONAL = "Additional directories"
 
 _ROLE = """\
 You are acp-agent, a coding agent inside the user's editor. You work on the user's code with the tools you are given.
@@ -43,6 +47,50 @@ as path:line.
 - Answer in the user's language, briefly, in Markdown."""
 
 
+_CHANGED = (
+    "What surrounds this session has changed since the system prompt was written. The following holds from here on, and"
+    " replaces what the system prompt says of the same thing:"
+)
+
+
+class ProjectInstructions:
+    """The system prompt as the files say now, read again if one of them has changed."""
+
+    def __init__(self) -> None:
+        self._version: Hashable = None
+        self._loaded: InstructionsLoaded | None = None
+
+    async def read(self, directories: Sequence[Path], home: Path) -> InstructionsLoaded:
+        """Return the system prompt; see `read_instructions`."""
+        return await anyio.to_thread.run_sync(self._read, directories, home)
+
+    def _read(self, directories: Sequence[Path], home: Path) -> InstructionsLoaded:
+        today = datetime.now(UTC).astimezone().date()
+        version = (*directories, home, today, _version_of(directories, home))
+        if self._loaded is None or version != self._version:
+            self._loaded = _load_instructions(directories, home, today)
+            self._version = version
+        return self._loaded
+
+
+def retold(told: Sequence[Section], now: Sequence[Section]) -> Amendment | None:
+    """Return what tells the model what has changed in the system prompt; None if nothing has.
+
+    :param told: the sections that it knows.
+    """
+    changed = changed_sections(told, now)
+    if not changed:
+        return None
+    lines = [section.text for section in changed if section.text and not _is_file(section)]
+    texts = [section.text for section in changed if section.text and _is_file(section)]
+    for section in changed:
+        if not section.text:
+            what = "is gone, and its instructions do not hold any more" if _is_file(section) else "are none any more"
+            texts.append(f"({section.name} {what}.)")
+    text = "\n\n".join(filter(None, (_CHANGED, "\n".join(lines), *texts)))
+    return Amendment(new_id("msg"), (Text(text),), sections=changed)
+
+
 async def read_instructions(directories: Sequence[Path], home: Path) -> InstructionsLoaded:
     """Return the system prompt as the files say now.
 
@@ -58,28 +106,53 @@ def _load_instructions(directories: Sequence[Path], home: Path, today: date) -> 
     """
     cwd, *additional = directories
     sources: list[str] = []
-    sections = [_ROLE, _surroundings(cwd, additional, today)]
+    facts = _facts(cwd, additional, today)
+    files: list[Section] = []
     seen: set[str] = set()
     for path, within in _instruction_files(cwd, additional, home):
         try:
             text = _read(path, within)
         except (OSError, RuntimeError) as error:  # RuntimeError: Python 3.11's answer to a loop of links
-            sections.append(f"({path} was not read: {getattr(error, 'strerror', None) or error}.)")
+            reason = getattr(error, "strerror", None) or error
+            files.append(Section(str(path), f"({path} was not read: {reason}.)"))
             continue
         if text and text not in seen:
             seen.add(text)
             sources.append(str(path))
-            sections.append(f'<instructions file="{path}">\n{text}\n</instructions>')
-    return InstructionsLoaded("\n\n".join(sections), tuple(sources))
+            files.append(Section(str(path), f'<instructions file="{path}">\n{text}\n</instructions>'))
+    surroundings = "\n".join(fact.text for fact in facts)
+    whole = "\n\n".join([_ROLE, surroundings, *(file.text for file in files)])
+    return InstructionsLoaded(whole, tuple(sources), (*facts, *files))
 
 
-def _surroundings(cwd: Path, additional: Sequence[Path], today: date) -> str:
-    lines = [f"Working directory: {cwd}"]
-    lines.extend(f"Additional directory: {path}" for path in additional)
-    lines.append(f"Git repository: {'yes' if _repository_root(cwd) else 'no'}")
-    lines.append(f"Platform: {platform.system()} {platform.machine()}")
-    lines.append(f"Date: {today.isoformat()}")
-    return "\n".join(lines)
+def _facts(cwd: Path, additional: Sequence[Path], today: date) -> list[Section]:
+    facts = [Section("Working directory", f"Working directory: {cwd}")]
+    if additional:
+        lines = "\n".join(f"Additional directory: {path}" for path in additional)
+        facts.append(Section(_ADDITIONAL, lines))
+    is_repository = "yes" if _repository_root(cwd) else "no"
+    facts.append(Section("Git repository", f"Git repository: {is_repository}"))
+    facts.append(Section("Platform", f"Platform: {platform.system()} {platform.machine()}"))
+    facts.append(Section("Date", f"Date: {today.isoformat()}"))
+    return facts
+
+
+def _is_file(section: Section) -> bool:
+    return Path(section.name).is_absolute()
+
+
+def _version_of(directories: Sequence[Path], home: Path) -> Hashable:
+    """Return a value that changes if an instruction file does: of each its time and size."""
+    cwd, *additional = directories
+    found: list[Hashable] = [_repository_root(cwd)]
+    for path, _ in _instruction_files(cwd, additional, home):
+        try:
+            status = path.stat()
+        except (OSError, RuntimeError):
+            found.append((path, None))
+        else:
+            found.append((path, status.st_mtime_ns, status.st_size, status.st_ino))
+    return tuple(found)
 
 
 def _instruction_files(cwd: Path, additional: Sequence[Path], home: Path) -> Iterator[tuple[Path, Path | None]]:

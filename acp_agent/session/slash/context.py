@@ -302,7 +302,12 @@ def _restoration(
         compaction_id=swap.compaction_id,
         undone=seq,
         entries=(*before.entries, *since),
-        carried=context.carried(),
+        carried=replace(
+            context.carried(),
+            instructions=before.instructions,
+            declared=before.declared,
+            withheld=tuple(sorted(before.withheld)),
+        ),
         tokens=used_tokens(before, prefix_tokens) + estimate_messages(entry.message for entry in since),
         files=tuple(FileVersion(path, digest) for path, digest in {**before.files, **context.files}.items()),
         earlier=before.swaps,

@@ -4,22 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TypeAlias, cast
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream
 
-from acp_agent.conversation.events import AssistantAnswered, PartialAnswer, TurnEnded
-from acp_agent.conversation.messages import AssistantMessage, AssistantPart, Text, ToolCall, new_id
+from acp_agent.accumulator import Accumulator
+from acp_agent.conversation.events import (
+    AssistantAnswered,
+    FeatureRefused,
+    PartialAnswer,
+    ReasoningWithheld,
+    TurnEnded,
+)
+from acp_agent.conversation.messages import AssistantMessage, AssistantPart, Entry, Text, ToolCall, new_id
 from acp_agent.conversation.updates import AgentSaid, AgentThought, Notice, Show
 from acp_agent.errors import ContextOverflowError, ImageRefusedError, ModelStreamError
-from acp_agent.llm.provider import Answered, Retrying, TextDelta, ThinkingDelta
+from acp_agent.llm.provider import (
+    Answered,
+    Cause,
+    ReasoningRefused,
+    Refused,
+    Retrying,
+    TextDelta,
+    ThinkingDelta,
+    Withheld,
+)
 from acp_agent.session.log import SessionLog
 from acp_agent.session.notices import Notices
 from acp_agent.session.project.models import ActiveModel
 from acp_agent.session.project.requests import Requests
+from acp_agent.tools.text import counted
 
 GATHER_SECONDS = 0.03
 """How long deltas are gathered behind something that was shown, so that they are saved and shown together."""
@@ -27,6 +44,12 @@ MAX_WAITING = 2_048
 """Deltas that may wait to be shown; the model is read no further while an editor takes no more."""
 
 Delta: TypeAlias = TextDelta | ThinkingDelta
+_CAUSES: dict[Cause, str] = {
+    "surroundings": "the system prompt or the tools are not those with which it was made",
+    "conversation": "the conversation before it has changed",
+    "unknown": "an earlier version did not note in which conversation it was made",
+}
+_REFUSED = "the provider does not take it any more"
 
 
 @dataclass(eq=False, slots=True)
@@ -37,6 +60,7 @@ class AnswerStream:
     _log: SessionLog
     _notices: Notices
     _show: Show
+    _call_ids: Accumulator[Entry, set[str]] = field(default_factory=lambda: Accumulator(set[str](), _with_call_ids))
 
     async def ask(self, active: ActiveModel, is_last: Callable[[AssistantMessage], bool]) -> AssistantMessage | None:
         """Ask the model once and append its answer to the log.
@@ -66,9 +90,13 @@ class AnswerStream:
                                 send.send_nowait(event)  # `send` yields to other tasks each time, which takes 10 µs
                             except anyio.WouldBlock:
                                 await send.send(event)
-                        elif isinstance(event, Retrying) and event.delay:
+                        elif isinstance(event, Retrying):
                             await self._show(Notice("warning", f"{event.reason}. Trying again in {event.delay:.1f} s."))
-                        elif isinstance(event, Answered):
+                        elif isinstance(event, Refused):
+                            await self._log.append(FeatureRefused(active.name, event.feature))
+                        elif isinstance(event, ReasoningRefused):
+                            await self._withhold(event)
+                        else:
                             answered = event
                 finally:
                     ended.set()  # what is left is saved at once, also where this is cancelled
@@ -88,13 +116,29 @@ class AnswerStream:
                     "The provider closed the stream before the answer was complete. What arrived is kept; prompt again "
                     "to go on."
                 )
-            parts = _own_parts(answered)
+            await self._note_withheld(answered.withheld)
+            parts = _own_parts(answered, self._call_ids.over(sent_context.entries))
             message = AssistantMessage(message_id, parts, active.name, answered.stop_reason, answered.usage)
         await self._log.append(AssistantAnswered(message), *([TurnEnded("end_turn")] if is_last(message) else []))
         self._requests.learn_answer(active, message, sent_context)
         self._notices.streaming = False
         await self._notices.flush()
         return message
+
+    async def _withhold(self, refused: ReasoningRefused) -> None:
+        """Never send reasoning again that the provider did not take, and tell the user."""
+        await self._log.append(ReasoningWithheld(refused.messages, f"{_REFUSED}: {refused.said}", final=True))
+        await self._notices.tell(_left_out(len(refused.messages), _REFUSED))
+
+    async def _note_withheld(self, withheld: tuple[Withheld, ...]) -> None:
+        """Log and tell which reasoning the request has left out, where that is news."""
+        known = self._log.context.withheld
+        news = [each for each in withheld if each.message_id not in known]
+        if news:
+            messages = tuple(dict.fromkeys(each.message_id for each in news))
+            cause = _CAUSES[news[0].cause]
+            await self._log.append(ReasoningWithheld(messages, cause))
+            await self._notices.tell(_left_out(len(news), cause))
 
     async def _save_and_show(
         self, message_id: str, receive: MemoryObjectReceiveStream[Delta], ended: anyio.Event
@@ -116,14 +160,35 @@ class AnswerStream:
                     await ended.wait()
 
 
-def _own_parts(answered: Answered) -> tuple[AssistantPart, ...]:
-    """Return the parts with ids of ours; without calls if the answer was cut off, since the last may be incomplete."""
+def _left_out(pieces: int, cause: str) -> str:
+    return f"Left {counted(pieces, 'piece')} of the model's earlier reasoning out: {cause}."
+
+
+def _with_call_ids(known: set[str], entries: tuple[Entry, ...]) -> set[str]:
+    """Return the ids that providers gave their calls; the same set, since an id that was used once stays used."""
+    for entry in entries:
+        if isinstance(entry.message, AssistantMessage):
+            known.update(call.provider_id for call in entry.message.tool_calls)
+    return known
+
+
+def _own_parts(answered: Answered, used: set[str]) -> tuple[AssistantPart, ...]:
+    """Return the parts with ids of ours; without calls if the answer was cut off, since the last may be incomplete.
+
+    :param used: ids that the provider gave earlier calls; one that it gives again is not sent back.
+    """
     cut_off = answered.stop_reason in ("max_tokens", "context_overflow", "refusal")
-    return tuple(
-        replace(part, id=new_id("call")) if isinstance(part, ToolCall) else part
-        for part in answered.parts
-        if not (cut_off and isinstance(part, ToolCall))
-    )
+    seen = set(used)
+    parts: list[AssistantPart] = []
+    for part in answered.parts:
+        if isinstance(part, ToolCall):
+            if cut_off:
+                continue
+            provider_id = "" if part.id in seen else part.id
+            seen.add(part.id)
+            part = replace(part, id=new_id("call"), provider_id=provider_id)  # noqa: PLW2901
+        parts.append(part)
+    return tuple(parts)
 
 
 def _first(failure: Exception) -> Exception:

@@ -77,6 +77,8 @@ class ToolCalls:
         stop: str | None = None
         added: tuple[str, ...] = ()
         try:
+            if call.name not in tools and self._toolbox.was_told_of(call.name):
+                raise ToolError(f"The tool {one_line(call.name)!r} is not available any more. Go on without it.")
             _allowed_tool(tools, call, recipe)
             hooked = await self._hooks.before_call(call, view)
             stop, added = hooked.stop, hooked.context

@@ -57,6 +57,7 @@ class TurnLoop:
                 break
             await self._handler.compact_for_hook(turn_over=False)
             active = await self._compaction.before_request()
+            await self._requests.tell_changes()
             try:
                 answer = await self._answers.ask(active, self._handler.is_last)
             except ContextOverflowError as refusal:

@@ -71,7 +71,7 @@ class TurnRecord:
         await self._log.refresh()
         if self._log.context.turn_from is not None:
             closing = closing_events(self._log.context, "interrupted", self._toolbox.view_of)
-            await self._log.append(*closing, TurnEnded("interrupted"), await self._requests.instructions())
+            await self._log.append(*closing, TurnEnded("interrupted"))
 
     @asynccontextmanager
     async def closed_on_failure(self) -> AsyncGenerator[None]:
@@ -112,7 +112,11 @@ class TurnRecord:
         """
         name, digest = (recipe_run.recipe.name, recipe_run.recipe.digest) if recipe_run is not None else ("", "")
         prompted = UserPrompted(new_id("msg"), ticket.parts, sent, name, digest, steers=steers)
-        await self._log.append(prompted, *more)
+        if steers or sent == ():
+            await self._log.append(prompted, *more)
+        else:
+            instructions = await self._requests.instructions()
+            await self._log.append_built(partial(self._requests.around_prompt, instructions, prompted))
         await self.show_accepted(ticket, prompted.message_id)
 
     async def keep_cancelled(self, ticket: Ticket) -> None:

@@ -19,12 +19,12 @@ def occurrences(call: Request, text: str) -> int:
     return json.dumps(call.body, ensure_ascii=False).count(text)
 
 
-async def test_what_openai_compacts_holds_no_layer_of_ours_and_the_users_words_reach_every_provider(
+async def test_what_openai_compacts_is_what_was_sent_and_the_users_words_reach_every_provider(
     tmp_path: Path,
 ) -> None:
     script = [Reply(LONG)]
     for _ in range(3):
-        script += [Reply("hidden"), Reply("# Goal\nBread."), Reply(LONG)]
+        script += [Reply("hidden"), Reply(LONG)]
     async with desk(tmp_path, env={}, config=NATIVE, script=lambda _: script.pop(0)) as it:
         agent, session = it.agent, it.session
         await agent.prompt(session, "/pin Rye alone.")
@@ -38,19 +38,19 @@ async def test_what_openai_compacts_holds_no_layer_of_ours_and_the_users_words_r
         await agent.set_config_option(session, "model", ANTHROPIC)
         await agent.prompt(session, "Four?")
     assert [compaction.statuses[-1] for compaction in shown_compactions(agent)] == ["completed"] * 3
-    first, _, after_one, second, _, after_two, third, _, elsewhere = it.server.calls[1:]
-    for call in (first, second, third):
+    first, after_one, second, after_two, third, elsewhere = it.server.calls[1:]
+    for call, sent in ((first, it.server.calls[0]), (second, after_one), (third, after_two)):
         assert call.path == "/v1/responses/compact"
-        assert not call.mentions("<carried_over>")
-        assert not call.mentions("<recorded_excerpts>")
-    assert occurrences(after_one, "Rye alone.") == 1
+        assert call.body["input"][: len(sent.body["input"])] == sent.body["input"]
+    # Once as it was told, which the provider keeps as it keeps all user messages, and once as a pin.
+    assert occurrences(after_one, "Rye alone.") == 2
     for call in (after_one, after_two):
         assert occurrences(call, "<carried_over>") == 1
         assert call.mentions("Which flour is the oldest?")
-    # It was taken back, which is all that is said of it.
-    assert occurrences(after_two, "Rye alone.") == after_two.mentions("it does not hold any more:\n\nRye alone.") == 1
-    for call in (third, elsewhere):
-        assert not call.mentions("Rye alone.")
+    # It is no pin any more, and the last that is said of it is that it was taken back.
+    assert occurrences(after_two, "Rye alone.") == 2
+    assert after_two.mentions("it does not hold any more:\n\nRye alone.")
+    assert not elsewhere.mentions("Rye alone.")
     assert elsewhere.path == "/v1/messages"
     for request in ("Which flour is the oldest?", "Three?"):
         assert elsewhere.mentions(request)

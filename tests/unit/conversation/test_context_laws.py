@@ -19,7 +19,8 @@ from acp_agent.conversation.events import (
     TextPinned,
     TurnRefused,
 )
-from acp_agent.conversation.messages import UserMessage
+from acp_agent.conversation.messages import AssistantMessage, AssistantPart, Thinking, UserMessage
+from acp_agent.conversation.surroundings import amendments_in
 from support.logs import LogBuilder, is_legal, legal_logs
 
 Log = tuple[LoggedEvent, ...]
@@ -90,7 +91,9 @@ def test_a_refusal_brings_back_what_the_model_saw_before_the_prompt_whatever_the
             last,
             head=entry.seq,
             revision=entry.seq,
-            entries=before.entries,
+            entries=without_void(before.entries, last),
+            declared=before.declared,
+            told=before.told,
             usage=before.usage,
             baseline=before.baseline,
             baseline_seq=before.baseline_seq,
@@ -101,6 +104,20 @@ def test_a_refusal_brings_back_what_the_model_saw_before_the_prompt_whatever_the
             files={},
             partial=None,
         )
+
+
+def without_void(entries: Iterable[Entry], context: Context) -> tuple[Entry, ...]:
+    """The entries without the provider's form of reasoning that it did not take."""
+    return tuple(
+        replace(entry, message=replace(entry.message, parts=tuple(map(without_data, entry.message.parts))))
+        if isinstance(entry.message, AssistantMessage) and entry.message.id in context.void
+        else entry
+        for entry in entries
+    )
+
+
+def without_data(part: AssistantPart) -> AssistantPart:
+    return replace(part, data={}) if isinstance(part, Thinking) else part
 
 
 def shortened(entries: Iterable[Entry], event: ContextSwapped) -> tuple[Entry, ...]:
@@ -138,6 +155,7 @@ def test_a_swap_leaves_its_summary_the_pinned_and_the_tail_or_rewrites_messages_
                 fold_from=before.fold_from or 1,
                 restored=False,
                 files={version.path: version.digest for version in event.files},
+                unbound_until=entry.seq,
                 partial=None,
             )
 
@@ -153,7 +171,8 @@ def test_an_undone_swap_leaves_what_was_there_before_it_and_what_was_said_since(
             last,
             head=entry.seq,
             revision=entry.seq,
-            entries=(*before.entries, *since),
+            entries=without_void((*before.entries, *since), last),
+            told=last.declared.after(amendments_in((*before.entries, *since))),
             usage=None,
             baseline=event.tokens,
             baseline_seq=entry.seq,
@@ -162,6 +181,7 @@ def test_an_undone_swap_leaves_what_was_there_before_it_and_what_was_said_since(
             fold_from=entry.seq,
             restored=True,
             files={**before.files, **last.files},
+            unbound_until=entry.seq,
             partial=None,
         )
 

@@ -8,8 +8,16 @@ import anyio
 import pytest
 
 from acp_agent.conversation import messages as m
+from acp_agent.conversation.surroundings import Feature
 from acp_agent.llm.profiles import ModelProfile
-from acp_agent.llm.provider import Answered, TextDelta, ThinkingDelta, ToolDefinition
+from acp_agent.llm.provider import (
+    Answered,
+    ReasoningRefused,
+    Refused,
+    TextDelta,
+    ThinkingDelta,
+    ToolDefinition,
+)
 from support.adapters import DIALECTS, collect, playing, request, texts
 from support.models import Reply, ToolCall, Usage
 
@@ -99,7 +107,7 @@ async def test_cancelling_a_call_that_says_nothing_hangs_up(dialect: str) -> Non
         await server.wait_aborted()
 
 
-async def test_thinking_that_the_api_no_longer_accepts_is_left_out_from_then_on() -> None:
+async def test_thinking_that_the_api_does_not_accept_is_left_out_at_once_and_reported() -> None:
     refused = {
         "error": {
             "type": "invalid_request_error",
@@ -112,21 +120,26 @@ async def test_thinking_that_the_api_no_longer_accepts_is_left_out_from_then_on(
         m.AssistantMessage("a1", (thought, m.Text("Hi"))),
         m.UserMessage("u2", (m.Text("More"),)),
     )
-    replies = Reply(http_status=400, body=refused), Reply("ok"), Reply("again")
-    async with playing("anthropic", *replies) as (provider, server):
-        assert texts(await collect(provider, request(*said))) == ["ok"]
-        assert texts(await collect(provider, request(*said))) == ["again"]
+    async with playing("anthropic", Reply(http_status=400, body=refused), Reply("ok")) as (provider, server):
+        events = await collect(provider, request(*said))
+    assert texts(events) == ["ok"]
+    assert events[0] == ReasoningRefused(("a1",), refused["error"]["message"])
     kinds = [[block["type"] for block in call.body["messages"][1]["content"]] for call in server.calls]
-    assert kinds == [["thinking", "text"], ["text"], ["text"]]
+    assert kinds == [["thinking", "text"], ["text"]]
 
 
-async def test_summaries_that_an_organisation_may_not_have_are_not_asked_for_again() -> None:
+async def test_summaries_that_an_organisation_may_not_have_are_left_out_at_once_and_if_they_were_refused_before() -> (
+    None
+):
     refused = {
         "error": {"message": "Your organization must be verified to generate reasoning summaries.", "code": None}
     }
     replies = Reply(http_status=400, body=refused), Reply(http_status=503), Reply("ok"), Reply("again")
     async with playing("openai", *replies, profile=THINKING) as (provider, server):
-        assert texts(await collect(provider, request(thought_level="low"))) == ["ok"]
-        assert texts(await collect(provider, request(thought_level="low"))) == ["again"]
+        events = await collect(provider, request(thought_level="low"))
+        assert texts(events) == ["ok"]
+        assert events[0] == Refused("summaries")
+        known = frozenset[Feature](("summaries",))
+        assert texts(await collect(provider, request(thought_level="low", refused=known))) == ["again"]
     asked = [call.body["reasoning"] for call in server.calls]
     assert asked == [{"summary": "auto", "effort": "low"}, *[{"effort": "low"}] * 3]

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from acp_agent.conversation import messages as m
-from support.adapters import wire_body
+from acp_agent.llm.provider import Refused
+from support.adapters import collect, wire_body
 from support.models import Reply
 from support.native import ASK, BETA, NATIVE, PROFILE, answer, compacted, going_on, playing
 
@@ -35,11 +36,12 @@ async def test_betas_of_the_configuration_are_sent_too() -> None:
 
 
 @pytest.mark.parametrize("dialect", NATIVE)
-async def test_a_block_that_the_api_refuses_is_sent_as_text_from_then_on(dialect: str) -> None:
+async def test_a_block_that_the_api_refuses_is_sent_as_text_at_once_and_if_it_was_refused_before(dialect: str) -> None:
     forged = SIGNED if dialect == "anthropic" else SEALED
     async with playing(dialect, Reply("Cakes."), Reply("Again.")) as (provider, server):
-        await answer(provider, going_on(forged))
-        await answer(provider, going_on(forged))
+        events = await collect(provider, going_on(forged))
+        assert events[0] == Refused("compaction")
+        await answer(provider, going_on(forged, refused=frozenset(("compaction",))))
     assert len(server.calls) == 3  # the first one was refused
     assert [call.mentions("forged") for call in server.calls] == [True, False, False]
     assert server.calls[1].mentions("In words.")
@@ -68,7 +70,9 @@ def test_a_block_is_sent_as_it_came_where_provider_and_form_are_right_and_as_tex
 def test_a_block_alone_leaves_no_empty_message() -> None:
     yes = m.AssistantMessage("a1", (m.Text("Yes."),))
     asked = replace(ASK, messages=(m.UserMessage("u1", (SIGNED,)), yes))
-    [only] = wire_body("anthropic", asked, PROFILE)["messages"]
-    assert only == {"role": "assistant", "content": [SIGNED.data, {"type": "text", "text": "Yes."}]}
+    assert wire_body("anthropic", asked, PROFILE)["messages"] == [
+        {"role": "assistant", "content": [SIGNED.data]},
+        {"role": "assistant", "content": [{"type": "text", "text": "Yes."}]},
+    ]
     asked = replace(ASK, messages=(m.UserMessage("u1", (SEALED,)), yes))
     assert len(wire_body("openai", asked, PROFILE)["input"]) == 3

@@ -40,6 +40,13 @@ def thinking(model: str, level: str) -> JsonObject:
 
 SHOWN = {"type": "adaptive", "display": "summarized"}
 LOW, HIGH = ({"thinking": SHOWN, "output_config": {"effort": effort}} for effort in ("low", "high"))
+CHECKED = SHOWN | {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+
+
+def with_effort(effort: str) -> object:
+    return {"thinking": CHECKED, "output_config": {"effort": effort}}
+
+
 TOLD: dict[str, list[object]] = {
     "claude-untold": [{}, {}, {}, {}],
     "claude-haiku-4-5": [
@@ -49,8 +56,20 @@ TOLD: dict[str, list[object]] = {
         {"thinking": {"type": "enabled", "budget_tokens": 24_576}},
     ],
     "claude-opus-4-7": [{}, {}, LOW, HIGH],
-    "claude-sonnet-5-5": [{"thinking": SHOWN}, {"thinking": {"type": "disabled"}}, LOW, HIGH],
-    "claude-opus-5-5": [{"thinking": SHOWN}, LOW, LOW, HIGH],
+    "claude-opus-5": [{"thinking": SHOWN}, {"thinking": {"type": "disabled"}}, LOW, HIGH],
+    "claude-haiku-5-5": [
+        {"thinking": CHECKED},
+        {"thinking": {"type": "disabled"}},
+        with_effort("low"),
+        with_effort("high"),
+    ],
+    "claude-sonnet-5-5": [
+        {"thinking": CHECKED},
+        {"thinking": {"type": "between_tools"}},
+        with_effort("low"),
+        with_effort("high"),
+    ],
+    "claude-opus-5-5": [{"thinking": CHECKED}, with_effort("low"), with_effort("low"), with_effort("high")],
 }
 """For the levels "", off, low and high."""
 

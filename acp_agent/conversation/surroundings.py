@@ -1,0 +1,96 @@
+"""What surrounds a conversation in each request: the system prompt in sections, the tools, the level of reasoning.
+
+Each request begins with the same surroundings as the one before it. What has changed is appended to the conversation
+as an `Amendment`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+from acp_agent.conversation.messages import Amendment, Entry, Section, ToolDefinition, new_id
+from acp_agent.frozen import frozen
+
+Feature: TypeAlias = Literal["controls", "compaction", "tools", "effort", "summaries", "echo"]
+"""A part of an API that not every server has. `controls`: the say in what happens to reasoning that is not valid any
+more. `compaction`: conversations that the provider has compacted. `tools`, `effort`: tools, and a level of reasoning,
+that change in mid-conversation. `summaries`: readable summaries of reasoning. `echo`: members of a message that hold
+its reasoning, in Chat Completions."""
+
+
+@frozen
+class Surroundings:
+    """What a request says besides the conversation.
+
+    :ivar sections: of the system prompt; empty in logs of earlier versions.
+    :ivar tools: in the order of the request; None before the first request.
+    :ivar thought_level: see `ModelRequest`.
+    """
+
+    sections: tuple[Section, ...] = ()
+    tools: tuple[ToolDefinition, ...] | None = None
+    thought_level: str = ""
+
+    def after(self, amendments: Iterable[Amendment]) -> Surroundings:
+        """Return what holds after these amendments."""
+        sections = {section.name: section for section in self.sections}
+        tools = {tool.name: tool for tool in self.tools or ()}
+        level = self.thought_level
+        for amendment in amendments:
+            for section in amendment.sections:
+                sections[section.name] = section
+            for name in amendment.removed:
+                tools.pop(name, None)
+            for tool in amendment.added:
+                tools[tool.name] = tool
+            if amendment.thought_level is not None:
+                level = amendment.thought_level
+        present = tuple(section for section in sections.values() if section.text)
+        return Surroundings(present, None if self.tools is None else tuple(tools.values()), level)
+
+
+_BLOCK = re.compile(r'^<instructions file="([^"\n]*)">\n.*?^</instructions>$', re.DOTALL | re.MULTILINE)
+_FACT = re.compile(r"^(Working directory|Git repository|Platform|Date): .*$", re.MULTILINE)
+
+_ADDITIONAL = re.compile(r"^Additional directory: .*$", re.MULTILINE)
+
+
+def sections_in(instructions: str) -> tuple[Section, ...]:
+    """Return the sections of a system prompt, as logs of earlier versions hold it, without them."""
+    head = instructions.partition("\n<instructions file=")[0]
+    facts = [Section(match[1], match[0]) for match in _FACT.finditer(head)]
+    additional = _ADDITIONAL.findall(head)
+    if additional:
+        facts.append(Section("Additional directories", "\n".join(additional)))
+    files = [Section(match[1], match[0]) for match in _BLOCK.finditer(instructions)]
+    return (*facts, *files)
+
+
+def amendments_in(entries: Iterable[Entry]) -> Iterable[Amendment]:
+    """Yield the amendments among the entries of a context, in order."""
+    for entry in entries:
+        if isinstance(entry.message, Amendment):
+            yield entry.message
+
+
+def changed_sections(told: Iterable[Section], now: Iterable[Section]) -> tuple[Section, ...]:
+    """Return the sections of the system prompt that differ; one that is gone has an empty text."""
+    before = {section.name: section.text for section in told}
+    present = {section.name: section.text for section in now}
+    changed = [Section(name, text) for name, text in present.items() if before.get(name, "") != text]
+    gone = [Section(name, "") for name, text in before.items() if text and name not in present]
+    return (*changed, *gone)
+
+
+def changed_tools(told: Surroundings, tools: tuple[ToolDefinition, ...], thought_level: str) -> Amendment | None:
+    """Return the amendment that tells these tools and this level of reasoning; None if they have been told."""
+    before = {tool.name: tool for tool in told.tools or ()}
+    present = {tool.name for tool in tools}
+    added = tuple(tool for tool in tools if before.get(tool.name) != tool)
+    removed = tuple(name for name in before if name not in present)
+    level = None if thought_level == told.thought_level else thought_level
+    if not added and not removed and level is None:
+        return None
+    return Amendment(new_id("msg"), (), added=added, removed=removed, thought_level=level)

@@ -1,0 +1,111 @@
+"""How reasoning is bound to the conversation that it was made in, as digests.
+
+Today's models seal a piece of reasoning to everything that stood before it: system prompt, tools, all messages, and
+the piece of reasoning before it. A provider refuses or drops a piece that stands elsewhere. So while a request is
+encoded, a `Prefix` runs along with it. Each new piece of reasoning is stored with the digests of its prefix (`Bound`),
+and is only sent where a later request has the same ones. What a digest covers is what providers compare: the parts of
+messages in order with their roles, without `cache_control`, white space at the edges of texts, and blank texts.
+
+Source: platform.claude.com, "Preserved thinking"; developers.openai.com, "Keep the prefix unchanged".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from hashlib import blake2b
+
+from acp_agent.conversation.messages import Bound, JsonObject, JsonValue, Thinking
+from acp_agent.frozen import frozen
+from acp_agent.llm.provider import Cause
+from acp_agent.llm.rules import ReasoningRules
+
+_BYTES = 8
+_DIGEST_OF = ("signature", "encrypted_content", "data")
+"""Members that identify a piece of reasoning in a provider's own form."""
+
+
+@frozen
+class Prefix:
+    """The beginning of a request, as far as it is encoded.
+
+    :ivar head: digest of the system prompt and the tools.
+    :ivar before: digest of all parts so far.
+    :ivar newest: by family of models, the newest piece of reasoning that is sent; in the order of the request.
+    """
+
+    head: str
+    before: str = ""
+    newest: tuple[tuple[str, str], ...] = ()
+
+    def after(self, role: str, part: JsonObject) -> Prefix:
+        """Return the prefix with one more part, in the form in which the provider compares it."""
+        running = blake2b(f"{self.before} {role} ".encode(), digest_size=_BYTES)
+        running.update(_canonical(part))
+        return replace(self, before=running.hexdigest())
+
+    def after_reasoning(self, family: str, data: JsonObject) -> Prefix:
+        """Return the prefix with one more piece of reasoning, which a model of this family has made."""
+        others = tuple(each for each in self.newest if each[0] != family)
+        return replace(self, newest=(*others, (family, digest_of(data))))
+
+    def after_compaction(self, block: JsonObject, at: Bound | None) -> Prefix:
+        """Return the prefix with a conversation in it that the provider has compacted.
+
+        What stayed of it goes on from where the request for the compaction ended.
+        """
+        if at is not None and at.head == self.head:
+            return replace(self, before=at.before, newest=())
+        return replace(self.after("assistant", block), newest=())
+
+    def bound(self, rules: ReasoningRules) -> Bound:
+        """Return what a piece of reasoning is bound to that the model makes now."""
+        return Bound(self.head, self.before, self._previous(rules))
+
+    def mismatch(self, part: Thinking, rules: ReasoningRules, reader: ReasoningRules) -> Cause | None:
+        """Return why a piece of reasoning is not valid here; None if it is.
+
+        :param rules: those for the model that made it.
+        :param reader: those for the model that is asked.
+        """
+        if part.bound is None:
+            return None
+        # An older model's reasoning does not record the system prompt and the tools, and no older model looks at them.
+        is_sealed = "none" not in (rules.checks, reader.checks)
+        if is_sealed and part.bound.head != self.head:
+            return "surroundings"
+        if part.bound.before != self.before:
+            return "conversation"
+        # Reasoning may be left out at the beginning, but not in between.
+        previous = self._previous(rules)
+        return "conversation" if is_sealed and previous and part.bound.previous != previous else None
+
+    def _previous(self, rules: ReasoningRules) -> str:
+        """Return the newest piece of reasoning that a model with these rules can read."""
+        readable = (piece for family, piece in reversed(self.newest) if rules.can_read(family))
+        return next(readable, "")
+
+
+def head_of(system: str, tools: Iterable[JsonObject], *others: str) -> str:
+    """Return the digest of a system prompt and tools; the order of the tools does not count.
+
+    :param others: what else stands before the messages.
+    """
+    running = blake2b(system.strip().encode("utf-8", "surrogatepass"), digest_size=_BYTES)
+    for tool in sorted(map(_canonical, tools)):
+        running.update(tool)
+    for other in others:
+        running.update(f"\0{other}".encode())
+    return running.hexdigest()
+
+
+def digest_of(data: JsonObject) -> str:
+    """Return a name for a piece of reasoning in a provider's own form."""
+    values = (value for key in _DIGEST_OF if isinstance(value := data.get(key), str))
+    return blake2b(next(values, "").encode("utf-8", "surrogatepass"), digest_size=_BYTES).hexdigest()
+
+
+def _canonical(part: JsonValue) -> bytes:
+    text = json.dumps(part, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass")

@@ -1,0 +1,175 @@
+"""What providers do with the reasoning of earlier answers, as data: `reasoning.csv` by family of models,
+`platforms.csv` by the server that is asked.
+
+Sources: platform.claude.com on preserved thinking, mid-conversation system messages, effort per message, and
+compaction on demand; developers.openai.com on preserved reasoning, prompt caching and compaction; the pages of the
+other providers that `docs/models.md` names. State of November 2026.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
+
+from acp_agent.frozen import frozen
+from acp_agent.llm.places import Endpoint, is_first_party
+
+Checks: TypeAlias = Literal["none", "anthropic", "openai", "unknown"]
+"""Whether the provider checks that reasoning stands in the conversation that it was made in, and by whose rules."""
+ThinkingOff: TypeAlias = Literal["none", "disabled", "between_tools", "low", "least"]
+"""What a request says that should not think. `none`: nothing, since thinking is off unless asked for. `disabled`,
+`between_tools`: that type of `thinking`. `low`, `least`: the lowest effort, since the model always thinks."""
+ToolChanges: TypeAlias = Literal["plain", "value", "reference", "items"]
+"""How tools change in mid-conversation. `plain`: by another list of tools, which changes the beginning of the request.
+`value`, `reference`: by Anthropic's system messages, which define a tool or name one of the list. `items`: by OpenAI's
+`additional_tools`."""
+EffortChanges: TypeAlias = Literal["top", "message", "item"]
+"""How the effort changes in mid-conversation. `top`: by the member of the request. `message`: by a system message of
+Anthropic's. `item`: by a `configuration_update` of OpenAI's."""
+Compaction: TypeAlias = Literal["none", "plain", "kept"]
+"""The provider's own compaction. `kept`: what stays after it keeps its reasoning."""
+Echo: TypeAlias = Literal["none", "signature", "items", "given", "calls", "always", "thought_signature"]
+"""In which form reasoning goes back. `signature`: Anthropic's blocks. `items`: OpenAI's items. `given`: in the member
+of the message in which it came, where it came. `calls`: the same, and never missing where an answer calls tools.
+`always`: the same, and never missing in any answer. `thought_signature`: Gemini's, on the calls."""
+
+
+@frozen
+class ReasoningRules:
+    """The rules for one model at one server.
+
+    :ivar family: the beginning of the model's id, as the table has it; empty for a model that it does not know.
+    :ivar reads: families whose reasoning the model can read besides its own; a `*` at the end stands for any ending.
+    :ivar binds: whether reasoning is only sent in the conversation that it was made in.
+    :ivar takes_compaction: whether a conversation that the provider has compacted can be sent to the model.
+    :ivar controls: whether requests say what is to happen to reasoning that is not valid.
+    :ivar native_first: whether an automatic compaction is the provider's own, since it keeps reasoning.
+    """
+
+    family: str = ""
+    checks: Checks = "unknown"
+    reads: tuple[str, ...] = ("*",)
+    off: ThinkingOff = "none"
+    tools: ToolChanges = "plain"
+    effort: EffortChanges = "top"
+    instructions: Literal["system", "developer", "instructions"] = "system"
+    compaction: Compaction = "none"
+    echo: Echo = "given"
+    binds: bool = False
+    takes_compaction: bool = False
+    controls: bool = False
+    native_first: bool = False
+
+    def can_read(self, family: str) -> bool:
+        """Return whether the model can read the reasoning of a model of this family."""
+        if not family or family == self.family:
+            return True
+        return any(_covers(pattern, family) for pattern in self.reads)
+
+
+@frozen
+class _Platform:
+    """What a server takes; see `platforms.csv`."""
+
+    controls: bool
+    compaction: bool
+    tools: ToolChanges
+    effort: bool
+
+
+_GATEWAY = _Platform(controls=False, compaction=False, tools="plain", effort=False)
+
+
+@cache
+def rules_of(model: str) -> ReasoningRules:
+    """Return the rules for a model at its maker's own server.
+
+    :param model: the provider's id; what stands before a slash in it is passed over, and so is a platform's prefix
+        such as `us.anthropic.`.
+    """
+    name = model.rpartition("/")[2].lower()
+    if "claude" in name:
+        name = name[name.index("claude") :].replace(".", "-")
+    table = _models()
+    family = max((prefix for prefix in table if name.startswith(prefix)), key=len, default="")
+    return table.get(family, ReasoningRules())
+
+
+def rules_at(endpoint: Endpoint, model: str) -> ReasoningRules:
+    """Return the rules for a model at this server.
+
+    A server that is not known gets no more than every server understands.
+    """
+    known = rules_of(model)
+    platform = _platform_of(endpoint)
+    tools = known.tools
+    if tools != "plain" and platform.tools != tools:
+        tools = platform.tools if {tools, platform.tools} == {"value", "reference"} else "plain"
+    return replace(
+        known,
+        tools=tools,
+        effort=known.effort if platform.effort else "top",
+        takes_compaction=known.compaction != "none" or known.checks == "unknown",
+        binds=endpoint.kind in ("anthropic", "openai-responses"),
+        controls=known.checks == "anthropic" and platform.controls,
+        native_first=known.compaction == "kept" and platform.compaction,
+    )
+
+
+def family_of(model: str) -> str:
+    """Return the family of a `provider/model`; empty if the table does not know it."""
+    return rules_of(model.partition("/")[2]).family
+
+
+def _covers(pattern: str, family: str) -> bool:
+    return family.startswith(pattern[:-1]) if pattern.endswith("*") else family == pattern
+
+
+def _platform_of(endpoint: Endpoint) -> _Platform:
+    table = _platforms()
+    for host, platform in table.items():
+        if _is_at(endpoint.host, host):
+            return platform
+    if is_first_party(endpoint):
+        return table["api.anthropic.com" if endpoint.kind == "anthropic" else "api.openai.com"]
+    return _GATEWAY
+
+
+def _is_at(host: str, domain: str) -> bool:
+    name = host.partition(":")[0]
+    return name == domain or name.endswith((f".{domain}", f"-{domain}"))
+
+
+@cache
+def _models() -> dict[str, ReasoningRules]:
+    """Return the rules by the beginnings of models' ids."""
+    table: dict[str, ReasoningRules] = {}
+    names = {field.name for field in fields(ReasoningRules)}
+    for row in _rows("reasoning.csv"):
+        values: dict[str, Any] = {name: value for name, value in row.items() if name in names}
+        values["reads"] = tuple(row["reads"].split())
+        for family in row["models"].split():
+            table[family] = ReasoningRules(family, **values)
+    return table
+
+
+@cache
+def _platforms() -> dict[str, _Platform]:
+    return {
+        row["host"]: _Platform(
+            controls=row["controls"] == "yes",
+            compaction=row["compaction"] == "yes",
+            tools=cast("ToolChanges", row["tools"]),
+            effort=row["effort"] == "yes",
+        )
+        for row in _rows("platforms.csv")
+    }
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    import csv
+
+    with Path(__file__).with_name(name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
