@@ -54,7 +54,11 @@ async def test_the_chosen_model_and_thought_level_reach_the_provider_with_the_ne
             await later.prompt()
         bodies = [call.body for call in it.server.calls]
         assert [body["model"] for body in bodies] == ["claude-test", "claude-opus-5-5", "claude-test", "claude-test"]
-        efforts = [body.get("output_config", {}).get("effort") for body in bodies]
-        assert efforts[1] == "high"
-        assert efforts[0] is efforts[2] is efforts[3] is None
+        # A level that was chosen later is told where the conversation stands, and the request's beginning stays as it is.
+        assert all("output_config" not in body for body in bodies)
+        efforts = [
+            [message["output_config"]["effort"] for message in body["messages"] if message["role"] == "system"]
+            for body in bodies
+        ]
+        assert efforts == [[], ["high"], [], []]
         assert bodies[2].get("thinking") == bodies[3].get("thinking") != bodies[1].get("thinking")
