@@ -51,6 +51,7 @@ from acp_agent.conversation.events import (
 )
 from acp_agent.conversation.messages import (
     AssistantMessage,
+    AssistantPart,
     Audio,
     Entry,
     Image,
@@ -64,6 +65,7 @@ from acp_agent.conversation.messages import (
     ToolResult,
     Usage,
     UserMessage,
+    name_of,
 )
 from acp_agent.conversation.surroundings import Feature, Surroundings, amendments_in, sections_in
 from acp_agent.conversation.swaps import Carried, Memory, Pin
@@ -105,8 +107,8 @@ class Context:
     :ivar fold_from: seq at which a fold that yields this context may begin; 0 for the log's beginning.
     :ivar restored: whether the newest swap was an undo: the user wants this context as it is.
     :ivar declared: with what every request begins; `told`, the same with the amendments among the entries.
-    :ivar withheld: ids of the answers whose reasoning is known not to be sent; `void`, of those whose reasoning never
-        will be.
+    :ivar withheld: ids of the answers whose reasoning is known not to be sent.
+    :ivar void: names of the pieces of reasoning that never will be; see `messages.name_of`.
     :ivar refused: what the providers of models do not take; the models as `provider/model`.
     :ivar unbound_until: seq up to which reasoning that does not know its conversation is not sent: the newest place at
         which an earlier version changed what stands before it.
@@ -295,8 +297,8 @@ class Context:
 
     def _without_reasoning(self, event: ReasoningWithheld) -> dict[str, Any]:
         changes: dict[str, Any] = {"withheld": self.withheld.union(event.messages)}
-        if event.final:
-            void = self.void.union(event.messages)
+        if event.pieces:
+            void = self.void.union(event.pieces)
             changes |= {"void": void, "entries": _without_thinking(self.entries, void)}
         return changes
 
@@ -377,17 +379,23 @@ def _declared(carried: Carried) -> Surroundings:
 
 
 def _without_thinking(entries: tuple[Entry, ...], void: frozenset[str]) -> tuple[Entry, ...]:
-    """Return the entries without the reasoning of these answers in the provider's form, so that it is not sent."""
+    """Return the entries without the provider's form of these pieces of reasoning, so that they are not sent."""
     if not void:
         return entries
     kept: list[Entry] = []
     for entry in entries:
         message = entry.message
-        if isinstance(message, AssistantMessage) and message.id in void:
-            parts = tuple(replace(part, data={}) if isinstance(part, Thinking) else part for part in message.parts)
-            entry = replace(entry, message=replace(message, parts=parts))  # noqa: PLW2901
+        if isinstance(message, AssistantMessage):
+            parts = tuple(_voided(part, void) for part in message.parts)
+            if parts != message.parts:
+                entry = replace(entry, message=replace(message, parts=parts))  # noqa: PLW2901
         kept.append(entry)
     return tuple(kept)
+
+
+def _voided(part: AssistantPart, void: frozenset[str]) -> AssistantPart:
+    is_void = isinstance(part, Thinking) and part.data and name_of(part) in void
+    return replace(part, data={}) if is_void else part
 
 
 def _prompt(seq: int, event: UserPrompted) -> tuple[Entry, ...]:

@@ -104,13 +104,14 @@ class ReasoningWithheld:
 
     :ivar messages: ids of these answers.
     :ivar cause: why, as a sentence.
-    :ivar final: whether it is never sent again, since the provider does not take it. Otherwise it is sent again if the
-        conversation before it is what it was, such as after an undone compaction.
+    :ivar pieces: names of those pieces of it that are never sent again, since the provider does not take them; see
+        `messages.name_of`. All others are sent again if the conversation before them is what it was, such as after an
+        undone compaction.
     """
 
     messages: tuple[str, ...]
     cause: str
-    final: bool = False
+    pieces: tuple[str, ...] = ()
     kind: Literal["reasoning_withheld"] = "reasoning_withheld"
 
 

@@ -16,14 +16,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from hashlib import blake2b
 
-from acp_agent.conversation.messages import Bound, JsonObject, JsonValue, Thinking
+from acp_agent.conversation.messages import Bound, JsonObject, JsonValue, Thinking, name_of
 from acp_agent.frozen import frozen
 from acp_agent.llm.provider import Cause
 from acp_agent.llm.rules import ReasoningRules
 
 _BYTES = 8
-_DIGEST_OF = ("signature", "encrypted_content", "data")
-"""Members that identify a piece of reasoning in a provider's own form."""
 
 
 @frozen
@@ -45,10 +43,10 @@ class Prefix:
         running.update(_canonical(part))
         return replace(self, before=running.hexdigest())
 
-    def after_reasoning(self, family: str, data: JsonObject) -> Prefix:
+    def after_reasoning(self, family: str, part: Thinking) -> Prefix:
         """Return the prefix with one more piece of reasoning, which a model of this family has made."""
         others = tuple(each for each in self.newest if each[0] != family)
-        return replace(self, newest=(*others, (family, digest_of(data))))
+        return replace(self, newest=(*others, (family, name_of(part))))
 
     def after_compaction(self, block: JsonObject, at: Bound | None) -> Prefix:
         """Return the prefix with a conversation in it that the provider has compacted.
@@ -98,12 +96,6 @@ def head_of(system: str, tools: Iterable[JsonObject], *others: str) -> str:
     for other in others:
         running.update(f"\0{other}".encode())
     return running.hexdigest()
-
-
-def digest_of(data: JsonObject) -> str:
-    """Return a name for a piece of reasoning in a provider's own form."""
-    values = (value for key in _DIGEST_OF if isinstance(value := data.get(key), str))
-    return blake2b(next(values, "").encode("utf-8", "surrogatepass"), digest_size=_BYTES).hexdigest()
 
 
 def _canonical(part: JsonValue) -> bytes:

@@ -10,13 +10,21 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 
 import anyio
 
-from acp_agent.conversation.messages import AssistantMessage, CompactedBlock, JsonObject, Message, Thinking, Usage
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    CompactedBlock,
+    JsonObject,
+    Message,
+    Thinking,
+    Usage,
+    name_of,
+)
 from acp_agent.conversation.strict_json import get_int, get_objects, get_text
 from acp_agent.errors import (
     CompactionRefusedError,
@@ -25,7 +33,7 @@ from acp_agent.errors import (
     ModelAuthError,
     ModelRequestError,
 )
-from acp_agent.llm.adapters.adapter import Adapter, Call, Fold
+from acp_agent.llm.adapters.adapter import Adapter, Call, Fold, ReasoningPlace
 from acp_agent.llm.adapters.anthropic import AnthropicAdapter
 from acp_agent.llm.adapters.chat import ChatAdapter
 from acp_agent.llm.adapters.connection import Connection
@@ -112,14 +120,21 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-def _without_reasoning(messages: tuple[Message, ...], gone: Collection[str]) -> tuple[Message, ...]:
-    """Return the messages without the reasoning of these answers."""
-    return tuple(
-        replace(message, parts=tuple(part for part in message.parts if not isinstance(part, Thinking)))
-        if isinstance(message, AssistantMessage) and message.id in gone
-        else message
-        for message in messages
-    )
+def _refused(places: Sequence[ReasoningPlace], said: str) -> ReasoningRefused:
+    messages = dict.fromkeys(each.message_id for each in places)
+    return ReasoningRefused(tuple(messages), tuple(each.name for each in places), said)
+
+
+def _without_reasoning(messages: tuple[Message, ...], pieces: Collection[str]) -> tuple[Message, ...]:
+    """Return the messages without these pieces of reasoning, by their names."""
+    kept: list[Message] = []
+    for message in messages:
+        if isinstance(message, AssistantMessage):
+            gone = [part for part in message.parts if isinstance(part, Thinking) and name_of(part) in pieces]
+            if gone:
+                message = replace(message, parts=tuple(part for part in message.parts if part not in gone))  # noqa: PLW2901
+        kept.append(message)
+    return tuple(kept)
 
 
 class ModelClient:
@@ -172,9 +187,13 @@ class ModelClient:
                     event, request = refusal
                     refusals += 1
                     yield event
-        answer = self._bound(fold.answer(), request, call)
+        answer = fold.answer()
         if dropped := self._unforeseen(fold, request, profile):
             yield dropped
+            # The answer knows nothing of what was left out.
+            request = replace(request, messages=_without_reasoning(request.messages, dropped.pieces))
+            call = adapter.call(request, profile, request.refused, prompt)
+        answer = self._bound(answer, request, call)
         if self.name in _LOCAL_WINDOWS:  # the server may have loaded the model for this call
             with anyio.move_on_after(_LOCAL_SECONDS):
                 await self.learn_window(request.model)
@@ -197,14 +216,14 @@ class ModelClient:
         :param withhold_all: whether to withhold all reasoning, and not only what the provider names.
         """
         adapter = self._adapter
-        messages = adapter.refused_reasoning(failure, request, profile, request.refused)
-        if messages and withhold_all:
-            messages = tuple(self.reasoning_sent(request))
-        if messages:
+        places = adapter.refused_reasoning(failure, request, profile, request.refused)
+        if places and withhold_all:
+            places = tuple(adapter.places(request, profile, request.refused))
+        if places:
             said = log_line(failure, self._endpoint.secrets)
-            _log.warning("%s refused reasoning of %d answers: %s", self.name, len(messages), said)
-            event = ReasoningRefused(messages, failure.message)
-            return event, replace(request, messages=_without_reasoning(request.messages, messages))
+            _log.warning("%s refused %d pieces of reasoning: %s", self.name, len(places), said)
+            event = _refused(places, failure.message)
+            return event, replace(request, messages=_without_reasoning(request.messages, event.pieces))
         feature = adapter.refused_feature(failure, call.features - request.refused)
         if feature is None or (prompt is not None and feature == "compaction"):
             return None
@@ -226,10 +245,12 @@ class ModelClient:
         """Return what the provider left out of a request although it should have been valid; None if nothing."""
         if not fold.dropped:
             return None
-        messages = self._adapter.owners(fold.dropped, request, profile, request.refused)
+        dropped = {each.place for each in fold.dropped}
+        places = self._adapter.places(request, profile, request.refused)
         said = ", ".join(f"{each.reason} at {each.place}" for each in fold.dropped[:_MAX_NAMED])
-        _log.warning("%s left reasoning out of %d answers: %s", self.name, len(messages), said)
-        return ReasoningRefused(messages, said) if messages else None
+        _log.warning("%s left out %d pieces of reasoning: %s", self.name, len(dropped), said)
+        found = [each for each in places if each.place in dropped]
+        return _refused(found, said) if found else None
 
     def rules(self, model: str) -> ReasoningRules:
         """See `Provider.rules`."""
@@ -238,7 +259,7 @@ class ModelClient:
     def reasoning_sent(self, request: ModelRequest) -> frozenset[str]:
         """See `Provider.reasoning_sent`."""
         places = self._adapter.places(request, self._profile_of(request.model), request.refused)
-        return frozenset(message_id for _, message_id in places)
+        return frozenset(each.message_id for each in places)
 
     async def prepare(self) -> None:
         """See `Connection.prepare`."""

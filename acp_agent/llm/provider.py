@@ -88,10 +88,12 @@ class ReasoningRefused:
     """The provider did not take reasoning that the agent thought valid; it is never sent again.
 
     :ivar messages: ids of the answers that it belongs to.
+    :ivar pieces: the names of its pieces; see `messages.name_of`.
     :ivar said: what the provider said of it, for the log.
     """
 
     messages: tuple[str, ...]
+    pieces: tuple[str, ...]
     said: str
 
 

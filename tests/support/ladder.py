@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import anyio
 
@@ -124,7 +125,7 @@ class OwnCompaction:
         self.error = error
 
     async def compact(
-        self, request: ModelRequest, instructions: str, again: Callable[[], None] = lambda: None
+        self, request: ModelRequest, instructions: str, note: Callable[[Any], None] = lambda event: None
     ) -> tuple[CompactedBlock, Usage]:
         if self.error:
             raise self.error

@@ -47,6 +47,7 @@ from acp_agent.conversation.messages import (
     ToolResult,
     Usage,
     UserMessage,
+    name_of,
 )
 from acp_agent.conversation.swaps import Pinned, Rewritten
 
@@ -230,7 +231,10 @@ class LogBuilder:
 
         :param final: the provider did not take it.
         """
-        return self.add(ReasoningWithheld(tuple(sorted(messages)), "it does not fit", final))
+        answers = [entry.message for entry in self.context.entries if entry.message.role == "assistant"]
+        parts = [part for answer in answers if answer.id in messages for part in answer.parts]
+        pieces = tuple(name_of(part) for part in parts if isinstance(part, Thinking)) if final else ()
+        return self.add(ReasoningWithheld(tuple(sorted(messages)), "it does not fit", pieces))
 
     def pin(self, text: str) -> int:
         return self.add(TextPinned(self._id("msg"), self.context.memory.next_pin, text, f"Pinned: {text}"))

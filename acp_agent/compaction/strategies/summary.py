@@ -27,7 +27,7 @@ from acp_agent.conversation.messages import (
     UserMessage,
     new_id,
 )
-from acp_agent.errors import CompactionError, SummaryOverflowError
+from acp_agent.errors import CompactionError, CompactionRefusedError, SummaryOverflowError
 from acp_agent.llm.provider import Answered, ModelRequest
 
 MAX_TOOL_REFUSALS = 2
@@ -218,7 +218,10 @@ class NativeStrategy:
             return None
         # The beginning of the last request, as it was sent: what the provider makes of it can then stand for it.
         request = replace(task.state.request, messages=cut.messages)
-        block = await task.calls.ask_native(task.native, request, task.policy.prompt)
+        try:
+            block = await task.calls.ask_native(task.native, request, task.policy.prompt)
+        except CompactionRefusedError as error:
+            raise CompactionRefusedError(f"The provider's own compaction was refused. {error}") from error
         if not block.text.strip():
             portable = replace(block, text=_for_others(block))
             return Draft(cut, ENCRYPTED.format(provider=block.provider), body=(portable,))

@@ -22,6 +22,7 @@ from acp_agent.conversation.messages import (
     ToolCall,
     ToolDefinition,
     Usage,
+    name_of,
 )
 from acp_agent.conversation.strict_json import get_int, get_object
 from acp_agent.conversation.surroundings import Feature
@@ -58,6 +59,20 @@ class Dropped:
 
     place: str
     reason: str
+
+
+@frozen
+class ReasoningPlace:
+    """A piece of reasoning in a request.
+
+    :ivar place: where it stands, in the API's words: a path, or the id of its item.
+    :ivar message_id: of its answer.
+    :ivar name: see `messages.name_of`.
+    """
+
+    place: str
+    message_id: str
+    name: str
 
 
 class Fold:
@@ -112,12 +127,12 @@ class Encoder:
     :param provider: its name; what it made itself is sent back to it alone.
     :param rules: those for the model that is asked.
     :ivar items: the messages so far in the API's form, without those of `before`.
-    :ivar places: where reasoning stands in `items`, with the id of its answer.
+    :ivar places: the reasoning in `items`.
     """
 
     def __init__(self, before: Encoded, provider: str, rules: ReasoningRules, request: ModelRequest) -> None:
         self.items: list[JsonObject] = []
-        self.places: list[tuple[str, str]] = []
+        self.places: list[ReasoningPlace] = []
         self._provider = provider
         self._rules = rules
         self._unbound = request.unbound
@@ -158,8 +173,11 @@ class Encoder:
         if cause:
             self._withheld = (*self._withheld, Withheld(message.id, cause))
             return False
-        self._prefix = self._prefix.after_reasoning(maker.family, part.data)
+        self._prefix = self._prefix.after_reasoning(maker.family, part)
         return True
+
+    def _note_place(self, place: str, part: Thinking, message: AssistantMessage) -> None:
+        self.places.append(ReasoningPlace(place, message.id, name_of(part)))
 
     def _name_calls(self, message: AssistantMessage) -> None:
         """Choose the ids of an answer's calls: their own where the provider made them."""
@@ -277,28 +295,21 @@ class Adapter:
 
     def refused_reasoning(
         self, failure: CallFailed, request: ModelRequest, profile: ModelProfile, refused: Features
-    ) -> tuple[str, ...]:
-        """Return the answers whose reasoning the API refused with status 400, by their messages' ids, with all that
-        come after them; none if it refused something else."""
+    ) -> tuple[ReasoningPlace, ...]:
+        """Return the reasoning that the API refused with status 400, with all that comes after it; none if it refused
+        something else."""
         return ()
 
-    def places(self, request: ModelRequest, profile: ModelProfile, refused: Features) -> list[tuple[str, str]]:
-        """Return where reasoning stands in a request, in the API's words, each with the id of its answer's message."""
+    def places(self, request: ModelRequest, profile: ModelProfile, refused: Features) -> list[ReasoningPlace]:
+        """Return the reasoning that a request is sent with, in order."""
         del profile, refused
         return [
-            ("", message.id)
+            ReasoningPlace("", message.id, name_of(part))
             for message in request.messages
             if isinstance(message, AssistantMessage)
-            if any(isinstance(part, Thinking) and part.provider == self.name for part in message.parts)
+            for part in message.parts
+            if isinstance(part, Thinking) and part.provider == self.name
         ]
-
-    def owners(
-        self, dropped: Iterable[Dropped], request: ModelRequest, profile: ModelProfile, refused: Features
-    ) -> tuple[str, ...]:
-        """Return the ids of the answers whose reasoning the API left out of a request."""
-        places = dict(self.places(request, profile, refused))
-        found = (places[each.place] for each in dropped if each.place in places)
-        return tuple(dict.fromkeys(found))
 
     def answer_part(self, part: Text | ToolCall) -> JsonObject:
         """Return a part of an answer as it is sent back; a call has the provider's own id."""
@@ -314,7 +325,7 @@ class Adapter:
         for part in parts:
             if isinstance(part, Thinking) and part.data:
                 bound.append(replace(part, bound=prefix.bound(rules)))
-                prefix = prefix.after_reasoning(rules.family, part.data)
+                prefix = prefix.after_reasoning(rules.family, part)
                 continue
             if isinstance(part, ToolCall) or (isinstance(part, Text) and part.text.strip()):
                 prefix = prefix.after("assistant", self.answer_part(part))

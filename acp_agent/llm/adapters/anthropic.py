@@ -39,6 +39,7 @@ from acp_agent.llm.adapters.adapter import (
     Encoder,
     Features,
     Fold,
+    ReasoningPlace,
     build_answer,
     first_level,
     first_tools,
@@ -131,17 +132,17 @@ class AnthropicAdapter(Adapter):
 
     def refused_reasoning(
         self, failure: CallFailed, request: ModelRequest, profile: ModelProfile, refused: Features
-    ) -> tuple[str, ...]:
+    ) -> tuple[ReasoningPlace, ...]:
         said = failure.message
         if "thinking`" not in said or ("signature" not in said and "cannot be modified" not in said):
             return ()
         places = self.places(request, profile, refused)
         named = _PATH.search(said)
-        paths = [path for path, _ in places]
+        paths = [each.place for each in places]
         start = paths.index(named[0]) if named is not None and named[0] in paths else 0
-        return tuple(dict.fromkeys(message_id for _, message_id in places[start:]))
+        return tuple(places[start:])
 
-    def places(self, request: ModelRequest, profile: ModelProfile, refused: Features) -> list[tuple[str, str]]:
+    def places(self, request: ModelRequest, profile: ModelProfile, refused: Features) -> list[ReasoningPlace]:
         rules = self.rules(request.model, refused)
         encoder = self._start(request, profile, rules, _tools(request, rules))
         encoder.add(request.messages)
@@ -288,14 +289,15 @@ class _MessagesEncoder(Encoder):
                     self._append("assistant", _call_block(part, self._call_ids[part.id]))
                 case Thinking(data={"type": "thinking" | "redacted_thinking"}) if self._is_sent(part, message):
                     shown: JsonObject = {"thinking": part.text} if part.data["type"] == "thinking" else {}
-                    self._append("assistant", {**part.data, **shown}, owner=message.id)
+                    path = self._append("assistant", {**part.data, **shown}, compared=False)
+                    self._note_place(path, part, message)
                 case _:
                     pass
 
-    def _append(self, role: str, block: JsonObject, owner: str = "") -> None:
-        """Append a block to the newest message, or to a new one if that has another role.
+    def _append(self, role: str, block: JsonObject, *, compared: bool = True) -> str:
+        """Append a block to the newest message, or to a new one if that has another role; return its path.
 
-        :param owner: of reasoning, the id of the answer.
+        :param compared: whether later reasoning is bound to it, as it is to all but earlier reasoning.
         """
         content: list[JsonValue] = []
         if self.items and self.items[-1]["role"] == role and not self._ends_in_compaction:
@@ -304,10 +306,9 @@ class _MessagesEncoder(Encoder):
             self.items.append({"role": role, "content": content})
         self._ends_in_compaction = False
         content.append(block)
-        if owner:
-            self.places.append((f"messages.{len(self.items) - 1}.content.{len(content) - 1}", owner))
-        else:
+        if compared:
             self._prefix = self._prefix.after(role, block)
+        return f"messages.{len(self.items) - 1}.content.{len(content) - 1}"
 
     def _amend(self, message: Amendment) -> None:
         if self._rules.tools in ("value", "reference"):

@@ -37,6 +37,7 @@ from acp_agent.llm.adapters.adapter import (
     Encoder,
     Features,
     Fold,
+    ReasoningPlace,
     build_answer,
     first_level,
     first_tools,
@@ -114,17 +115,18 @@ class ResponsesAdapter(Adapter):
 
     def refused_reasoning(
         self, failure: CallFailed, request: ModelRequest, profile: ModelProfile, refused: Features
-    ) -> tuple[str, ...]:
+    ) -> tuple[ReasoningPlace, ...]:
         said = f"{failure.code} {failure.message}"
-        if not any(words in said for words in ("encrypted content", "encrypted_content", "type 'reasoning'")):
+        is_reasoning = any(words in said for words in ("encrypted content", "encrypted_content", "type 'reasoning'"))
+        if not is_reasoning or "cmp_" in said:  # a compacted conversation has encrypted content too
             return ()
         places = self.places(request, profile, refused)
         named = _ITEM_ID.search(said)
-        ids = [item_id for item_id, _ in places]
+        ids = [each.place for each in places]
         start = ids.index(named[0]) if named is not None and named[0] in ids else 0
-        return tuple(dict.fromkeys(message_id for _, message_id in places[start:]))
+        return tuple(places[start:])
 
-    def places(self, request: ModelRequest, profile: ModelProfile, refused: Features) -> list[tuple[str, str]]:
+    def places(self, request: ModelRequest, profile: ModelProfile, refused: Features) -> list[ReasoningPlace]:
         rules = self.rules(request.model, refused)
         encoder = self._encoder(self._start(request, profile, rules), request=request, profile=profile, rules=rules)
         encoder.add(request.messages)
@@ -220,16 +222,16 @@ class _ItemsEncoder(Encoder):
                 case Text():
                     self._append(_said(part))
                 case ToolCall():
-                    self._append(_called(part, self._call_ids[part.id]))
+                    self._append(_called(part, self._call_ids[part.id]), "assistant")
                 case Thinking(data={"type": "reasoning"}) if self._is_sent(part, message):
                     self.items.append(part.data)
-                    self.places.append((get_text(part.data, "id"), message.id))
+                    self._note_place(get_text(part.data, "id"), part, message)
                 case _:
                     pass
 
-    def _append(self, item: JsonObject) -> None:
+    def _append(self, item: JsonObject, role: str = "") -> None:
         self.items.append(item)
-        self._prefix = self._prefix.after(get_text(item, "role"), item)
+        self._prefix = self._prefix.after(role or get_text(item, "role"), item)
 
     def _amend(self, message: Amendment) -> None:
         if self._rules.tools == "items" and message.added:

@@ -148,7 +148,7 @@ class Compactor:
             if isinstance(refusal, Refused):
                 events.append(FeatureRefused(model.name, refusal.feature))
             else:
-                events.append(ReasoningWithheld(refusal.messages, refusal.said, final=True))
+                events.append(ReasoningWithheld(refusal.messages, refusal.said, refusal.pieces))
         calls.refusals.clear()
         if events:
             with anyio.CancelScope(shield=True), suppress(AgentError):

@@ -127,8 +127,8 @@ class AnswerStream:
 
     async def _withhold(self, refused: ReasoningRefused) -> None:
         """Never send reasoning again that the provider did not take, and tell the user."""
-        await self._log.append(ReasoningWithheld(refused.messages, f"{_REFUSED}: {refused.said}", final=True))
-        await self._notices.tell(_left_out(len(refused.messages), _REFUSED))
+        await self._log.append(ReasoningWithheld(refused.messages, f"{_REFUSED}: {refused.said}", refused.pieces))
+        await self._notices.tell(_left_out(len(refused.pieces), _REFUSED))
 
     async def _note_withheld(self, withheld: tuple[Withheld, ...]) -> None:
         """Log and tell which reasoning the request has left out, where that is news."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
@@ -39,7 +40,7 @@ class DownToo:
     keeps_user_messages = False
 
     async def compact(
-        self, request: ModelRequest, instructions: str, again: Callable[[], None] = lambda: None
+        self, request: ModelRequest, instructions: str, note: Callable[[Any], None] = lambda event: None
     ) -> tuple[CompactedBlock, Usage]:
         raise ModelUnavailableError("down")
 

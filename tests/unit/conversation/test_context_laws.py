@@ -19,7 +19,7 @@ from acp_agent.conversation.events import (
     TextPinned,
     TurnRefused,
 )
-from acp_agent.conversation.messages import AssistantMessage, AssistantPart, Thinking, UserMessage
+from acp_agent.conversation.messages import AssistantMessage, AssistantPart, Thinking, UserMessage, name_of
 from acp_agent.conversation.surroundings import amendments_in
 from support.logs import LogBuilder, is_legal, legal_logs
 
@@ -109,15 +109,15 @@ def test_a_refusal_brings_back_what_the_model_saw_before_the_prompt_whatever_the
 def without_void(entries: Iterable[Entry], context: Context) -> tuple[Entry, ...]:
     """The entries without the provider's form of reasoning that it did not take."""
     return tuple(
-        replace(entry, message=replace(entry.message, parts=tuple(map(without_data, entry.message.parts))))
-        if isinstance(entry.message, AssistantMessage) and entry.message.id in context.void
+        replace(entry, message=replace(entry.message, parts=tuple(without_data(each, context) for each in parts)))
+        if isinstance(entry.message, AssistantMessage) and (parts := entry.message.parts)
         else entry
         for entry in entries
     )
 
 
-def without_data(part: AssistantPart) -> AssistantPart:
-    return replace(part, data={}) if isinstance(part, Thinking) else part
+def without_data(part: AssistantPart, context: Context) -> AssistantPart:
+    return replace(part, data={}) if isinstance(part, Thinking) and name_of(part) in context.void else part
 
 
 def shortened(entries: Iterable[Entry], event: ContextSwapped) -> tuple[Entry, ...]:

@@ -123,7 +123,7 @@ async def test_thinking_that_the_api_does_not_accept_is_left_out_at_once_and_rep
     async with playing("anthropic", Reply(http_status=400, body=refused), Reply("ok")) as (provider, server):
         events = await collect(provider, request(*said))
     assert texts(events) == ["ok"]
-    assert events[0] == ReasoningRefused(("a1",), refused["error"]["message"])
+    assert events[0] == ReasoningRefused(("a1",), (m.name_of(thought),), refused["error"]["message"])
     kinds = [[block["type"] for block in call.body["messages"][1]["content"]] for call in server.calls]
     assert kinds == [["thinking", "text"], ["text"]]
 
