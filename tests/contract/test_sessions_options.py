@@ -54,7 +54,7 @@ async def test_the_chosen_model_and_thought_level_reach_the_provider_with_the_ne
             await later.prompt()
         bodies = [call.body for call in it.server.calls]
         assert [body["model"] for body in bodies] == ["claude-test", "claude-opus-5-5", "claude-test", "claude-test"]
-        # A level that was chosen later is told where the conversation stands, and the request's beginning stays as it is.
+        # A level that was chosen later is told where the conversation stands; the request begins as before.
         assert all("output_config" not in body for body in bodies)
         efforts = [
             [message["output_config"]["effort"] for message in body["messages"] if message["role"] == "system"]
