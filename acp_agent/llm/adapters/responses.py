@@ -141,11 +141,10 @@ class ResponsesAdapter(Adapter):
 
     def _start(self, request: ModelRequest, profile: ModelProfile, rules: ReasoningRules) -> Encoded:
         tools = map(_tool, first_tools(request, rules))
-        if rules.instructions != "developer":
-            return Encoded(Prefix(head_of(request.system, tools)))
         level = first_level(request, rules)
-        effort = _effort(level, profile) if level and profile.thinking == "effort" else ""
-        return Encoded(Prefix(head_of("", tools, effort)))
+        is_checked = rules.checks == "openai" and profile.thinking == "effort"
+        effort = _effort(level, profile) if level and is_checked else ""
+        return Encoded(Prefix(head_of(request.system, tools, effort)))
 
     def _encoder(
         self, before: Encoded, *, request: ModelRequest, profile: ModelProfile, rules: ReasoningRules
@@ -193,9 +192,9 @@ class _ItemsEncoder(Encoder):
                     self._append({"role": "user", "content": self._contents(message)})
 
     def _begin(self) -> None:
-        """Encode what stands before all messages."""
+        """Encode what stands before all messages; the system prompt is in the head of the digests already."""
         if self._system.strip():
-            self._append({"role": "developer", "content": self._system})
+            self.items.append({"role": "developer", "content": self._system})
         if self._compacted is not None:
             self.items += get_objects(self._compacted.data, _ITEMS)
             self._prefix = self._prefix.after_compaction(self._compacted.data, self._compacted.at)

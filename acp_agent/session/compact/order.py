@@ -288,10 +288,10 @@ class Orders:
         except Exception as error:
             why = log_failure(_log, "The log of this session cannot be read", error)
             raise CompactionError(why, "Nothing was changed.") from error
-        context = _before_open_calls(self._requests.context)
+        context = before_open_calls(self._requests.context)
         state = ConversationState.from_context(
             context,
-            self._requests.request(active),
+            self._requests.request(active, context),
             active.budget,
             Workspace(cwd, branch, head),
             rate=active.rate,
@@ -339,7 +339,7 @@ class Orders:
         )
 
 
-def _before_open_calls(context: Context) -> Context:
+def before_open_calls(context: Context) -> Context:
     """Return the context without an answer whose calls are still running: a summary in the background may be asked for
     meanwhile, and providers refuse calls without results."""
     if not context.open_calls:
