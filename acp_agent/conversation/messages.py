@@ -122,11 +122,13 @@ class Bound:
 
     :ivar head: of the system prompt and the tools.
     :ivar before: of all messages before the piece, and of the parts of its own answer before it.
+    :ivar said: the same of what the user, the model and the tools have said alone.
     :ivar previous: of the piece of reasoning before it in the request; empty if there was none.
     """
 
     head: str
     before: str
+    said: str
     previous: str = ""
 
 

@@ -11,8 +11,7 @@ Source: platform.claude.com, "Preserved thinking"; developers.openai.com, "Keep 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 
@@ -29,19 +28,21 @@ class Prefix:
     """The beginning of a request, as far as it is encoded.
 
     :ivar head: digest of the system prompt and the tools.
-    :ivar before: digest of all parts so far.
+    :ivar before: digest of all parts so far; `said`, of those that are not the agent's own about the request.
     :ivar newest: by family of models, the newest piece of reasoning that is sent; in the order of the request.
     """
 
     head: str
     before: str = ""
+    said: str = ""
     newest: tuple[tuple[str, str], ...] = ()
 
     def after(self, role: str, part: JsonObject) -> Prefix:
         """Return the prefix with one more part, in the form in which the provider compares it."""
-        running = blake2b(f"{self.before} {role} ".encode(), digest_size=_BYTES)
-        running.update(_canonical(part))
-        return replace(self, before=running.hexdigest())
+        piece = _digest(role, part)
+        before = _chained(self.before, piece)
+        is_said = role not in ("system", "developer")
+        return replace(self, before=before, said=_chained(self.said, piece) if is_said else self.said)
 
     def after_reasoning(self, family: str, part: Thinking) -> Prefix:
         """Return the prefix with one more piece of reasoning, which a model of this family has made."""
@@ -54,12 +55,12 @@ class Prefix:
         What stayed of it goes on from where the request for the compaction ended.
         """
         if at is not None and at.head == self.head:
-            return replace(self, before=at.before, newest=())
+            return replace(self, before=at.before, said=at.said, newest=())
         return replace(self.after("assistant", block), newest=())
 
     def bound(self, rules: ReasoningRules) -> Bound:
         """Return what a piece of reasoning is bound to that the model makes now."""
-        return Bound(self.head, self.before, self._previous(rules))
+        return Bound(self.head, self.before, self.said, self._previous(rules))
 
     def mismatch(self, part: Thinking, rules: ReasoningRules, reader: ReasoningRules) -> Cause | None:
         """Return why a piece of reasoning is not valid here; None if it is.
@@ -69,15 +70,16 @@ class Prefix:
         """
         if part.bound is None:
             return None
-        # An older model's reasoning does not record the system prompt and the tools, and no older model looks at them.
-        is_sealed = "none" not in (rules.checks, reader.checks)
-        if is_sealed and part.bound.head != self.head:
+        if "none" in (rules.checks, reader.checks):
+            # An older model's reasoning records nothing, and no older model checks: it has to be about what was said.
+            return None if part.bound.said == self.said else "conversation"
+        if part.bound.head != self.head:
             return "surroundings"
         if part.bound.before != self.before:
             return "conversation"
         # Reasoning may be left out at the beginning, but not in between.
         previous = self._previous(rules)
-        return "conversation" if is_sealed and previous and part.bound.previous != previous else None
+        return "conversation" if previous and part.bound.previous != previous else None
 
     def _previous(self, rules: ReasoningRules) -> str:
         """Return the newest piece of reasoning that a model with these rules can read."""
@@ -90,14 +92,37 @@ def head_of(system: str, tools: Iterable[JsonObject], *others: str) -> str:
 
     :param others: what else stands before the messages.
     """
-    running = blake2b(system.strip().encode("utf-8", "surrogatepass"), digest_size=_BYTES)
-    for tool in sorted(map(_canonical, tools)):
-        running.update(tool)
-    for other in others:
-        running.update(f"\0{other}".encode())
+    return _digest(system.strip(), sorted(_digest("tool", tool) for tool in tools), *others)
+
+
+def _chained(before: str, piece: str) -> str:
+    return blake2b(f"{before} {piece}".encode(), digest_size=_BYTES).hexdigest()
+
+
+def _digest(*values: JsonValue | Sequence[str]) -> str:
+    """Return the digest of values, whatever the order of keys in them.
+
+    It is not taken of their JSON: to quote the texts again would take longer than all else of a request.
+    """
+    running = blake2b(digest_size=_BYTES)
+    for value in values:
+        _feed(running, value)
     return running.hexdigest()
 
 
-def _canonical(part: JsonValue) -> bytes:
-    text = json.dumps(part, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    return text.encode("utf-8", "surrogatepass")
+def _feed(running: blake2b, value: JsonValue | Sequence[str]) -> None:
+    if isinstance(value, str):
+        text = value.encode("utf-8", "surrogatepass")
+        running.update(b"s%d:" % len(text))
+        running.update(text)
+    elif isinstance(value, dict):
+        running.update(b"{%d:" % len(value))
+        for key in sorted(value):
+            _feed(running, key)
+            _feed(running, value[key])
+    elif isinstance(value, Sequence):
+        running.update(b"[%d:" % len(value))
+        for each in value:
+            _feed(running, each)
+    else:
+        running.update(f"{value!r};".encode())

@@ -33,7 +33,7 @@ from acp_agent.errors import (
     ModelAuthError,
     ModelRequestError,
 )
-from acp_agent.llm.adapters.adapter import Adapter, Call, Fold, ReasoningPlace
+from acp_agent.llm.adapters.adapter import Adapter, Call, Features, Fold, ReasoningPlace
 from acp_agent.llm.adapters.anthropic import AnthropicAdapter
 from acp_agent.llm.adapters.chat import ChatAdapter
 from acp_agent.llm.adapters.connection import Connection
@@ -159,6 +159,7 @@ class ModelClient:
         self._first_delay = first_delay
         self._connection = Connection(endpoint, adapter.sdk)
         self._windows: dict[str, int | None] = {}
+        self._accepted: dict[tuple[str, str], Features] = {}
 
     async def stream(self, request: ModelRequest, prompt: str | None = None) -> AsyncGenerator[ModelEvent, None]:
         """See `Provider.stream`, and `Adapter.call` for the prompt."""
@@ -187,6 +188,9 @@ class ModelClient:
                     event, request = refusal
                     refusals += 1
                     yield event
+        if request.conversation_id:
+            key = request.conversation_id, request.model
+            self._accepted[key] = self._accepted.get(key, frozenset()) | call.features
         answer = fold.answer()
         if dropped := self._unforeseen(fold, request, profile):
             yield dropped
@@ -224,8 +228,11 @@ class ModelClient:
             _log.warning("%s refused %d pieces of reasoning: %s", self.name, len(places), said)
             event = _refused(places, failure.message)
             return event, replace(request, messages=_without_reasoning(request.messages, event.pieces))
-        feature = adapter.refused_feature(failure, call.features - request.refused)
-        if feature is None or (prompt is not None and feature == "compaction"):
+        used = call.features - request.refused
+        accepted = self._accepted.get((request.conversation_id, request.model), frozenset())
+        feature = adapter.refused_feature(failure, used, accepted)
+        # A request for a compaction that is refused without a reason is most likely refused for that.
+        if feature is None or (prompt is not None and (feature == "compaction" or used <= accepted)):
             return None
         _log.warning("%s refused a part of a request (%s); it is asked again without", self.name, feature)
         return Refused(feature), replace(request, refused=request.refused | {feature})

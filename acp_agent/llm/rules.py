@@ -8,6 +8,7 @@ other providers that `docs/models.md` names. State of November 2026.
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
@@ -79,6 +80,11 @@ class _Platform:
     effort: bool
 
 
+_GPT = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
+_SEALING_GPT = (6, 2)
+"""The version from which on OpenAI's models check their reasoning."""
+_LATER_VERSION = re.compile(r"(?<=\d)-\d{1,2}(?!\d)")
+"""Follows the family in the id of another version, such as `claude-opus-5-6`; a date is longer."""
 _GATEWAY = _Platform(controls=False, compaction=False, tools="plain", effort=False)
 
 
@@ -92,8 +98,11 @@ def rules_of(model: str) -> ReasoningRules:
     name = model.rpartition("/")[2].lower()
     if "claude" in name:
         name = name[name.index("claude") :].replace(".", "-")
+    version = _GPT.match(name)
+    if version is not None and (int(version[1]), int(version[2] or 0)) >= _SEALING_GPT:
+        name = "gpt-{}.{}".format(*_SEALING_GPT)
     table = _models()
-    family = max((prefix for prefix in table if name.startswith(prefix)), key=len, default="")
+    family = max((prefix for prefix in table if _is_of(name, prefix)), key=len, default="")
     return table.get(family, ReasoningRules())
 
 
@@ -121,6 +130,11 @@ def rules_at(endpoint: Endpoint, model: str) -> ReasoningRules:
 def family_of(model: str) -> str:
     """Return the family of a `provider/model`; empty if the table does not know it."""
     return rules_of(model.partition("/")[2]).family
+
+
+def _is_of(name: str, family: str) -> bool:
+    """Return whether a model is of a family: a later version of it is not, of which nothing is known."""
+    return name.startswith(family) and not _LATER_VERSION.match(name, len(family))
 
 
 def _covers(pattern: str, family: str) -> bool:

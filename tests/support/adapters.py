@@ -76,13 +76,14 @@ def endpoint(dialect: str, base_url: str, headers: dict[str, str] | None = None)
     return Endpoint("local", "openai-chat", base_url + path, key_hint="LOCAL_API_KEY", **more)
 
 
-def api(dialect: str, name: str = "") -> Adapter:
+def api(dialect: str, name: str = "", host: str | None = None) -> Adapter:
     """What encodes requests for an API.
 
     :param name: the provider's, where it is another one.
+    :param host: where Anthropic's API is asked.
     """
     if dialect == "anthropic":
-        return AnthropicAdapter(Endpoint(name or "anthropic", "anthropic"))
+        return AnthropicAdapter(Endpoint(name or "anthropic", "anthropic", host))
     if dialect == "openai":
         return ResponsesAdapter(Endpoint(name or "openai", "openai-responses"))
     return ChatAdapter(Endpoint(name or "local", "openai-chat", "http://localhost/v1"))

@@ -168,9 +168,12 @@ class Encoder:
         maker = rules_of(message.model.partition("/")[2]) if message.model else self._rules
         if not self._rules.can_read(maker.family):
             return False  # the model would not get it, and another one may
-        cause = part.bound is None and self._messages < self._unbound and "unknown"
-        cause = cause or self._prefix.mismatch(part, maker, self._rules)
-        if cause:
+        # Earlier versions sent no developer message in front of the conversation.
+        is_unknown = self._messages < self._unbound or self._rules.instructions == "developer"
+        cause = self._prefix.mismatch(part, maker, self._rules)
+        if part.bound is None and is_unknown:
+            cause = "unknown"
+        if cause is not None:
             self._withheld = (*self._withheld, Withheld(message.id, cause))
             return False
         self._prefix = self._prefix.after_reasoning(maker.family, part)
@@ -280,17 +283,19 @@ class Adapter:
             )
         return rules
 
-    def refused_feature(self, failure: CallFailed, used: Features) -> Feature | None:
+    def refused_feature(self, failure: CallFailed, used: Features, accepted: Features) -> Feature | None:
         """Return what to leave out of a request that the API refused with status 400, unless it is another error.
 
         :param used: what the request made use of.
+        :param accepted: what the API has accepted of it in earlier requests.
         """
         said = f"{failure.code} {failure.message}".lower()
         for feature, words in self.refusals:
             if feature in used and any(word in said for word in words):
                 return feature
         if any(words in said for words in self.vague_refusals):
-            return next((feature for feature, _ in self.refusals if feature in used), None)
+            suspects = used - accepted or used
+            return next((feature for feature, _ in self.refusals if feature in suspects), None)
         return None
 
     def refused_reasoning(

@@ -189,18 +189,17 @@ def _betas_for(features: Features, rules: ReasoningRules) -> list[str]:
 def _tools(request: ModelRequest, rules: ReasoningRules) -> list[JsonObject]:
     """Return the tools as a request begins with them.
 
-    If later ones are named by reference, they stand at the end and are not loaded until then.
+    If later ones are named by reference, they stand at the end and are not loaded until then. A tool that has changed
+    cannot be told that way: its definition is replaced, although that voids reasoning.
     """
-    first = first_tools(request, rules)
-    tools = [_tool(tool) for tool in first]
+    tools = {tool.name: _tool(tool) for tool in first_tools(request, rules)}
     if rules.tools == "reference":
-        known = {tool.name for tool in first}
+        first = set(tools)
         for message in request.messages:
             for tool in message.added if isinstance(message, Amendment) else ():
-                if tool.name not in known:
-                    known.add(tool.name)
-                    tools.append({**_tool(tool), "defer_loading": True})
-    return tools
+                deferred: JsonObject = {} if tool.name in first else {"defer_loading": True}
+                tools[tool.name] = {**_tool(tool), **deferred}
+    return list(tools.values())
 
 
 def _tool(tool: ToolDefinition) -> JsonObject:

@@ -239,7 +239,7 @@ class _ItemsEncoder(Encoder):
             self._features = self._features | {"tools"}
         if self._rules.effort == "item" and message.thought_level is not None:
             effort = _effort(message.thought_level, self._profile) or _DEFAULT_EFFORT
-            self._append({"type": "configuration_update", "reasoning": {"effort": effort}})
+            self._append({"type": "configuration_update", "reasoning": {"effort": effort}}, "developer")
             self._features = self._features | {"effort"}
 
 

@@ -17,17 +17,26 @@ from support.reasoning import as_an_earlier_version, both_providers, compaction,
 MODEL = "anthropic/claude-sonnet-5-5"
 
 
-@both_providers
-async def test_reasoning_of_an_earlier_version_is_sent_if_nothing_has_changed_since(
-    tmp_path: Path, dialect: DialectName
-) -> None:
-    async with thinking(tmp_path, dialect) as it:
+async def test_reasoning_of_an_earlier_version_is_sent_if_nothing_has_changed_since(tmp_path: Path) -> None:
+    async with thinking(tmp_path, "anthropic") as it:
         await it.talk(3)
         as_an_earlier_version(it.stage.home)
         async with it.restarted() as later:
             await later.loop(calls=2)
             assert later.kept() == len(later.turns) - 1
             assert later.events("reasoning_withheld") == []
+
+
+async def test_reasoning_of_an_earlier_version_is_withheld_from_models_whose_system_prompt_has_moved_since(
+    tmp_path: Path,
+) -> None:
+    async with thinking(tmp_path, "openai", sound=False) as it:
+        await it.talk(3)
+        as_an_earlier_version(it.stage.home)
+        async with it.restarted() as later:
+            await later.loop(calls=2)
+            assert later.kept() == 2
+            assert len(later.events("reasoning_withheld")) == 1
 
 
 @both_providers

@@ -82,3 +82,17 @@ def test_the_tail_is_as_long_as_its_size_allows(history: History, tail: int, lea
 
 def tokens(entries: tuple[Entry, ...]) -> int:
     return sum(estimate_message(entry.message) for entry in entries)
+
+
+@given(HISTORIES, TAILS, st.booleans())
+def test_a_cut_that_keeps_reasoning_lies_between_an_answer_and_something_else_and_pins_nothing(
+    history: History, tail: int, leave_tail: bool
+) -> None:
+    cut = plan_cut(history.entries, history.turn_from, tail, leave_tail=leave_tail, keep_reasoning=True)
+    if cut is None:
+        return
+    assert cut.pinned == ()
+    assert (*cut.summarised, *cut.kept) == history.entries
+    if cut.kept:
+        last, first = cut.summarised[-1].message, cut.kept[0].message
+        assert isinstance(last, AssistantMessage) != isinstance(first, AssistantMessage)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acp_agent.conversation import messages as m
+from acp_agent.conversation.surroundings import Surroundings
 from acp_agent.llm.adapters.adapter import Adapter, Call
 from acp_agent.llm.adapters.anthropic import AnthropicAdapter
 from acp_agent.llm.adapters.responses import ResponsesAdapter
@@ -223,3 +224,27 @@ def test_the_role_of_a_part_counts_and_the_order_of_its_members_does_not() -> No
     part: m.JsonObject = {"type": "text", "text": "x"}
     assert start.after("user", part) == start.after("user", {"text": "x", "type": "text"})
     assert start.after("user", part) != start.after("assistant", part)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "older", "newer", "data"),
+    [
+        ("openai", "gpt-6-luna", "gpt-6.2-sol", {"type": "reasoning", "id": "rs_1", "encrypted_content": "sealed"}),
+        ("anthropic", "claude-sonnet-5", "claude-sonnet-5-5", {"type": "thinking", "signature": "sealed"}),
+    ],
+)
+def test_what_an_older_model_thought_is_sent_to_a_newer_one_that_is_told_of_changes_in_another_way(
+    dialect: str, older: str, newer: str, data: m.JsonObject
+) -> None:
+    adapter = api(dialect)
+    level = m.Amendment("u2", (), thought_level="high")
+    prompt = m.UserMessage("u1", (m.Text("Go on"),))
+    asked = ModelRequest(older, "Be brief.", (prompt, level), declared=Surroundings(tools=()))
+    profile = ModelProfile(thinking="effort")
+    call = adapter.call(asked, profile, frozenset(), None)
+    assert call.end is not None
+    said = (m.Thinking("Hm.", adapter.name, data), m.Text("Fine."))
+    bound = adapter.bind(said, call.end.prefix, adapter.rules(older))
+    answer = m.AssistantMessage("a1", bound, f"{adapter.name}/{older}")
+    later = replace(asked, model=newer, messages=(prompt, level, answer, m.UserMessage("u3", (m.Text("And?"),))))
+    assert [each.message_id for each in adapter.places(later, profile, frozenset())] == ["a1"]

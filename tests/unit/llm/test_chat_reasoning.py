@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from acp_agent.conversation import messages as m
+from acp_agent.conversation.surroundings import Feature
 from acp_agent.llm.adapters.chat import ChatAdapter
 from acp_agent.llm.client import ModelClient
 from acp_agent.llm.errors import CallFailed, read_error
@@ -303,8 +304,9 @@ def test_nothing_is_echoed_once_it_was_refused(model: str) -> None:
 def test_refused_reasoning_is_told_from_missing_reasoning(status: int, body: dict[str, Any], is_refusal: bool) -> None:
     message, code = read_error(json.dumps(body))
     failure = CallFailed("status", message, status=status, code=code)
-    assert api().refused_feature(failure, frozenset({"echo"})) == ("echo" if is_refusal else None)
-    assert api().refused_feature(failure, frozenset()) is None
+    none = frozenset[Feature]()
+    assert api().refused_feature(failure, frozenset({"echo"}), none) == ("echo" if is_refusal else None)
+    assert api().refused_feature(failure, none, none) is None
 
 
 def test_a_request_knows_that_it_echoes_also_where_its_beginning_is_known() -> None:

@@ -49,7 +49,12 @@ def test_each_row_of_the_servers_is_read_as_it_stands(row: dict[str, str]) -> No
         ("anthropic/claude-sonnet-5.5", "claude-sonnet-5-5"),
         ("claude-fable-5-2@20261001", "claude-fable-5-2"),
         ("claude-sonnet-5-20260601", "claude-sonnet-5"),
+        ("claude-sonnet-5-6", "claude-"),
+        ("claude-opus-5-6-20270101", "claude-"),
+        ("claude-opus-4-1-20250805", "claude-opus-4-1"),
         ("gpt-6.2-astra", "gpt-6.2"),
+        ("gpt-6.10-sol", "gpt-6.2"),
+        ("gpt-10", "gpt-6.2"),
         ("gpt-6.1-sol", "gpt-"),
         ("DeepSeek-Reasoner", "deepseek"),
         ("llama-4", ""),
@@ -58,6 +63,13 @@ def test_each_row_of_the_servers_is_read_as_it_stands(row: dict[str, str]) -> No
 def test_the_longest_beginning_that_fits_names_the_family(model: str, family: str) -> None:
     assert rules_of(model).family == family
     assert family_of(f"any/{model}") == family
+
+
+@pytest.mark.parametrize("older", ["claude-haiku-4-5", "claude-opus-4-8", "claude-sonnet-5", "claude-opus-5"])
+def test_no_older_model_reads_the_reasoning_of_one_that_checks_it_and_the_newer_ones_read_theirs(older: str) -> None:
+    assert not rules_of(older).can_read("claude-sonnet-5-5")
+    assert rules_of("claude-opus-5-5").can_read(older)
+    assert rules_of(older).can_read(older)
 
 
 def test_a_model_that_is_not_known_gets_no_betas_and_binds_its_reasoning() -> None:
