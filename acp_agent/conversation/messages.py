@@ -172,13 +172,9 @@ def name_of(thinking: Thinking) -> str:
     """Return a name for a piece of reasoning: the digest of what the provider knows it by."""
     from hashlib import blake2b  # loads OpenSSL
 
-    values = (thinking.data.get(key) for key in _NAMING)
-    known = next((value for value in values if isinstance(value, str)), "")
-    return blake2b(known.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-
-
-_NAMING = ("signature", "encrypted_content", "data")
-"""Members of a provider's own form that tell its pieces apart."""
+    data = thinking.data
+    known = data.get("signature") or data.get("encrypted_content") or data.get("data") or ""
+    return blake2b(str(known).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 @frozen

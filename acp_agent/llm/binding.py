@@ -11,7 +11,8 @@ Source: platform.claude.com, "Preserved thinking"; developers.openai.com, "Keep 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable
 from dataclasses import replace
 from hashlib import blake2b
 
@@ -40,14 +41,15 @@ class Prefix:
     def after(self, role: str, part: JsonObject) -> Prefix:
         """Return the prefix with one more part, in the form in which the provider compares it."""
         piece = _digest(role, part)
-        before = _chained(self.before, piece)
         is_said = role not in ("system", "developer")
-        return replace(self, before=before, said=_chained(self.said, piece) if is_said else self.said)
+        said = _chained(self.said, piece) if is_said else self.said
+        # Not by `replace`, which takes longer than the digests.
+        return Prefix(self.head, _chained(self.before, piece), said, self.newest)
 
     def after_reasoning(self, family: str, part: Thinking) -> Prefix:
         """Return the prefix with one more piece of reasoning, which a model of this family has made."""
         others = tuple(each for each in self.newest if each[0] != family)
-        return replace(self, newest=(*others, (family, name_of(part))))
+        return Prefix(self.head, self.before, self.said, (*others, (family, name_of(part))))
 
     def after_compaction(self, block: JsonObject, at: Bound | None) -> Prefix:
         """Return the prefix with a conversation in it that the provider has compacted.
@@ -92,37 +94,18 @@ def head_of(system: str, tools: Iterable[JsonObject], *others: str) -> str:
 
     :param others: what else stands before the messages.
     """
-    return _digest(system.strip(), sorted(_digest("tool", tool) for tool in tools), *others)
+    digests: list[JsonValue] = [*sorted(_digest("tool", tool) for tool in tools)]
+    return _digest("head", [system.strip(), digests, *others])
 
 
 def _chained(before: str, piece: str) -> str:
     return blake2b(f"{before} {piece}".encode(), digest_size=_BYTES).hexdigest()
 
 
-def _digest(*values: JsonValue | Sequence[str]) -> str:
-    """Return the digest of values, whatever the order of keys in them.
-
-    It is not taken of their JSON: to quote the texts again would take longer than all else of a request.
-    """
-    running = blake2b(digest_size=_BYTES)
-    for value in values:
-        _feed(running, value)
-    return running.hexdigest()
+def _digest(role: str, part: JsonValue) -> str:
+    # One encoder for all: `json.dumps` makes another one each time if keys are sorted.
+    text = f"{role} {_canonical(part)}"
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_BYTES).hexdigest()
 
 
-def _feed(running: blake2b, value: JsonValue | Sequence[str]) -> None:
-    if isinstance(value, str):
-        text = value.encode("utf-8", "surrogatepass")
-        running.update(b"s%d:" % len(text))
-        running.update(text)
-    elif isinstance(value, dict):
-        running.update(b"{%d:" % len(value))
-        for key in sorted(value):
-            _feed(running, key)
-            _feed(running, value[key])
-    elif isinstance(value, Sequence):
-        running.update(b"[%d:" % len(value))
-        for each in value:
-            _feed(running, each)
-    else:
-        running.update(f"{value!r};".encode())
+_canonical = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
