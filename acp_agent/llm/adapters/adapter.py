@@ -21,6 +21,7 @@ from acp_agent.conversation.messages import (
     Thinking,
     ToolCall,
     ToolDefinition,
+    ToolResult,
     Usage,
     name_of,
 )
@@ -369,7 +370,10 @@ class Adapter:
                 piece = f"{separator}{to_json(encoder.items)[1:-1]}".encode()
                 return encoder.encoded((*encoded.pieces, piece))
 
-            key = (request.conversation_id, request.unbound, start.prefix.head, *encoding)
+            # The first message holds what an encoder knows of the conversation itself: a compacted one.
+            first = request.messages[0]
+            begins = "" if isinstance(first, ToolResult) else first.id
+            key = (request.conversation_id, begins, request.unbound, start.prefix.head, *encoding)
             opening = self._openings.pop(key, None) or Accumulator[Message, Encoded](start, add)
             self._openings[key] = opening  # at the end, so that the one that was not used for longest stands first
             if len(self._openings) > _MAX_OPENINGS:

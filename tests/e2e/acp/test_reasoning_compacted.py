@@ -65,6 +65,21 @@ async def test_the_providers_own_compaction_keeps_the_reasoning_of_the_messages_
 
 
 @both_providers
+async def test_a_second_compaction_of_the_provider_keeps_the_reasoning_of_what_stays_again(
+    tmp_path: Path, dialect: DialectName
+) -> None:
+    async with thinking(tmp_path, dialect, config=compaction(strategy="native")) as it:
+        for _ in range(3):
+            await it.grow()
+            await compacted(it)
+            kept = number(KEPT, it.receipt())
+            assert kept > 0
+            await it.loop("And now?", 2)
+            assert it.kept() == kept + 2
+        assert it.events("reasoning_withheld") == []
+
+
+@both_providers
 @pytest.mark.parametrize("strategy", ["summary", "excerpts"])
 async def test_an_own_compaction_leaves_reasoning_behind_says_so_once_and_withholds_the_same_after_a_restart(
     tmp_path: Path, dialect: DialectName, strategy: str

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from acp_agent.conversation import messages as m
 from acp_agent.llm.provider import Refused
-from support.adapters import collect, wire_body
+from support.adapters import api, collect, wire_body
 from support.models import Reply
 from support.native import ASK, BETA, NATIVE, PROFILE, answer, compacted, going_on, playing
 
@@ -76,3 +77,20 @@ def test_a_block_alone_leaves_no_empty_message() -> None:
     ]
     asked = replace(ASK, messages=(m.UserMessage("u1", (SEALED,)), yes))
     assert len(wire_body("openai", asked, PROFILE)["input"]) == 3
+
+
+@pytest.mark.parametrize("dialect", NATIVE)
+def test_a_second_compaction_of_a_conversation_takes_the_place_of_the_first(dialect: str) -> None:
+    adapter = api(dialect)
+    first = SIGNED if dialect == "anthropic" else SEALED
+    said = json.dumps(first.data).replace("forged", "second").replace("sig-0", "sig-1")
+    second = replace(first, data=json.loads(said))
+    turns: list[m.Message] = []
+    for number in range(3):
+        turns.append(m.AssistantMessage(f"a{number}", (m.Text("Yes."),)))
+        turns.append(m.UserMessage(f"u{number}", (GO,)))
+    for number, (block, word, other) in enumerate(((first, b"forged", b"second"), (second, b"second", b"forged"))):
+        summary = m.UserMessage(f"summary-{number}", (block,))
+        call = adapter.call(replace(ASK, messages=(summary, *turns)), PROFILE, frozenset(), None)
+        assert word in call.content
+        assert other not in call.content
