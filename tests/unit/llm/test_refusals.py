@@ -63,6 +63,6 @@ def test_reasoning_that_openai_leaves_out_as_a_matter_of_course_is_no_fault(reas
     fold = fold_of("openai")
     entry: m.JsonObject = {"id": "rs_1", "type": "reasoning", "action": "removed", "reason": reason}
     response: m.JsonObject = {"output": [], "input_transformations": [entry]}
-    [*fold.feed({"type": "response.completed", "response": response})]
+    fold.feed({"type": "response.completed", "response": response})
     fold.answer()
     assert fold.dropped == ()
