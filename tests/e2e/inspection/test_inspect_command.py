@@ -10,11 +10,14 @@ from pathlib import Path
 import anyio
 import httpx2
 
-from acp_agent.conversation.events import SessionStarted
+from acp_agent.conversation.events import AssistantAnswered, ModelChanged, SessionStarted
+from acp_agent.conversation.messages import AssistantMessage, Text, Thinking
 from acp_agent.storage.store import SessionStore
 from support.called import call_command
 from support.logs import LogBuilder
 from support.terminal import at_a_terminal
+
+MODEL = "anthropic/claude-sonnet-5-5"
 
 
 @asynccontextmanager
@@ -47,6 +50,24 @@ async def test_the_newest_session_of_the_directory_is_written_for_the_user_alone
     assert "This is sess_old" in (tmp_path / "other.html").read_text()
     assert (await call_command(tmp_path, "inspect", "sess_n", "-o", "other.html")).code == 0
     assert "This is sess_new" in (tmp_path / "other.html").read_text()
+
+
+async def test_each_answer_says_whether_its_reasoning_is_still_sent(tmp_path: Path) -> None:
+    sealed = [Thinking("Hm.", "anthropic", {"type": "thinking", "signature": f"sealed-{number}"}) for number in (1, 2)]
+    async with store_of(tmp_path) as store:
+        log = LogBuilder(cwd=str(tmp_path))
+        log.add(ModelChanged(MODEL))
+        for number, thought in enumerate(sealed):
+            log.prompt(f"Question {number}")
+            parts = (thought, Text(f"Answer {number}"))
+            log.add(AssistantAnswered(AssistantMessage(f"a{number}", parts, MODEL)))
+            log.end()
+        log.withhold(["a0"], final=True)
+        await store.create("sess_1", str(tmp_path), (), log.events)
+    assert (await call_command(tmp_path, "inspect", "sess_1", "-o", "page.html")).code == 0
+    page = (tmp_path / "page.html").read_text()
+    withheld, sent = page.index("Not sent any more."), page.index("Sent with the next request to the model.")
+    assert page.index("Question 0") < withheld < page.index("Question 1") < sent
 
 
 async def test_what_cannot_be_shown_is_said_and_no_file_of_somebody_else_is_replaced(tmp_path: Path) -> None:
