@@ -28,7 +28,7 @@ from acp_agent.conversation.messages import (
 from acp_agent.conversation.strict_json import get_int, get_object
 from acp_agent.conversation.surroundings import Feature
 from acp_agent.frozen import frozen
-from acp_agent.llm.binding import Prefix
+from acp_agent.llm.binding import Prefix, head_of
 from acp_agent.llm.errors import CallFailed
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.profiles import ModelProfile
@@ -250,6 +250,7 @@ class Adapter:
         self._endpoint = endpoint
         self._rules: dict[str, ReasoningRules] = {}
         self._openings: dict[tuple[object, ...], Accumulator[Message, Encoded]] = {}
+        self._head: tuple[tuple[ToolDefinition, ...], tuple[str, ...], str] | None = None
 
     def call(self, request: ModelRequest, profile: ModelProfile, refused: Features, prompt: str | None) -> Call:
         """Return the call that asks the model.
@@ -337,6 +338,22 @@ class Adapter:
                 prefix = prefix.after("assistant", self.answer_part(part))
             bound.append(part)
         return tuple(bound)
+
+    def head(
+        self,
+        system: str,
+        tools: tuple[ToolDefinition, ...],
+        encode: Callable[[ToolDefinition], JsonObject],
+        *others: str,
+    ) -> str:
+        """Return `head_of` these tools; that of the last request, if they are the same objects.
+
+        :param encode: returns a tool in the API's form.
+        """
+        known = self._head
+        if known is None or known[0] is not tools or known[1] != (system, *others):
+            known = self._head = (tools, (system, *others), head_of(system, map(encode, tools), *others))
+        return known[2]
 
     def native_block(self, request: ModelRequest, rules: ReasoningRules) -> CompactedBlock | None:
         """Return what the API itself compacted last and takes back; None where there is nothing of it."""

@@ -164,8 +164,11 @@ class AnthropicAdapter(Adapter):
     def _start(
         self, request: ModelRequest, profile: ModelProfile, rules: ReasoningRules, tools: Sequence[JsonObject]
     ) -> Encoder:
-        loaded = (tool for tool in tools if "defer_loading" not in tool)
-        prefix = Prefix(head_of(request.system, loaded))
+        if rules.tools == "reference":
+            head = head_of(request.system, (tool for tool in tools if "defer_loading" not in tool))
+        else:
+            head = self.head(request.system, first_tools(request, rules), _tool)
+        prefix = Prefix(head)
         return self._encoder(Encoded(prefix), request=request, images=profile.images, rules=rules)
 
     def _encoder(self, before: Encoded, *, request: ModelRequest, images: bool, rules: ReasoningRules) -> Encoder:

@@ -45,7 +45,7 @@ from acp_agent.llm.adapters.adapter import (
     says_something,
     wire_name,
 )
-from acp_agent.llm.binding import Prefix, head_of
+from acp_agent.llm.binding import Prefix
 from acp_agent.llm.errors import CallFailed, stream_error
 from acp_agent.llm.parts import check_arguments, image_url, sent_arguments, tool_call, user_parts
 from acp_agent.llm.profiles import ModelProfile
@@ -140,11 +140,10 @@ class ResponsesAdapter(Adapter):
         return self.split(request, self._start(request, profile, rules), make, rules, profile)
 
     def _start(self, request: ModelRequest, profile: ModelProfile, rules: ReasoningRules) -> Encoded:
-        tools = map(_tool, first_tools(request, rules))
         level = first_level(request, rules)
         is_checked = rules.checks == "openai" and profile.thinking == "effort"
         effort = _effort(level, profile) if level and is_checked else ""
-        return Encoded(Prefix(head_of(request.system, tools, effort)))
+        return Encoded(Prefix(self.head(request.system, first_tools(request, rules), _tool, effort)))
 
     def _encoder(
         self, before: Encoded, *, request: ModelRequest, profile: ModelProfile, rules: ReasoningRules
