@@ -127,11 +127,6 @@ def rules_at(endpoint: Endpoint, model: str) -> ReasoningRules:
     )
 
 
-def family_of(model: str) -> str:
-    """Return the family of a `provider/model`; empty if the table does not know it."""
-    return rules_of(model.partition("/")[2]).family
-
-
 def _is_of(name: str, family: str) -> bool:
     """Return whether a model is of a family: a later version of it is not, of which nothing is known."""
     return name.startswith(family) and not _LATER_VERSION.match(name, len(family))

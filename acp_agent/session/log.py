@@ -99,18 +99,14 @@ class SessionLog:
         assert events is not None  # a shielded scope swallows nothing
         return events
 
-    async def change(self, event: Event, *, between_turns: bool = False) -> None:
+    async def change(self, event: Event) -> None:
         """Append a setting, behind whatever another process appends meanwhile. Not for a running turn, below which the
         conversation must not change.
 
-        :param between_turns: append nothing while a turn is open, in whichever process.
         :raises SessionNotFoundError: the session was deleted.
         """
 
-        def build(context: Context) -> tuple[Event, ...]:
-            return () if between_turns and context.turn_from is not None else (event,)
-
-        await self.append_built(build, behind_others=True)
+        await self.append_built(lambda _: (event,), behind_others=True)
 
     async def confirm(self) -> None:
         """Make sure that no other process has gone on with the session, before something that has to be logged.

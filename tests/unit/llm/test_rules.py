@@ -9,7 +9,7 @@ import pytest
 
 import acp_agent.llm.rules as rules_module
 from acp_agent.llm.places import Endpoint
-from acp_agent.llm.rules import family_of, rules_at, rules_of
+from acp_agent.llm.rules import rules_at, rules_of
 
 TABLES = Path(rules_module.__file__).parent
 FIRST = Endpoint("anthropic", "anthropic", "https://api.anthropic.com")
@@ -62,7 +62,6 @@ def test_each_row_of_the_servers_is_read_as_it_stands(row: dict[str, str]) -> No
 )
 def test_the_longest_beginning_that_fits_names_the_family(model: str, family: str) -> None:
     assert rules_of(model).family == family
-    assert family_of(f"any/{model}") == family
 
 
 @pytest.mark.parametrize("older", ["claude-haiku-4-5", "claude-opus-4-8", "claude-sonnet-5", "claude-opus-5"])
