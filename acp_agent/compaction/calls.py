@@ -49,7 +49,7 @@ class ModelCalls:
     :param show: called with the summary's text as it streams.
     :param begin: called before each request.
     :ivar usage: of all answers so far; None before the first.
-    :ivar refusals: what the provider did not take of the requests.
+    :ivar refusals: what the provider refused of the requests.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class ModelCalls:
             await self._begin()
 
     def _note_retry(self, event: Retrying | Refused | ReasoningRefused) -> None:
-        """Count a request that is sent again, and note what is not sent any more."""
+        """Count a retried request, and note what it no longer sends."""
         if not isinstance(event, Retrying):
             self.refusals.append(event)
         self._count()

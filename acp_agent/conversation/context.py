@@ -106,7 +106,7 @@ class Context:
     :ivar swaps: seqs of the compactions that are in force, the newest last.
     :ivar fold_from: seq at which a fold that yields this context may begin; 0 for the log's beginning.
     :ivar restored: whether the newest swap was an undo: the user wants this context as it is.
-    :ivar declared: with what every request begins; `told`, the same with the amendments among the entries.
+    :ivar declared: what every request begins with. `told` adds the amendments among the entries.
     :ivar withheld: ids of the answers whose reasoning is known not to be sent.
     :ivar void: names of the pieces of reasoning that never will be; see `messages.name_of`.
     :ivar refused: what the providers of models do not take; the models as `provider/model`.
@@ -373,7 +373,7 @@ _NOT_COUNTED: dict[str, Any] = {"usage": None, "baseline": 0, "baseline_seq": 0}
 
 
 def _declared(carried: Carried) -> Surroundings:
-    """Return with what requests begin; logs of earlier versions have it in the system prompt alone."""
+    """Return what requests begin with; logs of earlier versions have it in the system prompt alone."""
     declared = carried.declared
     return declared if declared.sections else replace(declared, sections=sections_in(carried.instructions))
 

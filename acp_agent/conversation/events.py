@@ -92,7 +92,7 @@ class ToolsDeclared:
 
 @frozen
 class SurroundingsChanged:
-    """Instructions, tools or the level of reasoning are others than the last request told the model."""
+    """The instructions, the tools or the level of reasoning have changed since the last request."""
 
     amendment: Amendment
     kind: Literal["surroundings_changed"] = "surroundings_changed"
@@ -100,7 +100,7 @@ class SurroundingsChanged:
 
 @frozen
 class ReasoningWithheld:
-    """Reasoning of earlier answers is not sent to the model any more.
+    """Reasoning of earlier answers is no longer sent to the model.
 
     :ivar messages: ids of these answers.
     :ivar cause: why, as a sentence.
@@ -117,7 +117,7 @@ class ReasoningWithheld:
 
 @frozen
 class FeatureRefused:
-    """A model's provider does not take a part of its API that requests made use of; they are sent without it.
+    """A provider refused an optional part of its API; requests to this model no longer use it.
 
     :ivar model: `provider/model`.
     """

@@ -118,7 +118,7 @@ class Resource:
 
 @frozen
 class Bound:
-    """The conversation that a piece of reasoning was made in, as digests in hex; see `llm/binding.py`.
+    """The conversation in which a piece of reasoning was created, as hex digests; see `llm/binding.py`.
 
     :ivar head: of the system prompt and the tools.
     :ivar before: of all messages before the piece, and of the parts of its own answer before it.
@@ -274,7 +274,7 @@ class Amendment(UserMessage):
 
     :ivar sections: changed sections of the system prompt; one with an empty text is gone.
     :ivar added: tools that the model has from here on; one of a name that it knows replaces that.
-    :ivar removed: names of tools that it does not have any more.
+    :ivar removed: names of tools that it no longer has.
     :ivar thought_level: the level of reasoning from here on; None leaves it.
     """
 

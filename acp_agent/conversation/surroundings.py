@@ -1,4 +1,4 @@
-"""What surrounds a conversation in each request: the system prompt in sections, the tools, the level of reasoning.
+"""The parts of a request outside the conversation: system prompt (in sections), tools and level of reasoning.
 
 Each request begins with the same surroundings as the one before it. What has changed is appended to the conversation
 as an `Amendment`.
@@ -22,7 +22,7 @@ its reasoning, in Chat Completions."""
 
 @frozen
 class Surroundings:
-    """What a request says besides the conversation.
+    """The parts of a request outside the conversation.
 
     :ivar sections: of the system prompt; empty in logs of earlier versions.
     :ivar tools: in the order of the request; None before the first request.

@@ -110,7 +110,7 @@ class Receipt:
     :ivar unverified: pieces of the summary that the compacted part does not contain.
     :ivar missing: sections that the recipe asks for and the summary lacks.
     :ivar with_reasoning: answers that stayed together with their reasoning.
-    :ivar left_reasoning: pieces of reasoning of answers that stayed, which are not sent any more.
+    :ivar left_reasoning: pieces of reasoning of answers that stayed, which are no longer sent.
     :ivar notes: what else the user should know, such as which step of the ladder failed.
     """
 

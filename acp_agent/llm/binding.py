@@ -1,4 +1,4 @@
-"""How reasoning is bound to the conversation that it was made in, as digests.
+"""Digests that bind reasoning to the conversation in which it was created.
 
 Today's models seal a piece of reasoning to everything that stood before it: system prompt, tools, all messages, and
 the piece of reasoning before it. A provider refuses or drops a piece that stands elsewhere. So while a request is
@@ -26,7 +26,7 @@ _BYTES = 8
 
 @frozen
 class Prefix:
-    """The beginning of a request, as far as it is encoded.
+    """The beginning of a request, as far as it has been encoded.
 
     :ivar head: digest of the system prompt and the tools.
     :ivar before: digest of all parts so far; `said`, of those that are not the agent's own about the request.
@@ -61,7 +61,7 @@ class Prefix:
         return replace(self.after("assistant", block), newest=())
 
     def bound(self, rules: ReasoningRules) -> Bound:
-        """Return what a piece of reasoning is bound to that the model makes now."""
+        """Return the binding of the reasoning that the model creates next."""
         return Bound(self.head, self.before, self.said, self._previous(rules))
 
     def mismatch(self, part: Thinking, rules: ReasoningRules, reader: ReasoningRules) -> Cause | None:

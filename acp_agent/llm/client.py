@@ -60,9 +60,9 @@ _MAX_DELAY = 20.0
 _MAX_RETRY_AFTER = 90.0
 """Seconds that a provider may ask to wait; a longer wait ends the call."""
 _REFUSED = (400, 422)
-"""Statuses of a request that has something in it that the server does not take."""
+"""Statuses with which servers refuse something in the request."""
 _MAX_REFUSALS = 3
-"""Refusals of one call after which reasoning is not withheld piece by piece any more."""
+"""After this many refusals of one call, all of its reasoning is withheld at once."""
 _MAX_NAMED = 5
 """Places in a request that a line of the log names."""
 _MAX_ATTEMPTS: dict[str, int] = {"transient": 7, "connect": 3}
@@ -194,7 +194,7 @@ class ModelClient:
         answer = fold.answer()
         if dropped := self._unforeseen(fold, request, profile):
             yield dropped
-            # The answer knows nothing of what was left out.
+            # The model never saw the dropped reasoning, so the answer is bound to a request without it.
             request = replace(request, messages=_without_reasoning(request.messages, dropped.pieces))
             call = adapter.call(request, profile, request.refused, prompt)
         answer = self._bound(answer, request, call)
@@ -231,7 +231,7 @@ class ModelClient:
         used = call.features - request.refused
         accepted = self._accepted.get((request.conversation_id, request.model), frozenset())
         feature = adapter.refused_feature(failure, used, accepted)
-        # A request for a compaction that is refused without a reason is most likely refused for that.
+        # A compaction refused without a reason was most likely refused because of its reasoning.
         if feature is None or (prompt is not None and (feature == "compaction" or used <= accepted)):
             return None
         _log.warning("%s refused a part of a request (%s); it is asked again without", self.name, feature)

@@ -18,7 +18,7 @@ from acp_agent.frozen import frozen
 from acp_agent.llm.rules import ReasoningRules
 
 Cause: TypeAlias = Literal["surroundings", "conversation", "unknown"]
-"""What differs from the conversation that a piece of reasoning was made in: the system prompt or the tools; the
+"""What has changed since a piece of reasoning was created: the system prompt or the tools; the
 messages before it; or it is not known in which it was made."""
 
 
@@ -85,7 +85,7 @@ class Refused:
 
 @frozen
 class ReasoningRefused:
-    """The provider did not take reasoning that the agent thought valid; it is never sent again.
+    """The provider refused reasoning that the agent thought valid; it is never sent again.
 
     :ivar messages: ids of the answers that it belongs to.
     :ivar pieces: the names of its pieces; see `messages.name_of`.

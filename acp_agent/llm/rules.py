@@ -18,16 +18,16 @@ from acp_agent.frozen import frozen
 from acp_agent.llm.places import Endpoint, is_first_party
 
 Checks: TypeAlias = Literal["none", "anthropic", "openai", "unknown"]
-"""Whether the provider checks that reasoning stands in the conversation that it was made in, and by whose rules."""
+"""Whether the provider checks that reasoning stays in the conversation that created it, and by whose rules."""
 ThinkingOff: TypeAlias = Literal["none", "disabled", "between_tools", "low", "least"]
-"""What a request says that should not think. `none`: nothing, since thinking is off unless asked for. `disabled`,
+"""How a request turns thinking off. `none`: nothing, since thinking is off unless asked for. `disabled`,
 `between_tools`: that type of `thinking`. `low`, `least`: the lowest effort, since the model always thinks."""
 ToolChanges: TypeAlias = Literal["plain", "value", "reference", "items"]
-"""How tools change in mid-conversation. `plain`: by another list of tools, which changes the beginning of the request.
+"""How tools change during a conversation. `plain`: by another list of tools, which changes the start of the request.
 `value`, `reference`: by Anthropic's system messages, which define a tool or name one of the list. `items`: by OpenAI's
 `additional_tools`."""
 EffortChanges: TypeAlias = Literal["top", "message", "item"]
-"""How the effort changes in mid-conversation. `top`: by the member of the request. `message`: by a system message of
+"""How the effort changes during a conversation. `top`: by the member of the request. `message`: by a system message of
 Anthropic's. `item`: by a `configuration_update` of OpenAI's."""
 Compaction: TypeAlias = Literal["none", "plain", "kept"]
 """The provider's own compaction. `kept`: what stays after it keeps its reasoning."""
@@ -109,7 +109,7 @@ def rules_of(model: str) -> ReasoningRules:
 def rules_at(endpoint: Endpoint, model: str) -> ReasoningRules:
     """Return the rules for a model at this server.
 
-    A server that is not known gets no more than every server understands.
+    An unknown server gets only what every server understands.
     """
     known = rules_of(model)
     platform = _platform_of(endpoint)
@@ -128,7 +128,7 @@ def rules_at(endpoint: Endpoint, model: str) -> ReasoningRules:
 
 
 def _is_of(name: str, family: str) -> bool:
-    """Return whether a model is of a family: a later version of it is not, of which nothing is known."""
+    """Return whether a model is of a family: a later version, about which nothing is known, is not."""
     return name.startswith(family) and not _LATER_VERSION.match(name, len(family))
 
 

@@ -125,7 +125,7 @@ async def _open_log(
     new_mode: str | None,
     home: Path,
 ) -> SessionLog:
-    """Read a session's log and bring its directories up to date, or begin it.
+    """Open a session's log and update its directories, or start a new log.
 
     :param new_mode: the permission mode of a session to be made; None for one that is in the store.
     :param home: the agent's own folder.

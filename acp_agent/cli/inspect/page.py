@@ -27,7 +27,7 @@ Level: TypeAlias = Literal["window", "threshold", "prepare"]
 MARK = "<!doctype html>\n<!-- a session of acp-agent, by `acp-agent inspect` -->\n"
 """How every page begins."""
 _SENT = "Sent with the next request to the model."
-_NOT_SENT = "Not sent any more."
+_NOT_SENT = "No longer sent."
 _SCRIPT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 """In a script element: nothing in JSON may end the element or begin a comment."""
 WIDTH, HEIGHT = 960, 320

@@ -80,7 +80,7 @@ class Fold:
     """Collects the events of one answer.
 
     :ivar complete: whether the event that ends every whole answer was seen.
-    :ivar dropped: reasoning that the provider left out of the request.
+    :ivar dropped: reasoning that the provider dropped from the request.
     :cvar ends_with_done: whether more may come between that event and `[DONE]`.
     """
 
@@ -105,12 +105,12 @@ class Fold:
 class Encoded:
     """The beginning of a conversation, as it is sent.
 
-    :ivar prefix: digests of it.
+    :ivar prefix: its digests.
     :ivar pieces: its JSON, in pieces.
-    :ivar messages: of how many messages it is.
+    :ivar messages: the number of messages in it.
     :ivar withheld: reasoning that was left out.
     :ivar call_ids: the ids of the newest answer's calls as they are sent, by ours.
-    :ivar features: parts of the API that it makes use of.
+    :ivar features: optional parts of the API that it uses.
     """
 
     prefix: Prefix
@@ -124,7 +124,7 @@ class Encoded:
 class Encoder:
     """Encodes messages one after another, and decides which reasoning is sent with them.
 
-    :param before: what stands before them.
+    :param before: the part of the request that is encoded already.
     :param provider: its name; what it made itself is sent back to it alone.
     :param rules: those for the model that is asked.
     :ivar items: the messages so far in the API's form, without those of `before`.
@@ -153,7 +153,7 @@ class Encoder:
         """Encode what was held back until the next answer."""
 
     def encoded(self, pieces: tuple[bytes, ...] = ()) -> Encoded:
-        """Return what is encoded by now.
+        """Return everything encoded so far.
 
         :param pieces: its JSON.
         """
@@ -192,7 +192,7 @@ class Encoder:
 
 
 def says_something(message: AssistantMessage) -> bool:
-    """Return whether an answer is sent: reasoning alone is none, and stands there after an answer that was cut off."""
+    """Return whether an answer is sent: not one of reasoning alone, which is left of an answer that was cut off."""
     return bool(message.tool_calls or message.text.strip())
 
 
@@ -288,7 +288,7 @@ class Adapter:
     def refused_feature(self, failure: CallFailed, used: Features, accepted: Features) -> Feature | None:
         """Return what to leave out of a request that the API refused with status 400, unless it is another error.
 
-        :param used: what the request made use of.
+        :param used: the features that the request used.
         :param accepted: what the API has accepted of it in earlier requests.
         """
         said = f"{failure.code} {failure.message}".lower()

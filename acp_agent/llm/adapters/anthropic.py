@@ -70,7 +70,7 @@ _EFFORTS = {"": "high", "off": "low"}
 _GROWING = ("text", "thinking", "signature", "partial_json")
 """Members of a block that come in pieces."""
 _OTHER_MODEL = "model_binding_mismatch"
-"""Why reasoning is left out that another model has made; it is valid again once that model is asked."""
+"""Why the API drops another model's reasoning; it is valid again once that model is asked."""
 _PATH = re.compile(r"messages\.\d+\.content\.\d+")
 
 
@@ -101,7 +101,7 @@ class AnthropicAdapter(Adapter):
         opening, encoder = self._encode(request, profile, rules, tools)
         if tools:
             marked = [*tools[:-1], {**tools[-1], "cache_control": _BREAKPOINT}]
-            # A tool that is not loaded yet is no part of what is cached.
+            # A deferred tool is not part of the cached prefix.
             body["tools"] = list[JsonValue](tools if "defer_loading" in tools[-1] else marked)
         messages = _with_breakpoints(encoder.items)
         body["messages"] = list[JsonValue](messages)
@@ -176,7 +176,7 @@ class AnthropicAdapter(Adapter):
 
 
 def _betas_for(features: Features, rules: ReasoningRules) -> list[str]:
-    """Return the beta headers of a request that makes use of these parts of the API."""
+    """Return the beta headers that these features need."""
     betas: list[str] = []
     if "controls" in features:
         betas.append(_BINDING_BETA)

@@ -142,7 +142,7 @@ class Compactor:
         return replace(result, receipt=receipt)
 
     async def _log_refusals(self, model: ActiveModel, calls: ModelCalls) -> None:
-        """Log what the provider did not take of the requests for a summary, so that it is not sent again."""
+        """Log what the provider refused of the requests for a summary, so that it is not sent again."""
         events: list[Event] = []
         for refusal in calls.refusals:
             if isinstance(refusal, Refused):

@@ -77,7 +77,7 @@ class Order:
     note: str = ""
 
     def is_like(self, other: Order) -> bool:
-        """Return whether a summary that was made for another order of the same conversation serves for this one."""
+        """Return whether a summary prepared for this order can be used for another one."""
         mine = (self.run.recipe.digest, self.policy.prompt, self.policy.strategy)
         return mine == (other.run.recipe.digest, other.policy.prompt, other.policy.strategy)
 

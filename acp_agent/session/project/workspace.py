@@ -87,7 +87,7 @@ def retold(told: Sequence[Section], now: Sequence[Section]) -> Amendment | None:
     texts = [section.text for section in changed if section.text and _is_file(section)]
     for section in changed:
         if not section.text:
-            what = "is gone, and its instructions do not hold any more" if _is_file(section) else "are none any more"
+            what = "is gone, and its instructions no longer apply" if _is_file(section) else "are none any more"
             texts.append(f"({section.name} {what}.)")
     text = "\n\n".join(filter(None, (_CHANGED, "\n".join(lines), *texts)))
     return Amendment(new_id("msg"), (Text(text),), sections=changed)

@@ -45,11 +45,11 @@ MAX_WAITING = 2_048
 
 Delta: TypeAlias = TextDelta | ThinkingDelta
 _CAUSES: dict[Cause, str] = {
-    "surroundings": "the system prompt or the tools are not those with which it was made",
+    "surroundings": "the system prompt or the tools have changed since",
     "conversation": "the conversation before it has changed",
-    "unknown": "an earlier version did not note in which conversation it was made",
+    "unknown": "an earlier version of the agent did not record what it belongs to",
 }
-_REFUSED = "the provider does not take it any more"
+_REFUSED = "the provider no longer accepts it"
 
 
 @dataclass(eq=False, slots=True)
@@ -126,12 +126,12 @@ class AnswerStream:
         return message
 
     async def _withhold(self, refused: ReasoningRefused) -> None:
-        """Never send reasoning again that the provider did not take, and tell the user."""
+        """Never again send reasoning that the provider refused, and tell the user."""
         await self._log.append(ReasoningWithheld(refused.messages, f"{_REFUSED}: {refused.said}", refused.pieces))
         await self._notices.tell(_left_out(len(refused.pieces), _REFUSED))
 
     async def _note_withheld(self, withheld: tuple[Withheld, ...]) -> None:
-        """Log and tell which reasoning the request has left out, where that is news."""
+        """Log and show which reasoning the request left out, unless that is known already."""
         known = self._log.context.withheld
         news = [each for each in withheld if each.message_id not in known]
         if news:

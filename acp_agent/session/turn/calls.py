@@ -78,7 +78,7 @@ class ToolCalls:
         added: tuple[str, ...] = ()
         try:
             if call.name not in tools and self._toolbox.was_told_of(call.name):
-                raise ToolError(f"The tool {one_line(call.name)!r} is not available any more. Go on without it.")
+                raise ToolError(f"The tool {one_line(call.name)!r} is no longer available. Continue without it.")
             _allowed_tool(tools, call, recipe)
             hooked = await self._hooks.before_call(call, view)
             stop, added = hooked.stop, hooked.context

@@ -33,7 +33,7 @@ async def test_an_edited_agents_file_is_told_with_the_next_prompt_and_voids_no_r
         assert told == [False] * 6 + [True] * 2
         (it.stage.folder / "AGENTS.md").unlink()
         await it.loop(calls=1)
-        assert it.last.mentions("its instructions do not hold any more")
+        assert it.last.mentions("its instructions no longer apply")
         assert all_kept(it)
 
 
@@ -139,7 +139,7 @@ async def test_a_tool_that_changes_is_defined_again_and_one_that_goes_answers_th
         await it.talk(1)
         it.model.first = [Reply("I look.", tool_calls=[ToolCall("mcp__files__look")])]
         await it.say()
-        assert it.last.mentions("is not available any more")
+        assert it.last.mentions("is no longer available")
         assert it.last.mentions("Does look twice.")
         assert all_kept(it)
 
@@ -155,6 +155,6 @@ async def test_a_server_that_is_not_there_after_a_load_leaves_its_tools_in_the_r
         async with it.restarted() as later:
             later.model.first = [Reply("I look.", tool_calls=[ToolCall("mcp__files__look")])]
             await later.say()
-            assert later.last.mentions("is not available any more")
+            assert later.last.mentions("is no longer available")
             await later.say()
             assert all_kept(later)

@@ -66,7 +66,7 @@ async def test_each_answer_says_whether_its_reasoning_is_still_sent(tmp_path: Pa
         await store.create("sess_1", str(tmp_path), (), log.events)
     assert (await call_command(tmp_path, "inspect", "sess_1", "-o", "page.html")).code == 0
     page = (tmp_path / "page.html").read_text()
-    withheld, sent = page.index("Not sent any more."), page.index("Sent with the next request to the model.")
+    withheld, sent = page.index("No longer sent."), page.index("Sent with the next request to the model.")
     assert page.index("Question 0") < withheld < page.index("Question 1") < sent
 
 

@@ -48,7 +48,7 @@ PRESERVING = frozenset(
 ALWAYS_ENFORCED = frozenset({"claude-fable-5-2", "claude-mythos-5-1", "claude-mythos-5-2"})
 """Models that are held to the check for every account."""
 BOUND_TO_ACCOUNT = frozenset({"claude-fable-5-2", "claude-haiku-5-5", "claude-mythos-5-2", "claude-sonnet-5-5"})
-"""Models whose blocks only work in the account that they were made in."""
+"""Models whose blocks only work in the account that created them."""
 
 READS: dict[str, frozenset[str]] = {
     "claude-haiku-5-5": EARLIER,
