@@ -389,7 +389,6 @@ class _MessagesFold(Fold):
 
     def __init__(self, provider: str) -> None:
         self._provider = provider
-        self.dropped = ()
         self._blocks: dict[int, JsonObject] = {}
         self._grown: defaultdict[tuple[int, str], StringIO] = defaultdict(StringIO)
         self._stop = ""
