@@ -243,6 +243,8 @@ class Adapter:
     refusals: ClassVar[tuple[tuple[Feature, tuple[str, ...]], ...]] = ()
     vague_refusals: ClassVar[tuple[str, ...]] = ()
     native_key: ClassVar[str] = ""
+    _place: ClassVar[re.Pattern[str]] = re.compile("(?!)")
+    """Finds in the text of an error where the reasoning stands that it names; see `ReasoningPlace.place`."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.name = endpoint.name
@@ -305,7 +307,21 @@ class Adapter:
     ) -> tuple[ReasoningPlace, ...]:
         """Return the reasoning that the API refused with status 400, with all that comes after it; none if it refused
         something else."""
-        return ()
+        said = f"{failure.code} {failure.message}"
+        if not self._refuses_reasoning(said):
+            return ()
+        places = self.places(request, profile, refused)
+        named = self._place.search(said)
+        if named is not None:
+            for at, each in enumerate(places):
+                if each.place == named[0]:
+                    return tuple(places[at:])
+        return tuple(places)
+
+    def _refuses_reasoning(self, said: str) -> bool:
+        """Return whether an error, of which this is the code and the message, is about reasoning in the request."""
+        del said
+        return False
 
     def places(self, request: ModelRequest, profile: ModelProfile, refused: Features) -> list[ReasoningPlace]:
         """Return the reasoning that a request is sent with, in order."""

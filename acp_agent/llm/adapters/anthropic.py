@@ -71,7 +71,6 @@ _GROWING = ("text", "thinking", "signature", "partial_json")
 """Members of a block that come in pieces."""
 _OTHER_MODEL = "model_binding_mismatch"
 """Why the API drops another model's reasoning; it is valid again once that model is asked."""
-_PATH = re.compile(r"messages\.\d+\.content\.\d+")
 
 
 class AnthropicAdapter(Adapter):
@@ -86,6 +85,7 @@ class AnthropicAdapter(Adapter):
     )
     vague_refusals = ("invalid beta", "unsupported beta", "anthropic-beta")
     native_key = "type"
+    _place = re.compile(r"messages\.\d+\.content\.\d+")
 
     def __init__(self, endpoint: Endpoint) -> None:
         super().__init__(endpoint)
@@ -130,17 +130,8 @@ class AnthropicAdapter(Adapter):
     def answer_part(self, part: Text | ToolCall) -> JsonObject:
         return _block(part) if isinstance(part, Text) else _call_block(part, part.id)
 
-    def refused_reasoning(
-        self, failure: CallFailed, request: ModelRequest, profile: ModelProfile, refused: Features
-    ) -> tuple[ReasoningPlace, ...]:
-        said = failure.message
-        if "thinking`" not in said or ("signature" not in said and "cannot be modified" not in said):
-            return ()
-        places = self.places(request, profile, refused)
-        named = _PATH.search(said)
-        paths = [each.place for each in places]
-        start = paths.index(named[0]) if named is not None and named[0] in paths else 0
-        return tuple(places[start:])
+    def _refuses_reasoning(self, said: str) -> bool:
+        return "thinking`" in said and ("signature" in said or "cannot be modified" in said)
 
     def places(self, request: ModelRequest, profile: ModelProfile, refused: Features) -> list[ReasoningPlace]:
         rules = self.rules(request.model, refused)

@@ -46,7 +46,7 @@ from acp_agent.llm.adapters.adapter import (
     wire_name,
 )
 from acp_agent.llm.binding import Prefix
-from acp_agent.llm.errors import CallFailed, stream_error
+from acp_agent.llm.errors import stream_error
 from acp_agent.llm.parts import check_arguments, image_url, sent_arguments, tool_call, user_parts
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import Answered, ModelRequest, TextDelta, ThinkingDelta
@@ -56,7 +56,6 @@ _MAX_CACHE_KEY = 64
 _ITEMS = "items"
 _DEFAULT_EFFORT = "medium"
 """What the API takes if a request names none; for a return to it."""
-_ITEM_ID = re.compile(r"\brs_[A-Za-z0-9_-]+")
 _EXPECTED_REASONS = ("turn_boundary", "model_mismatch")
 """Why the API leaves reasoning out as a matter of course: a model that uses that of the present turn alone, or that
 cannot read it."""
@@ -72,6 +71,7 @@ class ResponsesAdapter(Adapter):
         ("compaction", ("compaction", "cmp_")),
     )
     native_key = _ITEMS
+    _place = re.compile(r"\brs_[A-Za-z0-9_-]+")
 
     def call(self, request: ModelRequest, profile: ModelProfile, refused: Features, prompt: str | None) -> Call:
         rules = self.rules(request.model, refused)
@@ -113,18 +113,10 @@ class ResponsesAdapter(Adapter):
     def answer_part(self, part: Text | ToolCall) -> JsonObject:
         return _said(part) if isinstance(part, Text) else _called(part, part.id)
 
-    def refused_reasoning(
-        self, failure: CallFailed, request: ModelRequest, profile: ModelProfile, refused: Features
-    ) -> tuple[ReasoningPlace, ...]:
-        said = f"{failure.code} {failure.message}"
-        is_reasoning = any(words in said for words in ("encrypted content", "encrypted_content", "type 'reasoning'"))
-        if not is_reasoning or "cmp_" in said:  # a compacted conversation has encrypted content too
-            return ()
-        places = self.places(request, profile, refused)
-        named = _ITEM_ID.search(said)
-        ids = [each.place for each in places]
-        start = ids.index(named[0]) if named is not None and named[0] in ids else 0
-        return tuple(places[start:])
+    def _refuses_reasoning(self, said: str) -> bool:
+        words = ("encrypted content", "encrypted_content", "type 'reasoning'")
+        # A compacted conversation has encrypted content too.
+        return "cmp_" not in said and any(each in said for each in words)
 
     def places(self, request: ModelRequest, profile: ModelProfile, refused: Features) -> list[ReasoningPlace]:
         rules = self.rules(request.model, refused)
