@@ -24,6 +24,7 @@ from acp_agent.conversation.events import (
     EditsUndone,
     Event,
     FeatureRefused,
+    ImagesRefused,
     InstructionsLoaded,
     LoggedEvent,
     MessageSupplied,
@@ -110,6 +111,7 @@ class Context:
     :ivar withheld: ids of the answers whose reasoning is known not to be sent.
     :ivar void: names of the pieces of reasoning that never will be; see `messages.name_of`.
     :ivar refused: what the providers of models do not take; the models as `provider/model`.
+    :ivar refused_images: the images that they do not take, as SHA-256 of their bytes.
     :ivar unbound_until: seq up to which reasoning that does not know its conversation is not sent: the newest place at
         which an earlier version changed what stands before it.
     :ivar partial: the part of an unfinished answer that the log holds.
@@ -149,6 +151,7 @@ class Context:
     withheld: frozenset[str] = frozenset()
     void: frozenset[str] = frozenset()
     refused: frozenset[tuple[str, Feature]] = frozenset()
+    refused_images: frozenset[tuple[str, str]] = frozenset()
     unbound_until: int = 0
     partial: PartialAnswer | None = None
     before_turn: Context | None = field(default=None, compare=False, repr=False)
@@ -189,6 +192,13 @@ class Context:
                 break
         return ()
 
+    def images_refused_by(self, model: str) -> frozenset[str]:
+        """Return the images that a model's provider does not take, as SHA-256 of their bytes.
+
+        :param model: `provider/model`.
+        """
+        return frozenset(image for name, image in self.refused_images if name == model)
+
     def carried(self) -> Carried:
         """Return what a swap of this context has to carry over."""
         sets = {name: tuple(sorted(getattr(self, name))) for name in _SETS}
@@ -222,6 +232,9 @@ class Context:
                 return self._without_reasoning(event)
             case FeatureRefused():
                 return {"refused": self.refused | {(event.model, event.feature)}}
+            case ImagesRefused():
+                images = {(event.model, image) for image in event.images}
+                return {"refused_images": self.refused_images | images}
             case UserPrompted():
                 return {
                     "entries": self._with(*_prompt(seq, event)),
@@ -366,7 +379,7 @@ _SETTINGS: dict[type[Event], dict[str, str]] = {
 }
 """What these events replace in the context, and by which of their values."""
 _CARRIED = tuple(each.name for each in fields(Carried))
-_SETS = ("grants", "withheld", "void", "refused")
+_SETS = ("grants", "withheld", "void", "refused", "refused_images")
 """Of what is carried over, the sets; a log holds them as sorted lists."""
 _BEFORE = ("entries", "usage", "baseline", "baseline_seq", "swaps", "fold_from", "restored", "declared", "told")
 _NOT_COUNTED: dict[str, Any] = {"usage": None, "baseline": 0, "baseline_seq": 0}

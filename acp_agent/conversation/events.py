@@ -128,6 +128,19 @@ class FeatureRefused:
 
 
 @frozen
+class ImagesRefused:
+    """A provider refused a request for its images; requests to this model have a line in their place.
+
+    :ivar model: `provider/model`.
+    :ivar images: SHA-256 of each one's bytes, in hex.
+    """
+
+    model: str
+    images: tuple[str, ...]
+    kind: Literal["images_refused"] = "images_refused"
+
+
+@frozen
 class UserPrompted:
     """A turn began, or the user said something more while it ran.
 
@@ -359,6 +372,7 @@ Event: TypeAlias = (
     | SurroundingsChanged
     | ReasoningWithheld
     | FeatureRefused
+    | ImagesRefused
     | UserPrompted
     | PartialAnswer
     | AssistantAnswered

@@ -86,6 +86,7 @@ class Carried:
     withheld: tuple[str, ...] = ()
     void: tuple[str, ...] = ()
     refused: tuple[tuple[str, Feature], ...] = ()
+    refused_images: tuple[tuple[str, str], ...] = ()
 
 
 @frozen

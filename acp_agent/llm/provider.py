@@ -37,6 +37,7 @@ class ModelRequest:
         now, `messages` has the amendments. None for a request that is no session's.
     :ivar unbound: number of messages at the beginning whose reasoning is not sent unless it knows its conversation.
     :ivar refused: what the provider has refused in this session, and is not sent.
+    :ivar refused_images: SHA-256 of the images that it has refused, and that are not sent either.
     """
 
     model: str
@@ -49,6 +50,7 @@ class ModelRequest:
     declared: Surroundings | None = None
     unbound: int = 0
     refused: frozenset[Feature] = frozenset()
+    refused_images: frozenset[str] = frozenset()
 
 
 @frozen

@@ -8,8 +8,7 @@ conversation already (the model was changed since, another version stored it) is
 from __future__ import annotations
 
 import base64
-import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -18,7 +17,7 @@ from anyio import to_thread
 
 from acp_agent.accumulator import Accumulator
 from acp_agent.compaction.budget import LIMIT_SHARE
-from acp_agent.conversation.attachments import STORED_FROM, Part, data_of, stored_in, with_data
+from acp_agent.conversation.attachments import Part, data_of, stored_in, with_data
 from acp_agent.conversation.encoding import decoded, plain
 from acp_agent.conversation.messages import (
     AssistantMessage,
@@ -49,8 +48,6 @@ _Key: TypeAlias = tuple[str, str, ModelProfile]
 _Converted: TypeAlias = "tuple[str, str] | str"
 """An image's data and MIME type as they are sent, or why it is not sent."""
 
-_log = logging.getLogger(__name__)
-
 
 def _with_data(before: tuple[int, tuple[int, ...]], added: Sequence[Message]) -> tuple[int, tuple[int, ...]]:
     """Return how many messages there are, and the places of those that hold images, sounds or files."""
@@ -69,16 +66,17 @@ class Attachments:
     def __init__(self, read: ReadBlob) -> None:
         self._read = read
         self._cache: dict[_Key, _Converted] = {}
-        # By the provider's own id of the model too: one may take what another refuses.
-        self._refused: set[tuple[str, _Key]] = set()
         # One image at a time: decoded, each may take a quarter of a gigabyte.
         self._limiter = anyio.CapacityLimiter(1)
         self._with_data = Accumulator[Message, tuple[int, tuple[int, ...]]]((0, ()), _with_data)
 
-    async def check(self, parts: Iterable[UserPart], profile: ModelProfile, model: str) -> None:
+    async def check(
+        self, parts: Iterable[UserPart], profile: ModelProfile, model: str, refused: Collection[str]
+    ) -> None:
         """Refuse attachments of a new prompt that the model cannot be given.
 
         :param model: `provider/model`.
+        :param refused: the images that its provider has refused, as SHA-256 of their bytes.
         :raises InvalidParamsError: says which, why, and what to do.
         :raises PromptTooLargeError: all of them take more bytes than a request may have.
         """
@@ -91,7 +89,7 @@ class Attachments:
             if picture is None or not profile.images:
                 continue
             pictures += 1
-            converted = await self._convert(picture, profile, model.partition("/")[2])
+            converted = await self._convert(picture, profile, refused)
             if isinstance(converted, str):
                 name = f"The image {picture.uri}" if picture.uri else "An image"
                 raise _refusal(f"{name} cannot be sent to {model}: {converted}", "make it smaller or leave it out")
@@ -114,61 +112,55 @@ class Attachments:
             return request
         messages = list(request.messages)
         for at in with_data:
-            messages[at] = await self._message(messages[at], profile, request.model)
+            messages[at] = await self._message(messages[at], profile, request.refused_images)
         return replace(request, messages=tuple(messages))
 
-    async def lengths(self, messages: Iterable[Message], profile: ModelProfile, model: str) -> dict[str, int]:
+    async def lengths(
+        self, messages: Iterable[Message], profile: ModelProfile, refused: Collection[str]
+    ) -> dict[str, int]:
         """Return how many characters the stored images of messages take as they are sent, by SHA-256.
 
-        :param model: the provider's own id.
+        :param refused: see `check`.
         """
         lengths: dict[str, int] = {}
         for picture in _pictures(messages):
             if isinstance(picture.data, Stored):
-                converted = await self._convert(picture, profile, model) if profile.images else ""
+                converted = await self._convert(picture, profile, refused) if profile.images else ""
                 lengths[picture.data.sha256] = 0 if isinstance(converted, str) else len(converted[0])
         return lengths
 
-    def leave_out(self, request: ModelRequest, profile: ModelProfile) -> bool:
-        """Send a line in the place of each image before the newest prompt from now on, since the provider has refused a
-        request for one; return whether any was sent before."""
-        before = list(request.messages)
-        while before and isinstance(before[-1], UserMessage):
-            before.pop()
-        images = {(request.model, _key(picture, profile)) for picture in _pictures(before)} - self._refused
-        self._refused |= images
-        if images:
-            _log.warning("a request was refused for an image; it is sent again without %s", len(images))
-        return bool(images)
-
-    async def _message(self, message: Message, profile: ModelProfile, model: str) -> Message:
+    async def _message(self, message: Message, profile: ModelProfile, refused: Collection[str]) -> Message:
         if isinstance(message, AssistantMessage):
             return message
         if isinstance(message, ToolResult):
-            return replace(message, parts=tuple([await self._picture(part, profile, model) for part in message.parts]))
-        return replace(message, parts=tuple([await self._part(part, profile, model) for part in message.parts]))
+            results = [await self._picture(part, profile, refused) for part in message.parts]
+            return replace(message, parts=tuple(results))
+        parts = [await self._part(part, profile, refused) for part in message.parts]
+        return replace(message, parts=tuple(parts))
 
-    async def _part(self, part: UserPart, profile: ModelProfile, model: str) -> UserPart:
+    async def _part(self, part: UserPart, profile: ModelProfile, refused: Collection[str]) -> UserPart:
         if is_picture(part):
-            return await self._picture(part, profile, model)
+            return await self._picture(part, profile, refused)
         data = data_of(part)
         is_read = isinstance(data, Stored) and (data.text or (profile.audio and sendable_sound(part) is not None))
         return await _whole_part(part, self._read) if is_read else part
 
-    async def _picture(self, part: Part, profile: ModelProfile, model: str) -> Part | Image | Text:
+    async def _picture(self, part: Part, profile: ModelProfile, refused: Collection[str]) -> Part | Image | Text:
         picture = picture_of(part)
         if picture is None or not profile.images:
             return part
-        converted = await self._convert(picture, profile, model)
+        converted = await self._convert(picture, profile, refused)
         if isinstance(converted, str):
             return image_left_out(picture.uri, converted)
         return Image(converted[0], converted[1], picture.uri)
 
-    async def _convert(self, picture: Image, profile: ModelProfile, model: str) -> _Converted:
+    async def _convert(self, picture: Image, profile: ModelProfile, refused: Collection[str]) -> _Converted:
         """Return an image as the provider accepts it, converted once."""
-        data, key = picture.data, _key(picture, profile)
-        if (model, key) in self._refused:
+        data = picture.data
+        digest = _digest(data)
+        if digest in refused:
             return "the model's provider refused it"
+        key = digest, picture.mime_type, profile
         if key not in self._cache:
             content = data if isinstance(data, str) else await _encoded(data, self._read)
             if content is None:
@@ -181,6 +173,15 @@ class Attachments:
                 self._cache.clear()
             self._cache[key] = converted
         return self._cache[key]
+
+
+def images_before_prompt(request: ModelRequest) -> tuple[str, ...]:
+    """Return the images that a request sent before the newest prompt, as SHA-256 of their bytes."""
+    before = list(request.messages)
+    while before and isinstance(before[-1], UserMessage):
+        before.pop()
+    found = {_digest(picture.data) for picture in _pictures(before)}
+    return tuple(sorted(found - request.refused_images))
 
 
 async def whole(update: Update, read: ReadBlob) -> Update:
@@ -205,10 +206,6 @@ async def _encoded(stored: Stored, read: ReadBlob) -> str | None:
     return None if found is None else base64.b64encode(found).decode("ascii")
 
 
-def _key(picture: Image, profile: ModelProfile) -> _Key:
-    return _digest(picture.data), picture.mime_type, profile
-
-
 def _pictures(messages: Iterable[Message]) -> Iterator[Image]:
     for message in messages:
         for part in () if isinstance(message, AssistantMessage) else message.parts:
@@ -217,11 +214,9 @@ def _pictures(messages: Iterable[Message]) -> Iterator[Image]:
 
 
 def _digest(data: Data) -> str:
-    """Return the same name for bytes that are in a prompt now and stored later on."""
+    """Return the SHA-256 of bytes that are in a prompt now or stored; of what is no base64, the text itself."""
     if isinstance(data, Stored):
         return data.sha256
-    if len(data) < STORED_FROM:
-        return data
     import hashlib  # loads OpenSSL
 
     content = decoded(plain(data))

@@ -201,7 +201,8 @@ class Requests:
         limits = Limits(active.profile.max_images, active.profile.max_request_bytes)
         if not limits.exceeded(messages):  # as they are stored they are hardly ever smaller
             return limits
-        return replace(limits, sent=await active.attachments.lengths(messages, active.profile, active.model_id))
+        refused = self.context.images_refused_by(active.name)
+        return replace(limits, sent=await active.attachments.lengths(messages, active.profile, refused))
 
     async def exceeds_limits(self, active: ActiveModel) -> bool:
         """Return whether the next request comes close to a limit of the model besides that of tokens."""
@@ -286,6 +287,7 @@ def request_of(context: Context, messages: tuple[Message, ...], model: str) -> M
         declared=context.declared,
         unbound=bisect_right(context.entries, context.unbound_until, key=_seq_of),
         refused=frozenset(feature for name, feature in context.refused if name == model),
+        refused_images=context.images_refused_by(model),
     )
 
 

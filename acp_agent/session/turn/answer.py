@@ -15,6 +15,7 @@ from acp_agent.accumulator import Accumulator
 from acp_agent.conversation.events import (
     AssistantAnswered,
     FeatureRefused,
+    ImagesRefused,
     PartialAnswer,
     ReasoningWithheld,
     TurnEnded,
@@ -32,6 +33,7 @@ from acp_agent.llm.provider import (
     ThinkingDelta,
     Withheld,
 )
+from acp_agent.session.attachments import images_before_prompt
 from acp_agent.session.log import SessionLog
 from acp_agent.session.notices import Notices
 from acp_agent.session.project.models import ActiveModel
@@ -104,8 +106,10 @@ class AnswerStream:
             self._notices.streaming = False
             error, partial = _first(failures), self._log.context.partial
             # Every later request would be refused for its images as well.
-            is_images = isinstance(error, ImageRefusedError) and not error.partial
-            if is_images and active.attachments.leave_out(request, active.profile):
+            is_image = isinstance(error, ImageRefusedError) and not error.partial
+            images = images_before_prompt(request) if is_image else ()
+            if images:
+                await self._leave_images_out(active, images)
                 return None
             if not isinstance(error, ContextOverflowError) or partial is None or not partial.text.strip():
                 raise error from None
@@ -124,6 +128,15 @@ class AnswerStream:
         self._notices.streaming = False
         await self._notices.flush()
         return message
+
+    async def _leave_images_out(self, active: ActiveModel, images: tuple[str, ...]) -> None:
+        """Never again send images to a model whose provider refused a request for one of them, and tell the user.
+
+        :param images: SHA-256 of their bytes.
+        """
+        await self._log.append(ImagesRefused(active.name, images))
+        left_out = counted(len(images), "image")
+        await self._notices.tell(f"{active.name} refused the request for an image. It goes on without {left_out}.")
 
     async def _withhold(self, refused: ReasoningRefused) -> None:
         """Never again send reasoning that the provider refused, and tell the user."""

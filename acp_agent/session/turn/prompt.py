@@ -91,7 +91,8 @@ class PromptIntake:
         else:
             text = Text(await self._recipes.render(recipe_run))
             sent = (text, *recipe_run.attachments, *await self._mcp.resources(parts))
-        await active.attachments.check(parts if sent is None else sent, active.profile, active.name)
+        refused = self._requests.context.images_refused_by(active.name)
+        await active.attachments.check(parts if sent is None else sent, active.profile, active.name, refused)
         hooked = await self._hooks.user_message(text_of(sent or parts))
         if hooked.message is not None:
             others = (part for part in sent or parts if not isinstance(part, Text))

@@ -125,9 +125,16 @@ async def test_sounds_that_take_more_bytes_than_a_request_are_neither_sent_nor_s
         assert await shown(it) == [text("Hello")]
 
 
-async def test_a_prompt_that_is_refused_for_an_image_from_before_is_sent_again_without_it(tmp_path: Path) -> None:
+async def test_a_prompt_that_is_refused_for_an_image_from_before_is_sent_again_without_it_and_so_is_every_later_one(
+    tmp_path: Path,
+) -> None:
     refusal = Reply(http_status=400, body={"error": {"message": "Could not process image"}})
-    async with stage(tmp_path, Reply("I see."), refusal, Reply("Gone on."), editor=TOAD) as it:
+    async with stage(tmp_path, Reply("I see."), refusal, Reply("Gone on."), Reply("And on."), editor=TOAD) as it:
         await it.prompt([IMAGE, text("What is it?")])
         assert await it.prompt("And now?") == {"stopReason": "end_turn"}
         assert ["image/" in str(call.body) for call in it.server.calls] == [True, True, False]
+        assert "refused the request for an image. It goes on without 1 image." in str(it.agent.updates())
+        async with it.restarted() as later:
+            await later.agent.load(it.session, it.folder)
+            assert await later.prompt("And tomorrow?") == {"stopReason": "end_turn"}
+        assert "image/" not in str(it.server.calls[3].body)
