@@ -31,6 +31,9 @@ EffortChanges: TypeAlias = Literal["top", "message", "item"]
 Anthropic's. `item`: by a `configuration_update` of OpenAI's."""
 Compaction: TypeAlias = Literal["none", "plain", "kept"]
 """The provider's own compaction. `kept`: what stays after it keeps its reasoning."""
+CompactsTo: TypeAlias = Literal["none", "block", "window"]
+"""What the provider's own compaction leaves of messages. `block`: one block in their place. `window`: all that the user
+has said, and one encrypted item in place of the rest."""
 Echo: TypeAlias = Literal["none", "signature", "items", "given", "calls", "always", "thought_signature"]
 """In which form reasoning goes back. `signature`: Anthropic's blocks. `items`: OpenAI's items. `given`: in the member
 of the message in which it came, where it came. `calls`: the same, and never missing where an answer calls tools.
@@ -57,6 +60,7 @@ class ReasoningRules:
     effort: EffortChanges = "top"
     instructions: Literal["system", "developer", "instructions"] = "system"
     compaction: Compaction = "none"
+    compacts_to: CompactsTo = "none"
     echo: Echo = "given"
     binds: bool = False
     takes_compaction: bool = False

@@ -14,10 +14,11 @@ from anyio import to_thread
 from acp_agent.compaction.cuts import Cut
 from acp_agent.compaction.estimate import estimate_message, estimate_messages
 from acp_agent.compaction.frame import frame_summary, layer_of, summary_request
-from acp_agent.compaction.layers import check_worth, fill, planned_cut, unanswered
+from acp_agent.compaction.layers import REPLACED_SHARE, check_worth, fill, planned_cut, replaced_tokens, unanswered
 from acp_agent.compaction.strategy import Draft, Task
 from acp_agent.compaction.verify import verify
 from acp_agent.conversation.messages import (
+    Amendment,
     AssistantMessage,
     CompactedBlock,
     Message,
@@ -216,6 +217,8 @@ class NativeStrategy:
         cut = await to_thread.run_sync(partial(task.cut, keep_reasoning=True), abandon_on_cancel=True)
         if cut is None:
             return None
+        if task.policy.keeps_prompts:
+            _check_prompts(cut)
         # The beginning of the last request, as it was sent: what the provider makes of it can then stand for it.
         request = replace(task.state.request, messages=cut.messages)
         try:
@@ -233,6 +236,22 @@ class NativeStrategy:
         draft = await verify(task, cut, written, written)
         [portable] = frame_summary(draft.summary, recall=task.state.recall)
         return replace(draft, body=(replace(block, text=portable.text),))
+
+
+def _check_prompts(cut: Cut) -> None:
+    """Check that a compaction which keeps all that the user has said is worth its price.
+
+    :raises CompactionError: most of what it would replace was said by the user.
+    """
+    said = [message for message in cut.messages if isinstance(message, UserMessage)]
+    kept = estimate_messages(message for message in said if not isinstance(message, Amendment))
+    replaced = replaced_tokens(cut)
+    if kept > replaced * REPLACED_SHARE:
+        raise CompactionError(
+            "The provider's own compaction keeps all that you have said, which is most of the conversation (about "
+            f"{kept:,} of {replaced:,} tokens), so it was not asked.",
+            "The history is unchanged; use the strategy `summary`.",
+        )
 
 
 def _for_others(block: CompactedBlock) -> str:

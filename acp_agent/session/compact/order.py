@@ -334,7 +334,7 @@ class Orders:
             ),
             native_first=rules.native_first,
             keeps_reasoning=rules.compaction == "kept",
-            keeps_prompts=rules.echo == "items",
+            keeps_prompts=rules.compacts_to == "window",
             binds_reasoning=rules.binds,
         )
 

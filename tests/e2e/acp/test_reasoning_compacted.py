@@ -224,3 +224,16 @@ async def filled(it: Thinking) -> None:
             await it.loop("And now?", 1)
             return
     raise AssertionError("it was never compacted")
+
+
+async def test_where_the_user_said_most_of_it_the_provider_that_keeps_all_of_that_is_not_asked_to_compact(
+    tmp_path: Path,
+) -> None:
+    async with thinking(tmp_path, "openai", env=SMALL, config=compaction()) as it:
+        it.model.says = "I have read it."
+        for part in range(4):
+            await it.say(f"Part {part}: {LONG[:16_000]}")
+        [swap] = it.events("context_swapped")
+        assert (swap["strategy"], asked_provider(it)) == ("summary", 0)
+        assert "keeps all that you have said" in it.receipt()
+        await it.loop(calls=1)

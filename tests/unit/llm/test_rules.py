@@ -26,7 +26,7 @@ def test_each_row_of_the_models_is_read_as_it_stands(row: dict[str, str]) -> Non
         rules = rules_of(family)
         assert rules.family == family
         assert rules.reads == tuple(row["reads"].split())
-        for name in ("checks", "off", "tools", "effort", "instructions", "compaction", "echo"):
+        for name in ("checks", "off", "tools", "effort", "instructions", "compaction", "compacts_to", "echo"):
             assert getattr(rules, name) == row[name]
 
 
