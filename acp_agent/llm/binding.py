@@ -54,11 +54,13 @@ class Prefix:
     def after_compaction(self, block: JsonObject, at: Bound | None) -> Prefix:
         """Return the prefix with a conversation in it that the provider has compacted.
 
-        What stayed of it goes on from where the request for the compaction ended.
+        The messages that stay after it go on from where the request for the compaction ended.
+
+        :param at: the binding of the compaction; None if it keeps no reasoning.
         """
-        if at is not None and at.head == self.head:
-            return replace(self, before=at.before, said=at.said, newest=())
-        return replace(self.after("assistant", block), newest=())
+        if at is None:
+            return replace(self.after("assistant", block), newest=())
+        return replace(self, before=at.before, said=at.said, newest=())
 
     def bound(self, rules: ReasoningRules) -> Bound:
         """Return the binding of the reasoning that the model creates next."""

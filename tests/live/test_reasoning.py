@@ -91,6 +91,10 @@ class Gpt:
         answer = self.client.responses.create(**params)
         return answer.to_dict()
 
+    def compact(self, items: list[Any]) -> dict[str, Any]:
+        raw = self.client.responses.with_raw_response.compact(model=self.model, input=items)
+        return json.loads(raw.text)
+
     def converse(self, puzzles: tuple[str, ...]) -> list[Any]:
         """Ask one after the other, and return the items of the conversation."""
         items: list[Any] = [{"role": "developer", "content": "Be brief."}]
@@ -116,6 +120,13 @@ def gpt(asked: Asked) -> Gpt:
 
 def kinds(blocks: list[Any]) -> list[str]:
     return [block.get("type", "message") for block in blocks]
+
+
+def cached(answer: dict[str, Any] | None) -> str:
+    """Return how many tokens of a prompt were read from the cache, and of how many."""
+    usage = (answer or {}).get("usage") or {}
+    details = usage.get("input_tokens_details") or {}
+    return f"{details.get('cached_tokens', 0):,} of {usage.get('input_tokens', 0):,} tokens"
 
 
 def dropped(answer: dict[str, Any] | None) -> str:
@@ -209,14 +220,10 @@ def test_whether_what_is_put_behind_a_compaction_makes_kept_reasoning_invalid(gp
     kept = items[starts[1] :]
     if "reasoning" not in kinds(kept):
         return asked.note(question, NO_THINKING)
-
-    def compact() -> list[Any]:
-        raw = gpt.client.responses.with_raw_response.compact(model=gpt.model, input=items[: starts[1]])
-        return json.loads(raw.text)["output"]
-
-    window, outcome = attempt(compact)
-    if window is None:
+    answer, outcome = attempt(lambda: gpt.compact(items[: starts[1]]))
+    if answer is None:
         return asked.note(question, outcome)
+    window = answer["output"]
     more = {"role": "user", "content": "Say: done."}
     between = {"role": "developer", "content": "The user likes short answers."}
     plain, _ = attempt(lambda: gpt.send([*window, *kept, more]))
@@ -225,6 +232,19 @@ def test_whether_what_is_put_behind_a_compaction_makes_kept_reasoning_invalid(gp
     between_them = f"between it and what was kept: {dropped(inserted)} ({outcome})"
     after = f"after what was kept: {dropped(appended)}"
     return asked.note(question, f"left out without: {dropped(plain)}; {between_them}; {after}")
+
+
+def test_how_much_of_its_prompt_a_compaction_reads_from_the_cache(gpt: Gpt, asked: Asked) -> None:
+    long = {"role": "user", "content": f"{'The shop sells bread and tea. ' * 400}Say: done."}
+    items: list[Any] = [{"role": "developer", "content": "Be brief."}, long]
+    items += gpt.send(items)["output"]
+    again, _ = attempt(lambda: gpt.send([*items, {"role": "user", "content": "Again."}]))
+    apart, apart_outcome = attempt(lambda: gpt.compact(items))
+    within, within_outcome = attempt(lambda: gpt.send([*items, {"type": "compaction_trigger"}]))
+    made = ", ".join(kinds(within["output"])) if within is not None else "nothing"
+    requests = f"an ordinary request: {cached(again)}; /responses/compact: {cached(apart)} ({apart_outcome})"
+    trigger = f"compaction_trigger: {cached(within)} ({within_outcome}), which makes: {made}"
+    return asked.note("cache of a compaction", f"{requests}; {trigger}")
 
 
 def test_whether_xai_gives_reasoning_and_takes_it_back(xai: Asked) -> None:

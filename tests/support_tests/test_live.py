@@ -69,7 +69,7 @@ def puzzled(body: dict[str, Any]) -> Reply:
 async def test_open_questions_about_reasoning_are_answered_by_the_provider(tmp_path: Path) -> None:
     async with model_server(puzzled, binding=Binding()) as server:
         printed = await make_live(tmp_path, server, "-k", "test_reasoning")
-    assert "9 passed" in printed
+    assert "10 passed" in printed
     assert KEY not in printed
     claude, gpt = "anthropic/claude-haiku-5-5, ", "openai/gpt-6.2-sol, "
     assert f"{claude}ids of calls: compared: refused with 400: messages.3.content.0: Invalid `signature`" in printed
@@ -84,6 +84,8 @@ async def test_open_questions_about_reasoning_are_answered_by_the_provider(tmp_p
         "left out without: nothing; between it and what was kept: prefix_mismatch (accepted); after what was kept: "
     )
     assert f"{gpt}a message behind a compaction: {inserted}nothing" in printed
+    assert f"{gpt}cache of a compaction: an ordinary request: " in printed
+    assert "tokens (accepted), which makes: reasoning, message" in printed
     assert "xai/grok-test, reasoning over Responses: sent back: accepted" in printed
 
 
@@ -94,7 +96,7 @@ async def test_a_gateway_is_asked_which_betas_it_accepts(tmp_path: Path) -> None
         config.write_text(json.dumps({"providers": {"work": gateway}}))
         args = ("--config", str(config), "--model", "work/claude-haiku-5-5", "-k", "test_reasoning")
         printed = await make_live(tmp_path, server, *args)
-    assert "6 passed, 3 skipped" in printed
+    assert "6 passed, 4 skipped" in printed
     assert "work/claude-haiku-5-5, ids of calls: not answered: without a change it is refused with 400" in printed
     assert "thinking-binding-controls-2026-08-01: header refused with 400: Unexpected value(s)" in printed
     assert "mid-conversation-output-config-2026-07-01: header accepted; with its members accepted" in printed

@@ -248,3 +248,18 @@ def test_what_an_older_model_thought_is_sent_to_a_newer_one_that_is_told_of_chan
     answer = m.AssistantMessage("a1", bound, f"{adapter.name}/{older}")
     later = replace(asked, model=newer, messages=(prompt, level, answer, m.UserMessage("u3", (m.Text("And?"),))))
     assert [each.message_id for each in adapter.places(later, profile, frozenset())] == ["a1"]
+
+
+@both_apis
+def test_what_stays_after_a_compaction_of_the_provider_is_bound_to_what_it_compacted(dialect: str) -> None:
+    rules = api(dialect).rules(NAMES[dialect])
+    beginning = Prefix(head_of("Be brief.", ())).after("user", {"text": "one"}).after("assistant", {"text": "two"})
+    at = beginning.bound(rules)
+    behind = beginning.after("user", {"text": "three"})
+    kept = m.Thinking("Hm.", dialect, {"signature": "sealed"}, bound=behind.bound(rules))
+    compacted = Prefix(beginning.head).after_compaction({"content": "A summary."}, at).after("user", {"text": "three"})
+    assert compacted.mismatch(kept, rules, rules) is None
+    elsewhere = Prefix(head_of("Be long.", ())).after_compaction({"content": "A summary."}, at)
+    assert elsewhere.after("user", {"text": "three"}).mismatch(kept, rules, rules) == "surroundings"
+    without = Prefix(beginning.head).after_compaction({"content": "A summary."}, None).after("user", {"text": "three"})
+    assert without.mismatch(kept, rules, rules) == "conversation"
