@@ -31,7 +31,7 @@ from acp_agent.session.project.requests import Requests
 from acp_agent.session.project.settings import SessionOptions
 from acp_agent.session.project.toolbox import Toolbox
 from acp_agent.session.project.trust import SessionTrust
-from acp_agent.session.project.workspace import read_instructions
+from acp_agent.session.project.workspace import ProjectInstructions
 from acp_agent.session.services import Services
 from acp_agent.session.slash.offer import CommandOffer
 from acp_agent.session.state import SessionState
@@ -133,7 +133,7 @@ async def _open_log(
     cwd, *additional = map(str, directories)
     if new_mode is not None:
         started = SessionStarted(cwd, tuple(additional), mode=new_mode)
-        instructions = await read_instructions(directories, home)
+        instructions = await ProjectInstructions().read(directories, home)
         events = await store.create(session_id, cwd, additional, (started, instructions))
         return SessionLog(store, session_id, Context.from_log(events))
     log = SessionLog(store, session_id, await store.context(session_id))

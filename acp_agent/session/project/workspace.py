@@ -63,7 +63,11 @@ class ProjectInstructions:
         self._loaded: InstructionsLoaded | None = None
 
     async def read(self, directories: Sequence[Path], home: Path) -> InstructionsLoaded:
-        """Return the system prompt; see `read_instructions`."""
+        """Return the system prompt as the files say now.
+
+        :param directories: the session's working directory, then its additional ones.
+        :param home: the agent's own folder, whose instruction files hold for every project.
+        """
         return await anyio.to_thread.run_sync(self._read, directories, home)
 
     def _read(self, directories: Sequence[Path], home: Path) -> InstructionsLoaded:
@@ -91,15 +95,6 @@ def retold(told: Sequence[Section], now: Sequence[Section]) -> Amendment | None:
             texts.append(f"({section.name} {what}.)")
     text = "\n\n".join(filter(None, (_CHANGED, "\n".join(lines), *texts)))
     return Amendment(new_id("msg"), (Text(text),), sections=changed)
-
-
-async def read_instructions(directories: Sequence[Path], home: Path) -> InstructionsLoaded:
-    """Return the system prompt as the files say now.
-
-    :param directories: the session's working directory, then its additional ones.
-    :param home: the agent's own folder, whose instruction files hold for every project.
-    """
-    return await anyio.to_thread.run_sync(_load_instructions, directories, home, datetime.now(UTC).astimezone().date())
 
 
 def _load_instructions(directories: Sequence[Path], home: Path, today: date) -> InstructionsLoaded:

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from acp_agent.conversation.events import InstructionsLoaded
-from acp_agent.session.project.workspace import MAX_FILE_BYTES, _load_instructions, read_instructions
+from acp_agent.session.project.workspace import MAX_FILE_BYTES, ProjectInstructions, _load_instructions
 
 TODAY = date(2026, 1, 2)
 SECRET = "a secret of somebody else's"
@@ -55,7 +55,7 @@ async def test_what_is_no_regular_file_is_named_and_waited_for_by_nobody(places:
     os.mkfifo(places.home / "AGENTS.md")
     (places.home / "CLAUDE.md").symlink_to("/dev/zero")
     with anyio.fail_after(5):
-        loaded = await read_instructions((places.repo,), places.home)
+        loaded = await ProjectInstructions().read((places.repo,), places.home)
     assert loaded.sources == ()
     assert f"({places.repo / 'AGENTS.md'} was not read: it is no regular file.)" in loaded.text
     assert f"({places.repo / 'CLAUDE.md'} was not read: Is a directory.)" in loaded.text
