@@ -244,7 +244,7 @@ class Adapter:
     vague_refusals: ClassVar[tuple[str, ...]] = ()
     native_key: ClassVar[str] = ""
     _place: ClassVar[re.Pattern[str]] = re.compile("(?!)")
-    """Finds in the text of an error where the reasoning stands that it names; see `ReasoningPlace.place`."""
+    """Matches, in an error that refuses reasoning, the place of the piece that it names; see `ReasoningPlace.place`."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.name = endpoint.name
@@ -319,7 +319,10 @@ class Adapter:
         return tuple(places)
 
     def _refuses_reasoning(self, said: str) -> bool:
-        """Return whether an error, of which this is the code and the message, is about reasoning in the request."""
+        """Return whether an error refuses reasoning in the request.
+
+        :param said: its code and its message.
+        """
         del said
         return False
 

@@ -66,7 +66,7 @@ _BUDGETS = {"low": 4_096, "medium": 12_288, "high": 24_576}
 _LEAST_BUDGET = 1_024
 _BUDGET_SHARE = 8  # of the window: one eighth fits behind a context that fills the usable window
 _EFFORTS = {"": "high", "off": "low"}
-"""The effort of a level that names none, in a request that said another one before: the API's default, the lowest."""
+"""The effort to return to for a level that has none of its own: the API's default, and the lowest for `off`."""
 _GROWING = ("text", "thinking", "signature", "partial_json")
 """Members of a block that come in pieces."""
 _OTHER_MODEL = "model_binding_mismatch"
