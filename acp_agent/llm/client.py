@@ -33,7 +33,7 @@ from acp_agent.errors import (
     ModelAuthError,
     ModelRequestError,
 )
-from acp_agent.llm.adapters.adapter import Adapter, Call, Features, Fold, ReasoningPlace
+from acp_agent.llm.adapters.adapter import Adapter, Call, Fold, ReasoningPlace
 from acp_agent.llm.adapters.anthropic import AnthropicAdapter
 from acp_agent.llm.adapters.chat import ChatAdapter
 from acp_agent.llm.adapters.connection import Connection
@@ -159,7 +159,6 @@ class ModelClient:
         self._first_delay = first_delay
         self._connection = Connection(endpoint, adapter.sdk)
         self._windows: dict[str, int | None] = {}
-        self._accepted: dict[tuple[str, str], Features] = {}
 
     async def stream(self, request: ModelRequest, prompt: str | None = None) -> AsyncGenerator[ModelEvent, None]:
         """See `Provider.stream`, and `Adapter.call` for the prompt."""
@@ -188,9 +187,6 @@ class ModelClient:
                     event, request = refusal
                     refusals += 1
                     yield event
-        if request.conversation_id:
-            key = request.conversation_id, request.model
-            self._accepted[key] = self._accepted.get(key, frozenset()) | call.features
         answer = fold.answer()
         if dropped := self._unforeseen(fold, request, profile):
             yield dropped
@@ -229,7 +225,7 @@ class ModelClient:
             event = _refused(places, failure.message)
             return event, replace(request, messages=_without_reasoning(request.messages, event.pieces))
         used = call.features - request.refused
-        accepted = self._accepted.get((request.conversation_id, request.model), frozenset())
+        accepted = adapter.accepted_features(request, profile)
         feature = adapter.refused_feature(failure, used, accepted)
         # A compaction refused without a reason was most likely refused because of its reasoning.
         if feature is None or (prompt is not None and (feature == "compaction" or used <= accepted)):

@@ -302,6 +302,16 @@ class Adapter:
             return next((feature for feature, _ in self.refusals if feature in suspects), None)
         return None
 
+    def accepted_features(self, request: ModelRequest, profile: ModelProfile) -> Features:
+        """Return the features of the conversation up to the model's newest answer: the API has taken those."""
+        name = f"{self.name}/{request.model}"
+        for at in range(len(request.messages) - 1, -1, -1):
+            message = request.messages[at]
+            if isinstance(message, AssistantMessage) and message.model == name:
+                earlier = replace(request, messages=request.messages[:at])
+                return self.call(earlier, profile, request.refused, None).features
+        return frozenset()
+
     def refused_reasoning(
         self, failure: CallFailed, request: ModelRequest, profile: ModelProfile, refused: Features
     ) -> tuple[ReasoningPlace, ...]:

@@ -7,6 +7,7 @@ from typing import Literal
 
 import pytest
 
+from support.client import AgentError
 from support.compactions import shown_compactions
 from support.models import DialectName, ModelServer, Reply
 from support.reasoning import (
@@ -143,6 +144,22 @@ async def test_a_refused_compaction_goes_on_with_a_summary_says_so_and_is_not_as
         [event] = it.events("feature_refused")
         assert event["feature"] == "compaction"
         await it.loop(calls=1)
+
+
+async def test_a_compaction_that_is_refused_without_a_name_after_a_restart_switches_nothing_else_off(
+    tmp_path: Path,
+) -> None:
+    async with thinking(tmp_path, "anthropic", config=compaction(strategy="native")) as it:
+        await it.set("thought_level", "high")
+        await it.grow()
+        kept = it.kept()
+        async with it.restarted() as later:
+            later.model.native = Reply(http_status=400, body={"message": "invalid beta flag"})
+            with pytest.raises(AgentError, match="invalid beta flag"):
+                await later.say("/compact")
+            assert {event["feature"] for event in it.events("feature_refused")} <= {"compaction"}
+            await later.loop(calls=1)
+            assert later.kept() == kept + 2
 
 
 @both_providers

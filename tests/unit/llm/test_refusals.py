@@ -33,11 +33,11 @@ def test_a_refused_beta_without_a_name_is_the_one_that_no_earlier_request_has_us
 
 async def test_what_has_worked_before_is_kept_if_a_new_beta_is_refused_without_a_name() -> None:
     refused = Reply(http_status=400, body=VAGUE)
-    asked = request(*SAID, MORE, model="claude-opus-5-5", declared=Surroundings(tools=()))
-    async with model_server([Reply("one"), refused, Reply("two")]) as server:
+    answered = replace(SAID[1], model="anthropic/claude-opus-5-5")
+    asked = request(SAID[0], answered, EFFORT, MORE, model="claude-opus-5-5", declared=Surroundings(tools=()))
+    async with model_server([refused, Reply("two")]) as server:
         provider = adapter("anthropic", server.base_url)
-        await collect(provider, asked)
-        events = await collect(provider, replace(asked, messages=(*asked.messages, SAID[1], EFFORT, MORE)))
+        events = await collect(provider, asked)
         await provider.aclose()
     assert texts(events) == ["two"]
     assert events[0] == Refused("effort")
