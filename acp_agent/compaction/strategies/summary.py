@@ -6,13 +6,14 @@ that the provider's cache is hit, and the summary costs little more than its own
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from functools import partial
 
 from anyio import to_thread
 
 from acp_agent.compaction.cuts import Cut
-from acp_agent.compaction.estimate import estimate_message, estimate_messages
+from acp_agent.compaction.estimate import estimate_message, estimate_messages, estimate_part, estimate_text
 from acp_agent.compaction.frame import frame_summary, layer_of, summary_request
 from acp_agent.compaction.layers import REPLACED_SHARE, check_worth, fill, planned_cut, replaced_tokens, unanswered
 from acp_agent.compaction.strategy import Draft, Task
@@ -28,6 +29,7 @@ from acp_agent.conversation.messages import (
     UserMessage,
     new_id,
 )
+from acp_agent.conversation.strict_json import get_objects
 from acp_agent.errors import CompactionError, CompactionRefusedError, SummaryOverflowError
 from acp_agent.llm.provider import Answered, ModelRequest
 
@@ -243,8 +245,7 @@ def _check_prompts(cut: Cut) -> None:
 
     :raises CompactionError: most of what it would replace was said by the user.
     """
-    said = [message for message in cut.messages if isinstance(message, UserMessage)]
-    kept = estimate_messages(message for message in said if not isinstance(message, Amendment))
+    kept = sum(_kept_tokens(message) for message in cut.messages)
     replaced = replaced_tokens(cut)
     if kept > replaced * REPLACED_SHARE:
         raise CompactionError(
@@ -252,6 +253,21 @@ def _check_prompts(cut: Cut) -> None:
             f"{kept:,} of {replaced:,} tokens), so it was not asked.",
             "The history is unchanged; use the strategy `summary`.",
         )
+
+
+def _kept_tokens(message: Message) -> int:
+    """Return the tokens of what the user has said in a message, also in a conversation that was compacted before."""
+    if not isinstance(message, UserMessage) or isinstance(message, Amendment):
+        return 0
+    tokens = 0
+    for part in message.parts:
+        if isinstance(part, CompactedBlock):
+            items = get_objects(part.data, "items")
+            said = [item for item in items if "encrypted_content" not in item]
+            tokens += estimate_text(json.dumps(said))
+        else:
+            tokens += estimate_part(part)
+    return tokens
 
 
 def _for_others(block: CompactedBlock) -> str:
