@@ -31,7 +31,7 @@ from acp_agent.conversation.messages import (
     ToolResult,
     new_id,
 )
-from acp_agent.conversation.surroundings import Surroundings, amendments_in, changed_tools
+from acp_agent.conversation.surroundings import Surroundings, amendments_in
 from acp_agent.conversation.swaps import Carried, CompactionTrigger
 from acp_agent.errors import CompactionError, OverflowLimit
 from acp_agent.frozen import frozen
@@ -188,18 +188,15 @@ def _begun_anew(
 
 
 def _behind(result: CompactedState, kept: Sequence[Entry], context: Context) -> Amendment | None:
-    """Return what stands after the messages that stay: what is carried over, and the changes of the surroundings that
-    were told in the messages that leave."""
+    """Return what stands after the messages that stay: what is carried over, and the changes of the system prompt that
+    were told in the messages that leave. Changes of tools and of the level of reasoning are told before each request.
+    """
     if not result.sent:
         return None
-    told, now = context.declared.after(amendments_in(kept)), context.told
-    amendment = changed_tools(told, now.tools or (), now.thought_level) or Amendment(new_id("msg"), ())
-    sections = retold(told.sections, now.sections)
-    if sections is not None:
-        amendment = replace(amendment, parts=sections.parts, sections=sections.sections)
-    amendment = replace(amendment, parts=(*result.behind, *amendment.parts))
-    is_empty = amendment == Amendment(amendment.id, ())
-    return None if is_empty else amendment
+    told = context.declared.after(amendments_in(kept))
+    amendment = retold(told.sections, context.told.sections) or Amendment(new_id("msg"), ())
+    parts = (*result.behind, *amendment.parts)
+    return replace(amendment, parts=parts) if parts else None
 
 
 def _still_seen(result: CompactedState, context: Context) -> tuple[FileVersion, ...]:

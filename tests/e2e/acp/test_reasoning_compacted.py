@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 from support.compactions import shown_compactions
+from support.mcp import mcp_program, ready, says, tool
 from support.models import DialectName
 from support.reasoning import (
     PROSE,
@@ -237,3 +239,44 @@ async def test_where_the_user_said_most_of_it_the_provider_that_keeps_all_of_tha
         assert (swap["strategy"], asked_provider(it)) == ("summary", 0)
         assert "keeps all that you have said" in it.receipt()
         await it.loop(calls=1)
+
+
+@both_providers
+async def test_what_had_changed_around_the_conversation_is_told_again_after_a_compaction_of_the_provider(
+    tmp_path: Path, dialect: DialectName
+) -> None:
+    server = mcp_program(tmp_path, "files", tools=[tool("look")], results={"look": says("Here.")}, slow=True)
+    files = {**FILES, "AGENTS.md": "Count in whole cents."}
+    config = compaction(strategy="native")
+    async with thinking(tmp_path, dialect, config=config, mcp=[server.entry], files=files) as it:
+        await it.talk(1)
+        await server.go()
+        await ready(it.stage, "files")
+        (it.stage.folder / "AGENTS.md").write_text("Count in tenths of a cent.")
+        await it.set("thought_level", "low")
+        await it.grow()
+        await compacted(it)
+        await it.say()
+        effort = {"anthropic": '"output_config": {"effort": "low"}', "openai": '"reasoning": {"effort": "low"}'}[
+            dialect
+        ]
+        for words in ("Does look.", "Count in tenths of a cent.", effort):
+            assert words in json.dumps(it.last.body)
+        await it.loop(calls=1)
+        async with it.restarted() as later:
+            await later.loop(calls=1)
+
+
+@both_providers
+async def test_a_changed_agents_file_is_told_again_within_the_turn_in_which_the_provider_compacts(
+    tmp_path: Path, dialect: DialectName
+) -> None:
+    files = {**FILES, "a.txt": LONG[:2_000], "AGENTS.md": "Count in whole cents."}
+    async with thinking(tmp_path, dialect, env=SMALL, config=compaction(strategy="native"), files=files) as it:
+        it.model.says = LONG[:9_000]
+        await it.talk(1)
+        (it.stage.folder / "AGENTS.md").write_text("Count in tenths of a cent.")
+        await it.talk(1)
+        await it.loop("Read on", 14)
+        assert it.events("context_swapped") != []
+        assert it.last.mentions("What surrounds this session has changed")
