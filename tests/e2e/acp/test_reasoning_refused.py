@@ -124,6 +124,19 @@ async def test_reasoning_that_is_refused_is_withheld_from_the_named_piece_on_and
         assert (it.server.refusals, it.server.violations) == ([], [])
 
 
+async def test_a_provider_that_refuses_one_piece_of_reasoning_after_the_other_is_soon_asked_without_any(
+    tmp_path: Path,
+) -> None:
+    async with thinking(tmp_path, "anthropic", sound=False) as it:
+        await it.talk(3)
+        asked = len(it.turns)
+        it.model.first = [refusal(f"messages.{at}.content.0") for at in (11, 9, 7, 5)]
+        await it.say()
+        assert len(it.turns) == asked + 5
+        assert thoughts(it.last.body) == []
+        assert it.model.first == []
+
+
 @both_providers
 async def test_a_refused_compaction_goes_on_with_a_summary_says_so_and_is_not_asked_for_again(
     tmp_path: Path, dialect: DialectName

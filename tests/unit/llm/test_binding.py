@@ -108,6 +108,14 @@ def sent(call: Call) -> list[str]:
     return [seal(block) for block in thoughts(json.loads(call.content))]
 
 
+def unbound(message: m.Message) -> m.Message:
+    """The message as earlier versions stored it."""
+    if not isinstance(message, m.AssistantMessage):
+        return message
+    parts = (replace(part, bound=None) if isinstance(part, m.Thinking) else part for part in message.parts)
+    return replace(message, parts=tuple(parts))
+
+
 ANSWERS = st.tuples(
     st.lists(st.sampled_from(["thought", "text", "call"]), max_size=4).map(lambda kinds: ["thought", *kinds]), WORDS
 )
@@ -263,3 +271,32 @@ def test_what_stays_after_a_compaction_of_the_provider_is_bound_to_what_it_compa
     assert elsewhere.after("user", {"text": "three"}).mismatch(kept, rules, rules) == "surroundings"
     without = Prefix(beginning.head).after_compaction({"content": "A summary."}, None).after("user", {"text": "three"})
     assert without.mismatch(kept, rules, rules) == "conversation"
+
+
+def test_two_models_of_which_only_one_reads_the_other_lose_nothing_by_taking_turns() -> None:
+    adapter = api("anthropic")
+    names = ("claude-sonnet-5-5", "claude-opus-5-5")
+    messages: tuple[m.Message, ...] = ()
+    for number in range(6):
+        name = names[number % 2]
+        messages += (m.UserMessage(f"u{number}", (m.Text("Go on"),)),)
+        request = ModelRequest(name, "Be brief.", messages, TOOLS)
+        call = adapter.call(request, PROFILE, frozenset(), None)
+        assert call.end is not None
+        thought = m.Thinking("Hm.", "anthropic", {"type": "thinking", "signature": f"sealed-{number}"})
+        parts = adapter.bind((thought, m.Text("Fine.")), call.end.prefix, adapter.rules(name))
+        messages += (m.AssistantMessage(f"a{number}", parts, f"anthropic/{name}"),)
+    messages += (m.UserMessage("u6", (m.Text("And?"),)),)
+    sent = {
+        name: len(adapter.places(ModelRequest(name, "Be brief.", messages, TOOLS), PROFILE, frozenset()))
+        for name in names
+    }
+    assert sent == {"claude-sonnet-5-5": 3, "claude-opus-5-5": 6}
+
+
+def test_reasoning_that_does_not_know_its_conversation_is_withheld_as_soon_as_that_has_changed() -> None:
+    talk = talked("anthropic", [("Go on", [], "Fine.")] * 4)
+    talk.messages = tuple(map(unbound, talk.messages))
+    assert len(sent(talk.call(unbound=0))) == 4
+    assert len(sent(talk.call(unbound=4))) == 2
+    assert len(sent(talk.call(unbound=0))) == 4

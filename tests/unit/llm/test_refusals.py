@@ -66,3 +66,14 @@ def test_reasoning_that_openai_leaves_out_as_a_matter_of_course_is_no_fault(reas
     fold.feed({"type": "response.completed", "response": response})
     fold.answer()
     assert fold.dropped == ()
+
+
+def test_reasoning_that_another_model_made_and_anthropic_leaves_out_is_no_fault() -> None:
+    fold = fold_of("anthropic")
+    dropped: m.JsonObject = {"type": "thinking_dropped", "path": "messages.1.content.0"}
+    entries: list[m.JsonValue] = [
+        {**dropped, "reason": "model_binding_mismatch"},
+        {**dropped, "path": "messages.3.content.0", "reason": "prefix_binding_mismatch"},
+    ]
+    fold.feed({"type": "message_start", "message": {"input_transformations": entries}})
+    assert [each.place for each in fold.dropped] == ["messages.3.content.0"]
