@@ -214,13 +214,13 @@ def _pictures(messages: Iterable[Message]) -> Iterator[Image]:
 
 
 def _digest(data: Data) -> str:
-    """Return the SHA-256 of bytes that are in a prompt now or stored; of what is no base64, the text itself."""
+    """Return the SHA-256 of bytes that are in a prompt now or stored; of the text itself if it is no base64."""
     if isinstance(data, Stored):
         return data.sha256
     import hashlib  # loads OpenSSL
 
     content = decoded(plain(data))
-    return data if content is None else hashlib.sha256(content).hexdigest()
+    return hashlib.sha256(data.encode("utf-8", "surrogatepass") if content is None else content).hexdigest()
 
 
 def _prepared(data: str, kind: str, profile: ModelProfile) -> _Converted:

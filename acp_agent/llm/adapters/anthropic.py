@@ -228,6 +228,7 @@ class _MessagesEncoder(Encoder):
         if self._changes or self._effort:
             message: JsonObject = {"role": "system", "content": self._changes}
             if self._effort:
+                # An effort alone is documented with no content at all, which some servers that imitate the API refuse.
                 told = Text(f"The reasoning effort is {self._effort} from here on.")
                 message = {
                     "role": "system",
