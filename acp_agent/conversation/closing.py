@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.events import AssistantAnswered, CallView, Event, ToolReturned
+from acp_agent.conversation.events import AssistantAnswered, CallView, Event, ToolReturned, TurnRefused
 from acp_agent.conversation.messages import AssistantMessage, AssistantPart, Text, Thinking, ToolCall, ToolResult
 
 _RESULTS = {
@@ -64,3 +64,22 @@ def closing_events(
         result = ToolResult(call.id, (Text((_RESULTS if may_have_run else _NOT_RUN)[reason]),), is_error=True)
         events.append(ToolReturned(result, view_of(call)))
     return tuple(events)
+
+
+def leaving_out_refused(context: Context) -> TurnRefused | None:
+    """Return the event that takes out of the context what a provider has refused for the second time.
+
+    The request before the refused one was answered, so most likely the newest step is to blame: an answer and the
+    results of its calls. If that was left out already, it is the rest of the turn.
+
+    :returns: None if no turn ended with a refusal, or if the provider has answered since.
+    """
+    turn = context.refused_turn
+    if turn is None:
+        return None
+    begin = max(turn.from_seq, *context.swaps[-1:], 0)  # a summary stays: it stands for earlier turns as well
+    inside = [entry for entry in context.entries if begin <= entry.seq < turn.before_seq and not entry.summary]
+    answers = [entry.seq for entry in inside if isinstance(entry.message, AssistantMessage)]
+    if answers and not turn.is_shortened:
+        return TurnRefused(answers[-1], turn.before_seq)
+    return TurnRefused(inside[0].seq, turn.before_seq) if inside else None

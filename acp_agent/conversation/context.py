@@ -74,6 +74,21 @@ from acp_agent.frozen import frozen
 
 Files: TypeAlias = dict[str, str | None]
 
+
+@frozen
+class RefusedTurn:
+    """A turn that ended because the provider refused to go on with it; what it said is still in the context.
+
+    :ivar from_seq: its prompt.
+    :ivar before_seq: the first entry after it.
+    :ivar is_shortened: whether its last step has been left out since.
+    """
+
+    from_seq: int
+    before_seq: int
+    is_shortened: bool = False
+
+
 _LOOKS_BACK = (
     UserPrompted,
     TurnRefused,
@@ -111,7 +126,10 @@ class Context:
     :ivar withheld: ids of the answers whose reasoning is known not to be sent.
     :ivar void: names of the pieces of reasoning that never will be; see `messages.name_of`.
     :ivar refused: what the providers of models do not take; the models as `provider/model`.
+    :ivar takes: the values that they take of what they have refused otherwise; see `FeatureRefused`.
     :ivar refused_images: the images that they do not take, as SHA-256 of their bytes.
+    :ivar refusals: how many prompts were refused one after another, with no answer in between.
+    :ivar refused_turn: the turn that the provider refused to go on with, as long as it has answered nothing since.
     :ivar unbound_until: seq up to which reasoning that does not know its conversation is not sent: the newest place at
         which an earlier version changed what stands before it.
     :ivar partial: the part of an unfinished answer that the log holds.
@@ -151,7 +169,10 @@ class Context:
     withheld: frozenset[str] = frozenset()
     void: frozenset[str] = frozenset()
     refused: frozenset[tuple[str, Feature]] = frozenset()
+    takes: frozenset[tuple[str, Feature, str]] = frozenset()
     refused_images: frozenset[tuple[str, str]] = frozenset()
+    refusals: int = 0
+    refused_turn: RefusedTurn | None = None
     unbound_until: int = 0
     partial: PartialAnswer | None = None
     before_turn: Context | None = field(default=None, compare=False, repr=False)
@@ -199,6 +220,13 @@ class Context:
         """
         return frozenset(image for name, image in self.refused_images if name == model)
 
+    def taken_by(self, model: str) -> dict[Feature, str]:
+        """Return the values that a model's provider takes of what it has refused otherwise.
+
+        :param model: `provider/model`.
+        """
+        return {feature: values for name, feature, values in self.takes if name == model}
+
     def carried(self) -> Carried:
         """Return what a swap of this context has to carry over."""
         sets = {name: tuple(sorted(getattr(self, name))) for name in _SETS}
@@ -230,8 +258,11 @@ class Context:
                 }
             case ReasoningWithheld():
                 return self._without_reasoning(event)
-            case FeatureRefused():
+            case FeatureRefused(takes=""):
                 return {"refused": self.refused | {(event.model, event.feature)}}
+            case FeatureRefused():
+                others = {each for each in self.takes if each[:2] != (event.model, event.feature)}
+                return {"takes": frozenset(others | {(event.model, event.feature, event.takes)})}
             case ImagesRefused():
                 images = {(event.model, image) for image in event.images}
                 return {"refused_images": self.refused_images | images}
@@ -253,9 +284,14 @@ class Context:
                     files = {**files, **{version.path: version.digest for version in event.files}}
                 return {"entries": self._with(Entry(seq, event.result)), "files": files}
             case TurnEnded():
-                return {"turn_from": None, "partial": None}
-            case TurnRefused():
+                changes: dict[str, Any] = {"turn_from": None, "partial": None}
+                if event.refused and self.turn_from is not None:
+                    changes["refused_turn"] = RefusedTurn(self.turn_from, seq + 1)
+                return changes
+            case TurnRefused(before_seq=0):
                 return self._refused(seq, event.from_seq)
+            case TurnRefused():
+                return self._left_out(seq, event)
             case ContextSwapped():
                 return self._swapped(seq, event)
             case ContextRestored():
@@ -302,7 +338,29 @@ class Context:
             before = replace(self, **_NOT_COUNTED, entries=kept, told=told)
         entries = _without_thinking(before.entries, self.void)
         # Some files were read in the messages that are gone; reading again is cheap, editing unseen text is not.
-        return _values(before, _BEFORE, entries=entries, revision=seq, partial=None, files={})
+        changes = _values(before, _BEFORE, entries=entries, revision=seq, partial=None, files={})
+        return changes | {"refusals": self.refusals + 1}
+
+    def _left_out(self, seq: int, event: TurnRefused) -> dict[str, Any]:
+        """Return what differs after the provider refused something earlier than the newest prompt."""
+        before, turn = self.before_turn, self.refused_turn
+        if before is not None:  # a refusal of the newest prompt must not bring it back
+            kept = _not_removed(before.entries, event)
+            told = before.declared.after(amendments_in(kept))
+            before = replace(before, **_NOT_COUNTED, entries=kept, told=told)
+        if turn is not None:
+            is_whole = event.from_seq <= turn.from_seq
+            turn = None if is_whole else RefusedTurn(turn.from_seq, event.from_seq, is_shortened=True)
+        entries = _not_removed(self.entries, event)
+        return {
+            **_NOT_COUNTED,
+            "entries": entries,
+            "told": self.declared.after(amendments_in(entries)),
+            "revision": seq,
+            "files": {},
+            "refused_turn": turn,
+            "before_turn": before,
+        }
 
     def _declaring(self, declared: Surroundings) -> dict[str, Any]:
         # What the conversation tells of changes comes after the declaration, wherever it was logged.
@@ -318,6 +376,8 @@ class Context:
     def _answered(self, seq: int, message: AssistantMessage) -> dict[str, Any]:
         usage = message.usage
         changes: dict[str, Any] = {"partial": None, "cost": self.cost + _cost(usage)}
+        if message.stop_reason not in ("refusal", "cancelled", "interrupted"):
+            changes |= {"refusals": 0, "refused_turn": None}
         # An answer that says nothing (a cancel before the first word) is no message: providers refuse empty ones.
         if message.parts:
             changes["entries"] = self._with(Entry(seq, message))
@@ -364,7 +424,8 @@ class Context:
         carried, files = event.carried, {version.path: version.digest for version in event.files}
         sets = {name: frozenset(getattr(carried, name)) for name in _SETS}
         changes = _values(carried, _CARRIED, **_NOT_COUNTED, **sets, partial=None, declared=_declared(carried))
-        return changes | {"revision": seq, "baseline_seq": seq, "unbound_until": seq, "files": files}
+        changes |= {"revision": seq, "baseline_seq": seq, "unbound_until": seq, "files": files}
+        return changes | {"refusals": 0, "refused_turn": None}
 
 
 _message_of = attrgetter("message")
@@ -379,7 +440,7 @@ _SETTINGS: dict[type[Event], dict[str, str]] = {
 }
 """What these events replace in the context, and by which of their values."""
 _CARRIED = tuple(each.name for each in fields(Carried))
-_SETS = ("grants", "withheld", "void", "refused", "refused_images")
+_SETS = ("grants", "withheld", "void", "refused", "takes", "refused_images")
 """Of what is carried over, the sets; a log holds them as sorted lists."""
 _BEFORE = ("entries", "usage", "baseline", "baseline_seq", "swaps", "fold_from", "restored", "declared", "told")
 _NOT_COUNTED: dict[str, Any] = {"usage": None, "baseline": 0, "baseline_seq": 0}
@@ -389,6 +450,10 @@ def _declared(carried: Carried) -> Surroundings:
     """Return what requests begin with; logs of earlier versions have it in the system prompt alone."""
     declared = carried.declared
     return declared if declared.sections else replace(declared, sections=sections_in(carried.instructions))
+
+
+def _not_removed(entries: tuple[Entry, ...], event: TurnRefused) -> tuple[Entry, ...]:
+    return tuple(entry for entry in entries if entry.summary or not event.removes(entry.seq))
 
 
 def _without_thinking(entries: tuple[Entry, ...], void: frozenset[str]) -> tuple[Entry, ...]:

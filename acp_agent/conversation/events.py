@@ -120,10 +120,13 @@ class FeatureRefused:
     """A provider refused an optional part of its API; requests to this model no longer use it.
 
     :ivar model: `provider/model`.
+    :ivar takes: values that the provider takes instead, as its error named them: the largest number, or words with
+        blanks between them. Empty if it takes none.
     """
 
     model: str
     feature: Feature
+    takes: str = ""
     kind: Literal["feature_refused"] = "feature_refused"
 
 
@@ -287,19 +290,33 @@ class TitleChanged:
 
 @frozen
 class TurnEnded:
-    """A turn is over; `error` is the sentence that the user was shown where it failed."""
+    """A turn is over.
+
+    :ivar error: the sentence that the user was shown if the turn failed.
+    :ivar refused: whether it failed because the provider refused a request that continued the turn, and with it
+        what the turn had said so far.
+    """
 
     stop_reason: str
     error: str | None = None
+    refused: bool = False
     kind: Literal["turn_ended"] = "turn_ended"
 
 
 @frozen
 class TurnRefused:
-    """The model, or its provider, refused; everything from `from_seq` on leaves the context, and stays in the log."""
+    """The model, or its provider, refused; everything from `from_seq` on leaves the context, and stays in the log.
+
+    :ivar before_seq: what is from this entry on stays in the context; 0 if nothing is to stay.
+    """
 
     from_seq: int
+    before_seq: int = 0
     kind: Literal["turn_refused"] = "turn_refused"
+
+    def removes(self, seq: int) -> bool:
+        """Return whether an entry before this event leaves the context."""
+        return seq >= self.from_seq and not 0 < self.before_seq <= seq
 
 
 @frozen

@@ -13,11 +13,38 @@ from typing import Literal, TypeAlias
 from acp_agent.conversation.messages import Amendment, Entry, Section, ToolDefinition, new_id
 from acp_agent.frozen import frozen
 
-Feature: TypeAlias = Literal["controls", "compaction", "tools", "effort", "summaries", "echo"]
+Feature: TypeAlias = Literal[
+    "controls",
+    "compaction",
+    "tools",
+    "effort",
+    "summaries",
+    "echo",
+    "functions",
+    "cache_control",
+    "call_ids",
+    "user_after_tool",
+    "system",
+    "raw_arguments",
+    "max_tokens",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "stream",
+    "stream_options",
+    "reasoning_effort",
+    "reasoning",
+    "thinking",
+    "prompt_cache_key",
+    "include",
+    "store",
+]
 """A part of an API that not every server has. `controls`: the say in what happens to reasoning that is not valid any
 more. `compaction`: conversations that the provider has compacted. `tools`, `effort`: tools, and a level of reasoning,
 that change in mid-conversation. `summaries`: readable summaries of reasoning. `echo`: members of a message that hold
-its reasoning, in Chat Completions."""
+its reasoning, in Chat Completions. `functions`: tools at all. `cache_control`: marks of what is to be cached.
+`call_ids`: ids of calls other than nine letters and digits. `user_after_tool`: a message of the user directly after a
+tool's result. `system`: a message of the role. `raw_arguments`: arguments of a call as the model wrote them, although
+they are no JSON. All others are members of a request by their names in the API."""
 
 
 @frozen

@@ -86,6 +86,7 @@ class Carried:
     withheld: tuple[str, ...] = ()
     void: tuple[str, ...] = ()
     refused: tuple[tuple[str, Feature], ...] = ()
+    takes: tuple[tuple[str, Feature, str], ...] = ()
     refused_images: tuple[tuple[str, str], ...] = ()
 
 

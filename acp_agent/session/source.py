@@ -58,7 +58,7 @@ class OriginalEntries:
         for logged in events:
             event = logged.event
             if isinstance(event, TurnRefused):
-                entries = [entry for entry in entries if entry.seq < event.from_seq]
+                entries = [entry for entry in entries if not event.removes(entry.seq)]
             elif isinstance(event, ContextSwapped):
                 if event.strategy == REPLACE and logged.seq in swaps:
                     kept = (entry for entry in entries if entry.seq >= event.keep_from)

@@ -106,8 +106,8 @@ def load(connection: sqlite3.Connection, seq: int, kind: str, data: str) -> tupl
 def fold_from(connection: sqlite3.Connection, session: int, seq: int) -> int:
     """Return the seq at which the fold of the context after entry `seq` begins.
 
-    After a refused turn it is the one from before that turn, since compactions within it no longer count. The search
-    goes backwards, through entries that the fold reads anyway.
+    After a refusal it is the one from before what was refused, since compactions within that no longer count. The
+    search goes backwards, through entries that the fold reads anyway.
     """
     while True:
         row = connection.execute(_LAST_CHANGE, (session, seq)).fetchone()

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from acp_agent.conversation.closing import leaving_out_refused
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
     AssistantAnswered,
@@ -126,6 +127,15 @@ class LogBuilder:
         begun = self.context.turn_from
         assert begun is not None, "no turn runs"
         return self.add(TurnRefused(begun), TurnEnded("refusal"))
+
+    def fail(self) -> int:
+        """The provider refuses to go on with the turn."""
+        return self.add(TurnEnded("error", "It said: no.", refused=True))
+
+    def leave_out_refused(self) -> int:
+        """The provider has refused once more what it refused at the end of an earlier turn, if that is still there."""
+        left_out = leaving_out_refused(self.context)
+        return self.head if left_out is None else self.add(left_out)
 
     def cuts(self) -> list[int]:
         """Where a compaction may cut now: before any message but a tool's result, or behind all of them."""

@@ -73,6 +73,7 @@ _CHANGES: tuple[Callable[[str], Event], ...] = (
     lambda word: SurroundingsChanged(Amendment("", (Text(word),), sections=(Section("Date", word),))),
     lambda word: SurroundingsChanged(Amendment("", (), added=_TOOLS[1:], removed=(word,), thought_level=word)),
     lambda word: FeatureRefused(f"anthropic/{word}", "controls"),
+    lambda word: FeatureRefused(f"anthropic/{word}", "reasoning_effort", "low high"),
     lambda word: ImagesRefused(f"anthropic/{word}", (word,)),
     lambda word: NoteAdded("msg_note", word),
     lambda word: PlanChanged((PlanEntry(word),)),
@@ -127,12 +128,14 @@ def _turn(draw: st.DrawFn, log: LogBuilder) -> None:
         log.end()
         return
     _between(draw, log)
+    for _ in range(draw(st.integers(0, 2))):
+        log.leave_out_refused()
     for _ in range(draw(st.integers(0, 3))):
         log.step(draw(_WORDS), draw(st.integers(0, 3)), draw(st.integers(0, 2)), draw(_USAGES), draw(st.booleans()))
         _between(draw, log)
         if draw(st.integers(0, 3)) == 0:
             log.ask_on()
-    match draw(st.sampled_from(["end", "refuse", "cancel", "kill"])):
+    match draw(st.sampled_from(["end", "refuse", "cancel", "kill", "fail"])):
         case "end":
             log.step(draw(_WORDS), 0, draw(st.integers(0, 2)), draw(_USAGES))
             log.end()
@@ -140,5 +143,7 @@ def _turn(draw: st.DrawFn, log: LogBuilder) -> None:
             log.refuse()
         case "cancel":
             log.end("cancelled")
+        case "fail":
+            log.fail()
         case _:  # an answer was streaming when the agent was killed
             log.add(PartialAnswer("msg_lost", draw(_WORDS)))

@@ -192,7 +192,8 @@ class Story:
                 turn = self.turns[-1]
                 turn.ended, turn.stop, turn.error = logged.at, event.stop_reason, event.error or ""
             case TurnRefused():
-                self._add(logged, "refused", f"Refused: what began at entry {event.from_seq} left the context")
+                end = f" and ended before entry {event.before_seq}" if event.before_seq else ""
+                self._add(logged, "refused", f"Refused: what began at entry {event.from_seq}{end} left the context")
                 self._point(self.context.baseline)
             case ContextSwapped():
                 self._swapped(logged, event, before)

@@ -22,6 +22,8 @@ from acp_agent.conversation.events import (
     PermissionGranted,
     TitleChanged,
     ToolReturned,
+    TurnEnded,
+    TurnRefused,
     UserPrompted,
 )
 from acp_agent.conversation.messages import AssistantMessage, Text, ToolCall, ToolResult
@@ -86,6 +88,10 @@ def test_an_event_of_the_first_logs_is_read_with_what_was_added_since_at_its_def
         )
     if isinstance(meant, InstructionsLoaded):
         meant = replace(meant, sections=())
+    if isinstance(meant, TurnEnded):
+        meant = replace(meant, refused=False)
+    if isinstance(meant, TurnRefused):
+        meant = replace(meant, before_seq=0)
     assert decode(kind, json.dumps(FIRST_GOLDEN[kind])) == meant
 
 

@@ -86,6 +86,9 @@ def steps(log: Log, *kinds: type[Event]) -> Iterator[tuple[list[Context], Logged
 def test_a_refusal_brings_back_what_the_model_saw_before_the_prompt_whatever_the_turn_did(log: Log) -> None:
     for contexts, entry, after in steps(log, TurnRefused):
         assert isinstance(entry.event, TurnRefused)
+        since = log[entry.event.from_seq - 1 : entry.seq]
+        if any(isinstance(each.event, TurnRefused) and each.event.before_seq for each in since):
+            continue  # this brings less back; see below
         before, last = contexts[entry.event.from_seq - 1], contexts[-1]
         assert after == replace(
             last,
@@ -103,7 +106,27 @@ def test_a_refusal_brings_back_what_the_model_saw_before_the_prompt_whatever_the
             restored=before.restored,
             files={},
             partial=None,
+            refusals=last.refusals + 1,
         )
+
+
+@given(legal_logs())
+def test_what_a_provider_has_refused_twice_leaves_the_context_and_nothing_else_does(log: Log) -> None:
+    for contexts, entry, after in steps(log, TurnRefused):
+        event, last = entry.event, contexts[-1]
+        assert isinstance(event, TurnRefused)
+        if not event.before_seq:
+            continue
+        assert last.refused_turn is not None
+        gone = [each for each in last.entries if each not in after.entries]
+        assert gone
+        assert all(last.refused_turn.from_seq <= each.seq < last.refused_turn.before_seq for each in gone)
+        assert after.entries == tuple(each for each in last.entries if each not in gone)
+        assert after.turn_from == last.turn_from
+        # A refusal of the prompt that runs now does not bring it back.
+        assert after.turn_from is not None
+        again = after.apply(LoggedEvent(after.head + 1, 0, TurnRefused(after.turn_from)))
+        assert not {each.seq for each in again.entries} & {each.seq for each in gone}
 
 
 def without_void(entries: Iterable[Entry], context: Context) -> tuple[Entry, ...]:
@@ -156,6 +179,8 @@ def test_a_swap_leaves_its_summary_the_pinned_and_the_tail_or_rewrites_messages_
                 restored=False,
                 files={version.path: version.digest for version in event.files},
                 unbound_until=entry.seq,
+                refusals=0,
+                refused_turn=None,
                 partial=None,
             )
 
@@ -182,6 +207,8 @@ def test_an_undone_swap_leaves_what_was_there_before_it_and_what_was_said_since(
             restored=True,
             files={**before.files, **last.files},
             unbound_until=entry.seq,
+            refusals=0,
+            refused_turn=None,
             partial=None,
         )
 
