@@ -20,6 +20,7 @@
         ├── ModelAuthError         no key, or a key the provider refused        (-32000)
         ├── ModelUnavailableError  the provider cannot be reached or is overloaded
         ├── ModelRequestError      the provider refused the request itself
+        │   ├── RequestRefusedError    because of what it says
         │   └── ContextOverflowError   because it is larger than the window, or than another limit
         └── ModelStreamError       the connection was lost after text had been shown
 
@@ -197,8 +198,8 @@ class CompactionRefusedError(ModelRequestError):
     """The provider refused a request to compact the conversation itself."""
 
 
-class ImageRefusedError(ModelRequestError):
-    """The provider refused the request for an image in it; without that image it may be answered."""
+class RequestRefusedError(ModelRequestError):
+    """The provider refused what the request says; a request that says something else may be answered."""
 
 
 class ContextOverflowError(ModelRequestError):

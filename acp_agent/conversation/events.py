@@ -374,7 +374,8 @@ class ContextAdded:
 
 @frozen
 class ContinuationAsked:
-    """The model's answer was cut off because the window was full; `sent` asks it to continue, not said by the user."""
+    """The model's answer was cut off because the window was full, or it was empty; `sent` asks the model to continue.
+    The user did not say it."""
 
     message_id: str
     sent: str

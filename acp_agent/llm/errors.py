@@ -12,18 +12,19 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+from urllib.parse import urlsplit
 
 from acp_agent.conversation.messages import JsonObject, JsonValue
 from acp_agent.conversation.strict_json import get_object, get_objects, get_text
 from acp_agent.errors import (
     ContextOverflowError,
-    ImageRefusedError,
     ModelAuthError,
     ModelError,
     ModelRequestError,
     ModelStreamError,
     ModelUnavailableError,
     OverflowLimit,
+    RequestRefusedError,
 )
 from acp_agent.llm.places import Endpoint
 from acp_agent.secrets.text import mask
@@ -33,6 +34,9 @@ FailureKind: TypeAlias = Literal["status", "stream", "dropped"] | _EndpointFailu
 """`status`: an HTTP error. `stream`: an error event in a stream. `no-stream`: a good status, but another kind of body.
 `dropped`: the connection or the stream ended too early. `connect`: no connection was made. `untrusted`: the server's
 certificate was refused. `silent`: nothing arrived within the read time-out."""
+
+Came: TypeAlias = Literal["nothing", "status", "events"]
+"""How much of an answer had come: a good status alone, or parts of the answer as well."""
 
 Category: TypeAlias = Literal["auth", "quota-per-minute", "transient", "rejected"] | OverflowLimit | _EndpointFailure
 """`auth`: the key was refused. A limit: the request exceeds it. `quota-per-minute`: the request alone exceeds the
@@ -48,6 +52,9 @@ class CallFailed(Exception):  # noqa: N818 - not for users: `error_of` makes an 
     :ivar status: HTTP status, or the one that an error event stands for; None where there is none.
     :ivar code: the provider's code of the error.
     :ivar headers: of the response.
+    :ivar named: members of the request that the error names, such as `max_tokens` or `tools.0.name`.
+    :ivar came: how much of an answer had come.
+    :ivar path: the path of the request; empty if unknown.
     """
 
     kind: FailureKind
@@ -55,6 +62,9 @@ class CallFailed(Exception):  # noqa: N818 - not for users: `error_of` makes an 
     status: int | None = field(default=None, kw_only=True)
     code: str = field(default="", kw_only=True)
     headers: Mapping[str, str] = field(default_factory=dict[str, str], kw_only=True)
+    named: tuple[str, ...] = field(default=(), kw_only=True)
+    came: Came = field(default="nothing", kw_only=True)
+    path: str = field(default="", kw_only=True)
 
 
 _MAX_BODY = 20_000
@@ -97,6 +107,33 @@ def _message_and_code(value: JsonValue) -> tuple[str, str]:
             return ": ".join(filter(None, (message, raw))), code
         case _:
             return "", ""
+
+
+def names_in_error(body: str) -> tuple[str, ...]:
+    """Return the members of the request that the body of an error response names: OpenAI's `param`, and pydantic's
+    `loc`, which servers on FastAPI and Mistral send."""
+    try:
+        waiting: list[JsonValue] = [json.loads(body)] if len(body) <= _MAX_BODY else []
+    except (ValueError, RecursionError):
+        return ()
+    names: list[str] = []
+    while waiting:
+        match waiting.pop(0):
+            case dict() as members:
+                loc = members.get("loc")
+                if isinstance(loc, list):
+                    path = ".".join(str(each) for each in loc)
+                    names.append(path.removeprefix("body."))
+                if param := get_text(members, "param"):
+                    names.append(param)
+                waiting.extend(members.values())
+            case list() as items:
+                waiting.extend(items)
+            case str() as text if text.lstrip().startswith(("{", "[")):
+                names += names_in_error(text)  # another server's error within
+            case _:
+                pass
+    return tuple(dict.fromkeys(names))
 
 
 def stream_error(event: JsonObject) -> CallFailed:
@@ -144,6 +181,16 @@ _KEY_PHRASES = (
 )
 _BILLING_CODES = ("insufficient_quota", "billing_error")
 _TOKENS_PER_MINUTE = "tokens per min"  # OpenAI, Groq
+_FINAL_PHRASES = (
+    *("jinja exception", "chat template", "requires --jinja", "not support tools"),  # llama.cpp's server, status 500
+    "unexpected endpoint or method",  # LM Studio, status 200
+)
+_NO_SUCH_PATH = (
+    *("not found", "invalid url", "unexpected endpoint", "unknown request url", "unrecognized request url"),
+    *("cannot post", "no route", "no matching", "method not allowed", "no static resource"),
+)
+_MAX_BARE = 200
+"""Characters of an error that says no more than that there is no such path."""
 
 
 def classify(failure: CallFailed) -> Category:
@@ -172,7 +219,8 @@ def classify(failure: CallFailed) -> Category:
     if exceeds_minute:
         return "quota-per-minute"
     passes = status is None or status in (408, 409, 429) or status >= 500
-    return "transient" if passes and code not in _BILLING_CODES else "rejected"
+    is_final = code in _BILLING_CODES or any(phrase in message for phrase in _FINAL_PHRASES)
+    return "transient" if passes and not is_final else "rejected"
 
 
 _MAX_DETAIL = 600
@@ -196,9 +244,30 @@ _SENTENCES: dict[_EndpointFailure, str] = {
         " and whether a proxy or a login page answers in its place."
     ),
 }
-_IMAGE_WORDS = ("image", "multimodal", "multi-modal")
+_IMAGE_WORDS = (
+    *("image", "multimodal", "multi-modal", "vision", "picture", "content type", "photo", "pixel", "clip model"),
+    *("webp", "png", "jpeg", "gif", "mmproj", "content must be a string", "expected a string", "media"),
+)
+_CONTENT_STATUSES = (400, 413, 415, 422, 500, 501)
+"""With which a request is refused for what it says, and not for who asks, or where."""
 _IMAGE_STATUSES = (400, 404, 415, 422)
 """404: of a router that has no server that takes images for the model (OpenRouter)."""
+
+
+def may_be_image(failure: CallFailed, *, is_repeated: bool) -> bool:
+    """Return whether a request may have been refused for an image in it, if it has one.
+
+    A server says so in many words, or with no word of it; so every refusal counts that names no other cause.
+
+    :param is_repeated: whether the same request has failed with the same status before.
+    """
+    words = f"{failure.code} {failure.message}".lower()
+    is_named = any(word in words for word in _IMAGE_WORDS)
+    if failure.status == 500:
+        return classify(failure) in ("transient", "rejected") and (is_named or is_repeated)
+    if failure.status not in _IMAGE_STATUSES or classify(failure) != "rejected":
+        return False
+    return is_named or failure.status in (400, 422)
 
 
 def error_of(
@@ -215,6 +284,8 @@ def error_of(
     message = message if len(message) <= _MAX_DETAIL else message[:_MAX_DETAIL] + " …"
     detail = f" It said: {message}" if message else ""
     match classify(failure):
+        case "rejected" if _is_wrong_path(failure):
+            return ModelRequestError(f"{provider} {_wrong_path(failure, endpoint)}{detail}")
         case "auth":
             text = f"{provider} refused the key{status}: check {endpoint.key_hint}.{detail}"
             return ModelAuthError(text, partial=partial)
@@ -228,6 +299,12 @@ def error_of(
                 f"The answer broke off, because {reason(failure)} ({provider})."
                 f" The part that arrived is kept; prompt again to go on.{detail}",
                 partial=True,
+            )
+        case "transient" if failure.kind == "dropped" and failure.came == "status":
+            return RequestRefusedError(
+                f"{provider} answered with status 200 and nothing else, also when asked again. Some servers do so when"
+                " the conversation is longer than their context: set `context_window` in config.yaml to the size of the"
+                " server's, or start the server with a larger one."
             )
         case "transient":
             text = f"did not answer, because {reason(failure)}, also when tried again. Prompt again in a while"
@@ -246,10 +323,41 @@ def error_of(
                 f" config.yaml to less than that, or choose another model.{detail}"
             )
         case "rejected":
-            words = f"{failure.code} {failure.message}".lower()
-            is_image = failure.status in _IMAGE_STATUSES and any(word in words for word in _IMAGE_WORDS)
-            error = ImageRefusedError if is_image else ModelRequestError
+            is_content = failure.status in _CONTENT_STATUSES and failure.code not in _BILLING_CODES
+            error = RequestRefusedError if is_content else ModelRequestError
             return error(f"{provider} refused the request{status}.{detail}")
+
+
+def _is_wrong_path(failure: CallFailed) -> bool:
+    """Return whether a server says that it has nothing at the path of a request: no word of a model is in its error."""
+    said = failure.message.strip().lower()
+    if "unexpected endpoint or method" in said:
+        return True
+    if failure.status not in (404, 405):
+        return False
+    is_bare = len(said) <= _MAX_BARE and "model" not in said and any(words in said for words in _NO_SUCH_PATH)
+    return not said or said.startswith("<") or is_bare
+
+
+def _wrong_path(failure: CallFailed, endpoint: Endpoint) -> str:
+    """Return what was tried and what most likely mends it, as the rest of a sentence about the provider."""
+    base = urlsplit(endpoint.base_url or "").path.rstrip("/")
+    tried = mask(base + failure.path.partition("?")[0], endpoint.secrets)
+    said = f"has nothing at {tried} (status {failure.status or 200})." if failure.path else "does not have this path."
+    has_version = base.rpartition("/")[2] in ("v1", "v1beta", "openai")
+    if endpoint.kind == "anthropic":
+        mend = (
+            "Leave out `/v1` at its end." if has_version else "Check whether the server has Anthropic's Messages API."
+        )
+    elif base.endswith(("/chat/completions", "/responses")):
+        mend = "Leave out what comes after `/v1`."
+    elif not has_version:
+        mend = "Most servers want `/v1` at its end."
+    elif endpoint.kind == "openai-responses":
+        mend = "If the server does not have the Responses API, set `kind: openai-chat`."
+    else:
+        mend = "Check its path."
+    return f"{said} Check `providers.{endpoint.name}.base_url` in config.yaml. {mend}"
 
 
 _NUMBER = r"(\d[\d,]{2,12}|\d{1,4}(?= ?[km]\b))(?: ?([km])\b)?"

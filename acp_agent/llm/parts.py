@@ -22,6 +22,8 @@ from acp_agent.conversation.messages import (
     Data,
     Image,
     JsonObject,
+    JsonValue,
+    Message,
     Resource,
     ResourceLink,
     Stored,
@@ -143,6 +145,27 @@ def image_left_out(uri: str | None, reason: str) -> Text:
     return Text(f"[image{f' {address(uri)}' if uri else ''} left out: {_line(reason)}]")
 
 
+REFUSED = "the model's provider refused it"
+"""Why an image is left out."""
+
+
+def without_images(request: ModelRequest) -> ModelRequest | None:
+    """Return a request with a line in the place of each image; None if it has none."""
+    messages: list[Message] = []
+    for message in request.messages:
+        if not isinstance(message, AssistantMessage) and any(map(is_picture, message.parts)):
+            parts = [_left_out_if_picture(part) for part in message.parts]
+            message = replace(message, parts=tuple(parts))  # noqa: PLW2901
+        messages.append(message)
+    changed = tuple(messages)
+    return None if changed == request.messages else replace(request, messages=changed)
+
+
+def _left_out_if_picture(part: UserPart) -> UserPart:
+    picture = picture_of(part)
+    return part if picture is None else image_left_out(picture.uri, REFUSED)
+
+
 def framed(text: str, attributes: Mapping[str, str | None]) -> str:
     """Return a file's text between two marks that it cannot end itself: where it has some of their name, theirs have a
     number.
@@ -228,6 +251,10 @@ MAX_ARGUMENTS = 1024 * 1024
 """Characters of one call's arguments. No model's longest answer has as many; one that repeats itself has no end."""
 _MAX_VALUES, _LONG = 20_000, 64 * 1024
 """Values of arguments that are longer than so many characters."""
+_MAX_ENCODINGS = 3
+"""Times that arguments may be encoded as JSON, one inside the other."""
+_MAX_QUOTED = 1_000
+"""Characters of arguments that could not be read, in the result that says so."""
 _DROPPED = f"(dropped: longer than {MAX_ARGUMENTS:,} characters)"
 """Replaces longer arguments. It is not JSON, so that every reader takes the call for an invalid one."""
 
@@ -245,21 +272,32 @@ def check_arguments(length: int) -> None:
         raise ArgumentsTooLongError
 
 
-def tool_call(call_id: str, name: str, arguments: str, *, keep_raw: bool = True) -> ToolCall:
+def tool_call(call_id: str, name: str, *readings: str, keep_raw: bool = True) -> ToolCall:
     """Return a call with these arguments; `invalid` keeps those that are no JSON object.
 
+    JSON text that is a string with the JSON of an object counts as that object, as some models and servers encode it
+    twice.
+
+    :param readings: the arguments as they may be meant, the likeliest first; the first one that is an object counts.
     :param keep_raw: whether the provider takes the arguments back as text.
     """
-    if not arguments.strip():
+    written = [each if len(each) <= MAX_ARGUMENTS else _DROPPED for each in readings if each.strip()]
+    if not written:
         return ToolCall(call_id, name)
-    if len(arguments) > MAX_ARGUMENTS:
-        arguments = _DROPPED
-    value = _object_or_fault(arguments)
-    if isinstance(value, str):
-        return ToolCall(call_id, name, invalid=arguments)
-    call = ToolCall(call_id, name, value)
-    is_same = not keep_raw or arguments_text(call) == arguments
-    return call if is_same else replace(call, raw=arguments)
+    for arguments in written:
+        value = _object_or_fault(arguments)
+        if isinstance(value, str):
+            continue
+        call = ToolCall(call_id, name, value)
+        # What was encoded twice goes back as it is meant: servers read it as an object.
+        is_same = not keep_raw or arguments_text(call) == arguments or not arguments.lstrip().startswith("{")
+        return call if is_same else replace(call, raw=arguments)
+    return ToolCall(call_id, name, invalid=written[0])
+
+
+def is_whole_object(arguments: str) -> bool:
+    """Return whether a text is one whole JSON object, or a string with one."""
+    return not isinstance(_object_or_fault(arguments), str)
 
 
 def arguments_fault(invalid: str) -> str:
@@ -269,7 +307,11 @@ def arguments_fault(invalid: str) -> str:
             f"the arguments were longer than {MAX_ARGUMENTS:,} characters (1 MiB), so the call was broken off and did"
             " not run. Nothing of them was kept. Send less in one call, such as a long file in several pieces."
         )
-    return f"the arguments are not a JSON object: {_object_or_fault(invalid)}. Send them again as one JSON object."
+    shown = invalid if len(invalid) <= _MAX_QUOTED else f"{invalid[:_MAX_QUOTED]} …"
+    return (
+        f"the arguments are not a JSON object: {_object_or_fault(invalid)}. Send them again as one JSON object. They"
+        f" were: {shown}"
+    )
 
 
 def arguments_of(call: ToolCall) -> JsonObject:
@@ -283,15 +325,42 @@ def arguments_text(call: ToolCall) -> str:
 
 
 def sent_arguments(call: ToolCall) -> str:
-    """Return the arguments as the model wrote them, for a provider that compares their text."""
+    """Return the arguments as the model wrote them, for a provider that takes them as text.
+
+    It may compare the text, and a model that sees its own mistake can mend it.
+    """
+    if has_raw_arguments(call):
+        return call.invalid or ""
     return call.raw if call.raw and is_finite(call.arguments) else arguments_text(call)
 
 
-def _object_or_fault(text: str) -> JsonObject | str:
+def has_raw_arguments(call: ToolCall) -> bool:
+    """Return whether `sent_arguments` returns arguments that are no JSON object.
+
+    Those with a number that JSON does not have, such as NaN, stay behind: some servers read them, and send on what the
+    next one refuses.
+    """
+    if call.invalid is None or call.invalid == _DROPPED:
+        return False
     try:
-        value = parse_json(text)
-    except ValueError as error:
-        return str(error)
-    if has_too_many_values(text.encode("utf-8", "surrogatepass"), _MAX_VALUES, _LONG):
-        return f"they have more than {_MAX_VALUES:,} values"
-    return value if isinstance(value, dict) else "they are JSON of another kind"
+        return not isinstance(json.loads(call.invalid), dict)
+    except (ValueError, RecursionError):
+        return True
+
+
+def _object_or_fault(text: str) -> JsonObject | str:
+    value: JsonValue = text
+    for _ in range(_MAX_ENCODINGS):
+        assert isinstance(value, str)
+        try:
+            found = parse_json(value)
+        except ValueError as error:
+            return str(error)
+        if has_too_many_values(value.encode("utf-8", "surrogatepass"), _MAX_VALUES, _LONG):
+            return f"they have more than {_MAX_VALUES:,} values"
+        if isinstance(found, dict):
+            return found
+        if not isinstance(found, str):
+            break
+        value = found
+    return "they are JSON of another kind"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import field
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from acp_agent.conversation.messages import (
@@ -37,6 +38,7 @@ class ModelRequest:
         now, `messages` has the amendments. None for a request that is no session's.
     :ivar unbound: number of messages at the beginning whose reasoning is not sent unless it knows its conversation.
     :ivar refused: what the provider has refused in this session, and is not sent.
+    :ivar takes: the values that it takes of what it has refused otherwise; see `FeatureRefused`.
     :ivar refused_images: SHA-256 of the images that it has refused, and that are not sent either.
     """
 
@@ -50,6 +52,7 @@ class ModelRequest:
     declared: Surroundings | None = None
     unbound: int = 0
     refused: frozenset[Feature] = frozenset()
+    takes: Mapping[Feature, str] = field(default_factory=dict[Feature, str])
     refused_images: frozenset[str] = frozenset()
 
 
@@ -80,9 +83,18 @@ class Retrying:
 
 @frozen
 class Refused:
-    """The provider refused a part of the request, and is asked again at once without it."""
+    """The provider refused a part of the request, and is asked again at once without it.
+
+    :ivar takes: see `FeatureRefused`; the part is sent with one of these values then.
+    """
 
     feature: Feature
+    takes: str = ""
+
+
+@frozen
+class ImagesLeftOut:
+    """The provider refused the request with its images, and answers without them."""
 
 
 @frozen
@@ -118,6 +130,7 @@ class Answered:
 
     :ivar compacted: the compacted conversation, if the request was for a compaction.
     :ivar withheld: reasoning of earlier answers that the request left out, since it is not valid there.
+    :ivar explanation: of a refusal, why the provider refused, as a sentence or a word; empty if it does not say.
     """
 
     parts: tuple[AssistantPart, ...]
@@ -125,9 +138,10 @@ class Answered:
     usage: Usage
     compacted: CompactedBlock | None = None
     withheld: tuple[Withheld, ...] = ()
+    explanation: str = ""
 
 
-ModelEvent: TypeAlias = TextDelta | ThinkingDelta | Retrying | Refused | ReasoningRefused | Answered
+ModelEvent: TypeAlias = TextDelta | ThinkingDelta | Retrying | Refused | ImagesLeftOut | ReasoningRefused | Answered
 
 
 class Provider(Protocol):

@@ -28,13 +28,12 @@ from acp_agent.conversation.messages import (
     Stored,
     Text,
     ToolResult,
-    UserMessage,
     UserPart,
     data_length,
 )
 from acp_agent.conversation.updates import CallFinished, Update, UserSaid
 from acp_agent.errors import InvalidParamsError, PromptTooLargeError
-from acp_agent.llm.parts import audio_format, image_left_out, is_picture, picture_of, sendable_sound, sound_of
+from acp_agent.llm.parts import REFUSED, audio_format, image_left_out, is_picture, picture_of, sendable_sound, sound_of
 from acp_agent.llm.pictures import Unusable, prepared
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import ModelRequest
@@ -159,7 +158,7 @@ class Attachments:
         data = picture.data
         digest = _digest(data)
         if digest in refused:
-            return "the model's provider refused it"
+            return REFUSED
         key = digest, picture.mime_type, profile
         if key not in self._cache:
             content = data if isinstance(data, str) else await _encoded(data, self._read)
@@ -175,12 +174,9 @@ class Attachments:
         return self._cache[key]
 
 
-def images_before_prompt(request: ModelRequest) -> tuple[str, ...]:
-    """Return the images that a request sent before the newest prompt, as SHA-256 of their bytes."""
-    before = list(request.messages)
-    while before and isinstance(before[-1], UserMessage):
-        before.pop()
-    found = {_digest(picture.data) for picture in _pictures(before)}
+def images_in(request: ModelRequest) -> tuple[str, ...]:
+    """Return the images that a request was sent with, as SHA-256 of their bytes."""
+    found = {_digest(picture.data) for picture in _pictures(request.messages)}
     return tuple(sorted(found - request.refused_images))
 
 

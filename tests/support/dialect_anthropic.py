@@ -191,7 +191,7 @@ def _delta(part: Part, text: str) -> dict[str, Any]:
 def _details(reply: Reply) -> dict[str, Any] | None:
     if reply.stop_reason != "refusal":
         return None
-    return {"type": "refusal", "category": None, "explanation": None}
+    return dict(reply.stop_details or {"type": "refusal", "category": None, "explanation": None})
 
 
 def _event(name: str, *, counts: bool = False, **data: Any) -> Event:

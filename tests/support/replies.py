@@ -95,6 +95,7 @@ class Reply:
     :ivar between: a block of thinking before each tool call, in the calls' order; "" for none.
     :ivar shown: whether the words of the thinking are sent; its blocks are sent either way.
     :ivar seals: signatures by the ids of parts; the dialect makes up the others.
+    :ivar stop_details: why the model refused, in Anthropic's words.
     """
 
     text: str | Sequence[str] = ""
@@ -116,6 +117,7 @@ class Reply:
     between: Sequence[str] = ()
     shown: bool = True
     seals: Mapping[str, str] = field(default_factory=dict[str, str])
+    stop_details: Mapping[str, Any] | None = None
 
     @property
     def stop_reason(self) -> str:

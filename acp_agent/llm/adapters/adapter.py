@@ -33,6 +33,7 @@ from acp_agent.llm.errors import CallFailed
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import Answered, ModelRequest, TextDelta, ThinkingDelta, Withheld
+from acp_agent.llm.refusals import RefusedPart, optional_members, refused_part
 from acp_agent.llm.rules import ReasoningRules, rules_at, rules_of
 
 Features: TypeAlias = frozenset[Feature]
@@ -95,6 +96,12 @@ class Fold:
         :raises ArgumentsTooLongError: a call's arguments are too long.
         """
         raise NotImplementedError
+
+    def close(self, *, done: bool) -> None:
+        """Take note that the stream has ended; set `complete` if the answer is whole although nothing completed it.
+
+        :param done: whether `[DONE]` was the end.
+        """
 
     def answer(self) -> Answered:
         """Return the answer, once `complete` or once a call's arguments were too long."""
@@ -234,6 +241,8 @@ class Adapter:
     :cvar sdk: the SDK that sends its calls.
     :cvar refusals: by what can be left out of a request, words of the errors that refuse it; an error with one of
         `vague_refusals` refuses one of them without saying which.
+    :cvar members: members of a request that can be left out, or sent with another value; see `refusals.py`.
+    :cvar required: those of them that can have another value, and not be left out.
     :cvar native_key: the member that marks a conversation which the API itself has compacted; empty where it cannot.
     :ivar models_path: where the models are listed, which needs a key and costs nothing.
     :ivar name: the provider's; what it made itself is sent back to it alone.
@@ -242,6 +251,8 @@ class Adapter:
     sdk: ClassVar[Literal["anthropic", "openai"]] = "openai"
     refusals: ClassVar[tuple[tuple[Feature, tuple[str, ...]], ...]] = ()
     vague_refusals: ClassVar[tuple[str, ...]] = ()
+    members: ClassVar[tuple[Feature, ...]] = ()
+    required: ClassVar[tuple[Feature, ...]] = ()
     native_key: ClassVar[str] = ""
     _place: ClassVar[re.Pattern[str]] = re.compile("(?!)")
     """Matches, in an error that refuses reasoning, the place of the piece that it names; see `ReasoningPlace.place`."""
@@ -311,6 +322,19 @@ class Adapter:
                 earlier = replace(request, messages=request.messages[:at])
                 return self.call(earlier, profile, request.refused, None).features
         return frozenset()
+
+    def refused_part(self, failure: CallFailed, call: Call, refused: Features) -> RefusedPart | None:
+        """Return which of the parts that many servers lack was refused, unless it is another error.
+
+        :param call: what was sent.
+        :param refused: what is left out of it already.
+        """
+        sent = optional_members(call.body, self.members)
+        for feature in call.features - refused:
+            sent.setdefault(feature, None)
+        if call.body.get("tools"):
+            sent["functions"] = None
+        return refused_part(failure, sent, self.required)
 
     def refused_reasoning(
         self, failure: CallFailed, request: ModelRequest, profile: ModelProfile, refused: Features
@@ -464,15 +488,20 @@ def to_json(value: JsonValue | list[JsonObject]) -> str:
 
 
 def build_answer(
-    parts: Sequence[AssistantPart], reason: str, usage: Usage, compacted: CompactedBlock | None = None
+    parts: Sequence[AssistantPart],
+    reason: str,
+    usage: Usage,
+    compacted: CompactedBlock | None = None,
+    explanation: str = "",
 ) -> Answered:
     """Return an answer.
 
     :param reason: why it stopped, in the API's word.
+    :param explanation: see `Answered`.
     """
     calls = any(isinstance(part, ToolCall) for part in parts)
     stop = _STOP_REASONS.get(reason, "tool_use" if calls else "end_turn")
-    return Answered(tuple(parts), stop, usage, compacted)
+    return Answered(tuple(parts), stop, usage, compacted, explanation=explanation)
 
 
 def openai_usage(usage: JsonObject, asked: str, answer: str, cost: float | None = None) -> Usage:

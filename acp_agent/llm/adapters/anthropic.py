@@ -46,12 +46,14 @@ from acp_agent.llm.adapters.adapter import (
     says_something,
     wire_name,
 )
+from acp_agent.llm.adapters.calls import CallPieces
 from acp_agent.llm.binding import Prefix, head_of
 from acp_agent.llm.errors import CallFailed, stream_error
-from acp_agent.llm.parts import arguments_of, base64_of, check_arguments, tool_call, user_parts
+from acp_agent.llm.parts import arguments_of, base64_of, user_parts
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import Answered, ModelRequest, TextDelta, ThinkingDelta
+from acp_agent.llm.refusals import taken_limit
 from acp_agent.llm.rules import ReasoningRules
 
 _BETAS = "anthropic-beta"
@@ -67,7 +69,7 @@ _LEAST_BUDGET = 1_024
 _BUDGET_SHARE = 8  # of the window: one eighth fits behind a context that fills the usable window
 _EFFORTS = {"": "high", "off": "low"}
 """The effort to return to for a level that has none of its own: the API's default, and the lowest for `off`."""
-_GROWING = ("text", "thinking", "signature", "partial_json")
+_GROWING = ("text", "thinking", "signature")
 """Members of a block that come in pieces."""
 _OTHER_MODEL = "model_binding_mismatch"
 """Why the API drops another model's reasoning; it is valid again once that model is asked."""
@@ -84,6 +86,8 @@ class AnthropicAdapter(Adapter):
         ("compaction", ("compaction",)),
     )
     vague_refusals = ("invalid beta", "unsupported beta", "anthropic-beta")
+    members = ("max_tokens", "thinking", "reasoning_effort", "stream")
+    required = ("max_tokens",)
     native_key = "type"
     _place = re.compile(r"messages\.\d+\.content\.\d+")
 
@@ -94,19 +98,29 @@ class AnthropicAdapter(Adapter):
 
     def call(self, request: ModelRequest, profile: ModelProfile, refused: Features, prompt: str | None) -> Call:
         rules = self.rules(request.model, refused)
-        body: JsonObject = {"model": request.model, "max_tokens": request.max_output_tokens}
+        most = taken_limit(request.max_output_tokens, request.takes.get("max_tokens", ""))
+        body: JsonObject = {"model": request.model, "max_tokens": most}
+        is_marked = "cache_control" not in refused
+        mark: JsonObject = {"cache_control": _BREAKPOINT} if is_marked else {}
         if request.system.strip():
-            body["system"] = [{"type": "text", "text": request.system, "cache_control": _BREAKPOINT}]
+            body["system"] = [{"type": "text", "text": request.system, **mark}]
         tools = _tools(request, rules)
         opening, encoder = self._encode(request, profile, rules, tools)
-        if tools:
-            marked = [*tools[:-1], {**tools[-1], "cache_control": _BREAKPOINT}]
+        if tools and "functions" not in refused:
+            marked = [*tools[:-1], {**tools[-1], **mark}]
             # A deferred tool is not part of the cached prefix.
             body["tools"] = list[JsonValue](tools if "defer_loading" in tools[-1] else marked)
-        messages = _with_breakpoints(encoder.items)
+        messages = _with_breakpoints(encoder.items) if is_marked else encoder.items
         body["messages"] = list[JsonValue](messages)
-        body |= _thinking_options(request, profile, rules, messages)
-        body["stream"] = True
+        options = _thinking_options(request, profile, rules, messages)
+        if "thinking" in refused:
+            options = {}
+        if "reasoning_effort" in refused:
+            options.pop("output_config", None)
+        body |= options
+        streams = "stream" not in refused
+        if streams:
+            body["stream"] = True
         if prompt is not None:
             instructions: JsonObject = {"instructions": prompt[:_MAX_INSTRUCTIONS]} if prompt.strip() else {}
             body["compaction"] = {"type": "summarize"} | instructions
@@ -115,11 +129,14 @@ class AnthropicAdapter(Adapter):
         if rules.controls:
             features = features.union(("controls",))
         betas = _betas_for(features if prompt is None else features.union(("compaction",)), rules)
+        if is_marked:
+            features = features.union(("cache_control",))
         if not betas:
-            return Call("/v1/messages", body, opening=opening, end=end)
+            return Call("/v1/messages", body, streams=streams, opening=opening, end=end, features=features)
         # The configured betas are repeated, since the header replaces theirs.
         headers = {_BETAS: ",".join([*self._betas, *betas])}
-        return Call("/v1/messages?beta=true", body, headers, opening=opening, end=end, features=features)
+        path = "/v1/messages?beta=true"
+        return Call(path, body, headers, streams=streams, opening=opening, end=end, features=features)
 
     def fold(self) -> Fold:
         return _MessagesFold(self.name)
@@ -376,64 +393,143 @@ def _calls_without_thinking(messages: Sequence[JsonObject]) -> bool:
     return calls and blocks[0].get("type") not in ("thinking", "redacted_thinking")
 
 
+class _BlockPieces:
+    """One block of content, as far as it has come.
+
+    :param index: the one that the API gives it, which orders the blocks.
+    :param start: the block as it begins.
+    """
+
+    def __init__(self, index: int, start: JsonObject) -> None:
+        self.index = index
+        self.id = get_text(start, "id")
+        self.type = get_text(start, "type")
+        self.call = CallPieces(self.id, get_text(start, "name"))
+        self._members = {key: value for key, value in start.items() if key not in _GROWING}
+        self._grown: defaultdict[str, StringIO] = defaultdict(StringIO)
+        if self.type == "tool_use":
+            # Some gateways have the whole input here, as an object or as its text.
+            given = self._members.pop("input", None)
+            self._whole_input = given if isinstance(given, str | dict) else None
+
+    def add(self, delta: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
+        """Take a piece, and return what can be shown of it."""
+        if self.type == "tool_use" and "partial_json" in delta:
+            self.call.add(delta["partial_json"])
+        for key in _GROWING:
+            if text := get_text(delta, key):
+                self._grown[key].write(text)
+        if delta.get("type") == "compaction_delta":
+            self._members |= {key: delta[key] for key in delta if key != "type"}
+        if text := get_text(delta, "text"):
+            return (TextDelta(text),)
+        return (ThinkingDelta(text),) if (text := get_text(delta, "thinking")) else ()
+
+    def is_cut(self) -> bool:
+        """Return whether it is a call whose arguments are not whole."""
+        return self.type == "tool_use" and self.call.is_begun and not self.call.is_whole()
+
+    def block(self) -> JsonObject:
+        """Return the block; of a call without its input."""
+        return self._members | {key: text.getvalue() for key, text in self._grown.items()}
+
+    def tool_call(self) -> ToolCall:
+        """Return the call that it is."""
+        if not self.call.is_begun:
+            self.call.add(self._whole_input)
+        return self.call.call(keep_raw=False)
+
+
 class _MessagesFold(Fold):
-    """Folds the events of one stream into deltas and the answer."""
+    """Folds the events of one stream, or the one object of an answer that does not stream."""
 
     def __init__(self, provider: str) -> None:
         self._provider = provider
-        self._blocks: dict[int, JsonObject] = {}
-        self._grown: defaultdict[tuple[int, str], StringIO] = defaultdict(StringIO)
+        self._blocks: list[_BlockPieces] = []
+        self._by_index: dict[int, _BlockPieces] = {}
         self._stop = ""
+        self._explanation = ""
         self._usage: JsonObject = {}
 
     def feed(self, event: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
-        index = get_int(event, "index")
         match event.get("type"):
             case "content_block_start":
-                start = get_object(event, "content_block")
-                self._blocks[index] = {key: start[key] for key in start if key not in _GROWING}
-                return self._extend(index, start)
-            case "content_block_delta" if index in self._blocks:
-                return self._extend(index, get_object(event, "delta"))
+                return self._begin(self._index(event), get_object(event, "content_block"))
+            case "content_block_delta":
+                return self._extend(self._index(event), get_object(event, "delta"))
             case "message_start":
                 message = get_object(event, "message")
                 self._count(get_object(message, "usage"))
                 self._note_dropped(message)
             case "message_delta":
                 self._note_dropped(event)  # only if another model took over
-                self._stop = get_text(get_object(event, "delta"), "stop_reason") or self._stop
+                self._note_stop(get_object(event, "delta"))
                 self._count(get_object(event, "usage"))
             case "message_stop":
                 if not self._stop:  # it may not have been all
                     raise CallFailed("dropped", "the stream ended without a reason to stop")
                 self.complete = True
+            case "message":
+                return self._take_whole(event)
             case "error":
                 raise stream_error(event)
             case _:
                 pass
         return ()
 
+    def close(self, *, done: bool) -> None:
+        # Some gateways leave out the last event. The reason to stop comes after all content.
+        self.complete = bool(self._stop) and not any(block.is_cut() for block in self._blocks)
+
     def answer(self) -> Answered:
-        for (index, key), text in self._grown.items():
-            self._blocks[index][key] = text.getvalue()
-        parts = [part for index in sorted(self._blocks) if (part := self._part(index)) is not None]
+        blocks = sorted(self._blocks, key=lambda each: each.index)
+        parts = [part for block in blocks if (part := self._part(block)) is not None]
         compacted: CompactedBlock | None = None
-        for block in self._blocks.values():
+        for block in map(_BlockPieces.block, blocks):
             if block.get("type") == "compaction" and (text := get_text(block, "content")):
                 compacted = CompactedBlock(self._provider, block, text)
-        return build_answer(parts, self._stop, self._counted(), compacted)
+        return build_answer(parts, self._stop, self._counted(), compacted, self._explanation)
+
+    def _index(self, event: JsonObject) -> int:
+        """Return the index of the block that an event is about: the newest one if it does not say."""
+        if "index" in event or not self._blocks:
+            return get_int(event, "index")
+        is_new = event.get("type") == "content_block_start"
+        return self._blocks[-1].index + is_new
+
+    def _begin(self, index: int, start: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
+        known = self._by_index.get(index)
+        if known is not None and known.id and (known.id, known.type) == (start.get("id"), start.get("type")):
+            return ()  # it is said twice
+        block = self._by_index[index] = _BlockPieces(index, start)
+        self._blocks.append(block)
+        return block.add({key: value for key, value in start.items() if key in _GROWING})
 
     def _extend(self, index: int, delta: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
-        for key in _GROWING:
-            if text := get_text(delta, key):
-                self._grown[index, key].write(text)
-                if key == "partial_json":
-                    check_arguments(self._grown[index, key].tell())
-        if delta.get("type") == "compaction_delta":
-            self._blocks[index] |= {key: delta[key] for key in delta if key != "type"}
-        if text := get_text(delta, "text"):
-            return (TextDelta(text),)
-        return (ThinkingDelta(text),) if (text := get_text(delta, "thinking")) else ()
+        block = self._by_index.get(index)
+        if block is None:
+            kind = {"text_delta": "text", "thinking_delta": "thinking"}.get(get_text(delta, "type"))
+            if kind is None:
+                return ()
+            block = self._by_index[index] = _BlockPieces(index, {"type": kind})
+            self._blocks.append(block)
+        return block.add(delta)
+
+    def _take_whole(self, message: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
+        shown: list[TextDelta | ThinkingDelta] = []
+        for index, block in enumerate(get_objects(message, "content")):
+            shown += self._begin(index, block)
+        self._count(get_object(message, "usage"))
+        self._note_dropped(message)
+        self._note_stop(message)
+        self.complete = bool(self._stop)
+        return shown
+
+    def _note_stop(self, said: JsonObject) -> None:
+        self._stop = get_text(said, "stop_reason") or self._stop
+        details = get_object(said, "stop_details")
+        told = [get_text(details, key).strip() for key in ("category", "explanation")]
+        self._explanation = ": ".join(filter(None, told)) or self._explanation
 
     def _note_dropped(self, message: JsonObject) -> None:
         if "input_transformations" in message:
@@ -455,9 +551,9 @@ class _MessagesFold(Fold):
         keys = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
         return Usage(*(sum(get_int(count, key) for count in counts) for key in keys))
 
-    def _part(self, index: int) -> AssistantPart | None:
-        block = self._blocks[index]
-        match block.get("type"):
+    def _part(self, pieces: _BlockPieces) -> AssistantPart | None:
+        block = pieces.block()
+        match pieces.type:
             case "text":
                 return Text(text) if (text := get_text(block, "text")) else None
             case "thinking":
@@ -466,7 +562,6 @@ class _MessagesFold(Fold):
             case "redacted_thinking":
                 return Thinking("", self._provider, block)
             case "tool_use":
-                name, arguments = get_text(block, "name"), get_text(block, "partial_json")
-                return tool_call(get_text(block, "id"), name, arguments, keep_raw=False)
+                return pieces.tool_call()
             case _:
                 return None

@@ -1,8 +1,6 @@
 """Chat Completions, as OpenAI defined it and as compatible servers understand it: local ones, Gemini's, routers.
 
-Lenient in what it reads: servers send whole tool calls at once, without an index, with empty or repeated ids, and end
-with `stop` although there are calls. Strict in one thing: an answer without a `finish_reason` is not whole, as routers
-close broken streams with `[DONE]` too.
+`chat_fold.py` reads the answers. What a server refuses of a request is left out of the next ones; see `refusals.py`.
 
 Reasoning has no place in OpenAI's own form, so every server has another one. It goes back in the form in which it came,
 to the provider that made it; `ReasoningRules.echo` says where more is needed.
@@ -15,14 +13,13 @@ Ollama's and LM Studio's API references for the windows of their models.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
-from io import StringIO
+from hashlib import blake2b
+from typing import cast
 
 from acp_agent.conversation.messages import (
     Amendment,
     AssistantMessage,
-    AssistantPart,
     Audio,
     Image,
     JsonObject,
@@ -31,11 +28,11 @@ from acp_agent.conversation.messages import (
     Text,
     Thinking,
     ToolResult,
-    Usage,
     UserMessage,
     UserPart,
 )
-from acp_agent.conversation.strict_json import MAX_COUNT, get_object, get_objects, get_text
+from acp_agent.conversation.strict_json import get_object, get_objects, get_text
+from acp_agent.conversation.surroundings import Feature
 from acp_agent.llm.adapters.adapter import (
     Adapter,
     Call,
@@ -43,37 +40,28 @@ from acp_agent.llm.adapters.adapter import (
     Encoder,
     Features,
     Fold,
-    build_answer,
-    openai_usage,
     says_something,
     to_json,
     wire_name,
 )
+from acp_agent.llm.adapters.chat_fold import BLOCKS, CONTENT, DETAILS, EXTRA, REASONING, TEXT_KEYS, ChatFold
 from acp_agent.llm.binding import Prefix
-from acp_agent.llm.errors import stream_error
 from acp_agent.llm.parts import (
+    arguments_text,
     audio_format,
     base64_of,
-    check_arguments,
+    has_raw_arguments,
     image_url,
     sendable_sound,
     sent_arguments,
-    tool_call,
     user_parts,
 )
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.profiles import ModelProfile
-from acp_agent.llm.provider import Answered, ModelRequest, TextDelta, ThinkingDelta
+from acp_agent.llm.provider import ModelRequest
+from acp_agent.llm.refusals import taken_effort, taken_limit
 from acp_agent.llm.rules import ReasoningRules, rules_of
 
-_CONTENT = "content"
-_DETAILS = "reasoning_details"
-_EXTRA = "extra_content"
-_REASONING = "reasoning_content"
-_TEXT_KEYS = (_REASONING, "reasoning")
-"""Members that hold reasoning as text. vLLM, Ollama and Cerebras have the second one, and most others the first."""
-_GROWING = {"reasoning.text": "text", "reasoning.summary": "summary"}
-"""Entries of `reasoning_details` that come in fragments, and the member that grows. All others come whole."""
 _NO_SIGNATURE: JsonObject = {"google": {"thought_signature": "skip_thought_signature_validator"}}
 """Stands for the signature of a call that has none. Of the two values that Google documents, the one that Vertex takes
 as well."""
@@ -89,6 +77,14 @@ _KEEPS = {
 _OFFICIAL_HOST = "api.openai.com"
 _SILENT_HOSTS = frozenset({_OFFICIAL_HOST, "generativelanguage.googleapis.com"})
 """Whose lists of models are known to have no windows."""
+_BREAKPOINT: JsonValue = {"type": "ephemeral"}
+_LEVELS = ("low", "medium", "high")
+_CALL_ID_LENGTH = 9
+_CALL_ID_LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_BETWEEN = "(interrupted)"
+"""Stands for an answer between a tool's result and a message of the user, where the server wants one there."""
+_LOOKS = "I look at the image."
+"""The same before an image that a tool has read."""
 _LOCAL_PATHS = {"ollama": "/api/ps", "lmstudio": "/api/v0/models"}
 """Where local servers say with which windows their models are loaded."""
 
@@ -101,7 +97,7 @@ class ChatAdapter(Adapter):
         (
             "echo",
             (
-                *(f"{key}' is unsupported" for key in (*_TEXT_KEYS, _DETAILS)),  # Groq, Cerebras
+                *(f"{key}' is unsupported" for key in (*TEXT_KEYS, DETAILS)),  # Groq, Cerebras
                 "reasoning is not supported",  # Groq
                 "extra_forbidden",  # Mistral and others with pydantic
                 "extra inputs are not permitted",
@@ -109,8 +105,19 @@ class ChatAdapter(Adapter):
                 "unknown parameter: 'messages[",  # OpenAI
                 "additional properties are not allowed ('reasoning",
                 "remove the reasoning_content",  # DeepSeek's R1
+                "in `thinking` block",  # Anthropic behind a gateway
+                "`thinking` or `redacted_thinking` blocks",
             ),
         ),
+    )
+    members = (
+        "max_tokens",
+        "max_completion_tokens",
+        "stream",
+        "stream_options",
+        "reasoning_effort",
+        "reasoning",
+        "thinking",
     )
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -123,33 +130,38 @@ class ChatAdapter(Adapter):
 
     def call(self, request: ModelRequest, profile: ModelProfile, refused: Features, prompt: str | None) -> Call:
         rules = self.rules(request.model, refused)
-        echoes = "echo" not in refused
         make = partial(
             _ChatEncoder,
             provider=self.name,
             rules=rules,
             request=request,
             profile=profile,
-            echoes=echoes,
+            refused=refused,
             is_openrouter=self._is_openrouter,
         )
-        opening, encoder = self.split(request, Encoded(Prefix("")), make, rules, request.model, profile, echoes)
+        in_conversation = request.system if "system" in refused else ""
+        encoding = (rules, request.model, profile, refused, in_conversation)
+        opening, encoder = self.split(request, Encoded(Prefix("")), make, *encoding)
         features = encoder.encoded().features
         messages = encoder.items
-        if request.system.strip():
-            system: JsonObject = {"role": "system", "content": request.system}
+        is_marked = rules.family.startswith("claude") and "cache_control" not in refused
+        system = _system(request.system, marked=is_marked)
+        if is_marked:
+            messages = _with_breakpoints(messages)
+            features = features.union(("cache_control",))
+        if system is not None and "system" not in refused:
+            features = features.union(("system",))
             if opening:
                 opening = (f"{to_json(system)},".encode(), *opening)
             else:
                 messages.insert(0, system)
-        body: JsonObject = {
-            "model": request.model,
-            "messages": list[JsonValue](messages),
-            "max_completion_tokens" if self._host == _OFFICIAL_HOST else "max_tokens": request.max_output_tokens,
-            "stream": True,
-            "stream_options": {"include_usage": True},
-        }
-        if request.tools:
+        body: JsonObject = {"model": request.model, "messages": list[JsonValue](messages)}
+        body |= self._limit(request, refused)
+        if "stream" not in refused:
+            body["stream"] = True
+            if "stream_options" not in refused:
+                body["stream_options"] = {"include_usage": True}
+        if request.tools and "functions" not in refused:
             body["tools"] = [
                 {
                     "type": "function",
@@ -157,23 +169,104 @@ class ChatAdapter(Adapter):
                 }
                 for tool in request.tools
             ]
-        level = request.thought_level
-        if level and self._is_openrouter and profile.thinking != "none":
-            body["reasoning"] = {"effort": "none" if level == "off" else level}
-        elif level and profile.thinking == "effort":
-            body["reasoning_effort"] = profile.least_effort if level == "off" else level
-        keeps = _KEEPS.get(self._host)
-        if keeps is not None and echoes and level != "off" and request.model.startswith(keeps[0]):
-            body["thinking"] = keeps[1]
-        return Call("/chat/completions", body, opening=opening, features=features)
+        body |= self._thinking(request, profile, rules, refused)
+        return Call("/chat/completions", body, streams="stream" in body, opening=opening, features=features)
 
     def fold(self) -> Fold:
-        return _ChatFold(self.name)
+        return ChatFold(self.name)
 
     def window_path(self, model: str) -> str | None:
         if self.name in _LOCAL_PATHS:
             return f"{self._root}{_LOCAL_PATHS[self.name]}"
         return None if self._host in _SILENT_HOSTS else "/models"
+
+    def _limit(self, request: ModelRequest, refused: Features) -> JsonObject:
+        """Return the limit of the answer, under the name that the server takes."""
+        names: list[Feature] = ["max_tokens", "max_completion_tokens"]
+        if self._host == _OFFICIAL_HOST:
+            names.reverse()
+        for name in names:
+            if name not in refused:
+                limit = taken_limit(request.max_output_tokens, request.takes.get(name, ""))
+                return {name: limit}
+        return {}
+
+    def _thinking(
+        self, request: ModelRequest, profile: ModelProfile, rules: ReasoningRules, refused: Features
+    ) -> JsonObject:
+        """Return the members that say how much the model is to think."""
+        level = request.thought_level
+        members: JsonObject = {}
+        effort = ""
+        if level and self._is_openrouter:
+            effort = "none" if level == "off" else level
+            effort = taken_effort(effort, request.takes.get("reasoning", "")) if profile.thinking != "none" else ""
+            if effort and "reasoning" not in refused:
+                members["reasoning"] = {"effort": effort}
+            effort = ""
+        elif rules.family.startswith("claude"):
+            effort, thinking = _claude_thinking(level, profile, rules)
+            if thinking and "thinking" not in refused:
+                members["thinking"] = thinking
+        elif level and profile.thinking == "effort":
+            effort = profile.least_effort if level == "off" else level
+        effort = taken_effort(effort, request.takes.get("reasoning_effort", ""))
+        if effort and "reasoning_effort" not in refused:
+            members["reasoning_effort"] = effort
+        keeps = _KEEPS.get(self._host)
+        is_kept = keeps is not None and "echo" not in refused and "thinking" not in refused and level != "off"
+        if keeps is not None and is_kept and request.model.startswith(keeps[0]):
+            members["thinking"] = keeps[1]
+        return members
+
+
+def _claude_thinking(level: str, profile: ModelProfile, rules: ReasoningRules) -> tuple[str, JsonObject]:
+    """Return the effort of a Claude behind a gateway, and its `thinking`, which LiteLLM passes on to the Messages API.
+    One of the two is empty: LiteLLM makes `thinking` of an effort."""
+    if profile.thinking in ("none", "effort"):
+        return "", {}
+    if level in _LEVELS:
+        return level, {}
+    thinks = profile.thinking in ("adaptive-default", "adaptive-always")
+    if level == "off":
+        if rules.off in ("disabled", "between_tools"):
+            return "", {"type": rules.off}
+        return ("low", {}) if thinks else ("", {})
+    return "", {"type": "adaptive", "display": "summarized"} if thinks else {}
+
+
+def _system(text: str, *, marked: bool) -> JsonObject | None:
+    """Return the system prompt as a message; None if there is none.
+
+    :param marked: whether it is to be cached, with the tools before it.
+    """
+    if not text.strip():
+        return None
+    if not marked:
+        return {"role": "system", "content": text}
+    return {"role": "system", "content": [{"type": "text", "text": text, "cache_control": _BREAKPOINT}]}
+
+
+def _with_breakpoints(messages: list[JsonObject]) -> list[JsonObject]:
+    """Return the messages with cache marks on what is sent now and on what was sent before: on the last message of
+    the user, or result of a tool, before each of the two newest answers to come."""
+    marked = list(messages)
+    left = 2
+    for at in range(len(marked) - 1, -1, -1):
+        is_last = at + 1 == len(marked) or marked[at + 1]["role"] == "assistant"
+        if marked[at]["role"] in ("user", "tool") and is_last:
+            marked[at] = {**marked[at], CONTENT: _marked(marked[at][CONTENT])}
+            left -= 1
+            if not left:
+                break
+    return marked
+
+
+def _marked(content: JsonValue) -> JsonValue:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content, "cache_control": _BREAKPOINT}]
+    parts = cast("list[JsonObject]", content)
+    return [*parts[:-1], {**parts[-1], "cache_control": _BREAKPOINT}]
 
 
 class _ChatEncoder(Encoder):
@@ -182,7 +275,7 @@ class _ChatEncoder(Encoder):
     Consecutive user messages become one, since the chat templates of local models expect turns. A result is text here,
     so a tool's images follow all results of the step in a user message of their own.
 
-    :param echoes: whether reasoning is sent back.
+    :param refused: what the server does not take.
     """
 
     def __init__(
@@ -193,21 +286,35 @@ class _ChatEncoder(Encoder):
         request: ModelRequest,
         profile: ModelProfile,
         *,
-        echoes: bool,
+        refused: Features,
         is_openrouter: bool,
     ) -> None:
         super().__init__(before, provider, rules, request)
         self._model = request.model
         self._profile = profile
-        self._echoes = echoes
+        self._refused = refused
+        self._echoes = "echo" not in refused
         self._is_openrouter = is_openrouter
         self._user: list[Text | Image | Audio] = []
+        self._system = request.system if "system" in refused and not before.messages else ""
+        self._follows_result = False
 
     def finish(self) -> None:
         """Encode the user message that was held back until the next answer."""
-        if self._user:
-            self.items.append({"role": "user", "content": _content(self._user)})
-            self._user = []
+        if self._system.strip():
+            self._user.insert(0, Text(self._system))
+            self._system = ""
+        if not self._user:
+            return
+        if self._follows_result:
+            if "user_after_tool" in self._refused:
+                is_image = isinstance(self._user[0], Image)
+                self.items.append({"role": "assistant", CONTENT: _LOOKS if is_image else _BETWEEN})
+            else:
+                self._features = self._features | {"user_after_tool"}
+        self.items.append({"role": "user", CONTENT: _content(self._user)})
+        self._user = []
+        self._follows_result = False
 
     def _add(self, message: Message) -> None:
         match message:
@@ -234,28 +341,50 @@ class _ChatEncoder(Encoder):
     def _add_result(self, message: ToolResult) -> None:
         parts = user_parts(message.parts, images=self._profile.images)
         texts = [part.text for part in parts if isinstance(part, Text)] or ["(see the image below)"]
+        images = [part for part in parts if isinstance(part, Image)]
+        text = "\n".join(texts)
+        if "functions" in self._refused:
+            self._user += [Text(f"[result of the call]\n{text}"), *images]
+            return
         call_id = self._call_ids.get(message.call_id, message.call_id)
-        self.items.append({"role": "tool", "tool_call_id": call_id, "content": "\n".join(texts)})
-        self._user += [part for part in parts if isinstance(part, Image)]
+        self.items.append({"role": "tool", "tool_call_id": call_id, CONTENT: text})
+        self._follows_result = True
+        self._user += images
 
     def _add_answer(self, message: AssistantMessage) -> None:
         if not says_something(message):
             return
         self.finish()
+        self._follows_result = False
         self._name_calls(message)
         own = self._own(message)
         wire: JsonObject = {"role": "assistant"}
         if message.text.strip():
-            wire[_CONTENT] = message.text
+            wire[CONTENT] = message.text
         calls = self._calls(message, own)
-        if calls:
+        if calls and "functions" in self._refused:
+            asked = [f"[call of {call.name} with {arguments_text(call)}]" for call in message.tool_calls]
+            wire[CONTENT] = "\n".join([message.text, *asked]).strip()
+        elif calls:
             wire["tool_calls"] = calls
         if self._echoes:
-            reasoning = _details(own) | self._reasoning(wire, own)
+            reasoning = _fragments(own) | self._reasoning(wire, own)
             if reasoning:
                 wire |= reasoning
                 self._features = self._features | {"echo"}
         self.items.append(wire)
+
+    def _name_calls(self, message: AssistantMessage) -> None:
+        super()._name_calls(message)
+        wants_short = "call_ids" in self._refused
+        names: dict[str, str] = {}
+        for own, sent in self._call_ids.items():
+            # Nine letters and digits, as Mistral's templates want them, and no other server minds.
+            is_own = sent == own
+            names[own] = _short_id(own) if is_own or (wants_short and not _is_short_id(sent)) else sent
+        self._call_ids = names
+        if any(not _is_short_id(sent) for sent in names.values()):
+            self._features = self._features | {"call_ids"}
 
     def _own(self, message: AssistantMessage) -> list[Thinking]:
         """Return the reasoning of an answer that the model can read.
@@ -272,14 +401,20 @@ class _ChatEncoder(Encoder):
     def _calls(self, message: AssistantMessage, own: Sequence[Thinking]) -> list[JsonValue]:
         extra: JsonObject = {}
         for part in own:
-            extra |= get_object(part.data, _EXTRA)
+            extra |= get_object(part.data, EXTRA)
         if not extra and self._rules.echo == "thought_signature" and not self._is_openrouter:
             # Gemini checks the first call of each step. Another model made this one, or it lost its signature.
             extra = {"0": _NO_SIGNATURE}
         calls: list[JsonValue] = []
         for index, call in enumerate(message.tool_calls):
-            function: JsonObject = {"name": wire_name(call.name), "arguments": sent_arguments(call)}
-            kept: JsonObject = {_EXTRA: extra[str(index)]} if str(index) in extra else {}
+            arguments = sent_arguments(call)
+            if has_raw_arguments(call):
+                if "raw_arguments" in self._refused:
+                    arguments = arguments_text(call)
+                else:
+                    self._features = self._features | {"raw_arguments"}
+            function: JsonObject = {"name": wire_name(call.name), "arguments": arguments}
+            kept: JsonObject = {EXTRA: extra[str(index)]} if str(index) in extra else {}
             calls.append({"id": self._call_ids[call.id], "type": "function", "function": function, **kept})
         return calls
 
@@ -292,31 +427,51 @@ class _ChatEncoder(Encoder):
         if echo in ("none", "thought_signature"):
             return {}
         has_calls = "tool_calls" in wire
-        if echo == "items" and has_calls and _CONTENT in wire:
+        if echo == "items" and has_calls and CONTENT in wire:
             return {}  # the chat template of gpt-oss has one place for the two, and fails
         text = "".join(part.text for part in own)
         key = next((key for part in own if (key := get_text(part.data, "key"))), "")
         is_required = echo == "always" or (echo == "calls" and has_calls)
+        if key in TEXT_KEYS and any(BLOCKS in part.data for part in own):
+            key = ""  # LiteLLM has `thinking_blocks` for it
         if key and self._is_openrouter:  # which has `reasoning_details` for the others
-            key = _REASONING if echo in ("always", "calls") else ""
+            key = REASONING if echo in ("always", "calls") else ""
         if is_required:
-            key = key or _REASONING
+            key = key or REASONING
             text = text or ("" if echo == "always" else " ")  # Kimi takes an empty one for a missing one
         if not key:
             return {}
-        if key != _CONTENT:
+        if key != CONTENT:
             return {key: text}
         thought: JsonObject = {"type": "thinking", "thinking": [{"type": "text", "text": text}], "closed": True}
-        said: list[JsonValue] = [{"type": "text", "text": wire[_CONTENT]}] if _CONTENT in wire else []
-        return {_CONTENT: [thought, *said]}
+        said: list[JsonValue] = [{"type": "text", "text": wire[CONTENT]}] if CONTENT in wire else []
+        return {CONTENT: [thought, *said]}
 
 
-def _details(own: Iterable[Thinking]) -> JsonObject:
-    """Return the member of an answer that holds its reasoning in OpenRouter's form, if it came in that."""
-    details: list[JsonValue] = []
-    for part in own:
-        details += get_objects(part.data, _DETAILS)
-    return {_DETAILS: details} if details else {}
+def _fragments(own: Iterable[Thinking]) -> JsonObject:
+    """Return the members of an answer that hold its reasoning in blocks, as OpenRouter and LiteLLM send it."""
+    members: JsonObject = {}
+    for kind in (DETAILS, BLOCKS):
+        blocks = [block for part in own for block in get_objects(part.data, kind)]
+        if kind == BLOCKS:  # whose index is one of the stream, and none of the API's
+            blocks = [{key: value for key, value in block.items() if key != "index"} for block in blocks]
+        if blocks:
+            members[kind] = list[JsonValue](blocks)
+    return members
+
+
+def _is_short_id(call_id: str) -> bool:
+    return len(call_id) == _CALL_ID_LENGTH and call_id.isascii() and call_id.isalnum()
+
+
+def _short_id(call_id: str) -> str:
+    """Return nine letters and digits that stand for a call, always the same ones."""
+    number = int.from_bytes(blake2b(call_id.encode(), digest_size=8).digest())
+    letters: list[str] = []
+    for _ in range(_CALL_ID_LENGTH):
+        number, digit = divmod(number, len(_CALL_ID_LETTERS))
+        letters.append(_CALL_ID_LETTERS[digit])
+    return "".join(letters)
 
 
 def _sound(part: UserPart) -> Audio | None:
@@ -338,159 +493,3 @@ def _block(part: Text | Image | Audio) -> JsonValue:
         case Audio():
             sound: JsonObject = {"data": base64_of(part), "format": audio_format(part.mime_type)}
             return {"type": "input_audio", "input_audio": sound}
-
-
-@dataclass(slots=True)
-class _Call:
-    id: str
-    name: str
-    arguments: StringIO = field(default_factory=StringIO)
-    extra: JsonObject = field(default_factory=dict[str, JsonValue])
-
-
-class _Detail:
-    """An entry of OpenRouter's `reasoning_details`, which comes in fragments.
-
-    The fragments have to be merged, since a model's maker refuses a signature without the text that it signs.
-
-    :param fragment: the first one.
-    """
-
-    def __init__(self, fragment: JsonObject) -> None:
-        self._members = dict(fragment)
-        self._growing = _GROWING.get(get_text(fragment, "type"), "")
-        self._text = StringIO()
-        self._text.write(get_text(fragment, self._growing))
-
-    def add(self, fragment: JsonObject) -> bool:
-        """Add a fragment, and return whether it belongs to this entry."""
-        members = self._members
-        if not self._growing or fragment.get("type") != members["type"] or members.get("signature"):
-            return False
-        for key in ("index", "id"):
-            known = members.get(key)
-            if known is not None and fragment.get(key, known) not in (known, None):
-                return False
-        self._text.write(get_text(fragment, self._growing))
-        for key, value in fragment.items():
-            if members.get(key) is None:
-                members[key] = value
-        return True
-
-    def merged(self) -> JsonObject:
-        """Return the entry as far as it came."""
-        text = self._text.getvalue()
-        return {**self._members, self._growing: text} if text else self._members
-
-
-class _ChatFold(Fold):
-    """Folds the chunks of one stream into deltas and the answer."""
-
-    ends_with_done = True
-
-    def __init__(self, provider: str) -> None:
-        self._provider = provider
-        self._text: list[str] = []
-        self._thinking: list[str] = []
-        self._key = ""
-        self._details: list[_Detail] = []
-        self._calls: list[_Call] = []
-        self._by_index: dict[JsonValue, _Call] = {}
-        self._finish = ""
-        self._usage: JsonObject = {}
-
-    def feed(self, event: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
-        if event.get("error"):
-            raise stream_error(event)
-        self._usage = get_object(event, "usage") or self._usage
-        deltas: list[TextDelta | ThinkingDelta] = []
-        for choice in get_objects(event, "choices")[:1]:
-            delta = get_object(choice, "delta")
-            if thought := self._thought(delta):
-                self._thinking.append(thought)
-                deltas.append(ThinkingDelta(thought))
-            refusal = get_text(delta, "refusal")
-            text = get_text(delta, _CONTENT) or "".join(_chunk_texts(delta, "text")) or refusal
-            if text:
-                self._text.append(text)
-                deltas.append(TextDelta(text))
-            for call in get_objects(delta, "tool_calls"):
-                self._extend(call)
-            if refusal:
-                self._finish = "refusal"
-            if finish := get_text(choice, "finish_reason"):
-                self._finish = self._finish or finish
-                self.complete = True
-                if finish == "error":
-                    raise stream_error(get_object(choice, "error") or {"message": "the provider reported an error"})
-        return deltas
-
-    def answer(self) -> Answered:
-        extra: JsonObject = {str(index): call.extra for index, call in enumerate(self._calls) if call.extra}
-        parts: list[AssistantPart] = []
-        data: JsonObject = {}
-        if self._key:
-            data["key"] = self._key
-        if self._details:
-            data[_DETAILS] = [detail.merged() for detail in self._details]
-        if extra:
-            data[_EXTRA] = extra
-        if self._thinking or data:
-            parts.append(Thinking("".join(self._thinking), self._provider, data))
-        if text := "".join(self._text):
-            parts.append(Text(text))
-        parts += [tool_call(call.id, call.name, call.arguments.getvalue()) for call in self._calls]
-        return build_answer(parts, self._finish, self._counted())
-
-    def _thought(self, delta: JsonObject) -> str:
-        """Take the reasoning in a delta, note the key under which it goes back, and return its text."""
-        fragments = get_objects(delta, _DETAILS)
-        for fragment in fragments:
-            if not self._details or not self._details[-1].add(fragment):
-                self._details.append(_Detail(fragment))
-        for key in _TEXT_KEYS:
-            if thought := get_text(delta, key):
-                self._key = self._key or key
-                return thought
-        if thought := "".join(_chunk_texts(delta, "thinking")):
-            self._key = self._key or _CONTENT
-            return thought
-        # OpenRouter says it a second time as `reasoning`; servers that imitate it may not.
-        return "".join(get_text(each, _GROWING.get(get_text(each, "type"), "")) for each in fragments)
-
-    def _extend(self, delta: JsonObject) -> None:
-        function, index = get_object(delta, "function"), delta.get("index")
-        call_id, name = get_text(delta, "id"), get_text(function, "name")
-        call = self._by_index.get(index) if isinstance(index, int) else (self._calls[-1] if self._calls else None)
-        if call is None or (name and (not call_id or call_id != call.id)):  # some name it with every piece
-            call = _Call(call_id, name)
-            self._calls.append(call)
-            if isinstance(index, int):
-                self._by_index[index] = call
-        call.id = call.id or call_id
-        call.name = call.name or name
-        call.extra = get_object(delta, _EXTRA) or call.extra
-        call.arguments.write(get_text(function, "arguments"))
-        check_arguments(call.arguments.tell())
-
-    def _counted(self) -> Usage:
-        price = self._usage.get("cost")  # OpenRouter's
-        cost = None
-        if isinstance(price, int | float) and not isinstance(price, bool) and 0 <= price < MAX_COUNT:
-            cost = float(price)
-        return openai_usage(self._usage, "prompt", "completion", cost)
-
-
-def _chunk_texts(delta: JsonObject, kind: str) -> Iterable[str]:
-    """Yield the texts of one kind in a content that is a list, as Mistral's reasoning models send it.
-
-    :param kind: `thinking`, whose chunks hold chunks of text themselves, or `text`.
-    """
-    for chunk in get_objects(delta, _CONTENT):
-        if chunk.get("type") != kind:
-            continue
-        if kind == "text":
-            yield get_text(chunk, "text")
-        else:
-            for inner in get_objects(chunk, "thinking"):
-                yield get_text(inner, "text")

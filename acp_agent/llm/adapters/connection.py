@@ -25,7 +25,7 @@ from acp_agent.conversation.strict_json import parse_object
 from acp_agent.errors import ConfigError
 from acp_agent.llm.adapters.adapter import Call, Fold
 from acp_agent.llm.adapters.stream import Decoder
-from acp_agent.llm.errors import CallFailed, FailureKind, log_line, read_error
+from acp_agent.llm.errors import CallFailed, Came, FailureKind, log_line, names_in_error, read_error
 from acp_agent.llm.parts import ArgumentsTooLongError
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.provider import TextDelta, ThinkingDelta
@@ -82,6 +82,7 @@ class Connection:
 
         decoder = Decoder()
         headers: Mapping[str, str] = {}
+        came: Came = "nothing"
         options: Any = {"headers": dict(call.headers)}
         try:
             # For this type the SDK returns the response as it came.
@@ -90,8 +91,10 @@ class Connection:
             )
             async with aclosing(response):
                 headers, body = response.headers, response.aiter_bytes()
+                came = "status"
                 async for chunk in body:
                     for event in decoder.feed(chunk):
+                        came = "events"
                         for delta in fold.feed(event):
                             yield delta
                     if decoder.done or (fold.complete and not fold.ends_with_done):
@@ -104,13 +107,19 @@ class Connection:
             if decoder.other and (call.streams or not fold.complete):
                 raise CallFailed("no-stream", decoder.other)
             if not fold.complete:
+                fold.close(done=decoder.done)
+            if not fold.complete:
                 raise CallFailed("dropped", "it ended before the answer did")
         except ArgumentsTooLongError:
             return
         except Exception as error:
             failure = error if isinstance(error, CallFailed) else _failure_of(error)
+            if not fold.complete and not isinstance(error, CallFailed):
+                fold.close(done=False)
             if isinstance(error, CallFailed) or not fold.complete:
                 failure.headers = failure.headers or headers
+                failure.came = came
+                failure.path = call.path
                 raise failure from error
 
     async def ask(self, path: str, limit: float) -> JsonObject:
@@ -215,10 +224,13 @@ def _failure_of(error: Exception) -> CallFailed:
         assert isinstance(response, httpx2.Response)
         try:
             # The SDKs give on a part of the body, and only of the shapes that they know.
-            message, code = read_error(response.text)
+            body = response.text
         except httpx2.StreamError:  # it was not read
-            message = code = ""
-        return CallFailed("status", message, status=status, code=code, headers=response.headers)
+            body = ""
+        message, code = read_error(body)
+        return CallFailed(
+            "status", message, status=status, code=code, headers=response.headers, named=names_in_error(body)
+        )
     # Most of httpx2's are transport errors; a body that cannot be decoded and a loop of redirects are not.
     cause = error if isinstance(error, httpx2.RequestError | httpx2.StreamError) else error.__cause__
     if not isinstance(cause, httpx2.RequestError | httpx2.StreamError):

@@ -146,7 +146,7 @@ class Compactor:
         events: list[Event] = []
         for refusal in calls.refusals:
             if isinstance(refusal, Refused):
-                events.append(FeatureRefused(model.name, refusal.feature))
+                events.append(FeatureRefused(model.name, refusal.feature, refusal.takes))
             else:
                 events.append(ReasoningWithheld(refusal.messages, refusal.said, refusal.pieces))
         calls.refusals.clear()

@@ -287,6 +287,7 @@ def request_of(context: Context, messages: tuple[Message, ...], model: str) -> M
         declared=context.declared,
         unbound=bisect_right(context.entries, context.unbound_until, key=_seq_of),
         refused=frozenset(feature for name, feature in context.refused if name == model),
+        takes=context.taken_by(model),
         refused_images=context.images_refused_by(model),
     )
 

@@ -21,11 +21,13 @@ from acp_agent.conversation.events import (
     TurnEnded,
 )
 from acp_agent.conversation.messages import AssistantMessage, AssistantPart, Entry, Text, ToolCall, new_id
+from acp_agent.conversation.surroundings import Feature
 from acp_agent.conversation.updates import AgentSaid, AgentThought, Notice, Show
-from acp_agent.errors import ContextOverflowError, ImageRefusedError, ModelStreamError
+from acp_agent.errors import ContextOverflowError, ModelStreamError
 from acp_agent.llm.provider import (
     Answered,
     Cause,
+    ImagesLeftOut,
     ReasoningRefused,
     Refused,
     Retrying,
@@ -33,7 +35,7 @@ from acp_agent.llm.provider import (
     ThinkingDelta,
     Withheld,
 )
-from acp_agent.session.attachments import images_before_prompt
+from acp_agent.session.attachments import images_in
 from acp_agent.session.log import SessionLog
 from acp_agent.session.notices import Notices
 from acp_agent.session.project.models import ActiveModel
@@ -52,6 +54,19 @@ _CAUSES: dict[Cause, str] = {
     "unknown": "an earlier version of the agent did not record what it belongs to",
 }
 _REFUSED = "the provider no longer accepts it"
+_NO_LEVEL = "{model} does not take the thinking level that is set; it thinks as its provider has it."
+_TOLD: dict[Feature, str] = {
+    "functions": (
+        "{model} does not support tools, says its provider, so it can read and change no files and run no commands."
+        " It answers from the conversation alone. Choose another model for more; a local server may have to be started"
+        " with its option for tools (`--jinja` for llama.cpp, `--enable-auto-tool-choice` for vLLM)."
+    ),
+    "reasoning_effort": _NO_LEVEL,
+    "reasoning": _NO_LEVEL,
+    "thinking": _NO_LEVEL,
+}
+"""What the user is told if a provider refuses a part of the API that can be noticed."""
+_OTHER_LEVEL = "{model} takes other thinking levels ({takes}); it is asked with the nearest one."
 
 
 @dataclass(eq=False, slots=True)
@@ -64,20 +79,24 @@ class AnswerStream:
     _show: Show
     _call_ids: Accumulator[Entry, set[str]] = field(default_factory=lambda: Accumulator(set[str](), _with_call_ids))
 
-    async def ask(self, active: ActiveModel, is_last: Callable[[AssistantMessage], bool]) -> AssistantMessage | None:
+    async def ask(
+        self, active: ActiveModel, is_last: Callable[[AssistantMessage], bool]
+    ) -> tuple[AssistantMessage, str]:
         """Ask the model once and append its answer to the log.
 
         However this ends, what streamed is in the log, and the user has seen it.
 
         :param is_last: whether an answer ends the turn, whose end is then logged with it, in one transaction. A cancel
             that comes while this is still being shown finds the turn ended.
-        :returns: the answer as appended; its calls have our own ids, and it has none if it was cut off. None if the
-            provider refused images: the next request leaves them out.
+        :returns: the answer as appended, whose calls have our own ids, and which has none if it was cut off; and of a
+            refusal, why the provider refused, if it says so.
         :raises ModelError: see `Provider.stream`.
         """
         await self._notices.flush()  # also if the last answer broke off
         request, sent_context = self._requests.request(active), self._requests.context
-        answered, ended, message_id = None, anyio.Event(), new_id("msg")
+        answered: Answered | None = None
+        explanation = ""
+        ended, message_id = anyio.Event(), new_id("msg")
         send, receive = anyio.create_memory_object_stream[Delta](MAX_WAITING)
         whole = await active.resolved(request)
         self._notices.streaming = True
@@ -95,7 +114,9 @@ class AnswerStream:
                         elif isinstance(event, Retrying):
                             await self._show(Notice("warning", f"{event.reason}. Trying again in {event.delay:.1f} s."))
                         elif isinstance(event, Refused):
-                            await self._log.append(FeatureRefused(active.name, event.feature))
+                            await self._note_refused(active, event)
+                        elif isinstance(event, ImagesLeftOut):
+                            await self._leave_images_out(active, images_in(request))
                         elif isinstance(event, ReasoningRefused):
                             await self._withhold(event)
                         else:
@@ -105,12 +126,6 @@ class AnswerStream:
         except ExceptionGroup as failures:
             self._notices.streaming = False
             error, partial = _first(failures), self._log.context.partial
-            # Every later request would be refused for its images as well.
-            is_image = isinstance(error, ImageRefusedError) and not error.partial
-            images = images_before_prompt(request) if is_image else ()
-            if images:
-                await self._leave_images_out(active, images)
-                return None
             if not isinstance(error, ContextOverflowError) or partial is None or not partial.text.strip():
                 raise error from None
             message = AssistantMessage(message_id, (Text(partial.text),), active.name, "context_overflow")
@@ -121,13 +136,24 @@ class AnswerStream:
                     "to go on."
                 )
             await self._note_withheld(answered.withheld)
+            explanation = answered.explanation
             parts = _own_parts(answered, self._call_ids.over(sent_context.entries))
             message = AssistantMessage(message_id, parts, active.name, answered.stop_reason, answered.usage)
         await self._log.append(AssistantAnswered(message), *([TurnEnded("end_turn")] if is_last(message) else []))
         self._requests.learn_answer(active, message, sent_context)
         self._notices.streaming = False
         await self._notices.flush()
-        return message
+        return message, explanation
+
+    async def _note_refused(self, active: ActiveModel, refused: Refused) -> None:
+        """Never again send a part of a request that the provider does not take, and say what will be missed."""
+        await self._log.append(FeatureRefused(active.name, refused.feature, refused.takes))
+        told = _TOLD.get(refused.feature)
+        if told is not None and refused.takes:
+            told = _OTHER_LEVEL
+        if told is not None:
+            takes = ", ".join(refused.takes.split())
+            await self._notices.tell(told.format(model=active.name, takes=takes))
 
     async def _leave_images_out(self, active: ActiveModel, images: tuple[str, ...]) -> None:
         """Never again send images to a model whose provider refused a request for one of them, and tell the user.

@@ -73,6 +73,7 @@ def build_runner(
     intake = PromptIntake(requests, mcp, recipes, hooks, record)
     answers = AnswerStream(requests, log, notices, show)
     calls = ToolCalls(toolbox, permissions, hooks, record, show)
-    loop = TurnLoop(requests, intake, compaction, answers, AnswerHandler(log, hooks, compaction, calls, record))
+    handler = AnswerHandler(log, hooks, compaction, calls, record, notices)
+    loop = TurnLoop(requests, intake, compaction, answers, handler)
     setup = TurnSetup(options, trust, hooks, mcp, compaction)
     return TurnRunner(hooks, setup, PromptResolver(recipes, commands, reports, compaction, client), loop, record)

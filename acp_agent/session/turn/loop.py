@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from acp_agent.conversation.events import ContextAdded, ContinuationAsked
 from acp_agent.conversation.messages import AssistantMessage, new_id
-from acp_agent.errors import AgentError, ContextOverflowError
+from acp_agent.errors import AgentError, ContextOverflowError, RequestRefusedError
 from acp_agent.hooks.outcomes import Compact, Continue, Outcome, Replace, Summarize
 from acp_agent.session.compact.control import SessionCompaction
 from acp_agent.session.log import SessionLog
 from acp_agent.session.mailbox import Mailbox, StopReason, Ticket
+from acp_agent.session.notices import Notices
 from acp_agent.session.project.hooks import SessionHooks
 from acp_agent.session.project.models import ActiveModel
 from acp_agent.session.project.recipe_run import RecipeRun
@@ -24,6 +25,9 @@ GO_ON = (
     "Your last answer was cut off because the context window was full. The earlier part of the conversation has been "
     "compacted. Go on exactly where the answer stopped, and do not repeat what it says."
 )
+ANSWER = "Your last answer was empty: it had no text and no call of a tool. Answer now, or go on with the work."
+_ASKED_AGAIN = "The model gave no answer; it is asked once more."
+_NO_ANSWER = "The model gave no answer, also when it was asked again. Prompt again, or choose another model."
 MAX_CONTINUES = 5
 """Maximum times that hooks may continue one prompt, so that a hook that always continues has a bounded cost."""
 
@@ -49,7 +53,7 @@ class TurnLoop:
         if hooked.blocks or hooked.stop is not None:
             return "end_turn"
         settings, before = self._requests.settings, self._requests.context.cost
-        self._handler.reset_continues()
+        self._handler.begin()
         stop: StopReason | None = None
         for step in range(settings.max_turn_requests):
             if step and settings.prompts_while_working == "steer" and await self._intake.join(mailbox):
@@ -59,12 +63,15 @@ class TurnLoop:
             active = await self._compaction.before_request()
             await self._requests.tell_changes()
             try:
-                answer = await self._answers.ask(active, self._handler.is_last)
+                answer, explanation = await self._answers.ask(active, self._handler.is_last)
             except ContextOverflowError as refusal:
                 await self._compaction.after_refusal(active, refusal)
                 continue
-            if answer is not None:
-                stop = await self._handler.handle(answer, active, recipe_run)
+            except RequestRefusedError:
+                if await self._handler.leave_out_refused():
+                    continue
+                raise
+            stop = await self._handler.handle(answer, active, recipe_run, explanation)
             spent = self._requests.context.cost - before
             if stop is not None or (settings.max_turn_cost is not None and spent >= settings.max_turn_cost):
                 break
@@ -84,11 +91,18 @@ class AnswerHandler:
     _compaction: SessionCompaction
     _calls: ToolCalls
     _record: TurnRecord
+    _notices: Notices
     _continues: int = 0
+    _has_nudged: bool = False  # the model, in this turn, after an empty answer
 
-    def reset_continues(self) -> None:
-        """Count the continuations of a new prompt from zero."""
+    def begin(self) -> None:
+        """Count what happens for a new prompt from zero."""
         self._continues = 0
+        self._has_nudged = False
+
+    async def leave_out_refused(self) -> bool:
+        """Leave out of the context what the provider refused for the second time; return whether there was anything."""
+        return await self._record.leave_out_refused()
 
     async def compact_for_hook(self, *, turn_over: bool = True) -> None:
         """Compact if a hook wanted that at an event at which it could not be done."""
@@ -99,19 +113,25 @@ class AnswerHandler:
         """Return whether nothing more happens in a turn behind an answer: neither the model, nor a hook, nor a summary
         that is ready has something left to do."""
         is_ready = self._compaction.background.state == "ready"
-        return _is_whole(answer) and not self._hooks.may_act and not is_ready
+        return _is_whole(answer) and bool(answer.text.strip()) and not self._hooks.may_act and not is_ready
 
     async def handle(
-        self, answer: AssistantMessage, active: ActiveModel, recipe_run: RecipeRun | None
+        self, answer: AssistantMessage, active: ActiveModel, recipe_run: RecipeRun | None, explanation: str
     ) -> StopReason | None:
-        """Do what an answer asks for; return why the turn ends, or None if the model is to be asked again."""
+        """Do what an answer asks for; return why the turn ends, or None if the model is to be asked again.
+
+        :param explanation: of a refusal, why the provider refused, if it says so.
+        """
         if answer.stop_reason == "refusal":
             await self._record.leave_out_open_turn()
+            await self._record.note_refusal(active.name, explanation)
             return "refusal"
         await self._record.show_usage()
         if answer.tool_calls:
             return await self._calls.run(answer.tool_calls, recipe_run.recipe if recipe_run else None)
         if _is_whole(answer):
+            if not answer.text.strip() and await self._nudge():
+                return None
             return None if await self._after_stop(answer.text) else "end_turn"
         if answer.stop_reason != "pause_turn":
             if not await self._compaction.after_cut(active, answer):
@@ -119,6 +139,16 @@ class AnswerHandler:
             if answer.text.strip():
                 await self._log.append(ContinuationAsked(new_id("msg"), GO_ON))
         return None
+
+    async def _nudge(self) -> bool:
+        """Tell the user that an answer was empty; return whether the model was asked to answer, which is done once."""
+        if self._has_nudged:
+            await self._record.note(_NO_ANSWER, "failure", apart=True)
+            return False
+        self._has_nudged = True
+        await self._notices.tell(_ASKED_AGAIN)
+        await self._log.append(ContinuationAsked(new_id("msg"), ANSWER))
+        return True
 
     async def _after_stop(self, response: str) -> bool:
         """Ask the hooks about an answer; return whether the model is to be asked again."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from acp_agent.compaction.estimate import estimate_messages
-from acp_agent.conversation.closing import closing_events, was_cancelled
+from acp_agent.conversation.closing import closing_events, leaving_out_refused, was_cancelled
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import (
     ContextSwapped,
@@ -35,7 +35,7 @@ from acp_agent.conversation.updates import (
     SaidKind,
     Show,
 )
-from acp_agent.errors import AgentError, HookError, ModelRequestError, sentence
+from acp_agent.errors import AgentError, HookError, ModelRequestError, RequestRefusedError, sentence
 from acp_agent.session.attachments import whole
 from acp_agent.session.compact.report import finished
 from acp_agent.session.log import SessionLog
@@ -86,13 +86,18 @@ class TurnRecord:
             context = self._log.context
             newest = None if context.turn_from is None else max(context.turn_from, context.prompted)
             inside = f"{type(error).__name__} inside the agent"
-            await self.close("error", str(error) if isinstance(error, AgentError) else inside)
-            said = [entry.message for entry in self._log.context.entries if newest is not None and entry.seq >= newest]
+            said = [entry.message for entry in context.entries if newest is not None and entry.seq >= newest]
             is_unanswered = bool(said) and all(isinstance(message, UserMessage) for message in said)
+            is_refused = isinstance(error, RequestRefusedError) and not is_unanswered
+            told = str(error) if isinstance(error, AgentError) else inside
+            await self.close("error", told, refused=is_refused)
             if newest is None or not (isinstance(error, ModelRequestError) and is_unanswered):
                 raise
+            before = self._log.context.refusals
             await self._leave_out(newest)
             left_out = "The prompt was left out of the conversation, so that the next one can be answered."
+            if before:
+                left_out += f" {self._ways_out()}"
             raise type(error)(f"{sentence(error)} {left_out}", partial=error.partial) from error
 
     async def log_prompt(
@@ -173,8 +178,11 @@ class TurnRecord:
         async for update in replay(self._log.events(), self._toolbox.view_of):
             await self._show(await whole(update, self._log.read_blob))
 
-    async def close(self, stop: str, error: str | None = None) -> None:
-        """Close the open turn, if there is one, and show how its open calls ended."""
+    async def close(self, stop: str, error: str | None = None, *, refused: bool = False) -> None:
+        """Close the open turn, if there is one, and show how its open calls ended.
+
+        :param refused: see `TurnEnded`.
+        """
         context = self._log.context
         if context.turn_from is None:
             return
@@ -184,7 +192,7 @@ class TurnRecord:
         # Without a time limit: showing waits until a slow editor reads or disconnects.
         with anyio.CancelScope(shield=True):
             try:
-                await self._log.append(*closing, TurnEnded(stop, error))
+                await self._log.append(*closing, TurnEnded(stop, error, refused))
             finally:
                 # Also after a conflict: what is open in the editor has to end there.
                 status: CallStatus = "cancelled" if stop == "cancelled" else "failed"
@@ -209,6 +217,52 @@ class TurnRecord:
         """Take the open turn out of the context, since the model refused to answer."""
         if self._log.context.turn_from is not None:
             await self._leave_out(self._log.context.turn_from)
+
+    async def leave_out_refused(self) -> bool:
+        """Take out of the context what a provider has refused for the second time, and tell the user; return False if
+        there is nothing such."""
+        context = self._log.context
+        left_out = leaving_out_refused(context)
+        if left_out is None:
+            return False
+        turn = context.refused_turn
+        is_step = turn is not None and not turn.is_shortened and left_out.from_seq > turn.from_seq
+        what = "the last step of the earlier turn" if is_step else "the rest of the earlier turn"
+        with anyio.CancelScope(shield=True):
+            await self._log.append(left_out)
+            await self.show_usage()
+        await self.note(
+            f"The provider refused the conversation again, so {what} was left out of it. The session's log keeps it.",
+            "note",
+            apart=True,
+        )
+        return True
+
+    async def note_refusal(self, model: str, explanation: str) -> None:
+        """Tell the user why a model refused to answer, if it is known, and what helps if it has done so before.
+
+        :param model: `provider/model`.
+        :param explanation: the provider's words; may be empty.
+        """
+        is_repeated = self._log.context.refusals > 1
+        if not explanation and not is_repeated:
+            return
+        why = f"{model} refused to answer: {explanation}" if explanation else f"{model} refused to answer."
+        ways_out = f" {self._ways_out()}" if is_repeated else ""
+        await self.note(f"{sentence(why)}{ways_out}", "veto", apart=True)
+
+    def _ways_out(self) -> str:
+        """Return what helps if prompts are refused one after another."""
+        prompts = [entry.seq for entry in self._log.context.entries if entry.typed]
+        fork = "fork the session before it"
+        if prompts:
+            command = f"acp-agent sessions fork {self._log.session_id} --at {prompts[-1] - 1}"
+            fork = f"fork the session before it (`{command}` leaves out the newest prompt that was answered)"
+        return (
+            "Prompts have been refused one after another, so most likely the cause is something earlier in the"
+            f" conversation, or in an instruction file such as AGENTS.md: {fork}, start a new session, or change the"
+            " file."
+        )
 
     async def show_usage(self) -> None:
         """Show how full the window is; without a model there is none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,42 @@ async def test_failures_and_tries_leave_a_line_each_in_the_log_without_secrets_o
     assert "status 401, code authentication_error; given up: ModelAuthError" in refused
     assert [line for line in lines if "the provider anthropic speaks anthropic; key: ANTHROPIC_API_KEY" in line]
     assert not [line for line in lines if key in line or "marmalade" in line]
+
+
+DETAILS = {"type": "refusal", "category": "cyber", "explanation": "It asks for malware."}
+
+
+async def test_a_refusal_is_explained_and_a_second_one_names_ways_out(tmp_path: Path) -> None:
+    refused = Reply("", stop="refusal", stop_details=DETAILS)
+    async with stage(tmp_path, Reply("Hello."), refused, refused, Reply("Yes."), refused, dialect="anthropic") as it:
+        await it.prompt("First")
+        assert await it.prompt("Second") == {"stopReason": "refusal"}
+        assert "anthropic/claude-test refused to answer: cyber: It asks for malware." in it.agent.text()
+        assert "AGENTS.md" not in it.agent.text()
+        assert await it.prompt("Third") == {"stopReason": "refusal"}
+        said = it.agent.text()
+        assert "the cause is something earlier in the conversation, or in an instruction file such as AGENTS.md" in said
+        assert f"acp-agent sessions fork {it.session} --at" in said
+        assert "start a new session" in said
+        async with it.restarted() as later:
+            await later.agent.load(it.session, it.folder)
+            assert "It asks for malware." in later.agent.text()
+            assert await later.prompt("Fourth") == {"stopReason": "end_turn"}
+            heard = len(later.agent.lines)
+            assert await later.prompt("Fifth") == {"stopReason": "refusal"}
+            assert "AGENTS.md" not in later.agent.text(since=heard)
+
+
+async def test_the_fork_that_is_offered_leaves_out_the_newest_prompt_that_was_answered(tmp_path: Path) -> None:
+    refused = Reply("", stop="refusal")
+    async with stage(
+        tmp_path, Reply("One."), Reply("Two."), refused, refused, Reply("Yes."), dialect="anthropic"
+    ) as it:
+        for prompt in ("First", "Second", "Third", "Fourth"):
+            await it.prompt(prompt)
+        [at] = re.findall(r"--at (\d+)", it.agent.text())
+        opened = {"sessionId": it.session, "cwd": str(it.folder), "mcpServers": []}
+        made = await it.agent.request("session/fork", {**opened, "_meta": {"acp-agent": {"at": int(at)}}})
+        assert await it.agent.prompt(made["sessionId"], "Instead") == {"stopReason": "end_turn"}
+        sent = str(conversation(it.server.calls[-1].body))
+        assert [word in sent for word in ("First", "Second", "Instead")] == [True, False, True]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_agent.errors import ContextOverflowError, ModelAuthError, ModelError, ModelRequestError
+from acp_agent.errors import ContextOverflowError, ModelAuthError, ModelError, RequestRefusedError
 from acp_agent.llm.errors import CallFailed, classify, error_of, read_error, stream_error
 from support.adapters import DIALECTS, adapter, endpoint, outcome, request
 from support.http_server import Exchange, http_server
@@ -63,7 +63,7 @@ def told(body: Any, status: int = 400) -> ModelError:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_what_a_server_says_is_shown_and_understood_whatever_shape_its_errors_have(shape: str) -> None:
     error = told(SHAPES[shape]("team budget is spent"), 422)
-    assert type(error) is ModelRequestError
+    assert type(error) is RequestRefusedError
     assert "team budget is spent" in str(error)
     assert "the prompt" not in str(error)
     long = "The number of tokens to keep from the initial prompt is greater than the context length."
@@ -82,7 +82,7 @@ async def test_the_sdks_hand_on_the_whole_body(dialect: str, shape: str) -> None
 
     async with http_server(app) as url:
         _, error = await outcome(adapter(dialect, url), request())
-    assert type(error) is ModelRequestError
+    assert type(error) is RequestRefusedError
     assert str(error).endswith("status 422)." if shape == "nothing" else "It said: team budget is spent")
     assert asked == 1
 
@@ -104,7 +104,7 @@ def test_a_key_refused_as_a_wrong_request_is_a_refused_key(name: str) -> None:
 )
 @pytest.mark.parametrize("shape", ["OpenAI, Anthropic", "text"])
 def test_a_refusal_that_quotes_such_words_is_no_refused_key(shape: str, said: str) -> None:
-    assert type(told(SHAPES[shape](said))) is ModelRequestError
+    assert type(told(SHAPES[shape](said))) is RequestRefusedError
 
 
 JSON = st.recursive(

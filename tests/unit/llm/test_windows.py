@@ -151,3 +151,16 @@ async def test_a_local_model_has_the_window_that_it_is_loaded_with_from_its_firs
         server.loads = 32_768
         await answer(made)
         assert made.context_window("m") == 32_768
+
+
+async def test_a_gateway_with_the_responses_api_is_asked_for_the_window_and_openai_is_not() -> None:
+    async def app(exchange: Exchange) -> None:
+        await exchange.respond(200, {"data": [{"id": "m", "context_window": 50_000}]})
+
+    async with http_server(app) as url:
+        made = make_client(Endpoint("gateway", "openai-responses", f"{url}/v1", key="k"), lambda _: ModelProfile())
+        assert await told(made) == 50_000
+        await made.aclose()
+    own = make_client(Endpoint("openai", "openai-responses", "https://api.openai.com/v1"), lambda _: ModelProfile())
+    assert await told(own) is None
+    await own.aclose()

@@ -75,7 +75,7 @@ def test_responses() -> None:
             {"type": "reasoning", "id": "rs_1", "encrypted_content": "e"},
             {"role": "assistant", "content": "Reading."},
             {"type": "function_call", "call_id": "call_1", "name": "read", "arguments": '{"path":"ä.py"}'},
-            {"type": "function_call", "call_id": "call_2", "name": "read", "arguments": "{}"},
+            {"type": "function_call", "call_id": "call_2", "name": "read", "arguments": "{nope"},
             {"type": "function_call_output", "call_id": "call_1", "output": first},
             {"type": "function_call_output", "call_id": "call_2", "output": "(empty)"},
             {"role": "user", "content": [{"type": "input_text", "text": "And quickly."}]},
@@ -93,7 +93,7 @@ def test_responses() -> None:
 def test_chat() -> None:
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aWk="}}
     tool = {"name": "read", "description": "Reads a file.", "parameters": {"type": "object"}}
-    first, second = {"name": "read", "arguments": '{"path":"ä.py"}'}, {"name": "read", "arguments": "{}"}
+    first, second = {"name": "read", "arguments": '{"path":"ä.py"}'}, {"name": "read", "arguments": "{nope"}
     signature = {"extra_content": {"google": {"thought_signature": "sig"}}}
     assert wire_body("chat", REQUEST, ModelProfile(thinking="effort"), "google") == {
         "model": "the-model",
@@ -104,12 +104,12 @@ def test_chat() -> None:
                 "role": "assistant",
                 "content": "Reading.",
                 "tool_calls": [
-                    {"id": "call_1", "type": "function", "function": first},
-                    {"id": "call_2", "type": "function", "function": second, **signature},
+                    {"id": "t8wLHgKZJ", "type": "function", "function": first},
+                    {"id": "8q7gsYoLD", "type": "function", "function": second, **signature},
                 ],
             },
-            {"role": "tool", "tool_call_id": "call_1", "content": "x = 1"},
-            {"role": "tool", "tool_call_id": "call_2", "content": "(empty)"},
+            {"role": "tool", "tool_call_id": "t8wLHgKZJ", "content": "x = 1"},
+            {"role": "tool", "tool_call_id": "8q7gsYoLD", "content": "(empty)"},
             {"role": "user", "content": [image, {"type": "text", "text": "And quickly."}]},
         ],
         "max_tokens": 4096,

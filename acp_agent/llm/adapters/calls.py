@@ -1,0 +1,172 @@
+"""Tool calls as they stream, from servers that send them in other pieces than the makers of the APIs do.
+
+Seen are: arguments as an object and not as text, as JSON text within JSON text, behind an empty object that was no
+argument, or repeated from the beginning with every piece; names and ids that are repeated, come late, or are missing;
+several calls under one index, or none under any; another id with every piece.
+
+Sources: the references of OpenAI's, Anthropic's and Ollama's APIs for what is meant; the issues of vLLM, LiteLLM,
+llama.cpp and Ollama for what comes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from acp_agent.conversation.messages import JsonObject, JsonValue, ToolCall
+from acp_agent.conversation.strict_json import get_object, get_text
+from acp_agent.llm.parts import check_arguments, is_whole_object, tool_call
+
+_EXTRA = "extra_content"
+
+
+class CallPieces:
+    """One call, as far as it has come.
+
+    :ivar id: the provider's; empty until it comes.
+    :ivar name: likewise.
+    :ivar extra: Gemini's signature, in Chat Completions.
+    """
+
+    __slots__ = ("_last", "_length", "_object", "_repeats", "_texts", "extra", "id", "name")
+
+    def __init__(self, call_id: str = "", name: str = "") -> None:
+        self.id = call_id
+        self.name = name
+        self.extra: JsonObject = {}
+        self._texts: list[str] = []
+        self._length = 0
+        self._object = ""
+        self._last = ""
+        self._repeats = True
+        """Whether each piece has begun with the one before it."""
+
+    @property
+    def text(self) -> str:
+        """Return the arguments so far, as the pieces of text make them together."""
+        if len(self._texts) > 1:
+            self._texts = ["".join(self._texts)]
+        return self._texts[0] if self._texts else ""
+
+    @property
+    def is_begun(self) -> bool:
+        """Return whether any arguments have come."""
+        return bool(self._texts or self._object)
+
+    def add(self, arguments: JsonValue) -> None:
+        """Take a piece of the arguments.
+
+        :param arguments: text that continues what came before; or the whole of them as an object.
+        :raises ArgumentsTooLongError: they are too long now.
+        """
+        if isinstance(arguments, str):
+            if arguments:
+                self._repeats = self._repeats and arguments.startswith(self._last)
+                self._last = arguments
+                self._texts.append(arguments)
+                self._length += len(arguments)
+        elif arguments:
+            self._object = text_of(arguments)
+        check_arguments(max(self._length, len(self._object)))
+
+    def is_whole(self) -> bool:
+        """Return whether the arguments so far are one JSON object."""
+        if self._object:
+            return True
+        text = self.text
+        # Most pieces end otherwise, and need not be read for this.
+        return text.rstrip()[-1:] in ("}", '"') and is_whole_object(text)
+
+    def is_repeated_by(self, arguments: JsonValue) -> bool:
+        """Return whether a piece says all of a whole call again, as some servers do at the end of a stream."""
+        if not isinstance(arguments, str) or len(arguments) != self._length:
+            return False
+        return arguments == self.text and self.is_whole()
+
+    def call(self, *, keep_raw: bool = True) -> ToolCall:
+        """Return the call; see `parts.tool_call`."""
+        joined = self.text
+        readings = [joined, self._object]
+        if joined.startswith("{}"):
+            readings.append(joined[2:])
+        if self._repeats and self._last != joined:
+            readings.append(self._last)
+        return tool_call(self.id, self.name, *readings, keep_raw=keep_raw)
+
+
+class ChatCalls:
+    """The calls of one answer of Chat Completions, whose pieces say by index, id or name which call they belong to."""
+
+    def __init__(self) -> None:
+        self._calls: list[CallPieces] = []
+        self._by_index: dict[int, CallPieces] = {}
+
+    def __iter__(self) -> Iterator[CallPieces]:
+        return iter(self._calls)
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def add(self, delta: JsonObject) -> None:
+        """Take a piece of a call.
+
+        :raises ArgumentsTooLongError: its arguments are too long now.
+        """
+        function = get_object(delta, "function") or delta
+        call_id, name = get_text(delta, "id"), get_text(function, "name")
+        arguments = function.get("arguments")
+        index = _index_of(delta)
+        call = self._call_of(index, call_id)
+        if call is None or _begins_another(call, call_id, name, arguments, has_index=index is not None):
+            call = CallPieces()
+            self._calls.append(call)
+            if index is not None:
+                self._by_index[index] = call
+        call.id = call.id or call_id
+        call.name = call.name or name
+        call.extra = get_object(delta, _EXTRA) or call.extra
+        if not call.is_repeated_by(arguments):
+            call.add(arguments)
+
+    def _call_of(self, index: int | None, call_id: str) -> CallPieces | None:
+        """Return the call that a piece may belong to: by its index, else by its id, else the newest one."""
+        named = next((call for call in self._calls if call_id and call.id == call_id), None)
+        if index is None:
+            return named or (self._calls[-1] if self._calls else None)
+        at_index = self._by_index.get(index)
+        if at_index is not None and named is not None and at_index.id != call_id:
+            return named
+        return at_index
+
+
+def text_of(arguments: JsonValue) -> str:
+    """Return arguments that came as JSON, and not as its text, as text."""
+    return json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
+
+
+def _index_of(delta: JsonObject) -> int | None:
+    index = delta.get("index")
+    if isinstance(index, str) and index.isdecimal():
+        return int(index[:6])
+    return index if isinstance(index, int) and not isinstance(index, bool) else None
+
+
+def _begins_another(call: CallPieces, call_id: str, name: str, arguments: JsonValue, *, has_index: bool) -> bool:
+    """Return whether a piece is the first one of another call than the one that its index or place suggests."""
+    text = arguments if isinstance(arguments, str) else text_of(arguments) if arguments else ""
+    begins = text.lstrip().startswith("{")
+    is_renamed = bool(name) and name != call.name
+    if call_id and call.id and call_id != call.id:
+        # Some servers make up another id for every piece.
+        if call.is_begun:
+            return call.is_whole() or (bool(name) and begins)
+        return is_renamed or not has_index
+    if not name or not call.name:
+        return False
+    if call_id and call_id == call.id:
+        return begins and call.is_whole() and not call.is_repeated_by(arguments) and is_whole_object(text)
+    if not call.is_begun:
+        return is_renamed
+    if call.is_whole():
+        return is_renamed or (bool(text.strip()) and not call.is_repeated_by(arguments))
+    return begins and is_renamed

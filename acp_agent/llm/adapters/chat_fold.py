@@ -1,0 +1,195 @@
+"""The answers of Chat Completions, as they stream from all the servers that imitate it.
+
+Lenient in what it reads; see `calls.py` for tool calls. Content may be a list of chunks, as Mistral's reasoning models
+send it. An answer that ends without a `finish_reason` is whole if the stream says that it has ended, by `[DONE]` or by
+the chunk with its tokens, and if no call in it is cut off: OpenAI's API sends that chunk last.
+
+Source: the types of the openai SDK 3.54; Mistral's OpenAPI description for its chunks; OpenRouter's page on reasoning
+tokens; LiteLLM's on thinking, for `thinking_blocks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from io import StringIO
+
+from acp_agent.conversation.messages import AssistantPart, JsonObject, JsonValue, Text, Thinking, Usage
+from acp_agent.conversation.strict_json import MAX_COUNT, get_object, get_objects, get_text
+from acp_agent.llm.adapters.adapter import Fold, build_answer, openai_usage
+from acp_agent.llm.adapters.calls import ChatCalls
+from acp_agent.llm.errors import stream_error
+from acp_agent.llm.provider import Answered, TextDelta, ThinkingDelta
+
+CONTENT = "content"
+DETAILS = "reasoning_details"
+EXTRA = "extra_content"
+BLOCKS = "thinking_blocks"
+REASONING = "reasoning_content"
+TEXT_KEYS = (REASONING, "reasoning")
+"""Members that hold reasoning as text. vLLM, Ollama and Cerebras have the second one, and most others the first."""
+_GROWING = {"reasoning.text": "text", "reasoning.summary": "summary", "thinking": "thinking"}
+"""Entries of `reasoning_details` and `thinking_blocks` that come in fragments, and the member that grows. All others
+come whole."""
+
+
+class _Fragments:
+    """A block of reasoning that comes in fragments.
+
+    The fragments have to be merged, since a model's maker refuses a signature without the text that it signs.
+
+    :param fragment: the first one.
+    """
+
+    def __init__(self, fragment: JsonObject) -> None:
+        self._members = dict(fragment)
+        self._growing = _GROWING.get(get_text(fragment, "type"), "")
+        self._text = StringIO()
+        self._text.write(get_text(fragment, self._growing))
+
+    def add(self, fragment: JsonObject) -> bool:
+        """Add a fragment, and return whether it belongs to this block."""
+        members = self._members
+        if not self._growing or fragment.get("type") != members["type"] or members.get("signature"):
+            return False
+        for key in ("index", "id"):
+            known = members.get(key)
+            if known is not None and fragment.get(key, known) not in (known, None):
+                return False
+        self._text.write(get_text(fragment, self._growing))
+        for key, value in fragment.items():
+            if members.get(key) is None:
+                members[key] = value
+        return True
+
+    def merged(self) -> JsonObject:
+        """Return the block as far as it came."""
+        text = self._text.getvalue()
+        return {**self._members, self._growing: text} if text else self._members
+
+
+class ChatFold(Fold):
+    """Folds the chunks of one stream, or the one object of an answer that does not stream."""
+
+    ends_with_done = True
+
+    def __init__(self, provider: str) -> None:
+        self._provider = provider
+        self._text: list[str] = []
+        self._thinking: list[str] = []
+        self._key = ""
+        self._fragments: dict[str, list[_Fragments]] = {DETAILS: [], BLOCKS: []}
+        self._calls = ChatCalls()
+        self._finish = ""
+        self._usage: JsonObject = {}
+        self._counts_last = False
+
+    def feed(self, event: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
+        if event.get("error"):
+            raise stream_error(event)
+        self._usage = get_object(event, "usage") or self._usage
+        choices = get_objects(event, "choices")[:1]
+        if not choices and event.get("usage"):
+            self._counts_last = True
+        deltas: list[TextDelta | ThinkingDelta] = []
+        for choice in choices:
+            delta = get_object(choice, "delta") or get_object(choice, "message")
+            if get_object(choice, "message") and "delta" not in choice:
+                self.complete = True  # no stream
+            if thought := self._thought(delta):
+                self._thinking.append(thought)
+                deltas.append(ThinkingDelta(thought))
+            refusal = get_text(delta, "refusal")
+            text = get_text(delta, CONTENT) or "".join(_chunk_texts(delta, "text")) or refusal
+            if text:
+                self._text.append(text)
+                deltas.append(TextDelta(text))
+            for call in get_objects(delta, "tool_calls"):
+                self._calls.add(call)
+            if refusal:
+                self._finish = "refusal"
+            if finish := get_text(choice, "finish_reason"):
+                self._finish = self._finish or finish
+                self.complete = True
+                if finish == "error":
+                    raise stream_error(get_object(choice, "error") or {"message": "the provider reported an error"})
+        return deltas
+
+    def close(self, *, done: bool) -> None:
+        is_ended = self._counts_last or done
+        calls = list(self._calls)
+        if not is_ended or not (calls or self._text or self._thinking):
+            return
+        if calls:
+            # Without any arguments, a call may be cut off before them.
+            self.complete = all(call.is_whole() or (self._counts_last and not call.is_begun) for call in calls)
+        else:
+            self.complete = self._counts_last or bool(self._text)
+
+    def answer(self) -> Answered:
+        extra: JsonObject = {str(index): call.extra for index, call in enumerate(self._calls) if call.extra}
+        parts: list[AssistantPart] = []
+        data: JsonObject = {}
+        if self._key:
+            data["key"] = self._key
+        for kind, fragments in self._fragments.items():
+            if fragments:
+                data[kind] = [each.merged() for each in fragments]
+        if extra:
+            data[EXTRA] = extra
+        if self._thinking or data:
+            parts.append(Thinking("".join(self._thinking), self._provider, data))
+        if text := "".join(self._text):
+            parts.append(Text(text))
+        parts += [call.call() for call in self._calls]
+        return build_answer(parts, self._finish, self._counted())
+
+    def _thought(self, delta: JsonObject) -> str:
+        """Take the reasoning in a delta, note the key under which it goes back, and return its text."""
+        repeated = ""
+        for kind, known in self._fragments.items():
+            fragments = get_objects(delta, kind)
+            for fragment in fragments:
+                if not known or not known[-1].add(fragment):
+                    known.append(_Fragments(fragment))
+            said = [get_text(each, _GROWING.get(get_text(each, "type"), "")) for each in fragments]
+            repeated = repeated or "".join(said)
+        for key in TEXT_KEYS:
+            if thought := get_text(delta, key):
+                self._key = self._key or key
+                return thought
+        if thought := "".join(_chunk_texts(delta, "thinking")):
+            self._key = self._key or CONTENT
+            return thought
+        # OpenRouter and LiteLLM say it a second time as text; servers that imitate them may not.
+        return repeated
+
+    def _counted(self) -> Usage:
+        price = self._usage.get("cost")  # OpenRouter's
+        cost = None
+        if isinstance(price, int | float) and not isinstance(price, bool) and 0 <= price < MAX_COUNT:
+            cost = float(price)
+        return openai_usage(self._usage, "prompt", "completion", cost)
+
+
+def _chunk_texts(delta: JsonObject, kind: str) -> Iterable[str]:
+    """Yield the texts of one kind in a content that is a list of chunks, or one chunk.
+
+    :param kind: `thinking`, whose chunks hold text or chunks of text themselves, or `text`.
+    """
+    content = delta.get(CONTENT)
+    for chunk in content if isinstance(content, list) else [content]:
+        if isinstance(chunk, str) and kind == "text" and isinstance(content, list):
+            yield chunk
+        elif isinstance(chunk, dict):
+            yield from _texts_in(chunk, kind)
+
+
+def _texts_in(chunk: JsonObject, kind: str) -> Iterable[str]:
+    found: JsonValue = chunk.get("type")
+    if kind == "text":
+        if found in ("text", "output_text", None):
+            yield get_text(chunk, "text")
+    elif found in ("thinking", "reasoning"):
+        yield get_text(chunk, "thinking") or get_text(chunk, "text")
+        for inner in get_objects(chunk, "thinking"):
+            yield get_text(inner, "text")

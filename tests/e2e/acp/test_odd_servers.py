@@ -1,0 +1,160 @@
+"""Servers that imitate an API and take only some of it: what is learned from a refusal, and kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.lines import AgentError
+from support.memory import stage
+from support.replies import Reply, ToolCall
+
+READ = Reply(tool_calls=[ToolCall("read", {"path": "a.txt"})])
+
+
+def refusal(said: str, status: int = 400, **fields: Any) -> Reply:
+    error = {"message": said, "type": "invalid_request_error", **fields}
+    return Reply(http_status=status, body={"error": error})
+
+
+def notices(it: Any) -> str:
+    return str(it.agent.updates())
+
+
+UNSUPPORTED = "Unsupported parameter: '{0}' is not supported with this model."
+
+
+@pytest.mark.parametrize("member", ["max_tokens", "stream_options"])
+async def test_a_member_that_a_server_refuses_is_left_out_once_and_then_for_good_also_after_a_restart(
+    tmp_path: Path, member: str
+) -> None:
+    def answer(body: dict[str, Any]) -> Reply:
+        if member in body:
+            return refusal(UNSUPPORTED.format(member), param=member, code="unsupported_parameter")
+        return Reply("Yes.")
+
+    async with stage(tmp_path, script=answer, dialect="chat", config={}) as it:
+        assert await it.prompt("One") == {"stopReason": "end_turn"}
+        assert await it.prompt("Two") == {"stopReason": "end_turn"}
+        async with it.restarted() as later:
+            await later.agent.load(it.session, it.folder)
+            assert await later.prompt("Three") == {"stopReason": "end_turn"}
+    sent = [member in call.body for call in it.server.calls if call.body.get("tools")]
+    assert sent == [True, False, False, False]
+    if member == "max_tokens":
+        assert it.server.calls[-1].body["max_completion_tokens"] > 0
+
+
+async def test_a_limit_that_is_too_large_is_sent_as_the_server_takes_it(tmp_path: Path) -> None:
+    def answer(body: dict[str, Any]) -> Reply:
+        if body["max_tokens"] > 1_024:
+            return refusal("max_tokens is too large: 8192. This model supports at most 1024 completion tokens.")
+        return Reply("Yes.")
+
+    async with stage(tmp_path, script=answer, dialect="chat", config={}) as it:
+        assert await it.prompt("One") == {"stopReason": "end_turn"}
+        assert await it.prompt("Two") == {"stopReason": "end_turn"}
+        sent = [call.body["max_tokens"] for call in it.server.calls if call.body.get("tools")]
+        assert sent == [8_192, 1_024, 1_024]
+
+
+async def test_a_prompt_cache_key_that_a_gateway_refuses_is_not_sent_again(tmp_path: Path) -> None:
+    def answer(body: dict[str, Any]) -> Reply:
+        if "prompt_cache_key" in body:
+            detail = [{"type": "extra_forbidden", "loc": ["body", "prompt_cache_key"], "msg": "Extra inputs"}]
+            return Reply(http_status=422, body={"detail": detail})
+        return Reply("Yes.")
+
+    async with stage(tmp_path, script=answer, dialect="openai") as it:
+        assert await it.prompt("One") == {"stopReason": "end_turn"}
+        assert await it.prompt("Two") == {"stopReason": "end_turn"}
+        keyed = ["prompt_cache_key" in call.body for call in it.server.calls if call.body.get("tools")]
+        assert keyed == [True, False, False]
+
+
+async def test_a_model_without_tools_answers_and_the_user_is_told_in_plain_words(tmp_path: Path) -> None:
+    def answer(body: dict[str, Any]) -> Reply:
+        if body.get("tools"):
+            return Reply(http_status=400, body={"error": "registry.ollama.ai/library/gemma3:4b does not support tools"})
+        return Reply("I can only talk.")
+
+    async with stage(tmp_path, script=answer, dialect="chat", config={}) as it:
+        assert await it.prompt("One") == {"stopReason": "end_turn"}
+        assert "local/chat-test does not support tools" in notices(it)
+        assert "Choose another model" in notices(it)
+        assert await it.prompt("Two") == {"stopReason": "end_turn"}
+        assert sum("tools" in call.body for call in it.server.calls) == 1
+
+
+async def test_a_refusal_without_end_is_an_error_after_a_few_requests(tmp_path: Path) -> None:
+    said = "Unsupported parameter: 'max_tokens', 'max_completion_tokens', 'stream_options', 'stream'."
+    async with stage(tmp_path, script=lambda _: refusal(said), dialect="chat", config={}) as it:
+        with pytest.raises(AgentError, match="refused the request"):
+            await it.prompt("One")
+        assert len(it.server.calls) < 9
+
+
+def ordered(body: dict[str, Any]) -> Reply | None:
+    """Refuse what Mistral's API refuses: ids, and the order of roles."""
+    before = ""
+    for message in body["messages"]:
+        role = message["role"]
+        if role == "user" and before == "tool":
+            return Reply(http_status=400, body={"message": "Unexpected role 'user' after role 'tool'", "code": "3230"})
+        before = role
+    for message in body["messages"]:
+        for call in message.get("tool_calls", ()):
+            if len(call["id"]) != 9 or not call["id"].isalnum():
+                said = f"Tool call id was {call['id']} but must be a-z, A-Z, 0-9, with a length of 9."
+                return Reply(http_status=400, body={"message": said, "code": "3280"})
+    return None
+
+
+async def test_a_server_that_wants_an_answer_between_a_result_and_the_user_gets_one_after_each(tmp_path: Path) -> None:
+    replies = [
+        READ,
+        Reply(http_status=402, body={"error": {"message": "Pay."}}),
+        READ,
+        Reply("Done."),
+        Reply("And done."),
+    ]
+
+    def answer(body: dict[str, Any]) -> Reply:
+        if not body.get("tools"):
+            return Reply("A title")
+        return ordered(body) or replies.pop(0)
+
+    async with stage(tmp_path, script=answer, dialect="chat", config={}) as it:
+        with pytest.raises(AgentError, match="Pay"):
+            await it.prompt("One")
+        assert await it.prompt("Two") == {"stopReason": "end_turn"}
+        count = len(it.server.calls)
+        assert await it.prompt("Three") == {"stopReason": "end_turn"}
+        assert len(it.server.calls) == count + 1
+        last = it.server.calls[-1].body["messages"]
+        assert [each["content"] for each in last if each["role"] == "assistant" and not each.get("tool_calls")] == [
+            "(interrupted)",
+            "Done.",
+        ]
+        assert all(len(call["id"]) == 9 for each in last for call in each.get("tool_calls", ()))
+
+
+async def test_ids_of_nine_letters_and_digits_stay_and_others_become_such_where_a_server_wants_it(
+    tmp_path: Path,
+) -> None:
+    own = Reply(tool_calls=[ToolCall("read", {"path": "a.txt"}, id="Ab3dE6gH9")])
+    other = Reply(tool_calls=[ToolCall("read", {"path": "a.txt"}, id="call_with_a_long_id")])
+    replies = [own, other, Reply("Done.")]
+
+    def answer(body: dict[str, Any]) -> Reply:
+        return (ordered(body) or replies.pop(0)) if body.get("tools") else Reply("A title")
+
+    async with stage(tmp_path, script=answer, dialect="chat", config={}) as it:
+        assert await it.prompt("One") == {"stopReason": "end_turn"}
+        last = it.server.calls[-1].body["messages"]
+        calls = [call["id"] for each in last for call in each.get("tool_calls", ())]
+        results = [each["tool_call_id"] for each in last if each["role"] == "tool"]
+        assert calls == results
+        assert calls[0] == "Ab3dE6gH9"

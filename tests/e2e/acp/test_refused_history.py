@@ -1,0 +1,176 @@
+"""What a provider refuses for good must not block a session: a turn's last step, images, an earlier turn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.editors import TOAD
+from support.lines import AgentError
+from support.memory import stage
+from support.pictures import encoded, png
+from support.replies import Reply, ToolCall
+
+READ = Reply(tool_calls=[ToolCall("read", {"path": "a.txt"})])
+IMAGE = {"type": "image", "data": encoded(png()), "mimeType": "image/png"}
+DIALECTS = ["anthropic", "openai", "chat"]
+
+
+def told(it: Any) -> str:
+    return str(it.agent.updates())
+
+
+def refuses(what: str, *replies: Reply, status: int = 400) -> Any:
+    """A script whose model refuses each request with some words in it."""
+    waiting = list(replies)
+
+    def answer(body: dict[str, Any]) -> Reply:
+        if not body.get("tools"):
+            return Reply("A title")
+        if what in str(body):
+            return Reply(http_status=status, body={"error": {"message": "I take no such thing."}})
+        return waiting.pop(0)
+
+    return answer
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_step_that_is_refused_twice_leaves_the_context_and_the_prompt_is_answered(
+    tmp_path: Path, dialect: Any
+) -> None:
+    script = refuses("poison", Reply("One."), READ, Reply("Two."), Reply("Three."))
+    async with stage(tmp_path, script=script, dialect=dialect, files={"a.txt": "poison\n"}, config={}) as it:
+        await it.prompt("First")
+        with pytest.raises(AgentError, match="no such thing"):
+            await it.prompt("Second")
+        assert await it.prompt("Third") == {"stopReason": "end_turn"}
+        assert "the last step of the earlier turn was left out" in told(it)
+        sent = str(it.server.calls[-1].body)
+        assert [word in sent for word in ("First", "One.", "Second", "poison", "Third")] == [True] * 3 + [False, True]
+        asked = len(it.server.calls)
+        assert await it.prompt("Fourth") == {"stopReason": "end_turn"}
+        assert len(it.server.calls) == asked + 1
+
+
+async def test_a_step_that_was_refused_before_a_restart_leaves_the_context_after_it(tmp_path: Path) -> None:
+    script = refuses("poison", READ, Reply("Two."))
+    async with stage(tmp_path, script=script, files={"a.txt": "poison\n"}) as it:
+        with pytest.raises(AgentError, match="no such thing"):
+            await it.prompt("First")
+        async with it.restarted() as later:
+            await later.agent.load(it.session, it.folder)
+            assert await later.prompt("Second") == {"stopReason": "end_turn"}
+            assert "was left out of it" in told(later)
+        async with it.restarted() as last:
+            await last.agent.load(it.session, it.folder)
+            # The log has all of it.
+            assert "poison" in str(last.agent.updates())
+
+
+async def test_a_whole_turn_leaves_the_context_if_its_last_step_is_not_to_blame(tmp_path: Path) -> None:
+    seen = 0
+
+    def answer(body: dict[str, Any]) -> Reply:
+        nonlocal seen
+        if not body.get("tools"):
+            return Reply("A title")
+        seen += 1
+        # The provider takes the prompt first, and then changes its mind.
+        if "strange" in str(body) and seen > 2:
+            return Reply(http_status=400, body={"error": {"message": "No."}})
+        return READ if seen < 3 else Reply("Yes.")
+
+    async with stage(tmp_path, script=answer) as it:
+        with pytest.raises(AgentError):
+            await it.prompt("Something strange")
+        assert await it.prompt("Something else") == {"stopReason": "end_turn"}
+        assert "the rest of the earlier turn was left out" in told(it)
+        assert "strange" not in str(it.server.calls[-1].body)
+
+
+async def test_what_does_not_help_is_an_error_that_names_ways_out(tmp_path: Path) -> None:
+    replies = [Reply("One."), *[Reply(http_status=400)] * 2]
+    async with stage(tmp_path, *replies) as it:
+        await it.prompt("First")
+        with pytest.raises(AgentError, match="The prompt was left out") as first:
+            await it.prompt("Second")
+        assert "fork" not in str(first.value)
+        with pytest.raises(
+            AgentError, match=r"most likely the cause is something earlier.*sessions fork sess_\w+ --at \d"
+        ):
+            await it.prompt("Third")
+
+
+REFUSALS = {
+    "a type": (400, "Invalid content type: webp"),
+    "text alone": (400, "Only 'text' content type is supported."),
+    "no vision": (400, "x-ai/grok does not support vision input"),
+    "a picture": (400, "Failed to load picture"),
+    "no word of it": (400, "invalid input"),
+    "a list": (422, "messages[1].content: invalid type: sequence, expected a string"),
+    "by a router": (404, "No endpoints found that support image input"),
+    "as a failure": (500, "failed to decode image bytes"),
+    "as a failure without a word": (500, "Internal server error"),
+    "by the model": (500, "image input is not supported - hint: provide the mmproj"),
+}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("words", REFUSALS)
+async def test_images_that_are_refused_are_left_out_once_and_the_user_is_told(
+    tmp_path: Path, words: str, dialect: Any
+) -> None:
+    status, said = REFUSALS[words]
+
+    def answer(body: dict[str, Any]) -> Reply:
+        if "image/png" in str(body):
+            return Reply(http_status=status, body={"error": {"message": said}}, headers={"retry-after-ms": "1"})
+        return Reply("Yes.")
+
+    async with stage(tmp_path, script=answer, dialect=dialect, editor=TOAD, config={}) as it:
+        assert await it.prompt([{"type": "text", "text": "Look"}, IMAGE]) == {"stopReason": "end_turn"}
+        assert "refused the request for an image. It goes on without 1 image." in told(it)
+        assert await it.prompt("And now?") == {"stopReason": "end_turn"}
+        with_image = sum("image/png" in str(call.body) for call in it.server.calls)
+        assert with_image == (2 if "without a word" in words else 1)
+
+
+async def test_images_stay_if_the_request_is_refused_without_them_as_well(tmp_path: Path) -> None:
+    odd = Reply(http_status=400, body={"error": {"message": "invalid input"}})
+    async with stage(tmp_path, Reply("One."), odd, odd, Reply("Three."), editor=TOAD) as it:
+        await it.prompt([{"type": "text", "text": "Look"}, IMAGE])
+        with pytest.raises(AgentError, match="invalid input"):
+            await it.prompt("And now?")
+        assert await it.prompt("And then?") == {"stopReason": "end_turn"}
+        assert "image/png" in str(it.server.calls[-1].body)
+
+
+EMPTY = {
+    "nothing": Reply(""),
+    "a blank": Reply(" \n"),
+    "thinking alone": Reply("", thinking="Hm."),
+}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("kind", EMPTY)
+async def test_the_user_is_told_of_an_empty_answer_and_the_model_is_asked_once_more(
+    tmp_path: Path, kind: str, dialect: Any
+) -> None:
+    async with stage(tmp_path, EMPTY[kind], Reply("Yes."), dialect=dialect, editor=TOAD, config={}) as it:
+        assert await it.prompt("First") == {"stopReason": "end_turn"}
+        assert "The model gave no answer; it is asked once more." in told(it)
+        assert "Yes." in it.agent.text()
+        assert "Your last answer was empty" in str(it.server.calls[1].body)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_model_that_gives_no_answer_twice_is_not_asked_again(tmp_path: Path, dialect: Any) -> None:
+    replies = [READ, Reply(""), Reply("", thinking="Hm."), Reply("Later.")]
+    async with stage(tmp_path, *replies, dialect=dialect, config={}) as it:
+        assert await it.prompt("First") == {"stopReason": "end_turn"}
+        assert "gave no answer, also when it was asked again" in it.agent.text()
+        assert await it.prompt("Second") == {"stopReason": "end_turn"}
+        assert len(it.server.calls) == 4

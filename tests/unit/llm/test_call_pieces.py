@@ -1,0 +1,285 @@
+"""Tool calls as odd servers stream them, in all three APIs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.conversation import messages as m
+from acp_agent.llm.adapters.calls import ChatCalls
+from acp_agent.llm.parts import arguments_fault, sent_arguments, tool_call
+from support.adapters import PROFILE, fold_of, request, wire_body
+
+READ, LIST = ("read", {"path": "x.txt"}), ("list", {})
+WHOLE = '{"path":"x.txt"}'
+TWICE = json.dumps(WHOLE)
+
+
+def piece(arguments: Any = None, name: str | None = None, **fields: Any) -> dict[str, Any]:
+    function: dict[str, Any] = {}
+    if arguments is not None:
+        function["arguments"] = arguments
+    if name is not None:
+        function["name"] = name
+    return {"function": function, **fields}
+
+
+CHAT: dict[str, tuple[list[dict[str, Any]], list[Any]]] = {
+    "an object": ([piece({"path": "x.txt"}, "read", index=0, id="a")], [READ]),
+    "an object without an id": ([piece({"path": "x.txt"}, "read", index=0)], [READ]),
+    "an empty object, then text": ([piece({}, "read", index=0, id="a"), piece(WHOLE, index=0)], [READ]),
+    "an empty object as text, then text": ([piece("{}", "read", index=0, id="a"), piece(WHOLE, index=0)], [READ]),
+    "an empty list": ([piece([], "list", index=0, id="a")], [LIST]),
+    "null": ([piece(None, "list", index=0, id="a")], [LIST]),
+    "JSON within JSON": ([piece(TWICE, "read", index=0, id="a")], [READ]),
+    "JSON within JSON within JSON": ([piece(json.dumps(TWICE), "read", index=0, id="a")], [READ]),
+    "JSON within JSON in pieces": ([piece(TWICE[:9], "read", index=0, id="a"), piece(TWICE[9:], index=0)], [READ]),
+    "the name again, no id": ([piece('{"pa', "read", index=0, id="a"), piece('th":"x.txt"}', "read", index=0)], [READ]),
+    "the name again, an empty id": (
+        [piece('{"pa', "read", index=0, id="a"), piece('th":"x.txt"}', "read", index=0, id="")],
+        [READ],
+    ),
+    "the name again, null for an id": (
+        [piece('{"pa', "read", index=0, id="a"), piece('th":"x.txt"}', "read", index=0, id=None)],
+        [READ],
+    ),
+    "the name again, empty arguments first": (
+        [piece("", "read", index=0), piece('{"pa', "read", index=0), piece('th":"x.txt"}', "read", index=0)],
+        [READ],
+    ),
+    "the name comes late": ([piece('{"pa', index=0, id="a"), piece('th":"x.txt"}', "read", index=0)], [READ]),
+    "the name comes last": ([piece(WHOLE, index=0, id="a"), piece("", "read", index=0)], [READ]),
+    "the name is empty at first": ([piece("", "", index=0, id="a"), piece(WHOLE, "read", index=0)], [READ]),
+    "the id comes late": ([piece('{"pa', "read", index=0), piece('th":"x.txt"}', index=0, id="a")], [READ]),
+    "another id with every piece": (
+        [piece('{"pa', "read", index=0, id="a"), piece('th":"x.txt"}', index=0, id="b")],
+        [READ],
+    ),
+    "another id with every piece, and the name": (
+        [piece("", "read", index=0, id="a"), piece('{"pa', "read", index=0, id="b"), piece('th":"x.txt"}', index=0)],
+        [READ],
+    ),
+    "no index, the id with every piece": (
+        [piece('{"pa', "read", id="a"), piece("{}", "list", id="b"), piece('th":"x.txt"}', id="a")],
+        [READ, LIST],
+    ),
+    "an index that is text": ([piece('{"pa', "read", index="0"), piece('th":"x.txt"}', index="0")], [READ]),
+    "two under one index, with ids": (
+        [piece(WHOLE, "read", index=0, id="a"), piece("{}", "list", index=0, id="b")],
+        [READ, LIST],
+    ),
+    "two under one index, in pieces": (
+        [
+            piece('{"path":', "read", index=0, id="a"),
+            piece('"x.txt"}', index=0),
+            piece("", "list", index=0, id="b"),
+            piece("{}", index=0),
+        ],
+        [READ, LIST],
+    ),
+    "two under one index, without ids": ([piece(WHOLE, "read", index=0), piece("{}", "list", index=0)], [READ, LIST]),
+    "two under one index, one id": (
+        [piece(WHOLE, "read", index=0, id="a"), piece('{"path":"y"}', "read", index=0, id="a")],
+        [READ, ("read", {"path": "y"})],
+    ),
+    "two under one index, the first without arguments": (
+        [piece("", "list", index=0), piece(WHOLE, "read", index=0)],
+        [LIST, READ],
+    ),
+    "the whole call again at the end": (
+        [piece('{"path":', "read", index=0, id="a"), piece('"x.txt"}', index=0), piece(WHOLE, "read", index=0, id="a")],
+        [READ],
+    ),
+    "all so far with every piece": (
+        [piece('{"pa', "read", index=0, id="a"), piece('{"path":"x', index=0), piece(WHOLE, index=0)],
+        [READ],
+    ),
+    "no function around name and arguments": ([{"index": 0, "id": "a", "name": "read", "arguments": WHOLE}], [READ]),
+}
+
+
+def calls_of(parts: Any) -> list[Any]:
+    calls = [part for part in parts if isinstance(part, m.ToolCall)]
+    return [(call.name, call.arguments if call.invalid is None else call.invalid) for call in calls]
+
+
+@pytest.mark.parametrize("stream", CHAT)
+def test_chat_completions_calls_are_read_however_their_pieces_come(stream: str) -> None:
+    pieces, expected = CHAT[stream]
+    fold = fold_of("chat")
+    for each in pieces:
+        list(fold.feed({"choices": [{"index": 0, "delta": {"tool_calls": [each]}, "finish_reason": None}]}))
+    list(fold.feed({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}))
+    assert calls_of(fold.answer().parts) == expected
+
+
+def block(index: Any = 0, **fields: Any) -> dict[str, Any]:
+    event: dict[str, Any] = {"type": "content_block_start", "content_block": {"type": "tool_use", **fields}}
+    return event if index is None else {**event, "index": index}
+
+
+def more(partial: Any, index: int | None = 0) -> dict[str, Any]:
+    event: dict[str, Any] = {
+        "type": "content_block_delta",
+        "delta": {"type": "input_json_delta", "partial_json": partial},
+    }
+    return event if index is None else {**event, "index": index}
+
+
+A, B = {"id": "a", "name": "read"}, {"id": "b", "name": "list"}
+MESSAGES: dict[str, tuple[list[dict[str, Any]], list[Any]]] = {
+    "input in the start": ([block(**A, input={"path": "x.txt"})], [READ]),
+    "input in the start, and an empty delta": ([block(**A, input={"path": "x.txt"}), more("")], [READ]),
+    "input in the start as text": ([block(**A, input=WHOLE)], [READ]),
+    "input in the start as text within text": ([block(**A, input=TWICE)], [READ]),
+    "input in the start and in deltas": ([block(**A, input={"path": "x.txt"}), more(WHOLE)], [READ]),
+    "no input": ([block(**A), more(WHOLE)], [READ]),
+    "an object as a delta": ([block(**A, input={}), more({"path": "x.txt"})], [READ]),
+    "JSON within JSON": ([block(**A, input={}), more(TWICE)], [READ]),
+    "an empty object before the text": ([block(**A, input={}), more("{}"), more(WHOLE)], [READ]),
+    "the start twice": ([block(**A, input={}), block(**A, input={}), more(WHOLE)], [READ]),
+    "two under one index": ([block(**A, input={}), more(WHOLE), block(**B, input={}), more("{}")], [READ, LIST]),
+    "no index": (
+        [block(None, **A), more('{"path":', None), more('"x.txt"}', None), block(None, **B), more("{}", None)],
+        [READ, LIST],
+    ),
+}
+
+
+@pytest.mark.parametrize("stream", MESSAGES)
+def test_messages_calls_are_read_however_their_pieces_come(stream: str) -> None:
+    events, expected = MESSAGES[stream]
+    fold = fold_of("anthropic")
+    for event in events:
+        list(fold.feed(event))
+    assert calls_of(fold.answer().parts) == expected
+
+
+def item(kind: str, index: Any = 0, **fields: Any) -> dict[str, Any]:
+    event: dict[str, Any] = {"type": f"response.output_item.{kind}", "item": {"type": "function_call", **fields}}
+    return event if index is None else {**event, "output_index": index}
+
+
+def arguments(kind: str, index: Any = 0, **fields: Any) -> dict[str, Any]:
+    event = {"type": f"response.function_call_arguments.{kind}", **fields}
+    return event if index is None else {**event, "output_index": index}
+
+
+ADDED: dict[str, Any] = {"id": "fc_1", "call_id": "a", "name": "read", "arguments": ""}
+OTHER: dict[str, Any] = {"id": "fc_2", "call_id": "b", "name": "list", "arguments": ""}
+RESPONSES: dict[str, tuple[list[dict[str, Any]], list[Any]]] = {
+    "an object when it is done": (
+        [item("added", **ADDED), item("done", **ADDED | {"arguments": {"path": "x.txt"}})],
+        [READ],
+    ),
+    "an object as a delta": ([item("added", **ADDED), arguments("delta", delta={"path": "x.txt"})], [READ]),
+    "JSON within JSON": ([item("done", **ADDED | {"arguments": TWICE})], [READ]),
+    "only the event that they are done": ([item("added", **ADDED), arguments("done", arguments=WHOLE)], [READ]),
+    "the name comes late": (
+        [item("added", **ADDED | {"name": ""}), arguments("done", arguments=WHOLE, name="read")],
+        [READ],
+    ),
+    "another id at the end": (
+        [item("added", **ADDED), item("done", **ADDED | {"id": "fc_9", "arguments": WHOLE})],
+        [READ],
+    ),
+    "the done event has no arguments": (
+        [item("added", **ADDED), arguments("delta", delta=WHOLE), item("done", **ADDED)],
+        [READ],
+    ),
+    "two under one index": (
+        [
+            item("added", **ADDED),
+            item("done", **ADDED | {"arguments": WHOLE}),
+            item("added", **OTHER),
+            item("done", **OTHER | {"arguments": "{}"}),
+        ],
+        [READ, LIST],
+    ),
+    "two under one index, by their ids": (
+        [
+            item("added", **ADDED),
+            item("added", **OTHER),
+            arguments("delta", item_id="fc_1", delta=WHOLE),
+            arguments("delta", item_id="fc_2", delta="{}"),
+        ],
+        [READ, LIST],
+    ),
+    "no index": (
+        [
+            item("added", None, **ADDED),
+            arguments("delta", None, delta=WHOLE),
+            item("done", None, **ADDED),
+            item("added", None, **OTHER),
+            arguments("delta", None, delta="{}"),
+        ],
+        [READ, LIST],
+    ),
+    "no call_id": ([item("done", type="function_call", id="fc_1", name="read", arguments=WHOLE)], [READ]),
+}
+
+
+@pytest.mark.parametrize("stream", RESPONSES)
+def test_responses_calls_are_read_however_their_pieces_come(stream: str) -> None:
+    events, expected = RESPONSES[stream]
+    fold = fold_of("openai")
+    for event in events:
+        list(fold.feed(event))
+    list(fold.feed({"type": "response.completed", "response": {}}))
+    assert calls_of(fold.answer().parts) == expected
+
+
+BROKEN = '{"path": "a.txt", "content": "no end'
+
+
+@pytest.mark.parametrize("dialect", ["chat", "openai"])
+def test_arguments_that_cannot_be_read_go_back_as_they_came(dialect: str) -> None:
+    call = tool_call("c", "write", BROKEN)
+    answer = m.AssistantMessage("a1", (call,))
+    result = m.ToolResult("c", (m.Text("No."),), is_error=True)
+    asked = request(m.UserMessage("u1", (m.Text("Hi"),)), answer, result)
+    assert BROKEN in str(wire_body(dialect, asked, PROFILE)).replace("\\\\", "\\")
+    assert sent_arguments(call) == BROKEN
+
+
+def test_the_model_is_told_what_it_has_sent() -> None:
+    assert arguments_fault(BROKEN).endswith(f"They were: {BROKEN}")
+    assert len(arguments_fault("{" * 5_000)) < 1_500
+
+
+def test_what_was_encoded_twice_goes_back_as_it_is_meant() -> None:
+    assert sent_arguments(tool_call("c", "read", TWICE)) == WHOLE
+
+
+def test_a_call_that_is_cut_off_is_not_taken_for_one_of_its_pieces() -> None:
+    fold = fold_of("chat")
+    for text in ('{"edits": [', '{"path": "a.txt"}'):
+        list(fold.feed({"choices": [{"delta": {"tool_calls": [piece(text, "edit", index=0, id="a")]}}]}))
+    assert calls_of(fold.answer().parts) == [("edit", '{"edits": [{"path": "a.txt"}')]
+
+
+OBJECTS = st.dictionaries(
+    st.sampled_from(["path", "a", "}"]), st.sampled_from(["", "}", '{"', "x\n", "\\"]) | st.integers()
+)
+NAMES = st.sampled_from(["read", "list", "write"])
+
+
+@given(st.lists(st.tuples(NAMES, OBJECTS), min_size=1, max_size=3), st.data())
+def test_calls_come_back_whatever_way_they_are_cut_and_whatever_is_repeated(
+    meant: list[tuple[str, dict[str, Any]]], data: st.DataObject
+) -> None:
+    calls = ChatCalls()
+    repeats_name, repeats_id = data.draw(st.booleans()), data.draw(st.booleans())
+    for number, (name, value) in enumerate(meant):
+        text = json.dumps(value)
+        cut = data.draw(st.integers(1, len(text)))
+        for at, part in enumerate(filter(None, (text[:cut], text[cut:]))):
+            delta = piece(part, name if at == 0 or repeats_name else None, index=number)
+            if at == 0 or repeats_id:
+                delta["id"] = f"call_{number}"
+            calls.add(delta)
+    assert [(call.name, call.call().arguments) for call in calls] == meant

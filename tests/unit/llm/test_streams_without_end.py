@@ -1,0 +1,197 @@
+"""Streams that leave out the event which ends an answer, or that have nothing in them, and answers without a stream."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from acp_agent.conversation import messages as m
+from acp_agent.errors import (
+    ContextOverflowError,
+    ModelError,
+    ModelStreamError,
+    ModelUnavailableError,
+    RequestRefusedError,
+)
+from acp_agent.llm.provider import Answered, ModelEvent, Refused, Retrying
+from support.adapters import BEGINNING, DIALECTS, ENDING, adapter, encoded, outcome, request
+from support.http_server import Exchange, Request, http_server
+
+DONE = b"data: [DONE]\n\n"
+COUNTED: dict[str, Any] = {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 5}}
+
+
+async def play(
+    dialect: str, answer: Callable[[Request], bytes | Any]
+) -> tuple[list[ModelEvent], ModelError | None, list[Any]]:
+    """What an adapter makes of a server's answers, and what was asked.
+
+    :param answer: returns the bytes of a stream, or anything else as the body of status 400, or of 200 in a list.
+    """
+    asked: list[Any] = []
+
+    async def app(exchange: Exchange) -> None:
+        asked.append(exchange.request.body)
+        body = answer(exchange.request)
+        if isinstance(body, bytes):
+            await exchange.start()
+            if body:
+                await exchange.send(body)
+            await exchange.end()
+        else:
+            status, content = (200, body[0]) if isinstance(body, list) else (400, body)
+            await exchange.respond(status, content)
+
+    async with http_server(app) as url:
+        return *await outcome(adapter(dialect, url), request()), asked
+
+
+def chunk(**delta: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+
+
+def call(arguments: str) -> dict[str, Any]:
+    return {"index": 0, "id": "c", "function": {"name": "read", "arguments": arguments}}
+
+
+WHOLE: dict[str, tuple[list[dict[str, Any]], bytes, m.AssistantPart]] = {
+    "text, then tokens": ([chunk(content="Hi"), COUNTED], b"", m.Text("Hi")),
+    "text, then tokens and the word": ([chunk(content="Hi"), COUNTED], DONE, m.Text("Hi")),
+    "text, then the word": ([chunk(content="Hi")], DONE, m.Text("Hi")),
+    "a call, then tokens": (
+        [chunk(tool_calls=[call('{"path":"a"}')]), COUNTED],
+        b"",
+        m.ToolCall("c", "read", {"path": "a"}),
+    ),
+    "a call, then the word": ([chunk(tool_calls=[call('{"path":"a"}')])], DONE, m.ToolCall("c", "read", {"path": "a"})),
+    "a call without arguments, then tokens": ([chunk(tool_calls=[call("")]), COUNTED], DONE, m.ToolCall("c", "read")),
+}
+
+
+@pytest.mark.parametrize("stream", WHOLE)
+async def test_an_answer_without_a_finish_reason_is_whole_if_the_stream_says_that_it_has_ended(stream: str) -> None:
+    events, last, expected = WHOLE[stream]
+    seen, error, asked = await play("chat", lambda _: encoded(events) + last)
+    assert error is None
+    assert isinstance(seen[-1], Answered)
+    assert seen[-1].parts == (expected,)
+    assert seen[-1].stop_reason == ("tool_use" if isinstance(expected, m.ToolCall) else "end_turn")
+    assert len(asked) == 1
+
+
+CUT: dict[str, tuple[list[dict[str, Any]], bytes]] = {
+    "inside the arguments, then tokens": ([chunk(tool_calls=[call('{"path":"a')]), COUNTED], DONE),
+    "inside the arguments, then the word": ([chunk(tool_calls=[call('{"path":"a')])], DONE),
+    "before the arguments": ([chunk(tool_calls=[call("")])], DONE),
+    "a whole call, and no end": ([chunk(tool_calls=[call('{"path":"a"}')])], b""),
+    "nothing but tokens": ([COUNTED], DONE),
+}
+
+
+@pytest.mark.parametrize("stream", CUT)
+async def test_an_answer_that_is_cut_off_is_not_whole_and_not_asked_for_seven_times(stream: str) -> None:
+    events, last = CUT[stream]
+    seen, error, asked = await play("chat", lambda _: encoded(events) + last)
+    assert [type(event) for event in seen] == [Retrying] * 2
+    assert isinstance(error, ModelUnavailableError)
+    assert len(asked) == 3
+
+
+async def test_text_that_is_cut_off_without_any_end_is_broken_off() -> None:
+    _, error, asked = await play("chat", lambda _: encoded([chunk(content="Hi")]))
+    assert isinstance(error, ModelStreamError)
+    assert len(asked) == 1
+
+
+async def test_messages_without_their_last_event_are_whole_once_they_have_a_reason_to_stop() -> None:
+    seen, error, _ = await play("anthropic", lambda _: encoded([*BEGINNING["anthropic"], ENDING["anthropic"][0]]))
+    assert error is None
+    assert isinstance(seen[-1], Answered)
+
+
+async def test_responses_without_their_last_event_are_whole_if_the_stream_says_that_it_has_ended() -> None:
+    events = [*BEGINNING["openai"], ENDING["openai"][0]]
+    seen, error, _ = await play("openai", lambda _: encoded(events) + DONE)
+    assert error is None
+    assert isinstance(seen[-1], Answered)
+    assert seen[-1].parts == (m.Text("Hi"),)
+
+
+TOO_LONG = {
+    "error": {
+        "message": "This model's maximum context length is 2048 tokens. However, you requested 9000 tokens (808 in the"
+        " messages, 8192 in the completion). Please reduce the length of the messages or completion.",
+        "type": "invalid_request_error",
+        "param": "messages",
+        "code": "context_length_exceeded",
+    }
+}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_after_two_empty_streams_the_answer_is_asked_for_in_one_piece_which_tells_what_is_wrong(
+    dialect: str,
+) -> None:
+    seen, error, asked = await play(dialect, lambda sent: b"" if sent.body.get("stream") else TOO_LONG)
+    assert [type(event) for event in seen] == [Retrying]
+    assert isinstance(error, ContextOverflowError)
+    assert error.maximum == 2_048
+    assert [body.get("stream") for body in asked] == [True, True, None]
+
+
+WHOLE_ANSWERS: dict[str, dict[str, Any]] = {
+    "chat": {
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": "Hi", "tool_calls": [call('{"path":"a"}')]},
+                "finish_reason": "tool_calls",
+            }
+        ],
+        "usage": {"prompt_tokens": 9, "completion_tokens": 5},
+    },
+    "anthropic": {
+        "type": "message",
+        "content": [
+            {"type": "text", "text": "Hi"},
+            {"type": "tool_use", "id": "c", "name": "read", "input": {"path": "a"}},
+        ],
+        "stop_reason": "tool_use",
+        "usage": {"input_tokens": 9, "output_tokens": 5},
+    },
+    "openai": {
+        "object": "response",
+        "output": [
+            {"type": "message", "content": [{"type": "output_text", "text": "Hi"}]},
+            {"type": "function_call", "call_id": "c", "name": "read", "arguments": '{"path":"a"}'},
+        ],
+        "usage": {"input_tokens": 9, "output_tokens": 5},
+    },
+}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_server_that_does_not_stream_is_asked_without_a_stream_from_then_on(dialect: str) -> None:
+    refusal = {"error": {"message": "This model does not support streaming.", "param": "stream"}}
+    seen, error, asked = await play(
+        dialect, lambda sent: refusal if sent.body.get("stream") else [WHOLE_ANSWERS[dialect]]
+    )
+    assert error is None
+    assert seen[0] == Refused("stream")
+    assert isinstance(seen[-1], Answered)
+    assert seen[-1].parts == (m.Text("Hi"), m.ToolCall("c", "read", {"path": "a"}))
+    assert seen[-1].usage.total_tokens == 14
+    assert "".join(getattr(event, "text", "") for event in seen) == "Hi"
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_server_that_answers_nothing_at_all_is_an_error_that_names_the_window(dialect: str) -> None:
+    _, error, asked = await play(dialect, lambda _: b"")
+    assert isinstance(error, RequestRefusedError)
+    assert "`context_window` in config.yaml" in str(error)
+    assert len(asked) <= 4
+    assert json.dumps(asked[0])
