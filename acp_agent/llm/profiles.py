@@ -91,11 +91,12 @@ def corrected(prices: Prices | None, given: ModelPrices) -> Prices | None:
 def profile(model: str) -> ModelProfile:
     """Return the table's entry of a model, or the cautious default.
 
-    :param model: the provider's id; what stands before a slash in it (`anthropic/claude…` at a router) is passed over.
+    :param model: the provider's id; what stands before a slash in it (`anthropic/claude…` at a router) is passed over,
+        and so is a platform's prefix such as `us.anthropic.`.
     """
     name = model.rpartition("/")[2].lower()
-    if name.startswith("claude"):
-        name = name.replace(".", "-")
+    if "claude" in name:
+        name = name[name.index("claude") :].replace(".", "-")
     table = _table()
     best = max((prefix for prefix in table if name.startswith(prefix)), key=len, default="")
     found = table.get(best) or ModelProfile(listed=False)

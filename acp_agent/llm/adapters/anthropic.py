@@ -369,11 +369,9 @@ def _thinking_options(
     """
     level, kind = request.thought_level, profile.thinking
     if kind == "budget":
-        # The provider's cache holds nothing of the messages for another budget, so there is one for each level.
-        budget = min(_BUDGETS.get(level, 0), profile.max_output_tokens // 2, profile.context_window // _BUDGET_SHARE)
-        fits = budget >= _LEAST_BUDGET and budget * 3 <= request.max_output_tokens * 2
+        budget = thinking_budget(level, profile, request.max_output_tokens)
         thinking: JsonObject = {"type": "enabled", "budget_tokens": budget}
-        return {"thinking": thinking} if fits and not _calls_without_thinking(messages) else {}
+        return {"thinking": thinking} if budget and not _calls_without_thinking(messages) else {}
     if kind in ("none", "effort") or (kind == "adaptive" and level not in _BUDGETS):
         return {}
     if level == "off" and rules.off in ("disabled", "between_tools"):
@@ -382,6 +380,18 @@ def _thinking_options(
     effort: JsonObject = {"output_config": {"effort": "low" if first == "off" else first}} if first else {}
     controls: JsonObject = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}} if rules.controls else {}
     return {"thinking": {"type": "adaptive", "display": "summarized", **controls}, **effort}
+
+
+def thinking_budget(level: str, profile: ModelProfile, max_output_tokens: int) -> int:
+    """Return the tokens that a model with a budget may think at a level; 0 if it is not to think, or has no room.
+
+    The provider's cache holds nothing of the messages for another budget, so there is one for each level.
+
+    :param max_output_tokens: limit of the answer, thinking included.
+    """
+    budget = min(_BUDGETS.get(level, 0), profile.max_output_tokens // 2, profile.context_window // _BUDGET_SHARE)
+    fits = budget >= _LEAST_BUDGET and budget * 3 <= max_output_tokens * 2
+    return budget if fits else 0
 
 
 def _calls_without_thinking(messages: Sequence[JsonObject]) -> bool:

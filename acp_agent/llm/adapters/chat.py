@@ -44,6 +44,7 @@ from acp_agent.llm.adapters.adapter import (
     to_json,
     wire_name,
 )
+from acp_agent.llm.adapters.anthropic import thinking_budget
 from acp_agent.llm.adapters.chat_fold import BLOCKS, CONTENT, DETAILS, EXTRA, REASONING, TEXT_KEYS, ChatFold
 from acp_agent.llm.binding import Prefix
 from acp_agent.llm.parts import (
@@ -169,7 +170,7 @@ class ChatAdapter(Adapter):
                 }
                 for tool in request.tools
             ]
-        body |= self._thinking(request, profile, rules, refused)
+        body |= self._thinking(request, profile, rules, refused, messages)
         return Call("/chat/completions", body, streams="stream" in body, opening=opening, features=features)
 
     def fold(self) -> Fold:
@@ -192,9 +193,17 @@ class ChatAdapter(Adapter):
         return {}
 
     def _thinking(
-        self, request: ModelRequest, profile: ModelProfile, rules: ReasoningRules, refused: Features
+        self,
+        request: ModelRequest,
+        profile: ModelProfile,
+        rules: ReasoningRules,
+        refused: Features,
+        messages: Sequence[JsonObject],
     ) -> JsonObject:
-        """Return the members that say how much the model is to think."""
+        """Return the members that say how much the model is to think.
+
+        :param messages: the newest ones.
+        """
         level = request.thought_level
         members: JsonObject = {}
         effort = ""
@@ -205,7 +214,7 @@ class ChatAdapter(Adapter):
                 members["reasoning"] = {"effort": effort}
             effort = ""
         elif rules.family.startswith("claude"):
-            effort, thinking = _claude_thinking(level, profile, rules)
+            effort, thinking = _claude_thinking(request, profile, rules, messages)
             if thinking and "thinking" not in refused:
                 members["thinking"] = thinking
         elif level and profile.thinking == "effort":
@@ -220,14 +229,23 @@ class ChatAdapter(Adapter):
         return members
 
 
-def _claude_thinking(level: str, profile: ModelProfile, rules: ReasoningRules) -> tuple[str, JsonObject]:
+def _claude_thinking(
+    request: ModelRequest, profile: ModelProfile, rules: ReasoningRules, messages: Sequence[JsonObject]
+) -> tuple[str, JsonObject]:
     """Return the effort of a Claude behind a gateway, and its `thinking`, which LiteLLM passes on to the Messages API.
     One of the two is empty: LiteLLM makes `thinking` of an effort."""
-    if profile.thinking in ("none", "effort"):
+    level, kind = request.thought_level, profile.thinking
+    if kind in ("none", "effort"):
         return "", {}
+    if kind == "budget":
+        budget = thinking_budget(level, profile, request.max_output_tokens)
+        newest = next((each for each in reversed(messages) if each["role"] == "assistant"), {})
+        # The API refuses to go on thinking after a call that was made without.
+        is_without = "tool_calls" in newest and BLOCKS not in newest
+        return "", {"type": "enabled", "budget_tokens": budget} if budget and not is_without else {}
     if level in _LEVELS:
         return level, {}
-    thinks = profile.thinking in ("adaptive-default", "adaptive-always")
+    thinks = kind in ("adaptive-default", "adaptive-always")
     if level == "off":
         if rules.off in ("disabled", "between_tools"):
             return "", {"type": rules.off}
