@@ -239,7 +239,8 @@ def _claude_thinking(
         return "", {}
     if kind == "budget":
         budget = thinking_budget(level, profile, request.max_output_tokens)
-        newest = next((each for each in reversed(messages) if each["role"] == "assistant"), {})
+        none: JsonObject = {}
+        newest = next((each for each in reversed(messages) if each["role"] == "assistant"), none)
         # The API refuses to go on thinking after a call that was made without.
         is_without = "tool_calls" in newest and BLOCKS not in newest
         return "", {"type": "enabled", "budget_tokens": budget} if budget and not is_without else {}
