@@ -67,11 +67,11 @@ async def test_failures_and_tries_leave_a_line_each_in_the_log_without_secrets_o
         lines = (it.home / "state" / "logs" / "acp-agent.log").read_text().splitlines()
         host = it.server.base_url.removeprefix("http://")
     [again] = [line for line in lines if "trying again" in line]
-    assert " INFO acp_agent.llm.client: " in again
+    assert " INFO acp_agent.llm.tries: " in again
     assert f"anthropic ({host}): attempt 1 failed after " in again
     assert "status 429, code rate_limit_error, request req_first; trying again in " in again
     [refused] = [line for line in lines if "given up" in line]
-    assert " WARNING acp_agent.llm.client: " in refused
+    assert " WARNING acp_agent.llm.tries: " in refused
     assert "status 401, code authentication_error; given up: ModelAuthError" in refused
     assert [line for line in lines if "the provider anthropic speaks anthropic; key: ANTHROPIC_API_KEY" in line]
     assert not [line for line in lines if key in line or "marmalade" in line]

@@ -10,8 +10,9 @@ import pytest
 
 from acp_agent.config.settings import ProviderKind
 from acp_agent.errors import ModelRequestError
-from acp_agent.llm.client import _backoff, _retry_after, make_client
+from acp_agent.llm.client import make_client
 from acp_agent.llm.places import Endpoint
+from acp_agent.llm.tries import _backoff, _retry_after
 from support.adapters import PROFILE, adapter, outcome, request
 from support.http_server import Exchange, http_server
 

@@ -1,0 +1,205 @@
+"""The answers of Anthropic's Messages API, as they stream from it and from gateways.
+
+Lenient in what it reads; see `calls.py` for tool calls. Source: the types of the anthropic SDK 2.12, and the page on
+streaming of platform.claude.com.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from io import StringIO
+
+from acp_agent.conversation.messages import (
+    AssistantPart,
+    CompactedBlock,
+    JsonObject,
+    Text,
+    Thinking,
+    ToolCall,
+    Usage,
+)
+from acp_agent.conversation.strict_json import get_int, get_object, get_objects, get_text
+from acp_agent.llm.adapters.adapter import Dropped, Fold, build_answer
+from acp_agent.llm.adapters.calls import CallPieces
+from acp_agent.llm.errors import CallFailed, stream_error
+from acp_agent.llm.provider import Answered, TextDelta, ThinkingDelta
+
+_GROWING = ("text", "thinking", "signature")
+"""Members of a block that come in pieces."""
+_OTHER_MODEL = "model_binding_mismatch"
+"""Why the API drops another model's reasoning; it is valid again once that model is asked."""
+
+
+class _BlockPieces:
+    """One block of content, as far as it has come.
+
+    :param index: the one that the API gives it, which orders the blocks.
+    :param start: the block as it begins.
+    """
+
+    def __init__(self, index: int, start: JsonObject) -> None:
+        self.index = index
+        self.id = get_text(start, "id")
+        self.type = get_text(start, "type")
+        self.call = CallPieces(self.id, get_text(start, "name"))
+        self._members = {key: value for key, value in start.items() if key not in _GROWING}
+        self._grown: defaultdict[str, StringIO] = defaultdict(StringIO)
+        if self.type == "tool_use":
+            # Some gateways have the whole input here, as an object or as its text.
+            given = self._members.pop("input", None)
+            self._whole_input = given if isinstance(given, str | dict) else None
+
+    def add(self, delta: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
+        """Take a piece, and return what can be shown of it."""
+        if self.type == "tool_use" and "partial_json" in delta:
+            self.call.add(delta["partial_json"])
+        for key in _GROWING:
+            if text := get_text(delta, key):
+                self._grown[key].write(text)
+        if delta.get("type") == "compaction_delta":
+            self._members |= {key: delta[key] for key in delta if key != "type"}
+        if text := get_text(delta, "text"):
+            return (TextDelta(text),)
+        return (ThinkingDelta(text),) if (text := get_text(delta, "thinking")) else ()
+
+    def is_cut(self) -> bool:
+        """Return whether it is a call whose arguments are not whole."""
+        return self.type == "tool_use" and self.call.is_begun and not self.call.is_whole()
+
+    def block(self) -> JsonObject:
+        """Return the block; of a call without its input."""
+        return self._members | {key: text.getvalue() for key, text in self._grown.items()}
+
+    def tool_call(self) -> ToolCall:
+        """Return the call that it is."""
+        if not self.call.is_begun:
+            self.call.add(self._whole_input)
+        return self.call.call(keep_raw=False)
+
+
+class MessagesFold(Fold):
+    """Folds the events of one stream, or the one object of an answer that does not stream."""
+
+    def __init__(self, provider: str) -> None:
+        self._provider = provider
+        self._blocks: list[_BlockPieces] = []
+        self._by_index: dict[int, _BlockPieces] = {}
+        self._stop = ""
+        self._explanation = ""
+        self._usage: JsonObject = {}
+
+    def feed(self, event: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
+        match event.get("type"):
+            case "content_block_start":
+                return self._begin(self._index(event), get_object(event, "content_block"))
+            case "content_block_delta":
+                return self._extend(self._index(event), get_object(event, "delta"))
+            case "message_start":
+                message = get_object(event, "message")
+                self._count(get_object(message, "usage"))
+                self._note_dropped(message)
+            case "message_delta":
+                self._note_dropped(event)  # only if another model took over
+                self._note_stop(get_object(event, "delta"))
+                self._count(get_object(event, "usage"))
+            case "message_stop":
+                if not self._stop:  # it may not have been all
+                    raise CallFailed("dropped", "the stream ended without a reason to stop")
+                self.complete = True
+            case "message":
+                return self._take_whole(event)
+            case "error":
+                raise stream_error(event)
+            case _:
+                pass
+        return ()
+
+    def close(self, *, done: bool) -> None:
+        # Some gateways leave out the last event. The reason to stop comes after all content.
+        self.complete = bool(self._stop) and not any(block.is_cut() for block in self._blocks)
+
+    def answer(self) -> Answered:
+        blocks = sorted(self._blocks, key=lambda each: each.index)
+        parts = [part for block in blocks if (part := self._part(block)) is not None]
+        compacted: CompactedBlock | None = None
+        for block in map(_BlockPieces.block, blocks):
+            if block.get("type") == "compaction" and (text := get_text(block, "content")):
+                compacted = CompactedBlock(self._provider, block, text)
+        return build_answer(parts, self._stop, self._counted(), compacted, self._explanation)
+
+    def _index(self, event: JsonObject) -> int:
+        """Return the index of the block that an event is about: the newest one if it does not say."""
+        if "index" in event or not self._blocks:
+            return get_int(event, "index")
+        is_new = event.get("type") == "content_block_start"
+        return self._blocks[-1].index + is_new
+
+    def _begin(self, index: int, start: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
+        known = self._by_index.get(index)
+        if known is not None and known.id and (known.id, known.type) == (start.get("id"), start.get("type")):
+            return ()  # it is said twice
+        block = self._by_index[index] = _BlockPieces(index, start)
+        self._blocks.append(block)
+        return block.add({key: value for key, value in start.items() if key in _GROWING})
+
+    def _extend(self, index: int, delta: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
+        block = self._by_index.get(index)
+        if block is None:
+            kind = {"text_delta": "text", "thinking_delta": "thinking"}.get(get_text(delta, "type"))
+            if kind is None:
+                return ()
+            block = self._by_index[index] = _BlockPieces(index, {"type": kind})
+            self._blocks.append(block)
+        return block.add(delta)
+
+    def _take_whole(self, message: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
+        shown: list[TextDelta | ThinkingDelta] = []
+        for index, block in enumerate(get_objects(message, "content")):
+            shown += self._begin(index, block)
+        self._count(get_object(message, "usage"))
+        self._note_dropped(message)
+        self._note_stop(message)
+        self.complete = bool(self._stop)
+        return shown
+
+    def _note_stop(self, said: JsonObject) -> None:
+        self._stop = get_text(said, "stop_reason") or self._stop
+        details = get_object(said, "stop_details")
+        told = [get_text(details, key).strip() for key in ("category", "explanation")]
+        self._explanation = ": ".join(filter(None, told)) or self._explanation
+
+    def _note_dropped(self, message: JsonObject) -> None:
+        if "input_transformations" in message:
+            self.dropped = tuple(
+                Dropped(get_text(each, "path"), get_text(each, "reason"))
+                for each in get_objects(message, "input_transformations")
+                if each.get("type") == "thinking_dropped" and each.get("reason") != _OTHER_MODEL
+            )
+
+    def _count(self, usage: JsonObject) -> None:
+        """Replace earlier counts by later ones, since they are cumulative. Null is ignored, and so is 0, which some
+        gateways send for an unknown count."""
+        self._usage |= {key: count for key, count in usage.items() if count}
+
+    def _counted(self) -> Usage:
+        iterations = get_objects(self._usage, "iterations")
+        compacts = any(iteration.get("type") == "compaction" for iteration in iterations)
+        counts = iterations if compacts else [self._usage]  # the other fields leave compactions out
+        keys = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+        return Usage(*(sum(get_int(count, key) for count in counts) for key in keys))
+
+    def _part(self, pieces: _BlockPieces) -> AssistantPart | None:
+        block = pieces.block()
+        match pieces.type:
+            case "text":
+                return Text(text) if (text := get_text(block, "text")) else None
+            case "thinking":
+                data: JsonObject = {"type": "thinking", "signature": block["signature"]} if "signature" in block else {}
+                return Thinking(get_text(block, "thinking"), self._provider, data)
+            case "redacted_thinking":
+                return Thinking("", self._provider, block)
+            case "tool_use":
+                return pieces.tool_call()
+            case _:
+                return None

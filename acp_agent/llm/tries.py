@@ -1,0 +1,252 @@
+"""The tries of one call: what is changed, and how long is waited, before it is made again after a failure.
+
+A call is made again as it was, after a while; or at once without the part that the provider refused: reasoning, an
+optional part of the API, images, the stream.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from email.utils import parsedate_to_datetime
+
+from acp_agent.conversation.messages import AssistantMessage, Message, Thinking, name_of
+from acp_agent.llm.adapters.adapter import Adapter, Call, ReasoningPlace
+from acp_agent.llm.errors import CallFailed, classify, error_of, log_line, may_be_image, reason
+from acp_agent.llm.parts import without_images
+from acp_agent.llm.places import Endpoint
+from acp_agent.llm.profiles import ModelProfile
+from acp_agent.llm.provider import ImagesLeftOut, ModelEvent, ModelRequest, ReasoningRefused, Refused, Retrying
+from acp_agent.llm.refusals import RefusedPart
+
+_log = logging.getLogger(__name__)
+
+_MAX_PARTS = 8
+"""Parts of one call that are left out one after another."""
+_EMPTY_STREAMS = 2
+"""Streams without any event, after which the answer is asked for without a stream."""
+_MAX_ATTEMPTS: dict[str, int] = {"transient": 7, "connect": 3}
+"""Attempts of one call, by the category of its failure; a failure of another category is not retried."""
+_SERVER_ERROR = 500
+_MAX_ANSWERED = 3
+"""Attempts of one call that each time is answered and breaks off, since every answer has to be paid."""
+_MAX_DELAY = 20.0
+"""Seconds between two attempts, where the provider does not ask for more."""
+_MAX_RETRY_AFTER = 90.0
+"""Seconds that a provider may ask to wait; a longer wait ends the call."""
+_REFUSED = (400, 422)
+"""Statuses with which servers refuse reasoning, or a header, in the request."""
+_MAX_REFUSALS = 3
+"""After this many refusals of one call, all of its reasoning is withheld at once."""
+
+
+class Tries:
+    """The tries of one call: decides with what it is made again after a failure.
+
+    :param profile: the model's.
+    :param prompt: see `Adapter.call`.
+    :param first_delay: seconds before the first retry of the same call.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        adapter: Adapter,
+        profile: ModelProfile,
+        prompt: str | None,
+        first_delay: float,
+    ) -> None:
+        self._endpoint = endpoint
+        self._adapter = adapter
+        self._profile = profile
+        self._prompt = prompt
+        self._retries = _Retries(endpoint, first_delay)
+        self._refusals = 0
+        self._parts = 0
+        self._server_errors = 0
+        self._empty_streams = 0
+        self._without_images: CallFailed | None = None
+        self._learned: list[ModelEvent] = []
+
+    def succeeded(self) -> list[ModelEvent]:
+        """Return what is known to have been the cause of the failures, now that an answer has begun; once."""
+        learned, self._learned = self._learned, []
+        return learned
+
+    def after(
+        self, failure: CallFailed, request: ModelRequest, call: Call, *, partial: bool
+    ) -> tuple[ModelEvent | None, ModelRequest]:
+        """Return what to tell of a failure, and the request that is made next; see `_Retries.after`.
+
+        :param partial: whether part of the answer was yielded.
+        :raises ModelError: the call is not made again.
+        """
+        if not partial:
+            again = self._without_reasoning(failure, request, call) or self._without_part(failure, request, call)
+            if again is not None:
+                return again
+            changed = self._without_pictures(failure, request) or self._without_stream(failure, request)
+            if changed is not None:
+                return None, changed
+        cause = self._without_images
+        if cause is not None and classify(failure) == "rejected":
+            failure = cause  # the images were not to blame
+        return self._retries.after(failure, partial=partial), request
+
+    def _without_reasoning(
+        self, failure: CallFailed, request: ModelRequest, call: Call
+    ) -> tuple[Refused | ReasoningRefused, ModelRequest] | None:
+        """Return what the provider refused of reasoning, or of what needs a header, and the request without it."""
+        if failure.status not in _REFUSED:
+            return None
+        adapter = self._adapter
+        places = adapter.refused_reasoning(failure, request, self._profile, request.refused)
+        if places and self._refusals >= _MAX_REFUSALS:
+            places = tuple(adapter.places(request, self._profile, request.refused))
+        if places:
+            self._refusals += 1
+            said = log_line(failure, self._endpoint.secrets)
+            _log.warning("%s refused %d pieces of reasoning: %s", self._endpoint.name, len(places), said)
+            event = reasoning_refused(places, failure.message)
+            return event, replace(request, messages=without_reasoning(request.messages, event.pieces))
+        used = call.features - request.refused
+        accepted = adapter.accepted_features(request, self._profile)
+        feature = adapter.refused_feature(failure, used, accepted)
+        # A compaction refused without a reason was most likely refused because of its reasoning.
+        is_vague = self._prompt is not None and (feature == "compaction" or used <= accepted)
+        if feature is None or is_vague:
+            return None
+        self._refusals += 1
+        return self._left_out(RefusedPart(feature), request)
+
+    def _without_part(
+        self, failure: CallFailed, request: ModelRequest, call: Call
+    ) -> tuple[Refused, ModelRequest] | None:
+        """Return which optional part the provider refused, and the request without it."""
+        part = self._adapter.refused_part(failure, call, request.refused) if self._parts < _MAX_PARTS else None
+        if part is None:
+            return None
+        self._parts += 1
+        return self._left_out(part, request)
+
+    def _left_out(self, part: RefusedPart, request: ModelRequest) -> tuple[Refused, ModelRequest]:
+        name, feature, takes = self._endpoint.name, part.feature, part.takes
+        if takes and request.takes.get(feature) != takes:
+            _log.warning("%s takes other values in a request (%s); it is asked again with those", name, feature)
+            return Refused(feature, takes), replace(request, takes={**request.takes, feature: takes})
+        _log.warning("%s refused a part of a request (%s); it is asked again without", name, feature)
+        return Refused(feature), replace(request, refused=request.refused | {feature})
+
+    def _without_pictures(self, failure: CallFailed, request: ModelRequest) -> ModelRequest | None:
+        """Return the request without images, if the provider may have refused it for them."""
+        if self._without_images is not None or not may_be_image(failure, is_repeated=self._server_errors > 0):
+            self._server_errors += failure.status == _SERVER_ERROR
+            return None
+        changed = without_images(request)
+        if changed is not None:
+            self._without_images = failure
+            self._learned.append(ImagesLeftOut())
+            _log.warning("%s refused a request with images; it is asked again without", self._endpoint.name)
+        return changed
+
+    def _without_stream(self, failure: CallFailed, request: ModelRequest) -> ModelRequest | None:
+        """Return the request for an answer in one piece, after streams with nothing in them.
+
+        llama-cpp-python's server finds out that a prompt is too long once it has begun the stream, and then ends it.
+        Without a stream it says so.
+        """
+        is_empty = failure.kind == "dropped" and failure.came == "status"
+        self._empty_streams = self._empty_streams + 1 if is_empty else 0
+        if self._empty_streams != _EMPTY_STREAMS or "stream" not in self._adapter.members or self._prompt is not None:
+            return None
+        self._learned.append(Refused("stream"))
+        return replace(request, refused=request.refused | {"stream"})
+
+
+def reasoning_refused(places: Sequence[ReasoningPlace], said: str) -> ReasoningRefused:
+    """Return the event that the provider refused the reasoning at these places.
+
+    :param said: what the provider said of it.
+    """
+    messages = dict.fromkeys(each.message_id for each in places)
+    return ReasoningRefused(tuple(messages), tuple(each.name for each in places), said)
+
+
+def without_reasoning(messages: tuple[Message, ...], pieces: Collection[str]) -> tuple[Message, ...]:
+    """Return the messages without these pieces of reasoning, by their names."""
+    kept: list[Message] = []
+    for message in messages:
+        if isinstance(message, AssistantMessage):
+            gone = [part for part in message.parts if isinstance(part, Thinking) and name_of(part) in pieces]
+            if gone:
+                message = replace(message, parts=tuple(part for part in message.parts if part not in gone))  # noqa: PLW2901
+        kept.append(message)
+    return tuple(kept)
+
+
+class _Retries:
+    """Decides on the retries of one call.
+
+    A call is retried only until part of its answer was yielded, since a second answer would not continue the first. The
+    SDKs' own retries are off, because they do not distinguish the two.
+    """
+
+    def __init__(self, endpoint: Endpoint, first_delay: float) -> None:
+        self._endpoint = endpoint
+        self._first_delay = first_delay
+        self._failures = 0
+        self._started = time.monotonic()
+
+    def after(self, failure: CallFailed, *, partial: bool) -> Retrying:
+        """Return the next retry after a failure.
+
+        :param partial: whether part of the answer was yielded.
+        :raises ModelError: the call is not retried any more.
+        """
+        self._failures += 1
+        endpoint, elapsed = self._endpoint, time.monotonic() - self._started
+        attempt = (endpoint.name, endpoint.host, self._failures, elapsed, log_line(failure, endpoint.secrets))
+        retry_after = _retry_after(failure.headers)
+        too_long = retry_after if retry_after is not None and retry_after > _MAX_RETRY_AFTER else None
+        most = _MAX_ATTEMPTS.get(classify(failure), 1)
+        if failure.kind == "dropped" and failure.came != "nothing":
+            most = min(most, _MAX_ANSWERED)
+        if partial or self._failures >= most or too_long is not None:
+            error = error_of(failure, endpoint, partial=partial, retry_after=too_long)
+            how = "in mid-answer" if partial else "given up"
+            _log.warning("%s (%s): attempt %d failed after %.1f s: %s; %s: %s", *attempt, how, type(error).__name__)
+            raise error from failure
+        delay = _backoff(self._first_delay, self._failures)
+        delay = delay if retry_after is None else retry_after + delay * 0.1
+        _log.info("%s (%s): attempt %d failed after %.1f s: %s; trying again in %.1f s", *attempt, delay)
+        self._started = time.monotonic() + delay
+        return Retrying(f"{endpoint.name}: {reason(failure)}", delay)
+
+
+def _backoff(first_delay: float, failures: int) -> float:
+    """Return the seconds to wait after so many failures: exponential, and up to a quarter shorter at random, so that
+    clients spread out."""
+    return min(_MAX_DELAY, first_delay * 2 ** (failures - 1)) * random.uniform(0.75, 1.0)
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that the provider asks us to wait; None if it does not say.
+
+    Source: RFC 9110, 10.2.3, for `retry-after`, a number or a date; `retry-after-ms` is OpenAI's. LiteLLM puts
+    `llm_provider-` in front of the headers of the provider that it has asked.
+    """
+    for prefix in ("", "llm_provider-"):
+        for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):
+            value = headers.get(f"{prefix}{name}", "").strip()
+            with suppress(ValueError):
+                seconds = float(value) / unit
+                if 0 <= seconds < float("inf"):
+                    return seconds
+        with suppress(ValueError, TypeError, OverflowError):
+            moment = parsedate_to_datetime(headers.get(f"{prefix}retry-after", ""))
+            return max(0.0, moment.timestamp() - time.time())
+    return None
