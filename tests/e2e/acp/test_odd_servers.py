@@ -9,6 +9,7 @@ import pytest
 
 from support.lines import AgentError
 from support.memory import stage
+from support.pictures import png
 from support.replies import Reply, ToolCall
 
 READ = Reply(tool_calls=[ToolCall("read", {"path": "a.txt"})])
@@ -158,3 +159,81 @@ async def test_ids_of_nine_letters_and_digits_stay_and_others_become_such_where_
         results = [each["tool_call_id"] for each in last if each["role"] == "tool"]
         assert calls == results
         assert calls[0] == "Ab3dE6gH9"
+
+
+IMAGE_TOO = (
+    "3 validation errors for ToolMessage: content.list[TextChunk].1.type Input should be <ChunkTypes.text: 'text'>"
+)
+
+
+@pytest.mark.parametrize("takes_images", [True, False])
+async def test_an_image_that_a_tool_has_read_reaches_a_server_that_wants_an_answer_after_each_result(
+    tmp_path: Path, *, takes_images: bool
+) -> None:
+    replies = [Reply(tool_calls=[ToolCall("read", {"path": "a.png"})]), Reply("A grey one."), Reply("Yes.")]
+
+    def answer(body: dict[str, Any]) -> Reply:
+        if not body.get("tools"):
+            return Reply("A title")
+        if "image_url" in str(body) and not takes_images:
+            return ordered(body) or refusal(IMAGE_TOO)
+        return ordered(body) or replies.pop(0)
+
+    async with stage(tmp_path, script=answer, dialect="chat", config={}) as it:
+        (it.folder / "a.png").write_bytes(png())
+        assert await it.prompt("Look") == {"stopReason": "end_turn"}
+        asked = len(it.server.calls)
+        assert await it.prompt("And now?") == {"stopReason": "end_turn"}
+        assert len(it.server.calls) == asked + 1
+        last = it.server.calls[-1].body
+        assert ("image_url" in str(last)) is takes_images
+        if takes_images:
+            assert "I look at the image." in str(last)
+        else:
+            assert "refused the request for an image" in notices(it)
+
+
+async def test_a_prompt_that_joins_a_turn_and_one_after_a_cancelled_call_are_taken_as_well(tmp_path: Path) -> None:
+    sleep = Reply(tool_calls=[ToolCall("shell", {"command": "echo begun; sleep 600"})])
+    replies = [sleep, Reply("Done.")]
+
+    def answer(body: dict[str, Any]) -> Reply:
+        return (ordered(body) or replies.pop(0)) if body.get("tools") else Reply("A title")
+
+    async with stage(tmp_path, script=answer, dialect="chat", config={}, mode="full-access") as it:
+        turn = await it.agent.start_prompt(it.session, "Work")
+        await it.update("tool_call_update", status="in_progress")
+        await it.agent.cancel(it.session)
+        assert await turn.result(30) == {"stopReason": "cancelled"}
+        assert await it.prompt("Go on") == {"stopReason": "end_turn"}
+        roles = [message["role"] for message in it.server.calls[-1].body["messages"]]
+        assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
+
+
+EFFORTS = {
+    "other values": ("Unsupported value: 'high' is not supported. Supported values are: 'low' and 'medium'.", "medium"),
+    "none": ("litellm.UnsupportedParamsError: x does not support parameters: ['reasoning_effort'], for model=x", None),
+    "not with tools": ("Function tools with reasoning_effort are not supported for this model.", None),
+}
+
+
+@pytest.mark.parametrize("kind", EFFORTS)
+async def test_a_thinking_level_that_a_server_refuses_is_the_nearest_one_or_none_and_the_user_is_told(
+    tmp_path: Path, kind: str
+) -> None:
+    said, sent = EFFORTS[kind]
+
+    def answer(body: dict[str, Any]) -> Reply:
+        if body.get("reasoning_effort") not in (None, sent):
+            return refusal(said, param="reasoning_effort")
+        return Reply("Yes.")
+
+    env = {"ACP_AGENT_MODEL": "local/gpt-5.4"}
+    async with stage(tmp_path, script=answer, dialect="chat", config={}, env=env) as it:
+        await it.agent.set_config_option(it.session, "thought_level", "high")
+        assert await it.prompt("One") == {"stopReason": "end_turn"}
+        assert await it.prompt("Two") == {"stopReason": "end_turn"}
+        efforts = [call.body.get("reasoning_effort") for call in it.server.calls if call.body.get("tools")]
+        assert efforts == ["high", sent, sent]
+        told = "takes other thinking levels (low, medium)" if sent else "does not take the thinking level that is set"
+        assert told in notices(it)
