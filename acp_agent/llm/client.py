@@ -100,11 +100,10 @@ class ModelClient:
                         yield delta
                 break
             except CallFailed as failure:
-                event, request = tries.after(failure, request, call, partial=partial)
-                if event is not None:
-                    yield event
-                if isinstance(event, Retrying):
-                    await anyio.sleep(event.delay)
+                retry, request = tries.after(failure, request, call, partial=partial)
+                if retry is not None:
+                    yield retry
+                    await anyio.sleep(retry.delay)
         for event in tries.succeeded():
             yield event
         answer = fold.answer()

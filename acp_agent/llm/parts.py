@@ -149,10 +149,13 @@ REFUSED = "the model's provider refused it"
 """Why an image is left out."""
 
 
-def without_images(request: ModelRequest) -> ModelRequest | None:
-    """Return a request with a line in the place of each image; None if it has none."""
-    messages: list[Message] = []
-    for message in request.messages:
+def without_images(request: ModelRequest, first: int = 0) -> ModelRequest | None:
+    """Return a request with a line in the place of each image; None if it has none.
+
+    :param first: index of the message from which on images are left out.
+    """
+    messages: list[Message] = [*request.messages[:first]]
+    for message in request.messages[first:]:
         if not isinstance(message, AssistantMessage) and any(map(is_picture, message.parts)):
             parts = [_left_out_if_picture(part) for part in message.parts]
             message = replace(message, parts=tuple(parts))  # noqa: PLW2901

@@ -94,7 +94,12 @@ class Refused:
 
 @frozen
 class ImagesLeftOut:
-    """The provider refused the request with its images, and answers without them."""
+    """The provider refused the request with its images, and answers without them.
+
+    :ivar first: index of the message from which on images were left out.
+    """
+
+    first: int
 
 
 @frozen

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
+from typing import TypeAlias
 
 from acp_agent.conversation.messages import AssistantMessage, Message, Thinking, name_of
 from acp_agent.llm.adapters.adapter import Adapter, Call, ReasoningPlace
@@ -20,10 +21,12 @@ from acp_agent.llm.errors import CallFailed, classify, error_of, log_line, may_b
 from acp_agent.llm.parts import without_images
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.profiles import ModelProfile
-from acp_agent.llm.provider import ImagesLeftOut, ModelEvent, ModelRequest, ReasoningRefused, Refused, Retrying
+from acp_agent.llm.provider import ImagesLeftOut, ModelRequest, ReasoningRefused, Refused, Retrying
 from acp_agent.llm.refusals import RefusedPart
 
 _log = logging.getLogger(__name__)
+
+Learned: TypeAlias = Refused | ReasoningRefused | ImagesLeftOut
 
 _MAX_PARTS = 8
 """Parts of one call that are left out one after another."""
@@ -47,18 +50,15 @@ _MAX_REFUSALS = 3
 class Tries:
     """The tries of one call: decides with what it is made again after a failure.
 
+    What a refusal seems to be about is left out of the next try. It is only learned if that one is answered.
+
     :param profile: the model's.
     :param prompt: see `Adapter.call`.
     :param first_delay: seconds before the first retry of the same call.
     """
 
     def __init__(
-        self,
-        endpoint: Endpoint,
-        adapter: Adapter,
-        profile: ModelProfile,
-        prompt: str | None,
-        first_delay: float,
+        self, endpoint: Endpoint, adapter: Adapter, profile: ModelProfile, prompt: str | None, first_delay: float
     ) -> None:
         self._endpoint = endpoint
         self._adapter = adapter
@@ -69,38 +69,42 @@ class Tries:
         self._parts = 0
         self._server_errors = 0
         self._empty_streams = 0
-        self._without_images: CallFailed | None = None
-        self._learned: list[ModelEvent] = []
+        self._is_unproven_tried = False
+        self._first_refusal: CallFailed | None = None
+        self._images: list[int] | None = None
+        self._learned: list[Learned] = []
 
-    def succeeded(self) -> list[ModelEvent]:
+    def succeeded(self) -> list[Learned]:
         """Return what is known to have been the cause of the failures, now that an answer has begun; once."""
         learned, self._learned = self._learned, []
         return learned
 
     def after(
         self, failure: CallFailed, request: ModelRequest, call: Call, *, partial: bool
-    ) -> tuple[ModelEvent | None, ModelRequest]:
-        """Return what to tell of a failure, and the request that is made next; see `_Retries.after`.
+    ) -> tuple[Retrying | None, ModelRequest]:
+        """Return the retry after a failure, None if it is made at once, and the request that is made next.
 
         :param partial: whether part of the answer was yielded.
         :raises ModelError: the call is not made again.
         """
         if not partial:
-            again = self._without_reasoning(failure, request, call) or self._without_part(failure, request, call)
-            if again is not None:
-                return again
-            changed = self._without_pictures(failure, request) or self._without_stream(failure, request)
+            changed = (
+                self._without_reasoning(failure, request, call)
+                or self._without_part(failure, request, call)
+                or self._without_unproven(failure, request, call)
+                or self._without_pictures(failure, request)
+                or self._without_stream(failure, request)
+            )
             if changed is not None:
+                self._first_refusal = self._first_refusal or failure
                 return None, changed
-        cause = self._without_images
-        if cause is not None and classify(failure) == "rejected":
-            failure = cause  # the images were not to blame
+        first = self._first_refusal
+        if first is not None and classify(failure) == "rejected" and classify(first) == "rejected":
+            failure = first  # what was left out since was not to blame
         return self._retries.after(failure, partial=partial), request
 
-    def _without_reasoning(
-        self, failure: CallFailed, request: ModelRequest, call: Call
-    ) -> tuple[Refused | ReasoningRefused, ModelRequest] | None:
-        """Return what the provider refused of reasoning, or of what needs a header, and the request without it."""
+    def _without_reasoning(self, failure: CallFailed, request: ModelRequest, call: Call) -> ModelRequest | None:
+        """Return the request without what the provider refused of reasoning, or of what needs a header."""
         if failure.status not in _REFUSED:
             return None
         adapter = self._adapter
@@ -112,7 +116,8 @@ class Tries:
             said = log_line(failure, self._endpoint.secrets)
             _log.warning("%s refused %d pieces of reasoning: %s", self._endpoint.name, len(places), said)
             event = reasoning_refused(places, failure.message)
-            return event, replace(request, messages=without_reasoning(request.messages, event.pieces))
+            self._learned.append(event)
+            return replace(request, messages=without_reasoning(request.messages, event.pieces))
         used = call.features - request.refused
         accepted = adapter.accepted_features(request, self._profile)
         feature = adapter.refused_feature(failure, used, accepted)
@@ -123,35 +128,55 @@ class Tries:
         self._refusals += 1
         return self._left_out(RefusedPart(feature), request)
 
-    def _without_part(
-        self, failure: CallFailed, request: ModelRequest, call: Call
-    ) -> tuple[Refused, ModelRequest] | None:
-        """Return which optional part the provider refused, and the request without it."""
+    def _without_part(self, failure: CallFailed, request: ModelRequest, call: Call) -> ModelRequest | None:
+        """Return the request without the optional part that the provider refused."""
         part = self._adapter.refused_part(failure, call, request.refused) if self._parts < _MAX_PARTS else None
         if part is None:
             return None
         self._parts += 1
         return self._left_out(part, request)
 
-    def _left_out(self, part: RefusedPart, request: ModelRequest) -> tuple[Refused, ModelRequest]:
+    def _without_unproven(self, failure: CallFailed, request: ModelRequest, call: Call) -> ModelRequest | None:
+        """Return the request without the optional parts that the provider has not answered to before in this
+        conversation, if it may have refused one of them in words that nobody knows."""
+        may_be_one = failure.status in _REFUSED and classify(failure) == "rejected" and self._prompt is None
+        if not may_be_one or self._is_unproven_tried:
+            return None
+        self._is_unproven_tried = True
+        known = self._adapter.accepted_features(request, self._profile) | request.refused
+        unproven = [feature for feature, _ in self._adapter.refusals if feature in call.features - known]
+        changed = request
+        for feature in unproven:
+            changed = self._left_out(RefusedPart(feature), changed)
+        return changed if unproven else None
+
+    def _left_out(self, part: RefusedPart, request: ModelRequest) -> ModelRequest:
         name, feature, takes = self._endpoint.name, part.feature, part.takes
         if takes and request.takes.get(feature) != takes:
             _log.warning("%s takes other values in a request (%s); it is asked again with those", name, feature)
-            return Refused(feature, takes), replace(request, takes={**request.takes, feature: takes})
+            self._learned.append(Refused(feature, takes))
+            return replace(request, takes={**request.takes, feature: takes})
         _log.warning("%s refused a part of a request (%s); it is asked again without", name, feature)
-        return Refused(feature), replace(request, refused=request.refused | {feature})
+        self._learned.append(Refused(feature))
+        return replace(request, refused=request.refused | {feature})
 
     def _without_pictures(self, failure: CallFailed, request: ModelRequest) -> ModelRequest | None:
-        """Return the request without images, if the provider may have refused it for them."""
-        if self._without_images is not None or not may_be_image(failure, is_repeated=self._server_errors > 0):
+        """Return the request without images, if the provider may have refused it for them: first without those that it
+        has not answered to before, then without any."""
+        if not may_be_image(failure, is_repeated=self._server_errors > 0):
             self._server_errors += failure.status == _SERVER_ERROR
             return None
-        changed = without_images(request)
-        if changed is not None:
-            self._without_images = failure
-            self._learned.append(ImagesLeftOut())
-            _log.warning("%s refused a request with images; it is asked again without", self._endpoint.name)
-        return changed
+        if self._images is None:
+            self._images = [0, self._adapter.accepted_messages(request)]
+        while self._images:
+            first = self._images.pop()
+            changed = without_images(request, first)
+            if changed is not None:
+                others = [each for each in self._learned if not isinstance(each, ImagesLeftOut)]
+                self._learned = [*others, ImagesLeftOut(first)]
+                _log.warning("%s refused a request with images; it is asked again without", self._endpoint.name)
+                return changed
+        return None
 
     def _without_stream(self, failure: CallFailed, request: ModelRequest) -> ModelRequest | None:
         """Return the request for an answer in one piece, after streams with nothing in them.

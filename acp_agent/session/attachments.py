@@ -174,9 +174,12 @@ class Attachments:
         return self._cache[key]
 
 
-def images_in(request: ModelRequest) -> tuple[str, ...]:
-    """Return the images that a request was sent with, as SHA-256 of their bytes."""
-    found = {_digest(picture.data) for picture in _pictures(request.messages)}
+def images_in(request: ModelRequest, first: int) -> tuple[str, ...]:
+    """Return the images that a request was sent with, as SHA-256 of their bytes.
+
+    :param first: index of the message with which they begin.
+    """
+    found = {_digest(picture.data) for picture in _pictures(request.messages[first:])}
     return tuple(sorted(found - request.refused_images))
 
 

@@ -315,13 +315,20 @@ class Adapter:
 
     def accepted_features(self, request: ModelRequest, profile: ModelProfile) -> Features:
         """Return the features of the conversation up to the model's newest answer: the API has taken those."""
+        at = self.accepted_messages(request)
+        if at == 0:
+            return frozenset()
+        earlier = replace(request, messages=request.messages[:at])
+        return self.call(earlier, profile, request.refused, None).features
+
+    def accepted_messages(self, request: ModelRequest) -> int:
+        """Return the number of messages before the model's newest answer: the API has taken those."""
         name = f"{self.name}/{request.model}"
         for at in range(len(request.messages) - 1, -1, -1):
             message = request.messages[at]
             if isinstance(message, AssistantMessage) and message.model == name:
-                earlier = replace(request, messages=request.messages[:at])
-                return self.call(earlier, profile, request.refused, None).features
-        return frozenset()
+                return at
+        return 0
 
     def refused_part(self, failure: CallFailed, call: Call, refused: Features) -> RefusedPart | None:
         """Return which of the parts that many servers lack was refused, unless it is another error.

@@ -116,7 +116,7 @@ class AnswerStream:
                         elif isinstance(event, Refused):
                             await self._note_refused(active, event)
                         elif isinstance(event, ImagesLeftOut):
-                            await self._leave_images_out(active, images_in(request))
+                            await self._leave_images_out(active, images_in(request, event.first))
                         elif isinstance(event, ReasoningRefused):
                             await self._withhold(event)
                         else:

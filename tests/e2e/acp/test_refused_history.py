@@ -174,3 +174,61 @@ async def test_a_model_that_gives_no_answer_twice_is_not_asked_again(tmp_path: P
         assert "gave no answer, also when it was asked again" in it.agent.text()
         assert await it.prompt("Second") == {"stopReason": "end_turn"}
         assert len(it.server.calls) == 4
+
+
+async def test_only_the_newest_image_is_left_out_if_older_ones_have_been_answered_to(tmp_path: Path) -> None:
+    good = {**IMAGE, "data": encoded(png(8, 8, seed=3))}
+
+    def answer(body: dict[str, Any]) -> Reply:
+        if IMAGE["data"] in str(body):
+            return Reply(http_status=400, body={"error": {"message": "Could not process image"}})
+        return Reply("Yes.")
+
+    async with stage(tmp_path, script=answer, editor=TOAD) as it:
+        await it.prompt([{"type": "text", "text": "Look"}, good])
+        assert await it.prompt([{"type": "text", "text": "And here"}, IMAGE]) == {"stopReason": "end_turn"}
+        assert good["data"] in str(it.server.calls[-1].body)
+        async with it.restarted() as later:
+            await later.agent.load(it.session, it.folder)
+            assert await later.prompt([{"type": "text", "text": "Once more"}, good]) == {"stopReason": "end_turn"}
+        assert str(it.server.calls[-1].body).count(good["data"]) == 2
+
+
+async def test_a_refusal_in_words_that_nobody_knows_is_learned_for_what_is_new_in_the_request(tmp_path: Path) -> None:
+    """A gateway under the provider's own name takes no system messages in mid-conversation."""
+    said = {"type": "error", "error": {"type": "invalid_request_error", "message": "messages.2: no such turn"}}
+
+    def answer(body: dict[str, Any]) -> Reply:
+        if any(message["role"] == "system" for message in body["messages"]):
+            return Reply(http_status=400, body=said)
+        return Reply("Yes.")
+
+    env = {"ACP_AGENT_MODEL": "anthropic/claude-opus-5-5"}
+    async with stage(tmp_path, script=answer, dialect="anthropic", env=env) as it:
+        await it.prompt("One")
+        await it.agent.set_config_option(it.session, "thought_level", "low")
+        assert await it.prompt("Two") == {"stopReason": "end_turn"}
+        assert await it.prompt("Three") == {"stopReason": "end_turn"}
+        assert len(it.server.calls) == 4
+        assert it.server.calls[-1].body["output_config"] == {"effort": "low"}
+        assert "thinking-binding-controls" in it.server.calls[-1].headers["anthropic-beta"]
+
+
+async def test_what_did_not_help_when_it_was_left_out_is_sent_again(tmp_path: Path) -> None:
+    """DeepSeek's rule, and one refusal of something else."""
+    refusals = [{"error": {"message": "messages.5.tool_calls.0.index: Extra inputs are not permitted"}}]
+
+    def answer(body: dict[str, Any]) -> Reply:
+        answers = [message for message in body["messages"] if message["role"] == "assistant"]
+        if any("reasoning_content" not in each for each in answers):
+            return Reply(http_status=400, body={"error": {"message": "The `reasoning_content` must be passed back."}})
+        if len(answers) == 1 and refusals:
+            return Reply(http_status=400, body=refusals.pop())
+        return Reply("Yes.", thinking="Hm.")
+
+    async with stage(tmp_path, script=answer, dialect="chat", config={}) as it:
+        await it.prompt("One")
+        with pytest.raises(AgentError, match="Extra inputs are not permitted"):
+            await it.prompt("Two")
+        for _ in range(2):
+            assert await it.prompt("Three") == {"stopReason": "end_turn"}

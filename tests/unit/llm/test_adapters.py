@@ -138,7 +138,7 @@ async def test_summaries_that_an_organisation_may_not_have_are_left_out_at_once_
     async with playing("openai", *replies, profile=THINKING) as (provider, server):
         events = await collect(provider, request(thought_level="low"))
         assert texts(events) == ["ok"]
-        assert events[0] == Refused("summaries")
+        assert events.count(Refused("summaries")) == 1
         known = frozenset[Feature](("summaries",))
         assert texts(await collect(provider, request(thought_level="low", refused=known))) == ["again"]
     asked = [call.body["reasoning"] for call in server.calls]
