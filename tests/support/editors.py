@@ -25,6 +25,7 @@ class Editor:
     :ivar missing_file_is_empty: reading a file that does not exist gives "" instead of error -32002.
     :ivar write_result: what `fs/write_text_file` is answered with: `{}` or None.
     :ivar loses: reads files with line ends made plain and without the bytes that are no UTF-8, and writes as it reads.
+    :ivar pseudo_terminals: terminals are pseudo-terminals, as people see them, and not pipes.
     :ivar kill_fails: `terminal/kill` is answered with an error.
     :ivar refuses: kinds of `session/update` that are answered with an error whose id is null.
     :ivar sends_mcp_servers: False leaves `mcpServers` out of `session/new`, `load` and `resume`.
@@ -38,6 +39,7 @@ class Editor:
     missing_file_is_empty: bool = False
     write_result: Mapping[str, Any] | None = field(default_factory=dict[str, Any])
     loses: bool = False
+    pseudo_terminals: bool = False
     kill_fails: bool = False
     refuses: frozenset[str] = frozenset()
     sends_mcp_servers: bool = True

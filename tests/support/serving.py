@@ -23,6 +23,7 @@ import anyio
 
 from support.editors import Editor
 from support.lines import AgentError
+from support.pseudo_terminals import start_in_pseudo_terminal
 from support.waiting import Changes
 
 Params = Mapping[str, Any]
@@ -78,7 +79,10 @@ class Terminal:
         fd = self.process.stdout.fileno()
         while True:
             await anyio.wait_readable(fd)
-            chunk = os.read(fd, 1 << 16)
+            try:
+                chunk = os.read(fd, 1 << 16)
+            except OSError:  # Linux, of a pseudo-terminal that nobody has open any more
+                chunk = b""
             if not chunk:
                 break
             self.raw += chunk
@@ -96,6 +100,10 @@ class Terminal:
         if self.process.poll() is None:
             with suppress(ProcessLookupError, PermissionError):  # it ended this moment
                 os.killpg(self.process.pid, signal.SIGKILL)
+
+    def kill_first(self) -> None:
+        """Kill the process that the editor has started and nothing else, as some editors do."""
+        self.process.kill()
 
 
 class Desk:
@@ -194,16 +202,20 @@ class Desk:
     async def create(self, params: Params) -> Any:
         env = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
         env |= {variable["name"]: variable["value"] for variable in params.get("env") or ()}
+        argv = [params["command"], *(params.get("args") or ())]
         try:
-            process = subprocess.Popen(
-                [params["command"], *(params.get("args") or ())],
-                cwd=params.get("cwd"),
-                env=env,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            if self.editor.pseudo_terminals:
+                process = await anyio.to_thread.run_sync(start_in_pseudo_terminal, argv, params.get("cwd"), env)
+            else:
+                process = subprocess.Popen(
+                    argv,
+                    cwd=params.get("cwd"),
+                    env=env,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
         except OSError as error:
             raise AgentError(-32603, "Internal error", {"details": str(error)}) from None
         terminal = Terminal(f"term-{len(self.terminals) + 1}", params, process, params.get("outputByteLimit"))

@@ -30,6 +30,7 @@ from acp_agent.server.handshake import Capabilities
 from acp_agent.shielding import finish_shielded
 from acp_agent.tools.environment import CommandResult, Report, TerminalStarted
 from acp_agent.tools.files.local import LocalFiles
+from acp_agent.tools.shell.no_terminal import command_line
 from acp_agent.tools.shell.run import LocalCommands
 from acp_agent.tools.text import one_line
 
@@ -171,13 +172,14 @@ class EditorTerminals:
         try_out: Sequence[str] = (),
     ) -> CommandResult:
         """Run one command in a new terminal, or without one where that is on another machine or has no sandbox."""
+        in_terminal = command_line(argv)
         if not try_out or self._is_local:
-            return await self._run(argv, cwd, timeout, report, exclude)
+            return await self._run(in_terminal, cwd, timeout, report, exclude)
         if self._is_local is None:
             with TemporaryDirectory() as folder:
                 proof, failure, result = anyio.Path(folder, "proof"), None, None
                 try:
-                    result = await self._run(_proving(str(proof), try_out, argv), cwd, timeout, report, exclude)
+                    result = await self._run(_proving(str(proof), try_out, in_terminal), cwd, timeout, report, exclude)
                 except ToolError as error:
                     failure = error
                 self._is_local = await proof.exists()

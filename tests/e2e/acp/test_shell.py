@@ -19,6 +19,7 @@ from support.serving import never_answer
 from support.stage import PATIENCE, results
 
 NO_TERMINAL = replace(ZED, terminal=False)
+PSEUDO_TERMINALS = replace(ZED, pseudo_terminals=True)
 BOTH = "printf out; printf err >&2; exit 3"
 
 
@@ -131,3 +132,22 @@ async def test_a_command_that_runs_when_the_editor_goes_is_shown_as_ended_before
         assert await turn.result() == {"stopReason": "cancelled"}
         [call] = it.calls()
         assert call["status"] == "failed"
+
+
+@pytest.mark.parametrize("mode", ["full-access", "accept-edits"])
+@pytest.mark.parametrize("editor", [PSEUDO_TERMINALS, NO_TERMINAL], ids=["terminal", "no terminal"])
+async def test_a_command_that_asks_or_pages_ends_at_once_wherever_it_runs(
+    tmp_path: Path, editor: Editor, mode: str
+) -> None:
+    text = "\n".join(str(number) for number in range(500))
+    commands = ["read x; echo status $?", "less long.txt", "read x < /dev/tty; echo status $?", "cat; bash; tty"]
+    replies = [Reply(tool_calls=[shell(command)]) for command in commands]
+    async with stage(tmp_path, *replies, Reply("Done."), mode=mode, editor=editor, files={"long.txt": text}) as it:
+        it.agent.permission_answer = "allow_once"
+        await it.prompt()
+        last = (results(call.body)[-1].text for call in it.server.calls[1:])
+        asked, paged, terminal, nothing = last
+        assert "status 1" in asked
+        assert text in paged
+        assert "status 1" in terminal
+        assert "not a tty" in nothing
