@@ -96,15 +96,17 @@ def environment_without(names: Collection[str]) -> dict[str, str]:
 
 def git_variables() -> dict[str, str]:
     """Return variables with which git runs no program that a repository names to watch its files, to page or to edit,
-    and takes no folder for a bare repository that is not named as one.
+    takes no folder for a bare repository that is not named as one, and writes no lists for servers that do not know git
+    into the folder `info`, which the sandbox closes.
 
-    Source: git-config(1), "safe.bareRepository", "core.fsmonitor" and GIT_CONFIG_COUNT
+    Source: git-config(1), "safe.bareRepository", "core.fsmonitor", "repack.updateServerInfo" and GIT_CONFIG_COUNT
     """
     count = int(found) if (found := os.environ.get("GIT_CONFIG_COUNT", "")).isdecimal() else 0
     variables = {"GIT_PAGER": "cat", "GIT_EDITOR": "true", "GIT_SEQUENCE_EDITOR": "true"}
-    for number, (key, value) in enumerate((("safe.bareRepository", "explicit"), ("core.fsmonitor", "false")), count):
+    settings = {"safe.bareRepository": "explicit", "core.fsmonitor": "false", "repack.updateServerInfo": "false"}
+    for number, (key, value) in enumerate(settings.items(), count):
         variables |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
-    return {**variables, "GIT_CONFIG_COUNT": str(count + 2)}
+    return {**variables, "GIT_CONFIG_COUNT": str(count + len(settings))}
 
 
 @asynccontextmanager

@@ -34,7 +34,7 @@ exit $code
 
 
 def command_line(policy: Policy, argv: Sequence[str], cwd: Path) -> tuple[str, ...]:
-    """Return the command line that runs a program in the sandbox, while `policy.placeholders` holds.
+    """Return the command line that runs a program in the sandbox, while `placeholders` of `policy.closed` holds.
 
     The program ends with all of its processes when this does, and its signals come back as 128 and more.
 
@@ -63,7 +63,7 @@ def _mounts(policy: Policy) -> list[tuple[str, ...]]:
     """Return the mounts, each folder before what is in it."""
     denied = (("--tmpfs",) if path.is_dir() else ("--ro-bind", "/dev/null") for path in policy.read_deny)
     # A mount cannot be renamed.
-    writable = (*policy.write, *policy.roots, *policy.holders)
+    writable = (*policy.write, *policy.open, *policy.holders)
     mounts = [
         *((path, (*words, str(path))) for path, words in zip(policy.read_deny, denied, strict=True)),
         *((path, ("--bind", str(path), str(path))) for path in writable),
@@ -110,4 +110,4 @@ def fault() -> str:
 
 
 def _program(policy: Policy, name: str) -> str | None:
-    return shutil.which(name, path=search_path((*policy.write, *policy.roots)))
+    return shutil.which(name, path=search_path((*policy.write, *policy.open)))

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import re
-import stat
-import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from threading import Lock
 
 from acp_agent.frozen import frozen
-from acp_agent.regular import read_regular
+from acp_agent.sandbox.repositories import Closed, Repository, closed_beside, closed_in, git_directories, repository_of
 
 READ_DENIED = (
     ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".colima", ".lima", ".rd", ".netrc", ".git-credentials",
@@ -30,18 +25,10 @@ READ_DENIED = (
 """In the user's home: keys, keyrings, browser profiles, folders of agents, and sockets of virtual machines."""
 CACHES = (".cache", ".npm", ".cargo/registry")
 """In the user's home: what commands may write."""
-_PROTECTED = (".acp-agent", ".claude", ".vscode", ".zed", ".idea", ".envrc")
+GUARDED = (".acp-agent", ".claude", ".vscode", ".zed", ".idea", ".envrc")
 """In a root. Where one is missing its placeholder is a folder, also for `.envrc`, since git does not see empty ones."""
-_GIT_FILES = {"config": "", "config.worktree": "", "commondir": "./\n"}
-"""With the text of their placeholders: git reads hooks and settings from the directory that `commondir` names. Of a
-plain `.` libgit2 says that there is no repository."""
-
-_ENDING_SECONDS = 1.0
-_POLL_SECONDS = 0.01
-
-_held: dict[Path, int] = {}
-"""Placeholders, and how many commands of this process need them."""
-_holding = Lock()
+_MOST_CLOSED_BESIDE = 400
+"""Paths of a git directory outside of the session's directories; one with more of them stays closed itself."""
 
 
 @frozen
@@ -52,12 +39,15 @@ class Policy:
     :ivar write: further folders that it may write.
     :ivar read_deny: files and folders that it may not read.
     :ivar network: whether it reaches the network; else nothing but its own 127.0.0.1.
+    :ivar repositories: those of the roots that lie outside of them, whose common directories it may write but for what
+        is closed there.
     """
 
     roots: tuple[Path, ...]
     write: tuple[Path, ...]
     read_deny: tuple[Path, ...]
     network: bool = False
+    repositories: tuple[Repository, ...] = ()
 
     @classmethod
     def of(
@@ -81,28 +71,40 @@ class Policy:
         named_writable = (first / Path(each).expanduser() for each in write)
         writable = (*(home / each for each in CACHES), *named_writable)
         real_roots, real_writable = _without_planted_links(roots, writable)
-        return cls(
-            real_roots,
-            real_writable,
-            tuple(_existing((*(home / each for each in READ_DENIED), *named_denied, *private))),
-            network,
-        )
+        denied = tuple(_existing((*(home / each for each in READ_DENIED), *named_denied, *private)))
+        return cls(real_roots, real_writable, denied, network, tuple(_beside(real_roots, denied)))
 
     @property
     def protected(self) -> tuple[Path, ...]:
         """Return what a command may not write in the roots, since other programs run it or what it names; some of it
         may not exist."""
-        return tuple(path for root in self.roots for path in (*_folders_of(root), *_files_of(root)))
+        return tuple(path for closed in self.closed for path in (*closed.folders, *closed.files))
+
+    @property
+    def closed(self) -> tuple[Closed, ...]:
+        """Return what is closed in each place that a command may write."""
+        found: list[Closed] = []
+        for root in self.roots:
+            found.append(_closed_in_root(root))
+            found += (closed_in(git) for git in git_directories(root))
+        for repository in self.repositories:
+            found += closed_beside(repository)
+        return tuple(found)
+
+    @property
+    def open(self) -> tuple[Path, ...]:
+        """Return the roots and the directories of their repositories."""
+        return (*self.roots, *(repository.common for repository in self.repositories))
 
     @property
     def holders(self) -> tuple[Path, ...]:
         """Return the folders in writable ones that hold what is protected or denied: moved away, they would take it
         along, and another could be made in their place."""
-        writable, closed = {*self.write, *self.roots}, {*self.protected, *self.read_deny}
+        writable, closed = {*self.write, *self.open}, {*self.protected, *self.read_deny}
         found: list[Path] = []
         for folder in {parent for path in closed for parent in path.parents} - closed:
             nearest = next((each for each in folder.parents if each in writable or each in closed), None)
-            if nearest in writable:
+            if nearest in writable and folder.exists():  # else it cannot be made, by a command neither
                 found.append(folder)
         return tuple(found)
 
@@ -111,32 +113,6 @@ class Policy:
         """Return a protected path or its holder that is a symbolic link, so that it cannot be protected from being
         replaced."""
         return next((path for path in (*self.protected, *self.holders) if path.is_symlink()), None)
-
-    @contextmanager
-    def placeholders(self) -> Generator[None]:
-        """Let every protected path exist during the body, so that it can be covered; remove the placeholders behind it.
-
-        A mount point that is removed uncovers what was mounted there. So they stay while another agent runs a command
-        here, and until no process has them, such as one of a command that was killed; what is left after a second goes
-        with the next command.
-        """
-        made: list[Path] = []
-        with ExitStack() as locks:
-            for root in self.roots:
-                locks.enter_context(_locked(root, fcntl.LOCK_SH))
-            try:
-                for root in self.roots:
-                    made.extend(_make_missing(root))
-                yield
-            finally:
-                with _holding:
-                    for path in made:
-                        _held[path] -= 1
-        end = time.monotonic() + _ENDING_SECONDS
-        for root in self.roots:
-            with suppress(BlockingIOError), _locked(root, fcntl.LOCK_EX | fcntl.LOCK_NB):
-                while _remove_unused(root) and time.monotonic() < end:
-                    time.sleep(_POLL_SECONDS)
 
 
 def search_path(writable: Iterable[Path]) -> str:
@@ -167,152 +143,35 @@ def _existing(paths: Iterable[Path]) -> Iterator[Path]:
             yield path.resolve(strict=True)
 
 
-def _folders_of(root: Path) -> Iterator[Path]:
-    for name in _PROTECTED:
-        yield root / name
-    for folder in _git_directories(root):
-        yield folder / "hooks"
-    is_below = any((folder / ".git").exists() for folder in root.parents)
-    if not is_below and not (root / ".git").is_file() and not any((root / ".git").glob("*")):
-        yield root / ".git"  # else a command could make a repository with hooks
-
-
-def _files_of(root: Path) -> Iterator[Path]:
-    for folder in _git_directories(root):
-        yield from (folder / name for name in _GIT_FILES)
-        for worktree in _folders_in(folder / "worktrees"):
-            yield from (worktree / name for name in ("config.worktree", "commondir"))
-    if (root / ".git").is_file():
-        yield root / ".git"  # a worktree's or submodule's: it names the real directory
-
-
-def _git_directories(root: Path) -> Iterator[Path]:
-    """Yield the git directories in a root: its repository's, which a `.git` file may name, and those of submodules.
-
-    A command cannot hide one from the next, since each and its `config` are mounted by themselves.
-    """
+def _closed_in_root(root: Path) -> Closed:
+    """Return what is closed in a root besides its git directories."""
+    folders = [root / name for name in GUARDED]
     git = root / ".git"
-    places = [git]
-    if git.is_file():
-        named = root / _line(git).removeprefix("gitdir:").strip()
-        places = [named, named / _line(named / "commondir")]
-    for place in dict.fromkeys(Path(os.path.normpath(each)) for each in places):
-        if any(place.glob("*")) and place != root and place.is_relative_to(root):
-            yield place
-            yield from _submodules(place / "modules")
+    if git.is_file():  # a worktree's or submodule's: it names the real directory
+        return Closed(root, tuple(folders), (git,))
+    is_below = any((folder / ".git").exists() for folder in root.parents)
+    if not is_below and not any(git.glob("*")):
+        folders.append(git)  # else a command could make a repository with hooks
+    return Closed(root, tuple(folders), ())
 
 
-def _submodules(modules: Path) -> Iterator[Path]:
-    for folder in _folders_in(modules):
-        if (folder / "config").is_file():
-            yield folder
-            yield from _submodules(folder / "modules")
-        else:
-            yield from _submodules(folder)  # a slash in its name
+def _beside(roots: Sequence[Path], denied: Sequence[Path]) -> Iterator[Repository]:
+    """Yield the repositories outside of the roots that belong to them and can be protected: of a worktree, of a
+    submodule, or the one that a root is a folder of."""
+    home = Path.home().resolve()
+    found = [repository for root in roots if (repository := repository_of(root)) is not None]
+    for repository in dict.fromkeys(found):
+        place = repository.common
+        is_elsewhere = not any(place.is_relative_to(folder) for folder in (*roots, *denied))
+        is_usable = os.access(place, os.W_OK) and not home.is_relative_to(repository.work_tree)
+        if is_elsewhere and is_usable and _is_protectable(repository):
+            yield repository
 
 
-def _folders_in(folder: Path) -> list[Path]:
-    try:
-        found = () if folder.is_symlink() else os.scandir(folder)
-        return sorted(Path(each) for each in found if each.is_dir(follow_symlinks=False))
-    except OSError:
-        return []
-
-
-def _line(file: Path) -> str:
-    try:
-        return read_regular(file).decode(errors="surrogateescape").strip()
-    except (OSError, ValueError):
-        return ""
-
-
-def _make_missing(root: Path) -> Iterator[Path]:
-    """Make what is missing of the protected paths, and count those that are placeholders, also those that an agent has
-    left which was killed."""
-    with _holding:
-        for make, paths in ((Path.mkdir, _folders_of(root)), (_touch, _files_of(root))):
-            for path in list(paths):
-                try:
-                    if not os.path.lexists(path):
-                        make(path)
-                        path.chmod(path.stat().st_mode | stat.S_ISVTX)
-                    elif path not in _held and not _is_left(path):
-                        continue
-                except OSError:  # the folder cannot be written, by a command neither
-                    continue
-                _held[path] = _held.get(path, 0) + 1
-                yield path
-
-
-def _touch(path: Path) -> None:
-    with path.open("x") as file:
-        file.write(_GIT_FILES.get(path.name, ""))
-
-
-def _is_left(path: Path) -> bool:
-    """Return whether a path is a placeholder, which nothing else has the sticky bit that is empty."""
-    return bool(path.lstat().st_mode & stat.S_ISVTX) and _is_empty(path)
-
-
-def _is_empty(path: Path) -> bool:
-    found, text = path.lstat(), _GIT_FILES.get(path.name, "").encode()
-    if stat.S_ISDIR(found.st_mode):
-        return not any(path.iterdir())
-    return stat.S_ISREG(found.st_mode) and found.st_size == len(text) and path.read_bytes() == text
-
-
-@contextmanager
-def _locked(folder: Path, how: int) -> Generator[None]:
-    """Hold a lock on a folder during the body, which ends with the process at the latest.
-
-    :param how: of `fcntl.flock`.
-    :raises BlockingIOError: another process has it, and `how` does not wait.
-    """
-    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(file, how)
-        yield
-    finally:
-        os.close(file)
-
-
-def _remove_unused(root: Path) -> bool:
-    """Remove the placeholders that no command needs; return whether some are covered in a process that still ends."""
-    with _holding:
-        unused = [path for path, count in _held.items() if not count and path.is_relative_to(root)]
-        mounts = _other_mounts() if unused else ""
-        if mounts is None:
-            return True
-        for path in reversed(unused):
-            if f" {_escaped(path)} " not in mounts:
-                del _held[path]
-                with suppress(OSError):  # it has gone
-                    if not _is_empty(path):
-                        path.chmod(path.lstat().st_mode & ~stat.S_ISVTX)  # it is another's by now
-                    elif path.is_dir():
-                        path.rmdir()
-                    else:
-                        path.unlink()
-    return any(path in _held for path in unused)
-
-
-def _other_mounts() -> str | None:
-    """Return what is mounted in other mount namespaces than the agent's; None while a process ends, which does not tell
-    its own any more and may still write."""
-    found: list[str] = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            with suppress(PermissionError):
-                if (process / "ns" / "mnt").readlink() == Path("/proc/self/ns/mnt").readlink():
-                    continue
-            found.append((process / "mountinfo").read_text(errors="surrogateescape"))
-        except OSError:
-            with suppress(OSError):  # it has gone
-                if (process / "stat").read_text(errors="replace").rpartition(")")[2].split()[0] not in "ZX":
-                    return None
-    return "\n".join(found)
-
-
-def _escaped(path: Path) -> str:
-    """Return a path in the form of proc_pid_mountinfo(5)."""
-    return re.sub(r"[ \t\n\\]", lambda found: f"\\{ord(found[0]):03o}", str(path))
+def _is_protectable(repository: Repository) -> bool:
+    """Return whether no closed path of a repository is or leads through a link, which a command could replace."""
+    paths = [path for closed in closed_beside(repository) for path in (*closed.folders, *closed.files)]
+    if len(paths) > _MOST_CLOSED_BESIDE:
+        return False
+    inside = {parent for path in paths for parent in path.parents if repository.common in parent.parents}
+    return not any(path.is_symlink() for path in (*paths, *inside))

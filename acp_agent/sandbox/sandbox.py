@@ -17,6 +17,7 @@ from anyio import to_thread
 from acp_agent.errors import SandboxError
 from acp_agent.frozen import frozen
 from acp_agent.sandbox import bubblewrap, seatbelt
+from acp_agent.sandbox.placeholders import placeholders
 from acp_agent.sandbox.policy import Policy
 
 _MOST_PROTECTED = 800
@@ -111,7 +112,7 @@ class Sandbox:
         if fault := self._fault():  # a command may have changed something since
             raise SandboxError(f"It does not run any more. {fault}")
         policy = self._policy(network=network or self.network)
-        with policy.placeholders():
+        with placeholders(policy.closed):
             if sys.platform == "darwin":
                 with TemporaryDirectory() as folder:
                     place = Path(folder).resolve()

@@ -44,7 +44,7 @@ def _profile(policy: Policy, temporary: Path) -> Iterator[str]:
     yield "(deny signal (target others))"
     yield "(allow signal (target same-sandbox))"
     yield "(deny file-write*)"
-    yield from _rule("allow file-write*", (temporary, *policy.write, *policy.roots))
+    yield from _rule("allow file-write*", (temporary, *policy.write, *policy.open))
     yield "(allow file-write-data " + " ".join(f"(literal {_quoted(path)})" for path in _ALWAYS_WRITABLE) + ")"
     yield from _rule("deny file-read* file-write*", policy.read_deny)
     # A root in a denied folder, such as a worktree in another agent's.

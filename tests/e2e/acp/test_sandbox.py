@@ -177,6 +177,25 @@ async def test_attacks_of_every_other_kind_fail_too(tmp_path: Path, monkeypatch:
         assert [line for line in result.splitlines() if "SUCCEEDED" in line] == ["SUCCEEDED: nothing"]
 
 
+async def test_a_worktree_s_changes_are_committed_without_a_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands = "git add . && git commit -qm second", "git stash -u", "git log --format=%s"
+    async with stage(tmp_path, *shell(*commands), config={"mode": "accept-edits"}, editor=AVANTE) as it:
+        for name in ("AUTHOR", "COMMITTER"):
+            monkeypatch.setenv(f"GIT_{name}_NAME", "n")
+            monkeypatch.setenv(f"GIT_{name}_EMAIL", "n@example.org")
+        main = tmp_path / "main"
+        for words in (("init", "-q", str(main)), ("-C", str(main), "commit", "-q", "--allow-empty", "-m", "first")):
+            subprocess.run(["git", *words], check=True)
+        subprocess.run(["git", "-C", str(main), "worktree", "add", "-q", str(tmp_path / "tree")], check=True)
+        (tmp_path / "tree" / ".git").rename(it.folder / ".git")
+        (main / ".git/worktrees/tree/gitdir").write_text(f"{it.folder.resolve() / '.git'}\n")
+        await it.prompt()
+        assert asked(it) == []
+        assert "second\nfirst" in results(it)[-1]
+
+
 async def test_what_the_environment_has_bash_run_first_runs_in_the_sandbox_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from acp_agent.sandbox.placeholders import placeholders
 from acp_agent.sandbox.policy import Policy, search_path
 
 
@@ -26,7 +27,7 @@ def _policy(*roots: Path) -> Policy:
 
 
 def _repository(root: Path) -> None:
-    for folder in ("hooks", "objects", "modules/lib/objects", "modules/lib/hooks"):
+    for folder in ("hooks", "objects/info", "modules/lib/objects/info", "modules/lib/hooks"):
         (root / ".git" / folder).mkdir(parents=True)
     for file in ("HEAD", "config", "modules/lib/HEAD", "modules/lib/config"):
         (root / ".git" / file).write_text("content")
@@ -53,7 +54,7 @@ def test_a_worktree_s_git_file_is_protected_since_it_names_the_repository(root: 
 
 def test_missing_paths_have_placeholders_during_the_command_and_none_afterwards(root: Path) -> None:
     policy = _policy(root)
-    with policy.placeholders():
+    with placeholders(policy.closed):
         assert all(path.exists() for path in policy.protected)
         assert (root / ".git").is_dir()
     assert list(root.iterdir()) == []
@@ -61,7 +62,7 @@ def test_missing_paths_have_placeholders_during_the_command_and_none_afterwards(
 
 def test_what_existed_or_was_filled_meanwhile_is_not_removed(root: Path) -> None:
     (root / ".idea").mkdir()
-    with _policy(root).placeholders():
+    with placeholders(_policy(root).closed):
         (root / ".zed" / "settings.json").write_text("{}")
     assert sorted(path.name for path in root.iterdir()) == [".idea", ".zed"]
 
@@ -82,7 +83,7 @@ def test_a_command_cannot_hide_a_git_directory_from_the_next(root: Path) -> None
 def test_in_a_folder_of_a_repository_nothing_stands_between_git_and_the_repository(root: Path) -> None:
     _repository(root)
     (root / "folder").mkdir()
-    with _policy(root / "folder").placeholders():
+    with placeholders(_policy(root / "folder").closed):
         assert not (root / "folder" / ".git").exists()
 
 
@@ -90,13 +91,14 @@ def test_what_a_killed_agent_has_left_goes_with_the_next_command(root: Path) -> 
     _repository(root)
     script = (
         "import os, pathlib, sys; from acp_agent.sandbox.policy import Policy;"
-        "made = Policy.of((pathlib.Path(sys.argv[1]),), (), (), ()).placeholders(); made.__enter__(); os._exit(9)"
+        "from acp_agent.sandbox.placeholders import placeholders;"
+        "made = placeholders(Policy.of((pathlib.Path(sys.argv[1]),), (), (), ()).closed); made.__enter__(); os._exit(9)"
     )
     subprocess.run([sys.executable, "-c", script, str(root)], check=False)
     (root / ".zed").rmdir()
     (root / ".zed").mkdir()  # the user's own
     assert (root / ".git" / "commondir").exists()
-    with _policy(root).placeholders():
+    with placeholders(_policy(root).closed):
         pass
     assert sorted(path.name for path in root.iterdir()) == [".git", ".zed"]
     assert not (root / ".git" / "commondir").exists()
@@ -104,7 +106,7 @@ def test_what_a_killed_agent_has_left_goes_with_the_next_command(root: Path) -> 
 
 def test_an_empty_git_folder_is_covered_whoever_made_it(root: Path) -> None:
     policy = _policy(root)
-    with policy.placeholders():
+    with placeholders(policy.closed):
         assert root / ".git" in policy.protected
     (root / ".git").mkdir()
     assert root / ".git" in policy.protected
@@ -118,16 +120,16 @@ def test_what_was_planted_as_a_placeholder_neither_hangs_nor_is_followed(root: P
     (root / ".git" / "commondir").write_bytes(b"\xff\xff\xff")
     (root / ".git" / "commondir").chmod(0o1644)
     (root / ".git" / "modules" / "more").symlink_to(root.parent)
-    with _policy(root).placeholders():
+    with placeholders(_policy(root).closed):
         assert not any("more" in path.parts for path in _policy(root).protected)
     assert (worktree / "commondir").exists()
 
 
 def test_what_a_user_removes_meanwhile_is_covered_again_and_what_they_fill_is_theirs(root: Path) -> None:
-    with _policy(root).placeholders():
+    with placeholders(_policy(root).closed):
         (root / ".zed").rmdir()
         (root / ".idea" / "file").write_text("")
-        with _policy(root).placeholders():
+        with placeholders(_policy(root).closed):
             assert (root / ".zed").is_dir()
     assert [path.name for path in root.iterdir()] == [".idea"]
     assert not (root / ".idea").stat().st_mode & stat.S_ISVTX
@@ -136,13 +138,14 @@ def test_what_a_user_removes_meanwhile_is_covered_again_and_what_they_fill_is_th
 def test_placeholders_stay_while_another_agent_runs_a_command_in_the_folder(root: Path) -> None:
     script = (
         "import pathlib, sys; from acp_agent.sandbox.policy import Policy\n"
-        "with Policy.of((pathlib.Path(sys.argv[1]),), (), (), ()).placeholders(): print(flush=True), input()"
+        "from acp_agent.sandbox.placeholders import placeholders\n"
+        "with placeholders(Policy.of((pathlib.Path(sys.argv[1]),), (), (), ()).closed): print(flush=True), input()"
     )
     command, pipe = [sys.executable, "-c", script, str(root)], subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"\n"
-        with _policy(root).placeholders():
+        with placeholders(_policy(root).closed):
             pass
         assert (root / ".vscode").is_dir()
         other.communicate(b"\n")
@@ -151,15 +154,15 @@ def test_placeholders_stay_while_another_agent_runs_a_command_in_the_folder(root
 
 def test_placeholders_stay_until_the_last_of_two_commands_ends(root: Path) -> None:
     policy = _policy(root)
-    with policy.placeholders():
-        with policy.placeholders():
+    with placeholders(policy.closed):
+        with placeholders(policy.closed):
             pass
         assert (root / ".vscode").is_dir()
     assert not (root / ".vscode").exists()
 
 
 def test_a_folder_that_cannot_be_written_needs_no_placeholders(tmp_path: Path) -> None:
-    with _policy(Path("/proc")).placeholders():
+    with placeholders(_policy(Path("/proc")).closed):
         pass
 
 
@@ -188,7 +191,7 @@ def test_no_other_repository_can_be_named_as_the_one_whose_hooks_and_settings_co
     named.write_text("../..\n")
     policy = _policy(root)
     assert {named, root / ".git" / "commondir", root / ".git/modules/lib/commondir"} <= {*policy.protected}
-    with policy.placeholders():
+    with placeholders(policy.closed):
         # An empty one would be an error of git's; this one says what is true.
         assert (root / ".git" / "commondir").read_text() == "./\n"
     assert not (root / ".git" / "commondir").exists()
@@ -203,6 +206,7 @@ def test_folders_that_hold_what_is_closed_cannot_be_moved_away_where_they_could_
     policy = Policy((root, nested), (), (agent, vault, vault / "x" / "keys"))
     assert {str(each.relative_to(root)) for each in policy.holders} == {
         ".git", ".git/modules", ".git/modules/lib", "deep", "deep/nested", "share",
+        ".git/objects", ".git/objects/info", ".git/modules/lib/objects", ".git/modules/lib/objects/info",
     }  # fmt: skip
 
 

@@ -1,0 +1,142 @@
+"""Placeholders for closed paths that are missing, so that they can be covered while a command runs.
+
+A mount point that is removed uncovers what was mounted there. So they stay while another agent runs a command in the
+same place, and until no process has them, such as one of a command that was killed. What is left after a second goes
+with the next command.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import stat
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from threading import Lock
+
+from acp_agent.sandbox.repositories import TEXTS, Closed
+
+_ENDING_SECONDS = 1.0
+_POLL_SECONDS = 0.01
+
+_held: dict[Path, int] = {}
+"""Placeholders, and how many commands of this process need them."""
+_holding = Lock()
+
+
+@contextmanager
+def placeholders(all_closed: Sequence[Closed]) -> Generator[None]:
+    """Let every closed path exist during the body, so that it can be covered; remove the placeholders behind it."""
+    made: list[Path] = []
+    with ExitStack() as locks:
+        for closed in all_closed:
+            locks.enter_context(_locked(closed.place, fcntl.LOCK_SH))
+        try:
+            for closed in all_closed:
+                made.extend(_make_missing(closed))
+            yield
+        finally:
+            with _holding:
+                for path in made:
+                    _held[path] -= 1
+    end = time.monotonic() + _ENDING_SECONDS
+    for closed in all_closed:
+        with suppress(BlockingIOError), _locked(closed.place, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            while _remove_unused(closed.place) and time.monotonic() < end:
+                time.sleep(_POLL_SECONDS)
+
+
+def _make_missing(closed: Closed) -> Iterator[Path]:
+    """Make what is missing of the closed paths, and count those that are placeholders, also those that an agent has
+    left which was killed."""
+    with _holding:
+        for make, paths in ((Path.mkdir, closed.folders), (_touch, closed.files)):
+            for path in paths:
+                try:
+                    if not os.path.lexists(path):
+                        make(path)
+                        path.chmod(path.stat().st_mode | stat.S_ISVTX)
+                    elif path not in _held and not _is_left(path):
+                        continue
+                except OSError:  # the folder cannot be written, by a command neither
+                    continue
+                _held[path] = _held.get(path, 0) + 1
+                yield path
+
+
+def _touch(path: Path) -> None:
+    path.parent.mkdir(exist_ok=True)  # git makes the folder `objects/info` too, and never removes it
+    with path.open("x") as file:
+        file.write(TEXTS.get(path.name, ""))
+
+
+def _is_left(path: Path) -> bool:
+    """Return whether a path is a placeholder, which nothing else has the sticky bit that is empty."""
+    return bool(path.lstat().st_mode & stat.S_ISVTX) and _is_empty(path)
+
+
+def _is_empty(path: Path) -> bool:
+    found, text = path.lstat(), TEXTS.get(path.name, "").encode()
+    if stat.S_ISDIR(found.st_mode):
+        return all(_is_left(each) for each in path.iterdir())
+    return stat.S_ISREG(found.st_mode) and found.st_size == len(text) and path.read_bytes() == text
+
+
+@contextmanager
+def _locked(folder: Path, how: int) -> Generator[None]:
+    """Hold a lock on a folder during the body, which ends with the process at the latest.
+
+    :param how: of `fcntl.flock`.
+    :raises BlockingIOError: another process has it, and `how` does not wait.
+    """
+    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(file, how)
+        yield
+    finally:
+        os.close(file)
+
+
+def _remove_unused(root: Path) -> bool:
+    """Remove the placeholders that no command needs; return whether some are covered in a process that still ends."""
+    with _holding:
+        unused = [path for path, count in _held.items() if not count and path.is_relative_to(root)]
+        mounts = _other_mounts() if unused else ""
+        if mounts is None:
+            return True
+        for path in reversed(unused):
+            if f" {_escaped(path)} " not in mounts:
+                del _held[path]
+                with suppress(OSError):  # it has gone
+                    if not _is_empty(path):
+                        path.chmod(path.lstat().st_mode & ~stat.S_ISVTX)  # it is another's by now
+                    elif path.is_dir():
+                        path.rmdir()
+                    else:
+                        path.unlink()
+    return any(path in _held for path in unused)
+
+
+def _other_mounts() -> str | None:
+    """Return what is mounted in other mount namespaces than the agent's; None while a process ends, which does not tell
+    its own any more and may still write."""
+    found: list[str] = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            with suppress(PermissionError):
+                if (process / "ns" / "mnt").readlink() == Path("/proc/self/ns/mnt").readlink():
+                    continue
+            found.append((process / "mountinfo").read_text(errors="surrogateescape"))
+        except OSError:
+            with suppress(OSError):  # it has gone
+                if (process / "stat").read_text(errors="replace").rpartition(")")[2].split()[0] not in "ZX":
+                    return None
+    return "\n".join(found)
+
+
+def _escaped(path: Path) -> str:
+    """Return a path in the form of proc_pid_mountinfo(5)."""
+    return re.sub(r"[ \t\n\\]", lambda found: f"\\{ord(found[0]):03o}", str(path))
