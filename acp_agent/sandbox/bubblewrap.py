@@ -9,7 +9,7 @@ import os
 import resource
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -33,12 +33,15 @@ exit $code
 """Runs the command, and says which of its processes are left, since they end with it."""
 
 
-def command_line(policy: Policy, argv: Sequence[str], cwd: Path) -> tuple[str, ...]:
+def command_line(
+    policy: Policy, argv: Sequence[str], cwd: Path, covers: Mapping[Path, Path] | None = None
+) -> tuple[str, ...]:
     """Return the command line that runs a program in the sandbox, while `placeholders` of `policy.closed` holds.
 
     The program ends with all of its processes when this does, and its signals come back as 128 and more.
 
     :param cwd: where it runs; absolute and resolved.
+    :param covers: files that cover others, by the paths of these; all exist.
     """
     network = () if policy.network else ("--unshare-net",)
     return (
@@ -47,7 +50,7 @@ def command_line(policy: Policy, argv: Sequence[str], cwd: Path) -> tuple[str, .
         # Root may write the kernel's settings without any capability, `core_pattern` among them.
         *("--ro-bind-try", "/proc/sys", "/proc/sys"),
         *(word for path in _RUN for word in ("--ro-bind-try", path, path)),
-        *(word for mount in _mounts(policy) for word in mount),
+        *(word for mount in _mounts(policy, covers or {}) for word in mount),
         *("--setenv", "TMPDIR", "/tmp"),
         # As the first process the supervisor ends after all others, and bwrap behind it. Root keeps its capabilities
         # otherwise, and could unmount what covers a path.
@@ -59,7 +62,7 @@ def command_line(policy: Policy, argv: Sequence[str], cwd: Path) -> tuple[str, .
     )
 
 
-def _mounts(policy: Policy) -> list[tuple[str, ...]]:
+def _mounts(policy: Policy, covers: Mapping[Path, Path]) -> list[tuple[str, ...]]:
     """Return the mounts, each folder before what is in it."""
     denied = (("--tmpfs",) if path.is_dir() else ("--ro-bind", "/dev/null") for path in policy.read_deny)
     # A mount cannot be renamed.
@@ -68,6 +71,7 @@ def _mounts(policy: Policy) -> list[tuple[str, ...]]:
         *((path, (*words, str(path))) for path, words in zip(policy.read_deny, denied, strict=True)),
         *((path, ("--bind", str(path), str(path))) for path in writable),
         *((path, ("--ro-bind-try", str(path), str(path))) for path in policy.protected),
+        *((path, ("--ro-bind", str(cover), str(path))) for path, cover in covers.items()),
     ]
     return [words for _, words in sorted(mounts, key=lambda mount: len(mount[0].parts))]
 

@@ -29,7 +29,8 @@ _holding = Lock()
 
 @contextmanager
 def placeholders(all_closed: Sequence[Closed]) -> Generator[None]:
-    """Let every closed path exist during the body, so that it can be covered; remove the placeholders behind it."""
+    """Let every closed path and every mount point exist during the body, so that it can be covered; remove the
+    placeholders behind it."""
     made: list[Path] = []
     with ExitStack() as locks:
         for closed in all_closed:
@@ -53,7 +54,7 @@ def _make_missing(closed: Closed) -> Iterator[Path]:
     """Make what is missing of the closed paths, and count those that are placeholders, also those that an agent has
     left which was killed."""
     with _holding:
-        for make, paths in ((Path.mkdir, closed.folders), (_touch, closed.files)):
+        for make, paths in ((Path.mkdir, closed.folders), (_touch, (*closed.files, *closed.points))):
             for path in paths:
                 try:
                     if not os.path.lexists(path):

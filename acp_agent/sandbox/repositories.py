@@ -38,11 +38,13 @@ class Closed:
 
     :ivar place: the folder.
     :ivar folders: closed folders; some may not exist, as of `files`.
+    :ivar points: files in closed folders that another file may cover.
     """
 
     place: Path
     folders: tuple[Path, ...]
     files: tuple[Path, ...]
+    points: tuple[Path, ...] = ()
 
 
 @frozen
@@ -105,15 +107,13 @@ def submodules(modules: Path) -> Iterator[Path]:
 def closed_in(git: Path) -> Closed:
     """Return what is closed in a git directory."""
     files = [git / name for name in _FILES]
-    # It is closed with its folder, and named since something else may cover it.
-    files.append(git / "info" / "exclude")
     if (git / "objects").is_dir():
         files.append(git / "objects" / "info" / "alternates")
     for worktree in worktrees(git):
         files += (worktree / name for name in _OF_A_WORKTREE)
         if (worktree / "gitdir").is_file():  # where it is missing, the worktree is no worktree
             files.append(worktree / "gitdir")
-    return Closed(git, tuple(git / name for name in _FOLDERS), tuple(files))
+    return Closed(git, tuple(git / name for name in _FOLDERS), tuple(files), (git / "info" / "exclude",))
 
 
 def closed_beside(repository: Repository) -> Iterator[Closed]:
@@ -126,7 +126,7 @@ def closed_beside(repository: Repository) -> Iterator[Closed]:
     others = [each for each in (common, *worktrees(common)) if each != own]
     state = [file for each in others for file in (each / "HEAD", each / "index") if file.is_file()]
     modules = (common / "modules",) if own != common else ()
-    yield Closed(common, (*everywhere.folders, *modules), (*everywhere.files, *state))
+    yield Closed(common, (*everywhere.folders, *modules), (*everywhere.files, *state), everywhere.points)
     for submodule in submodules(own / "modules"):
         yield closed_in(submodule)
 

@@ -17,6 +17,7 @@ from anyio import to_thread
 from acp_agent.errors import SandboxError
 from acp_agent.frozen import frozen
 from acp_agent.sandbox import bubblewrap, seatbelt
+from acp_agent.sandbox.excludes import covered_excludes
 from acp_agent.sandbox.placeholders import placeholders
 from acp_agent.sandbox.policy import Policy
 
@@ -112,14 +113,15 @@ class Sandbox:
         if fault := self._fault():  # a command may have changed something since
             raise SandboxError(f"It does not run any more. {fault}")
         policy = self._policy(network=network or self.network)
-        with placeholders(policy.closed):
+        with placeholders(policy.closed), covered_excludes(policy) as covers:
             if sys.platform == "darwin":
                 with TemporaryDirectory() as folder:
                     place = Path(folder).resolve()
                     yield seatbelt.command_line(policy, ("true",), place), seatbelt.command_line(policy, argv, place)
             else:
                 place = cwd.resolve()
-                yield bubblewrap.command_line(policy, ("true",), place), bubblewrap.command_line(policy, argv, place)
+                words = bubblewrap.command_line(policy, argv, place, covers)
+                yield bubblewrap.command_line(policy, ("true",), place, covers), words
 
     def _policy(self, *, network: bool) -> Policy:
         return Policy.of(self.roots, self.private, self.write, self.read_deny, network=network)

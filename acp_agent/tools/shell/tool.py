@@ -20,6 +20,7 @@ from acp_agent.sandbox.sandbox import Sandbox
 from acp_agent.tools.arguments import Arguments, BuiltIn
 from acp_agent.tools.environment import CommandResult, Environment, Report
 from acp_agent.tools.paths import Target
+from acp_agent.tools.shell.guarded import split_placeholders, unwritten
 from acp_agent.tools.shell.named_files import named_files
 from acp_agent.tools.shell.syntax import parse
 from acp_agent.tools.text import clean, cut_middle, one_line, without_escapes
@@ -110,12 +111,18 @@ class _Command:
                 argv, target.path, self.timeout, report, shown=self.line, exclude=exclude, try_out=try_out
             )
         text, raw = reported(result, self.timeout)
+        output, notes = f"{result.stdout}\n{result.stderr}", ""
+        if self.sandbox is not None:
+            output, about_placeholders = split_placeholders(output, self.sandbox.roots)
+            notes = "\n".join(note for note in (about_placeholders, unwritten(output)) if note)
         changed = await to_thread.run_sync(changes, abandon_on_cancel=True) if changes else ()
         view = CallView(
             self.title, "execute", raw_output={**raw, "sandboxed": self.sandbox is not None}, changes=changed
         )
         is_error = result.exit_code != 0
-        again = self._again(f"{result.stdout}\n{result.stderr}") if is_error else None
+        again = self._again(output) if is_error else None
+        if notes and again is None:
+            text = f"{text}\n{notes}"
         return CallResult((Text(text),), view, is_error=is_error, again=again)
 
     def _again(self, output: str) -> PreparedCall | None:

@@ -12,7 +12,7 @@ import pytest
 
 from acp_agent.sandbox.bubblewrap import fault
 from support.client import AgentError
-from support.editors import AVANTE
+from support.editors import AVANTE, ZED, Editor
 from support.memory import stage
 from support.replies import Reply, ToolCall
 from support.stage import Stage, trust
@@ -289,6 +289,73 @@ async def test_where_the_project_has_no_sandbox_the_question_says_why(tmp_path: 
         [question] = it.agent.desk.permissions
         assert "There is no sandbox for it: " in str(question)
         assert "is a symbolic link" in str(question)
+
+
+def branches(folder: Path) -> None:
+    """Make a repository with a changed file and two branches that have guarded names."""
+    for line in (
+        "git init -q -b main && git add . && git commit -qm first",
+        "git checkout -qb old && echo old > .envrc && git add . && git commit -qm old",
+        "git checkout -qb other main && echo new > .envrc && mkdir .vscode && echo {} > .vscode/a.json",
+        "git add . && git commit -qm other && git checkout -q main && echo two > a.txt && echo x > new.txt",
+    ):
+        names = {f"GIT_{who}_{what}": "n" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+        subprocess.run(["bash", "-c", line], cwd=folder, env={**os.environ, **names}, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("editor", [AVANTE, ZED], ids=["no terminal", "terminal"])
+@pytest.mark.parametrize("command", ["git clean -fdx", "rm -rf .vscode .idea", "git clean -fdX && true"])
+async def test_placeholders_that_cannot_be_removed_are_no_reason_to_run_a_command_again(
+    tmp_path: Path, command: str, editor: Editor
+) -> None:
+    async with stage(tmp_path, *shell(command), config={"mode": "accept-edits"}, editor=editor) as it:
+        branches(it.folder)
+        await it.prompt()
+        assert asked(it) == []
+        assert "nothing needs to be removed" in results(it)[0]
+
+
+async def test_a_stash_with_untracked_files_is_made_once_and_without_a_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands = "git stash -u", "git stash list", "git stash pop", "git clean -fd"
+    async with stage(tmp_path, *shell(*commands), config={"mode": "accept-edits"}, editor=AVANTE) as it:
+        for name in ("AUTHOR", "COMMITTER"):
+            monkeypatch.setenv(f"GIT_{name}_NAME", "n")
+            monkeypatch.setenv(f"GIT_{name}_EMAIL", "n@example.org")
+        branches(it.folder)
+        await it.prompt()
+        assert asked(it) == []
+        assert (it.folder / "a.txt").read_text() == "two\n"
+        assert {path.name for path in it.folder.iterdir()} == {".git", "a.txt"}
+
+
+async def test_what_a_checkout_could_not_write_in_the_sandbox_is_said_though_git_says_that_all_is_well(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path, *shell("git checkout -q other"), config={"mode": "accept-edits"}, editor=AVANTE) as it:
+        branches(it.folder)
+        subprocess.run(["git", "checkout", "-qf", "old"], cwd=it.folder, check=True)
+        await it.prompt()
+        assert asked(it) == []
+        assert "exit status: 0" in results(it)[0]
+        assert "Not changed, since the sandbox never writes there: .envrc, .vscode/a.json." in results(it)[0]
+        assert (it.folder / ".envrc").read_text() == "old\n"
+
+
+async def test_a_checkout_that_a_placeholder_stops_is_asked_for_outside_and_leaves_nothing_behind(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path, *shell("git checkout -qf other"), config={"mode": "accept-edits"}, editor=AVANTE) as it:
+        branches(it.folder)
+        it.agent.permission_answer = "allow_once"
+        await it.prompt()
+        assert asked(it) == ["git checkout -qf other (outside of the sandbox)"]
+        assert (it.folder / ".envrc").read_text() == "new\n"
+        shown = subprocess.run(
+            ["git", "status", "--porcelain"], cwd=it.folder, capture_output=True, text=True, check=True
+        )
+        assert shown.stdout == "?? new.txt\n"
 
 
 @pytest.mark.parametrize("fails", [True, False])

@@ -1,0 +1,69 @@
+"""Hides placeholders from git, to which they are empty untracked folders that `clean` and `stash -u` want to remove.
+
+Git neither cleans nor stashes what it ignores. In the sandbox another file covers the repository's `info/exclude`: the
+same text, and a line for each placeholder. So nothing that the user has set is replaced, as it would be of the setting
+`core.excludesFile`, and their own git goes by what they wrote.
+
+Source: gitignore(5)
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from acp_agent.regular import read_regular
+from acp_agent.sandbox.policy import GUARDED, Policy
+from acp_agent.sandbox.repositories import repository_of
+
+_SPECIAL = re.compile(rb"[\\*?\[ ]")
+
+
+@contextmanager
+def covered_excludes(policy: Policy) -> Generator[Mapping[Path, Path]]:
+    """Write the files that cover `info/exclude` during the body; yield each by the path that it covers."""
+    texts = _excludes(policy)
+    with TemporaryDirectory(prefix="acp-agent-") as folder:
+        covers: dict[Path, Path] = {}
+        for path, text in texts.items():
+            covers[path] = Path(folder, str(len(covers)))
+            covers[path].write_bytes(text)
+        yield covers
+
+
+def _excludes(policy: Policy) -> dict[Path, bytes]:
+    """Return the text of each `info/exclude` with the guarded folders of the roots that are empty, by its path."""
+    texts: dict[Path, bytes] = {}
+    for root in policy.roots:
+        repository = repository_of(root)
+        lines = [] if repository is None else _lines(root, repository.work_tree)
+        if repository is None or not lines:
+            continue
+        path = repository.common / "info" / "exclude"
+        is_denied = any(path.is_relative_to(denied) for denied in policy.read_deny)
+        if is_denied or path.is_symlink():
+            continue
+        with suppress(OSError):  # it is missing, and could not be made
+            text = texts[path] if path in texts else read_regular(path)
+            texts[path] = b"\n".join([text, *lines, b""])
+    return texts
+
+
+def _lines(root: Path, work_tree: Path) -> list[bytes]:
+    """Return patterns for the empty ones of the guarded folders, which no pattern of the user's can be about."""
+    lines: list[bytes] = []
+    for name in GUARDED:
+        with suppress(OSError):
+            if not os.listdir(root / name):  # noqa: PTH208 - `iterdir` reads it whole as well
+                lines.append(_pattern((root / name).relative_to(work_tree)))
+    return lines
+
+
+def _pattern(path: Path) -> bytes:
+    """Return the pattern that matches a path alone; a line end in it can only be matched as any character."""
+    escaped = _SPECIAL.sub(rb"\\\g<0>", os.fsencode(path))
+    return b"/" + re.sub(rb"[\r\n]", b"?", escaped)

@@ -1,0 +1,69 @@
+"""What programs print of the paths that the sandbox closes, and what it means for the model and for a second run.
+
+Source: git's builtin/clean.c, entry.c and unlink_or_warn; rm of GNU coreutils
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from acp_agent.sandbox.policy import GUARDED
+
+_REMOVED = re.compile(
+    r"^(?:warning: failed to remove|rm: cannot remove|rmdir: failed to remove) '?(?P<path>[^'\n]+?)/?'?"
+    r": Device or resource busy\r?(?:\n|\Z)",
+    re.MULTILINE,
+)
+"""That an empty folder could not be removed."""
+_UNWRITTEN = re.compile(
+    r"^(?:error|warning): unable to (?:unlink|unlink old|create file) '?(?P<path>[^'\n]+?)'?"
+    r": (?:Device or resource busy|Read-only file system|Is a directory)\r?$",
+    re.MULTILINE,
+)
+"""What git says of a file of another commit, and then goes on."""
+
+
+def split_placeholders(output: str, roots: Sequence[Path]) -> tuple[str, str]:
+    """Return an output without the complaints that an empty folder of the sandbox could not be removed, and a sentence
+    about them; "" where there are none.
+
+    :param roots: the session's directories, in which no command has such a folder any more.
+    """
+    names: dict[str, None] = {}
+
+    def drop(found: re.Match[str]) -> str:
+        name = found["path"].rstrip("/").rpartition("/")[2]
+        if name not in GUARDED or any(_is_filled(root / name) for root in roots):
+            return found[0]
+        names[name] = None
+        return ""
+
+    rest = _REMOVED.sub(drop, output)
+    if not names:
+        return output, ""
+    return rest, (
+        f"({', '.join(names)}: empty folders that the sandbox has there while a command runs. They are gone now, and "
+        "nothing needs to be removed.)"
+    )
+
+
+def unwritten(output: str) -> str:
+    """Return a sentence about files that git has left as they were since the sandbox never writes them; "" where there
+    are none."""
+    paths = dict.fromkeys(found["path"] for found in _UNWRITTEN.finditer(output))
+    closed = [path for path in paths if not {*Path(path).parts}.isdisjoint(GUARDED)]
+    if not closed:
+        return ""
+    return (
+        f"(Not changed, since the sandbox never writes there: {', '.join(closed)}. `git status` shows what is left to "
+        "do; do it for these paths alone, such as by `git checkout HEAD -- PATH`, with `outside: true`.)"
+    )
+
+
+def _is_filled(path: Path) -> bool:
+    try:
+        return path.exists() and not (path.is_dir() and not any(path.iterdir()))
+    except OSError:
+        return True
