@@ -68,7 +68,7 @@ class TerminalStarted:
 
 @frozen
 class OutputArrived:
-    """More output of a command that runs without a terminal."""
+    """More output of a command that runs without a terminal, as it was printed."""
 
     text: str
 

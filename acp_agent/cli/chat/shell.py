@@ -14,8 +14,9 @@ from acp_agent.cli.chat.commands import SHELL
 from acp_agent.cli.chat.view import ChatView
 from acp_agent.conversation.messages import Resource
 from acp_agent.tools.environment import CommandResult, CommandRunner, OutputArrived, Progress
+from acp_agent.tools.shell.screen import ShownOutput
 from acp_agent.tools.shell.tool import OUTPUT_LIMIT, reported
-from acp_agent.tools.text import HeadAndTail, clean, one_line
+from acp_agent.tools.text import clean, one_line
 
 
 class PersonalShell:
@@ -33,7 +34,7 @@ class PersonalShell:
 
         :raises ToolError: it could not be started.
         """
-        line, output = clean(line), HeadAndTail(OUTPUT_LIMIT)  # what was pasted may be no text
+        line, output = clean(line), ShownOutput(OUTPUT_LIMIT)  # what was pasted may be no text
 
         async def report(progress: Progress) -> None:
             if isinstance(progress, OutputArrived):

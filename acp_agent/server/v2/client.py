@@ -31,7 +31,8 @@ from acp_agent.tools.environment import CommandResult, Report, TerminalStarted
 from acp_agent.tools.files.local import LocalFiles
 from acp_agent.tools.paths import absolute
 from acp_agent.tools.shell.run import MISSING, STREAM_LIMIT, LocalCommands
-from acp_agent.tools.text import HeadAndTail, one_line
+from acp_agent.tools.shell.screen import ShownOutput
+from acp_agent.tools.text import one_line
 
 _REPORT_SECONDS = 2.0
 """Time limit for reporting the end of a command, also while its turn is being cancelled."""
@@ -186,7 +187,7 @@ class _Terminal:
     def __init__(self, channel: Channel, terminal_id: str) -> None:
         self._channel = channel
         self._id = terminal_id
-        self._kept = HeadAndTail(STREAM_LIMIT)
+        self._kept = ShownOutput(STREAM_LIMIT)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.exit_code: int | None = None
         self.signal: str | None = None

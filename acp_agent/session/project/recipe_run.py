@@ -51,7 +51,7 @@ from acp_agent.session.project.commands import (
 )
 from acp_agent.session.project.workspace import git_place
 from acp_agent.tools.shell.allow import refusal_of_words
-from acp_agent.tools.text import clean, without_escapes
+from acp_agent.tools.shell.screen import as_shown
 
 MAX_COMMAND_OUTPUT = 64 * 1024
 """Bytes kept of what one command prints."""
@@ -290,7 +290,7 @@ def _beginning(file: IO[bytes]) -> str:
 
 
 def _readable(printed: str) -> str:
-    return clean(without_escapes(printed.replace("\r\n", "\n")))
+    return as_shown(printed, 2 * MAX_COMMAND_OUTPUT)
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:

@@ -23,6 +23,7 @@ from acp_agent.session.project.toolbox import Toolbox
 from acp_agent.session.turn.record import TurnRecord
 from acp_agent.tools.environment import OutputArrived, Progress, TerminalStarted
 from acp_agent.tools.shell.allow import refusal
+from acp_agent.tools.shell.screen import ShownOutput
 from acp_agent.tools.text import one_line
 from acp_agent.tools.tool import CallResult, PreparedCall, Tool
 
@@ -193,17 +194,19 @@ def _failure(call: ToolCall, view: CallView, error: Exception) -> CallResult:
 
 def _reporter(show: Show, call_id: str) -> Callable[[Progress], Awaitable[None]]:
     """Return a callback that shows the progress of a running call."""
-    output, shown_at = "", -OUTPUT_SECONDS
+    # Of the longer text the end is one piece.
+    output, shown_at = ShownOutput(4 * SHOWN_OUTPUT), -OUTPUT_SECONDS
 
     async def report(progress: Progress) -> None:
-        nonlocal output, shown_at
+        nonlocal shown_at
         match progress:
             case TerminalStarted(terminal_id):
                 await show(CallTerminal(call_id, terminal_id))
             case OutputArrived(text):
-                output, now = (output + text)[-SHOWN_OUTPUT:], anyio.current_time()
+                output.add(text)
+                now = anyio.current_time()
                 if now - shown_at >= OUTPUT_SECONDS:
                     shown_at = now
-                    await show(CallOutput(call_id, output))
+                    await show(CallOutput(call_id, output.text[-SHOWN_OUTPUT:]))
 
     return report

@@ -18,10 +18,10 @@ from acp_agent.errors import ToolError
 from acp_agent.processes import Stream, environment_without, run_group
 from acp_agent.tools.environment import CommandResult, OutputArrived, Report
 from acp_agent.tools.paths import because, printable
-from acp_agent.tools.text import HeadAndTail, clean, without_escapes
+from acp_agent.tools.shell.screen import ShownOutput
 
 STREAM_LIMIT = 16_000
-"""Characters kept of stdout, and as many of stderr: the beginning and the end."""
+"""Characters kept of what a terminal would show of stdout, and as many of stderr: the beginning and the end."""
 _REPORT_SECONDS = 0.1
 """Output is reported at most this often; a program that prints by the byte would flood the editor."""
 REPORT_LIMIT = 1 << 16
@@ -53,7 +53,7 @@ class LocalCommands:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
         async def printed(data: bytes, gap: bool) -> None:
-            await report(OutputArrived(clean(without_escapes(MISSING * gap + decoder.decode(data)))))
+            await report(OutputArrived(MISSING * gap + decoder.decode(data)))
 
         return await self.run_raw(argv, cwd, timeout, printed, lambda code, signal: None, exclude=exclude)
 
@@ -99,7 +99,7 @@ class _Output:
 
     def __init__(self) -> None:
         decoder = codecs.getincrementaldecoder("utf-8")
-        self._kept = {stream: HeadAndTail(STREAM_LIMIT) for stream in ("stdout", "stderr")}
+        self._kept = {stream: ShownOutput(STREAM_LIMIT) for stream in ("stdout", "stderr")}
         self._decoders = {stream: decoder("replace") for stream in ("stdout", "stderr")}
         self._pending = bytearray()
         self._gap = False
@@ -115,6 +115,7 @@ class _Output:
     def finish(self) -> None:
         for stream, decoder in self._decoders.items():
             self._kept[stream].add(decoder.decode(b"", final=True))
+            self._kept[stream].finish()
         self._finished.set()
 
     async def report(self, on_output: OnOutput) -> None:

@@ -22,8 +22,9 @@ from acp_agent.tools.environment import CommandResult, Environment, Report
 from acp_agent.tools.paths import Target
 from acp_agent.tools.shell.guarded import split_placeholders, unwritten
 from acp_agent.tools.shell.named_files import named_files
+from acp_agent.tools.shell.screen import as_shown
 from acp_agent.tools.shell.syntax import parse
-from acp_agent.tools.text import clean, cut_middle, one_line, without_escapes
+from acp_agent.tools.text import one_line
 from acp_agent.tools.tool import Access, CallResult, PreparedCall
 
 OUTPUT_LIMIT = 32_000
@@ -164,7 +165,7 @@ def _title(command: str) -> str:
 
 
 def _readable(output: str) -> str:
-    return cut_middle(clean(without_escapes(output.replace("\r\n", "\n"))), OUTPUT_LIMIT)
+    return as_shown(output, OUTPUT_LIMIT)
 
 
 def reported(result: CommandResult, timeout: float) -> tuple[str, JsonObject]:

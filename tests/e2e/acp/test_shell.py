@@ -151,3 +151,21 @@ async def test_a_command_that_asks_or_pages_ends_at_once_wherever_it_runs(
         assert text in paged
         assert "status 1" in terminal
         assert "not a tty" in nothing
+
+
+FRAMES = "for each in $(seq 5000); do printf '\\rframe %d' $each; done"
+
+
+@pytest.mark.parametrize("mode", ["full-access", "accept-edits"])
+@pytest.mark.parametrize("editor", [ZED, PSEUDO_TERMINALS, NO_TERMINAL], ids=["pipe", "terminal", "no terminal"])
+async def test_an_error_between_thousands_of_frames_of_a_progress_bar_is_read(
+    tmp_path: Path, editor: Editor, mode: str
+) -> None:
+    command = f"echo begin; {FRAMES}; printf '\\nerror: disk full\\n'; {FRAMES}; printf '\\nend\\n'"
+    replies = [Reply(tool_calls=[shell(command)]), Reply("Done.")]
+    async with stage(tmp_path, *replies, mode=mode, editor=editor) as it:
+        it.agent.permission_answer = "allow_once"
+        await it.prompt()
+        [result] = results(it.server.calls[1].body)
+        assert "begin\nframe 5000\nerror: disk full\nframe 5000\nend" in result.text
+        assert not [line for line in it.agent.updates() if "\\r" in str(line.get("content"))]

@@ -74,6 +74,11 @@ async def test_endless_output_is_kept_within_bounds_and_the_rest_is_counted(tmp_
     assert MISSING in listener.output
 
 
+async def test_frames_of_a_progress_bar_take_no_room_of_what_is_kept(tmp_path: Path) -> None:
+    result = await run("echo begin; seq -f '%.0f%%' 100000 | tr '\\n' '\\r'; printf '\\nerror\\n'", tmp_path)
+    assert result.stdout == "begin\n100000%\nerror\n"
+
+
 async def test_a_command_that_takes_too_long_is_stopped_and_keeps_its_output(tmp_path: Path, mark: str) -> None:
     with anyio.fail_after(10):
         result = await run("echo begun; sleep 100 & sleep 100", tmp_path, 0.5)
