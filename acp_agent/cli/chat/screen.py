@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import anyio
-from prompt_toolkit.application import Application
+from prompt_toolkit.application import Application, get_app_session
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import ThreadedCompleter
 from prompt_toolkit.document import Document
@@ -33,6 +33,7 @@ from prompt_toolkit.utils import get_cwidth
 from prompt_toolkit.widgets import SearchToolbar
 
 from acp_agent.cli.chat.completion import PromptCompleter
+from acp_agent.cli.chat.paste import PastingInput
 from acp_agent.cli.terminal.client import Line
 
 _MENU_ROWS = 8
@@ -117,6 +118,7 @@ class Screen:
             layout=self._layout(),
             key_bindings=self._bindings(),
             style=_STYLE,
+            input=PastingInput(get_app_session().input),
             output=self._output,
             erase_when_done=True,
             include_default_pygments_style=False,

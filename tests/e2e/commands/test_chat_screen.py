@@ -58,6 +58,38 @@ async def test_lines_that_were_typed_or_pasted_stay_one_prompt_and_are_there_aga
         assert await person.input() == "First\nline"
 
 
+@pytest.mark.parametrize(
+    ("typed", "prompt"),
+    [
+        ("请联网搜索：\rline 2\rline 3", "请联网搜索：\nline 2\nline 3"),
+        ("one\ntwo", "one\ntwo"),
+        ("one\r\n\r\n\tthree", "one\n\n\tthree"),
+        ("\n".join(f"line {number} of a long paste" for number in range(300)),) * 2,
+        ("x" * 1023 + "\r" + "second" + "\r" + "y" * 3000, "x" * 1023 + "\nsecond\n" + "y" * 3000),
+    ],
+)
+@pytest.mark.parametrize("end", ["", "\r", "\r\n"])
+async def test_lines_that_come_at_once_are_one_prompt_also_where_the_terminal_does_not_mark_a_paste(
+    tmp_path: Path, typed: str, prompt: str, end: str
+) -> None:
+    async with typing(tmp_path) as person:
+        person.type(typed + end)
+        if not end:
+            await person.sees(prompt.rsplit(maxsplit=1)[-1][-20:])
+            person.type(ENTER)
+        assert await person.input() == prompt
+        person.type(f"next{ENTER}")
+        assert await person.input() == "next"
+
+
+async def test_what_is_typed_line_by_line_is_a_prompt_each(tmp_path: Path) -> None:
+    async with typing(tmp_path) as person:
+        for typed in ("one\r", "two\r\r", "\r", "three\n"):
+            person.type(typed)
+            if typed.strip():
+                assert await person.input() == typed.strip()
+
+
 async def answered(person: Person, question: str, keys: str) -> str | None:
     """The answer to a question where these keys are typed."""
     answers: list[str | None] = []

@@ -49,6 +49,20 @@ async def test_nothing_that_the_model_or_a_file_says_is_obeyed_by_the_terminal(t
             assert "Nobody is here to ask" in str(messages(server.calls[2].body)[-1])
 
 
+async def test_lines_that_are_pasted_without_a_mark_reach_the_model_as_one_prompt(tmp_path: Path) -> None:
+    async with model_server([Reply("Done.")], "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env=server.env()) as person:
+                await person.until(READY)
+                person.type("请联网搜索：\nline 2\nline 3")
+                await person.until("line 3")
+                person.type("\r")
+                await person.until("Done.")
+                await leaves(person)
+        [call] = server.calls[:1]
+        assert "请联网搜索：\nline 2\nline 3" in str(messages(call.body)[-1]["content"]).replace("\\n", "\n")
+
+
 async def test_a_closed_terminal_saves_what_was_said(tmp_path: Path) -> None:
     async with model_server([Reply(["Some ", *["words "] * 5_000], delay=0.01)], "openai") as server:
         with anyio.fail_after(50):
