@@ -8,7 +8,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from acp_agent.frozen import frozen
-from acp_agent.sandbox.repositories import Closed, Repository, closed_beside, closed_in, git_directories, repository_of
+from acp_agent.sandbox.repositories import (
+    Closed,
+    Repository,
+    closed_beside,
+    closed_in,
+    git_directories,
+    repository_of,
+    submodules,
+)
 
 READ_DENIED = (
     ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".colima", ".lima", ".rd", ".netrc", ".git-credentials",
@@ -86,7 +94,9 @@ class Policy:
         found: list[Closed] = []
         for root in self.roots:
             found.append(_closed_in_root(root))
-            found += (closed_in(git) for git in git_directories(root))
+            for git in git_directories(root):
+                found.append(closed_in(git, wholly=True))
+                found += (closed_in(each, wholly=False) for each in submodules(git / "modules"))
         for repository in self.repositories:
             found += closed_beside(repository)
         return tuple(found)

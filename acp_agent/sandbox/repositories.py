@@ -22,7 +22,6 @@ from acp_agent.regular import read_regular
 
 TEXTS = {"commondir": "./\n"}
 """The texts of placeholders that must not be empty: of a plain `.` libgit2 says that there is no repository."""
-_FOLDERS = ("hooks", "info")
 _FILES = ("config", "config.worktree", "commondir")
 """Git reads hooks, settings and attributes from the directory that `commondir` names."""
 _OF_A_WORKTREE = ("config.worktree", "commondir")
@@ -79,7 +78,7 @@ def repository_of(folder: Path) -> Repository | None:
 
 
 def git_directories(root: Path) -> Iterator[Path]:
-    """Yield the git directories in a root: its repository's, which a `.git` file may name, and those of submodules.
+    """Yield the git directories in a root that are its repository's, which a `.git` file may name.
 
     A command cannot hide one from the next, since each and its `config` are mounted by themselves.
     """
@@ -91,7 +90,6 @@ def git_directories(root: Path) -> Iterator[Path]:
     for place in dict.fromkeys(Path(os.path.normpath(each)) for each in places):
         if any(place.glob("*")) and place != root and place.is_relative_to(root):
             yield place
-            yield from submodules(place / "modules")
 
 
 def submodules(modules: Path) -> Iterator[Path]:
@@ -104,16 +102,24 @@ def submodules(modules: Path) -> Iterator[Path]:
             yield from submodules(folder)  # a slash in its name
 
 
-def closed_in(git: Path) -> Closed:
-    """Return what is closed in a git directory."""
+def closed_in(git: Path, *, wholly: bool) -> Closed:
+    """Return what is closed in a git directory.
+
+    :param wholly: whether attributes, the names of other objects and the way back of worktrees belong to it. They are
+        left out of a root's submodules: there may be hundreds, and each path is a mount.
+    """
+    folders = [git / "hooks"]
     files = [git / name for name in _FILES]
-    if (git / "objects").is_dir():
-        files.append(git / "objects" / "info" / "alternates")
     for worktree in worktrees(git):
         files += (worktree / name for name in _OF_A_WORKTREE)
-        if (worktree / "gitdir").is_file():  # where it is missing, the worktree is no worktree
+        if wholly and (worktree / "gitdir").is_file():  # where it is missing, the worktree is no worktree
             files.append(worktree / "gitdir")
-    return Closed(git, tuple(git / name for name in _FOLDERS), tuple(files), (git / "info" / "exclude",))
+    if not wholly:
+        return Closed(git, tuple(folders), tuple(files))
+    folders.append(git / "info")
+    if (git / "objects").is_dir():
+        files.append(git / "objects" / "info" / "alternates")
+    return Closed(git, tuple(folders), tuple(files), (git / "info" / "exclude",))
 
 
 def closed_beside(repository: Repository) -> Iterator[Closed]:
@@ -122,13 +128,13 @@ def closed_beside(repository: Repository) -> Iterator[Closed]:
     Besides what is closed in every git directory this is what belongs to other work trees alone.
     """
     common, own = repository.common, repository.folder
-    everywhere = closed_in(common)
+    everywhere = closed_in(common, wholly=True)
     others = [each for each in (common, *worktrees(common)) if each != own]
     state = [file for each in others for file in (each / "HEAD", each / "index") if file.is_file()]
     modules = (common / "modules",) if own != common else ()
     yield Closed(common, (*everywhere.folders, *modules), (*everywhere.files, *state), everywhere.points)
     for submodule in submodules(own / "modules"):
-        yield closed_in(submodule)
+        yield closed_in(submodule, wholly=True)
 
 
 def worktrees(git: Path) -> list[Path]:

@@ -21,7 +21,7 @@ from acp_agent.sandbox.excludes import covered_excludes
 from acp_agent.sandbox.placeholders import placeholders
 from acp_agent.sandbox.policy import Policy
 
-_MOST_PROTECTED = 800
+_MOST_PROTECTED = 1000
 """Paths; each is a mount, and takes the longer the more there are."""
 
 
