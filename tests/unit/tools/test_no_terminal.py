@@ -152,7 +152,7 @@ async def test_a_command_ends_with_its_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: bool, number: signal.Signals
 ) -> None:
     monkeypatch.setenv("TEST_MARK", str(tmp_path))
-    async with _terminal(("bash", "-c", "echo begun; sleep 1000; :"), tmp_path) as process:
+    async with _terminal(("bash", "-c", "sleep 1000 & echo begun; wait"), tmp_path) as process:
         assert "begun" in await _read_until(process, "begun")
         started = _started_by(f"TEST_MARK={tmp_path}")
         assert len(started) >= 3
