@@ -84,6 +84,69 @@ def _explained(pattern: str, why: str) -> str:
     return f"`{shown}` is no regular expression of RE2: {why}. {_SYNTAX}"
 
 
+# --- patterns for other engines ---
+
+_PORTABLE = re.compile(
+    r"(?P<look>\(\?<?[=!])|(?P<group>\(\?:)|(?P<flags>\(\?)|(?P<capture>\()|(?P<close>\))"
+    r"|(?P<class>\[\^?(?:[^\\\[\]]|\\(?:[dDwWsSnrtfv0]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|[^A-Za-z0-9]))+\])"
+    r"|(?P<anchor>[\^$]|\\[bB])|(?P<or>\|)"
+    r"|\\(?P<back>[1-9])(?![0-9])"
+    r"|(?P<repeat>[*+?]\??|\{(?P<least>[0-9]{1,5})(?P<upto>,(?P<most>[0-9]{0,5}))?\}\??)"
+    r"|(?P<plain>[^\\()\[\]{}*+?|^$]|\\(?:[dDwWsSnrtfv0]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|[^A-Za-z0-9]))",
+    re.DOTALL,
+)
+_UNICODE = re.compile(r"\\u([0-9A-Fa-f]{4})")
+
+
+def is_portable(pattern: str) -> bool:
+    """Return whether JavaScript and Python take this as a regular expression, and RE2 does but for lookarounds and
+    backreferences.
+
+    Named groups, flags, classes by Unicode properties and lookbehinds of no fixed length are not portable.
+
+    ECMA-262, "Patterns"; Python, "Regular Expression Syntax".
+    """
+    shown: list[str] = []  # to RE2, which checks what is left
+    opened: list[str] = []
+    groups = at = 0
+    before = "start"
+    while at < len(pattern):
+        token = _PORTABLE.match(pattern, at)
+        if token is None:
+            return False
+        at = token.end()
+        kind, text = token.lastgroup or "", token[0]
+        in_lookbehind = any(each.startswith("(?<") for each in opened)
+        if kind in ("look", "group", "capture"):
+            opened.append(text)
+            text = "(?:"
+        elif kind == "close":
+            if not opened:
+                return False
+            inner = opened.pop()
+            groups += inner == "("
+            kind = "anchor" if "=" in inner or "!" in inner else "plain"
+        elif kind in ("repeat", "least", "upto", "most"):
+            least, most = int(token["least"] or 0), int(token["most"] or 99_999)
+            is_fixed = token["least"] is not None and token["upto"] is None
+            if before != "plain" or most < least or (in_lookbehind and not is_fixed):
+                return False
+            kind, text = "repeat", "{1}"  # RE2 repeats a thousand times at most
+        elif kind == "back":
+            if int(token["back"]) > groups:
+                return False
+            kind, text = "plain", "(?:)"
+        elif kind == "flags" or (kind == "or" and in_lookbehind):
+            return False
+        shown.append(_UNICODE.sub(r"\\x{\1}", text))
+        before = "plain" if kind in ("class", "plain") else kind
+    try:
+        compile_pattern("".join(shown))
+    except PatternError:
+        return False
+    return not opened
+
+
 # --- wildcards for paths ---
 
 _TOKEN = re.compile(

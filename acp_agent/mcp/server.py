@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import logging
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import anyio
@@ -20,10 +20,11 @@ from acp_agent.conversation.messages import JsonObject, Resource, UserPart
 from acp_agent.errors import ToolError
 from acp_agent.logfile import log_failure
 from acp_agent.mcp.model import HandshakeRefusedError, Offer, ServerOptions, identity, secrets, with_values
+from acp_agent.mcp.schemas.normalise import input_schema
 from acp_agent.mcp.tools import (
     DESCRIPTION_LIMIT,
-    input_schema,
     is_usable,
+    needs_task,
     prompt_parts,
     resource_parts,
     result_parts,
@@ -244,15 +245,26 @@ class SessionServer:
         offer = await connection.offer()
         if offer == self.offer:
             return
-        usable = {tool.name: tool for tool in reversed(offer.tools) if is_usable(tool)}
-        if odd := [tool.name for tool in offer.tools if tool.name not in usable and tool not in self.offer.tools]:
-            await self._tell(
-                f"Of the MCP server {self.name!r} these tools are left out, because providers of models do not take "
-                f"the names of their arguments: {one_line(', '.join(odd), 500)}."
-            )
+        tools = [tool for tool in offer.tools if not needs_task(tool)]
+        schemas = await anyio.to_thread.run_sync(_schemas, tools)
+        news = [tool.name for tool in offer.tools if tool not in self.offer.tools]
+        await self._tell_left_out(
+            "providers of models do not take the names of their arguments",
+            [tool.name for tool in tools if tool.name not in schemas and tool.name in news],
+        )
+        await self._tell_left_out(
+            "they run as tasks only, which this agent does not support",
+            [tool.name for tool in offer.tools if needs_task(tool) and tool.name in news],
+        )
         self.offer = offer
-        names = tool_names(self.short, (tool.name for tool in offer.tools if tool.name in usable))
-        self.tools = tuple(_McpTool(self._handle, name, usable[tool]) for tool, name in names.items())
+        usable = {tool.name: tool for tool in reversed(tools) if tool.name in schemas}
+        names = tool_names(self.short, (tool.name for tool in tools if tool.name in usable))
+        self.tools = tuple(_McpTool(self._handle, name, usable[tool], schemas[tool]) for tool, name in names.items())
+
+    async def _tell_left_out(self, why: str, tools: Sequence[str]) -> None:
+        if tools:
+            names = one_line(", ".join(tools), 500)
+            await self._tell(f"Of the MCP server {self.name!r} these tools are left out, because {why}: {names}.")
 
     async def _follow(self, connection: Connection) -> None:
         """List it again whenever it says that something has changed; keep what it offered where that fails."""
@@ -267,19 +279,30 @@ class SessionServer:
                 _log.warning("the MCP server %s did not list anew what it offers: %s", self.name, reason)
 
 
+def _schemas(tools: Sequence[Tool]) -> dict[str, JsonObject]:
+    """Return the schemas of those tools that providers take, by name; of two with one name, the first."""
+    found: dict[str, JsonObject] = {}
+    for tool in reversed(tools):
+        schema = input_schema(tool.input_schema)
+        if is_usable(schema):
+            found[tool.name] = schema
+    return found
+
+
 class _McpTool:
     """A `Tool` that an MCP server runs.
 
     :param name: as the model calls it.
+    :param schema: of its arguments, as providers take it.
     """
 
-    def __init__(self, server: _ServerHandle, name: str, tool: Tool) -> None:
+    def __init__(self, server: _ServerHandle, name: str, tool: Tool, schema: JsonObject) -> None:
         self._server = server
         self._tool = tool
         self._reads = bool(tool.annotations and tool.annotations.read_only_hint)
         self.name = name
         self.description = cut_middle(clean(tool.description or ""), DESCRIPTION_LIMIT)
-        self.input_schema = input_schema(tool.input_schema)
+        self.input_schema = schema
 
     def preview(self, arguments: JsonObject) -> CallView:
         """Return title and kind for the announcement."""

@@ -35,21 +35,20 @@ _DIGITS = 8
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _UNDERSCORES = re.compile(r"__+")
 _PROPERTY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-_REFUSED = ("anyOf", "oneOf", "allOf", "not", "enum", "const", "if", "then", "else", "$schema", "$id")
-"""Keywords that providers do not take at the top of a tool's schema: one such tool would fail every request."""
 
 
-def is_usable(tool: Tool) -> bool:
-    """Return whether providers take the names of a tool's arguments."""
-    properties: JsonValue = tool.input_schema.get("properties")
-    return not isinstance(properties, dict) or all(_PROPERTY.fullmatch(name) for name in properties)
+def is_usable(schema: JsonObject) -> bool:
+    """Return whether providers take the names of a tool's arguments.
+
+    :param schema: of `schema.input_schema`.
+    """
+    properties = schema["properties"]
+    return isinstance(properties, dict) and all(_PROPERTY.fullmatch(name) for name in properties)
 
 
-def input_schema(schema: JsonObject) -> JsonObject:
-    """Return a tool's schema as every provider takes it: an object with properties, without alternatives at the top."""
-    properties = schema.get("properties")
-    kept: dict[str, JsonValue] = {key: value for key, value in schema.items() if key not in _REFUSED}
-    return {**kept, "type": "object", "properties": properties if isinstance(properties, dict) else {}}
+def needs_task(tool: Tool) -> bool:
+    """Return whether a tool runs as a task only, which the agent does not support."""
+    return tool.execution is not None and tool.execution.task_support == "required"
 
 
 def server_names(names: Sequence[str]) -> tuple[str, ...]:

@@ -112,20 +112,13 @@ def leaves_of(error: BaseException) -> list[BaseException]:
 
 @asynccontextmanager
 async def inspected(transport: Transport, watch: Watch) -> AsyncGenerator[Any]:
-    """Speak over a transport; notice its end, and take the schemas of what tools answer out of lists.
-
-    The SDK matches answers with such a schema's patterns by Python's `re`, which can go on for ever; the model
-    reads every answer as it is.
-    """
+    """Speak over a transport; notice its end, and mend lists of tools (see `_mend_tools`)."""
 
     async def forward() -> None:
         async with to_session:
             async for message in incoming:
                 if isinstance(message, SessionMessage) and isinstance(message.message, types.JSONRPCResponse):
-                    tools = message.message.result.get("tools")
-                    for tool in cast("list[object]", tools) if isinstance(tools, list) else ():
-                        if isinstance(tool, dict):
-                            cast("dict[str, object]", tool).pop("outputSchema", None)
+                    _mend_tools(message.message.result)
                 await to_session.send(message)
             watch.lost.set()
 
@@ -137,6 +130,34 @@ async def inspected(transport: Transport, watch: Watch) -> AsyncGenerator[Any]:
                 yield received, to_server
             finally:
                 tasks.cancel_scope.cancel()
+
+
+def _mend_tools(result: dict[str, Any]) -> None:
+    """Keep one odd tool from making the whole list invalid, and leave out the schemas of what tools answer.
+
+    The SDK matches answers with such a schema's patterns by Python's `re`, which can go on for ever; the model
+    reads every answer as it is.
+    """
+    tools = result.get("tools")
+    if not isinstance(tools, list):
+        return
+    kept: list[dict[str, object]] = []
+    for tool in cast("list[object]", tools):
+        if not isinstance(tool, dict):
+            continue
+        mended = {key: value for key, value in cast("dict[str, object]", tool).items() if key != "outputSchema"}
+        if not isinstance(mended.get("name"), str):
+            continue
+        schema = mended.get("inputSchema")
+        mended["inputSchema"] = {
+            "type": "object",
+            **cast("dict[str, object]", schema if isinstance(schema, dict) else {}),
+        }
+        for key, kind in (("description", str), ("title", str), ("annotations", dict), ("_meta", dict)):
+            if not isinstance(mended.get(key), kind):
+                mended.pop(key, None)
+        kept.append(mended)
+    result["tools"] = kept
 
 
 @asynccontextmanager

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.config.settings import McpServer
-from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError
 from acp_agent.mcp.model import identity, secrets, with_values
-from acp_agent.mcp.tools import command_part, input_schema, server_names, tool_names
+from acp_agent.mcp.tools import command_part, server_names, tool_names
 
 ODD = st.one_of(st.text(max_size=90), st.from_regex(r"[a-z_.-]{0,12}", fullmatch=True))
 
@@ -65,9 +64,3 @@ def test_an_entry_gets_the_values_of_the_variables_that_it_names_and_none_of_the
     assert secrets(server, {"TOKEN": "open-sesame"}) == ["Bearer open-sesame"]
     with pytest.raises(ToolError, match="TOKEN, which is not set"):
         with_values(server, {})
-
-
-def test_a_schema_is_an_object_without_alternatives_at_the_top() -> None:
-    within: JsonObject = {"properties": {"a": {"anyOf": [{"$ref": "#/$defs/A"}]}}, "$defs": {"A": {}}}
-    assert input_schema({"$schema": "draft-07", "anyOf": [{}], **within}) == {"type": "object", **within}
-    assert input_schema({"type": "object", "properties": None}) == {"type": "object", "properties": {}}

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from acp_agent.mcp.tools import DESCRIPTION_LIMIT
 from support.called import call_command
 from support.mcp import mcp_program, ready, says, tool
 from support.memory import stage
@@ -85,7 +86,8 @@ async def test_what_a_server_changes_is_asked_for_and_what_it_only_reads_is_not(
         definitions = it.server.calls[0].body["tools"]
         assert [each["name"] for each in definitions] == [*BUILT_IN, "mcp__garden__put", "mcp__garden__look"]
         # What providers refuse at the top of a schema would fail every request of the session.
-        assert definitions[-2]["parameters"] == {"type": "object", "properties": {"what": {"type": "string"}}}
+        wanted = {"type": "object", "properties": {"what": {"type": "string"}}, "required": ["what"]}
+        assert definitions[-2]["parameters"] == wanted
         assert asked(it) == ["put (garden)"]
         first, second = it.server.calls[1].body["input"][-2:]
         assert first["output"] == '{"stones": [1, 2]}'
@@ -125,3 +127,36 @@ async def test_a_changed_list_is_taken_over_with_the_next_turn_and_not_before(tm
         assert told(it, 0) == told(it, 1) == [*BUILT_IN, "mcp__tree__grow"]
         await it.prompt()
         assert told(it, 2) == [*BUILT_IN, "mcp__tree__grow", "mcp__tree__new"]
+
+
+async def test_tools_are_told_in_a_form_that_every_provider_takes(tmp_path: Path) -> None:
+    def with_schema(name: str, schema: Any, **more: Any) -> dict[str, Any]:
+        return {"name": name, "inputSchema": schema, **more}
+
+    unused = {f"Unused{number}": {"type": "object", "description": "x" * 500} for number in range(50)}
+    tools = [
+        with_schema("tags", {"properties": {"tags": {"type": "array"}}, "required": ["tags", "q", "tags"]}),
+        with_schema("page", {"properties": {"p": {"$ref": "#/$defs/P"}}, "$defs": {"P": {"type": "str"}, **unused}}),
+        with_schema("none", None, description=None),
+        with_schema("null", {"type": "object", "properties": None, "required": None}, title=None),
+        with_schema("text", "object", description=["no", "text"]),
+        {"name": "bare", "description": "d"},
+        with_schema("later", {"type": "object"}, execution={"taskSupport": "required"}),
+        with_schema("perhaps", {"type": "object"}, execution={"taskSupport": "optional"}),
+        with_schema("long", {"type": "object"}, description="d" * 9000),
+        {"title": "without a name"},
+    ]
+    server = mcp_program(tmp_path, "odd", tools=tools)
+    async with stage(tmp_path, Reply("Hi."), mcp=[server.entry]) as it:
+        await ready(it, "odd")
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        told = {each["name"]: each for each in it.server.calls[0].body["tools"] if each["name"].startswith("mcp__")}
+        names = ["tags", "page", "none", "null", "text", "bare", "perhaps", "long"]
+        assert [*told] == [f"mcp__odd__{name}" for name in names]
+        empty = {"type": "object", "properties": {}}
+        tags = {"type": "array", "items": {}}
+        assert told["mcp__odd__tags"]["parameters"] == empty | {"properties": {"tags": tags}, "required": ["tags"]}
+        assert told["mcp__odd__page"]["parameters"]["$defs"] == {"P": {"type": "string"}}
+        assert all(told[f"mcp__odd__{name}"]["parameters"] == empty for name in names[2:])
+        assert len(told["mcp__odd__long"]["description"]) == DESCRIPTION_LIMIT
+        assert "left out, because they run as tasks only, which this agent does not support: later." in it.agent.text()

@@ -1,0 +1,1 @@
+"""JSON Schemas of tools' arguments: from what servers send to what every provider takes."""

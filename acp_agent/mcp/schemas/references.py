@@ -1,0 +1,181 @@
+"""Where the references in a JSON Schema lead: to definitions, to any other place in it, or to a name or address of one.
+
+JSON Schema, draft 2020-12, "Core", sections 8 and 9; RFC 6901, "JSON Pointer".
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from urllib.parse import unquote, urldefrag, urljoin
+
+from acp_agent.conversation.messages import JsonObject, JsonValue
+from acp_agent.frozen import frozen
+
+_OLD_DRAFT = re.compile(r"draft-0[1-7]\b")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
+_DEFINITIONS = ("$defs", "definitions")
+_MAX_VALUES = 200_000
+"""Values of one schema that are searched for names."""
+
+
+@frozen
+class Scope:
+    """The place of a schema, for what references in it mean.
+
+    :ivar root: to what `#` leads: the whole, or the nearest schema around with an address of its own.
+    :ivar base: the address of that.
+    :ivar around: schemas around this one that have definitions, the nearest first.
+    :ivar legacy: whether it is of draft 7 or older.
+    :ivar depth: how many schemas are around it.
+    """
+
+    root: JsonObject
+    base: str = ""
+    around: tuple[JsonObject, ...] = ()
+    legacy: bool = False
+    depth: int = 0
+
+
+class References:
+    """The references of one schema.
+
+    :ivar scope: that of the whole.
+    :ivar waiting: places that were named by `name_of` and not taken from here yet, each with its name and scope.
+    """
+
+    def __init__(self, root: JsonObject) -> None:
+        version = root.get("$schema")
+        legacy = isinstance(version, str) and bool(_OLD_DRAFT.search(version))
+        self.scope = Scope(root, legacy=legacy, depth=-1)
+        self.waiting: list[tuple[str, JsonValue, Scope]] = []
+        self._root = root
+        self._names: dict[int, str] = {}
+        self._named: dict[str, tuple[JsonObject, Scope]] | None = None
+
+    def within(self, schema: JsonObject, scope: Scope) -> Scope:
+        """Return the scope of what is in a schema.
+
+        :param scope: that around it.
+        """
+        inner = replace(scope, depth=scope.depth + 1)
+        address = _address(schema)
+        if address:
+            inner = replace(inner, root=schema, base=urljoin(scope.base, address))
+        if any(isinstance(schema.get(key), dict) for key in _DEFINITIONS):
+            inner = replace(inner, around=(schema, *inner.around))
+        return inner
+
+    def name_of(self, reference: str, scope: Scope) -> str | None:
+        """Return the name of the definition that a reference shall lead to; None if it leads nowhere.
+
+        :param scope: of the schema that has it.
+        """
+        found = self._target(reference, scope)
+        if found is None:
+            return None
+        target, place = found
+        if id(target) not in self._names:
+            words = _NOT_IN_NAMES.sub("_", unquote(reference.rpartition("/")[2].lstrip("#")))
+            name = plain = words.strip("_")[:100] or "root"
+            number = 1
+            while name in self._names.values():
+                number += 1
+                name = f"{plain}_{number}"
+            self._names[id(target)] = name
+            self.waiting.append((name, target, place))
+        return self._names[id(target)]
+
+    def _target(self, reference: str, scope: Scope) -> tuple[JsonValue, Scope] | None:
+        """Return where a reference leads; None if it leads nowhere, or in a circle of nothing but references."""
+        first = found = self._resolved(reference, scope)
+        seen: set[int] = set()
+        while found is not None:
+            target, place = found
+            if not isinstance(target, dict | bool) or id(target) in seen:
+                return None
+            further = target.get("$ref") if isinstance(target, dict) else None
+            if not isinstance(target, dict) or not isinstance(further, str):
+                return first
+            seen.add(id(target))
+            found = self._resolved(further, self.within(target, place))
+        return first if seen else None
+
+    def _resolved(self, reference: str, scope: Scope) -> tuple[JsonValue, Scope] | None:
+        address, fragment = urldefrag(reference)
+        fragment = unquote(fragment)
+        start: tuple[JsonObject, Scope] | None = (scope.root, replace(scope, around=(), depth=0))
+        if address:
+            start = self._by_name(urljoin(scope.base, address))
+        if start is not None and not fragment:
+            return start
+        if fragment and not fragment.startswith("/"):
+            return self._by_name(f"{start[1].base if start else ''}#{fragment}")
+        tokens = [token.replace("~1", "/").replace("~0", "~") for token in fragment.split("/")[1:]]
+        if start is not None and (found := self._follow(*start, tokens)) is not None:
+            return found
+        if address or not tokens:
+            return None
+        # Schemas are put into others with references that were right where they came from.
+        for holder in (*scope.around, self._root):
+            for key in _DEFINITIONS:
+                known = holder.get(key)
+                if isinstance(known, dict) and tokens[-1] in known:
+                    return known[tokens[-1]], replace(scope, depth=0)
+        return None
+
+    def _follow(self, root: JsonObject, scope: Scope, tokens: list[str]) -> tuple[JsonValue, Scope] | None:
+        value: JsonValue = root
+        for token in tokens:
+            if isinstance(value, dict) and token in value:
+                value = value[token]
+            elif isinstance(value, list) and token.isdecimal() and int(token) < len(value):
+                value = value[int(token)]
+            else:
+                return None
+            if isinstance(value, dict):
+                scope = replace(self.within(value, scope), depth=0)
+        return value, scope
+
+    def _by_name(self, name: str) -> tuple[JsonObject, Scope] | None:
+        """Return the schema that has an address, or behind `#` a name, of its own."""
+        if self._named is None:
+            self._named = {}
+            self._collect(self._root, Scope(self._root, legacy=self.scope.legacy))
+        return self._named.get(name)
+
+    def _collect(self, root: JsonObject, start: Scope) -> None:
+        assert self._named is not None
+        waiting: list[tuple[JsonValue, Scope]] = [(root, start)]
+        seen = 0
+        while waiting and seen < _MAX_VALUES:
+            value, scope = waiting.pop()
+            seen += 1
+            if isinstance(value, dict):
+                scope = replace(self.within(value, scope), depth=0)
+                if scope.root is value:
+                    self._named.setdefault(scope.base, (value, scope))
+                for name in _own_names(value):
+                    self._named.setdefault(f"{scope.base}#{name}", (value, scope))
+                waiting.extend((each, scope) for each in value.values())
+            elif isinstance(value, list):
+                waiting.extend((each, scope) for each in value)
+
+
+def _address(schema: JsonObject) -> str:
+    """Return a schema's own address; empty if it has none."""
+    for key in ("$id", "id"):
+        value = schema.get(key)
+        if isinstance(value, str) and not value.startswith("#"):
+            return urldefrag(value)[0] if key == "$id" or ":" in value else ""
+    return ""
+
+
+def _own_names(schema: JsonObject) -> list[str]:
+    given = [schema.get(key) for key in ("$anchor", "$dynamicAnchor")]
+    names = [each for each in given if isinstance(each, str)]
+    for key in ("$id", "id"):
+        value = schema.get(key)
+        if isinstance(value, str) and value.startswith("#"):
+            names.append(value[1:])
+    return names
