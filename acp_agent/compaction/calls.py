@@ -22,8 +22,9 @@ from acp_agent.llm.provider import (
     ModelEvent,
     ModelRequest,
     NativeCompaction,
-    ReasoningRefused,
+    Refusal,
     Refused,
+    RefusedTools,
     Retrying,
     TextDelta,
 )
@@ -60,7 +61,7 @@ class ModelCalls:
         self._begin = begin
         self.requests = 0
         self.usage: Usage | None = None
-        self.refusals: list[Refused | ReasoningRefused] = []
+        self.refusals: list[Refusal] = []
 
     @property
     def cached(self) -> float | None:
@@ -84,7 +85,7 @@ class ModelCalls:
                     if isinstance(event, Answered):
                         self.spent(event.usage)
                         return event
-                    if isinstance(event, Retrying | Refused | ReasoningRefused):
+                    if isinstance(event, Retrying | Refusal):
                         self._note_retry(event)
                     elif isinstance(event, TextDelta) and shown and self._show is not None:
                         await self._show(event.text)
@@ -130,11 +131,12 @@ class ModelCalls:
         if self._begin is not None:
             await self._begin()
 
-    def _note_retry(self, event: Retrying | Refused | ReasoningRefused) -> None:
+    def _note_retry(self, event: Retrying | Refusal) -> None:
         """Count a retried request, and note what it no longer sends."""
         if not isinstance(event, Retrying):
             self.refusals.append(event)
-        self._count()
+        if not isinstance(event, RefusedTools):  # the request has succeeded without them
+            self._count()
 
     def _count(self) -> None:
         if self.requests >= MAX_REQUESTS:

@@ -46,6 +46,7 @@ from acp_agent.conversation.events import (
     TitleChanged,
     ToolReturned,
     ToolsDeclared,
+    ToolsRefused,
     TurnEnded,
     TurnRefused,
     UserPrompted,
@@ -128,6 +129,7 @@ class Context:
     :ivar refused: what the providers of models do not take; the models as `provider/model`.
     :ivar takes: the values that they take of what they have refused otherwise; see `FeatureRefused`.
     :ivar refused_images: the images that they do not take, as SHA-256 of their bytes.
+    :ivar refused_tools: the tools that they do not take, by name.
     :ivar refusals: how many prompts were refused one after another, with no answer in between.
     :ivar refused_turn: the turn that the provider refused to go on with, as long as it has answered nothing since.
     :ivar unbound_until: seq up to which reasoning that does not know its conversation is not sent: the newest place at
@@ -171,6 +173,7 @@ class Context:
     refused: frozenset[tuple[str, Feature]] = frozenset()
     takes: frozenset[tuple[str, Feature, str]] = frozenset()
     refused_images: frozenset[tuple[str, str]] = frozenset()
+    refused_tools: frozenset[tuple[str, str]] = frozenset()
     refusals: int = 0
     refused_turn: RefusedTurn | None = None
     unbound_until: int = 0
@@ -227,6 +230,13 @@ class Context:
         """
         return {feature: values for name, feature, values in self.takes if name == model}
 
+    def tools_refused_by(self, model: str) -> frozenset[str]:
+        """Return the names of the tools that a model's provider does not take.
+
+        :param model: `provider/model`.
+        """
+        return frozenset(tool for name, tool in self.refused_tools if name == model)
+
     def carried(self) -> Carried:
         """Return what a swap of this context has to carry over."""
         sets = {name: tuple(sorted(getattr(self, name))) for name in _SETS}
@@ -266,6 +276,9 @@ class Context:
             case ImagesRefused():
                 images = {(event.model, image) for image in event.images}
                 return {"refused_images": self.refused_images | images}
+            case ToolsRefused():
+                tools = {(event.model, tool) for tool in event.tools}
+                return {"refused_tools": self.refused_tools | tools}
             case UserPrompted():
                 return {
                     "entries": self._with(*_prompt(seq, event)),
@@ -440,7 +453,7 @@ _SETTINGS: dict[type[Event], dict[str, str]] = {
 }
 """What these events replace in the context, and by which of their values."""
 _CARRIED = tuple(each.name for each in fields(Carried))
-_SETS = ("grants", "withheld", "void", "refused", "takes", "refused_images")
+_SETS = ("grants", "withheld", "void", "refused", "takes", "refused_images", "refused_tools")
 """Of what is carried over, the sets; a log holds them as sorted lists."""
 _BEFORE = ("entries", "usage", "baseline", "baseline_seq", "swaps", "fold_from", "restored", "declared", "told")
 _NOT_COUNTED: dict[str, Any] = {"usage": None, "baseline": 0, "baseline_seq": 0}

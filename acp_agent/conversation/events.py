@@ -144,6 +144,19 @@ class ImagesRefused:
 
 
 @frozen
+class ToolsRefused:
+    """A provider refused requests for these tools; requests to this model no longer have them.
+
+    :ivar model: `provider/model`.
+    :ivar tools: their names.
+    """
+
+    model: str
+    tools: tuple[str, ...]
+    kind: Literal["tools_refused"] = "tools_refused"
+
+
+@frozen
 class UserPrompted:
     """A turn began, or the user said something more while it ran.
 
@@ -391,6 +404,7 @@ Event: TypeAlias = (
     | ReasoningWithheld
     | FeatureRefused
     | ImagesRefused
+    | ToolsRefused
     | UserPrompted
     | PartialAnswer
     | AssistantAnswered

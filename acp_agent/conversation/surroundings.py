@@ -21,6 +21,7 @@ Feature: TypeAlias = Literal[
     "summaries",
     "echo",
     "functions",
+    "descriptions",
     "cache_control",
     "call_ids",
     "user_after_tool",
@@ -41,7 +42,8 @@ Feature: TypeAlias = Literal[
 """A part of an API that not every server has. `controls`: the say in what happens to reasoning that is not valid any
 more. `compaction`: conversations that the provider has compacted. `tools`, `effort`: tools, and a level of reasoning,
 that change in mid-conversation. `summaries`: readable summaries of reasoning. `echo`: members of a message that hold
-its reasoning, in Chat Completions. `functions`: tools at all. `cache_control`: marks of what is to be cached.
+its reasoning, in Chat Completions. `functions`: tools at all. `descriptions`: those of tools, with any number
+of characters. `cache_control`: marks of what is to be cached.
 `call_ids`: ids of calls other than nine letters and digits. `user_after_tool`: a message of the user directly after a
 tool's result. `system`: a message of the role. `raw_arguments`: arguments of a call as the model wrote them, although
 they are no JSON. All others are members of a request by their names in the API."""

@@ -88,6 +88,7 @@ class Carried:
     refused: tuple[tuple[str, Feature], ...] = ()
     takes: tuple[tuple[str, Feature, str], ...] = ()
     refused_images: tuple[tuple[str, str], ...] = ()
+    refused_tools: tuple[tuple[str, str], ...] = ()
 
 
 @frozen

@@ -41,9 +41,10 @@ from acp_agent.llm.provider import (
     ModelEvent,
     ModelRequest,
     ReasoningRefused,
-    Refused,
+    Refusal,
     Retrying,
 )
+from acp_agent.llm.refused_tools import with_short_descriptions
 from acp_agent.llm.rules import ReasoningRules
 from acp_agent.llm.tries import Tries, reasoning_refused, without_reasoning
 
@@ -87,6 +88,8 @@ class ModelClient:
     async def stream(self, request: ModelRequest, prompt: str | None = None) -> AsyncGenerator[ModelEvent, None]:
         """See `Provider.stream`, and `Adapter.call` for the prompt."""
         adapter, profile = self._adapter, self._profile_of(request.model)
+        limit = request.takes.get("descriptions", "")
+        request = with_short_descriptions(request, int(limit) if limit.isdecimal() else None)
         tries = Tries(self._endpoint, adapter, profile, prompt, self._first_delay)
         while True:
             call, fold = adapter.call(request, profile, request.refused, prompt), adapter.fold()
@@ -208,14 +211,14 @@ class _NativeClient(ModelClient):
         self,
         request: ModelRequest,
         instructions: str,
-        note: Callable[[Retrying | Refused | ReasoningRefused], None] = lambda event: None,
+        note: Callable[[Retrying | Refusal], None] = lambda event: None,
     ) -> tuple[CompactedBlock, Usage]:
         """See `NativeCompaction.compact`."""
         answered: Answered | None = None
         try:
             async with aclosing(self.stream(request, instructions)) as events:
                 async for event in events:
-                    if isinstance(event, Retrying | Refused | ReasoningRefused):
+                    if isinstance(event, Retrying | Refusal):
                         note(event)
                     elif isinstance(event, Answered):
                         answered = event

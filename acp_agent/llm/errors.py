@@ -55,6 +55,7 @@ class CallFailed(Exception):  # noqa: N818 - not for users: `error_of` makes an 
     :ivar named: members of the request that the error names, such as `max_tokens` or `tools.0.name`.
     :ivar came: how much of an answer had come.
     :ivar path: the path of the request; empty if unknown.
+    :ivar body: the beginning of it, which may name a place in the request that the message does not.
     """
 
     kind: FailureKind
@@ -65,9 +66,10 @@ class CallFailed(Exception):  # noqa: N818 - not for users: `error_of` makes an 
     named: tuple[str, ...] = field(default=(), kw_only=True)
     came: Came = field(default="nothing", kw_only=True)
     path: str = field(default="", kw_only=True)
+    body: str = field(default="", kw_only=True, repr=False)
 
 
-_MAX_BODY = 20_000
+MAX_BODY = 20_000
 _MESSAGE_KEYS = ("message", "msg", "detail", "error_description", "error")
 _NESTED_KEYS = ("error", "detail", "message", "errors")
 _REQUEST_CODES = ("invalid", "policy", "mismatch", "auth", "permission", "not_found", "image", "billing", "quota")
@@ -81,12 +83,12 @@ def read_error(body: str) -> tuple[str, str]:
     FastAPI `{"detail": ...}`, vLLM `{"message": ...}`, and OpenRouter `metadata.raw` with another server's error. A
     body of an unknown shape is its own message.
     """
-    text = body.strip()[:_MAX_BODY]
+    text = body.strip()[:MAX_BODY]
     try:
         message, code = _message_and_code(json.loads(body))
     except (ValueError, RecursionError):
         return text, ""
-    return (message or text)[:_MAX_BODY], code
+    return (message or text)[:MAX_BODY], code
 
 
 def _message_and_code(value: JsonValue) -> tuple[str, str]:
@@ -113,7 +115,7 @@ def names_in_error(body: str) -> tuple[str, ...]:
     """Return the members of the request that the body of an error response names: OpenAI's `param`, and pydantic's
     `loc`, which servers on FastAPI and Mistral send."""
     try:
-        waiting: list[JsonValue] = [json.loads(body)] if len(body) <= _MAX_BODY else []
+        waiting: list[JsonValue] = [json.loads(body)] if len(body) <= MAX_BODY else []
     except (ValueError, RecursionError):
         return ()
     names: list[str] = []

@@ -117,6 +117,13 @@ class ReasoningRefused:
 
 
 @frozen
+class RefusedTools:
+    """The provider refused tools of the request by their names, or their places, and took it without them."""
+
+    tools: tuple[str, ...]
+
+
+@frozen
 class Withheld:
     """Reasoning that a request left out.
 
@@ -146,7 +153,9 @@ class Answered:
     explanation: str = ""
 
 
-ModelEvent: TypeAlias = TextDelta | ThinkingDelta | Retrying | Refused | ImagesLeftOut | ReasoningRefused | Answered
+Refusal: TypeAlias = Refused | ReasoningRefused | RefusedTools
+"""What a provider does not take, and is not sent again."""
+ModelEvent: TypeAlias = TextDelta | ThinkingDelta | Retrying | Refusal | ImagesLeftOut | Answered
 
 
 class Provider(Protocol):
@@ -204,7 +213,7 @@ class NativeCompaction(Protocol):
         self,
         request: ModelRequest,
         instructions: str,
-        note: Callable[[Retrying | Refused | ReasoningRefused], None] = lambda event: None,
+        note: Callable[[Retrying | Refusal], None] = lambda event: None,
     ) -> tuple[CompactedBlock, Usage]:
         """Summarise all messages of a request; the caller leaves out those that are to stay verbatim.
 

@@ -16,17 +16,33 @@ from email.utils import parsedate_to_datetime
 from typing import TypeAlias
 
 from acp_agent.conversation.messages import AssistantMessage, Message, Thinking, name_of
+from acp_agent.conversation.surroundings import Feature
 from acp_agent.llm.adapters.adapter import Adapter, Call, ReasoningPlace
 from acp_agent.llm.errors import CallFailed, classify, error_of, log_line, may_be_image, reason
 from acp_agent.llm.parts import without_images
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.profiles import ModelProfile
-from acp_agent.llm.provider import ImagesLeftOut, ModelRequest, ReasoningRefused, Refused, Retrying
+from acp_agent.llm.provider import (
+    ImagesLeftOut,
+    ModelRequest,
+    ReasoningRefused,
+    Refusal,
+    Refused,
+    RefusedTools,
+    Retrying,
+)
 from acp_agent.llm.refusals import RefusedPart
+from acp_agent.llm.refused_tools import (
+    longest_description,
+    refused_tools,
+    tool_names,
+    with_short_descriptions,
+    without_tools,
+)
 
 _log = logging.getLogger(__name__)
 
-Learned: TypeAlias = Refused | ReasoningRefused | ImagesLeftOut
+Learned: TypeAlias = Refusal | ImagesLeftOut
 
 _MAX_PARTS = 8
 """Parts of one call that are left out one after another."""
@@ -89,7 +105,8 @@ class Tries:
         """
         if not partial:
             changed = (
-                self._without_reasoning(failure, request, call)
+                self._with_fitting_tools(failure, request, call)
+                or self._without_reasoning(failure, request, call)
                 or self._without_part(failure, request, call)
                 or self._without_unproven(failure, request, call)
                 or self._without_pictures(failure, request)
@@ -102,6 +119,20 @@ class Tries:
         if first is not None and classify(failure) == "rejected" and classify(first) == "rejected":
             failure = first  # what was left out since was not to blame
         return self._retries.after(failure, partial=partial), request
+
+    def _with_fitting_tools(self, failure: CallFailed, request: ModelRequest, call: Call) -> ModelRequest | None:
+        """Return the request without the tools that the provider refused, or with shorter descriptions of all, if it
+        only finds one too long."""
+        names = refused_tools(failure, call.body, tool_names(request)) if failure.status in _REFUSED else ()
+        if not names:
+            return None
+        longest = longest_description(failure)
+        shortened = with_short_descriptions(request, longest)
+        if longest is not None and shortened is not request:
+            return self._left_out(RefusedPart("descriptions", str(longest)), shortened)
+        _log.warning("%s refused tools, which are left out: %s", self._endpoint.name, ", ".join(names))
+        self._learned.append(RefusedTools(names))
+        return without_tools(request, names)
 
     def _without_reasoning(self, failure: CallFailed, request: ModelRequest, call: Call) -> ModelRequest | None:
         """Return the request without what the provider refused of reasoning, or of what needs a header."""
@@ -144,7 +175,7 @@ class Tries:
             return None
         self._is_unproven_tried = True
         known = self._adapter.accepted_features(request, self._profile) | request.refused
-        unproven = [feature for feature, _ in self._adapter.refusals if feature in call.features - known]
+        unproven: list[Feature] = [feature for feature, _ in self._adapter.refusals if feature in call.features - known]
         changed = request
         for feature in unproven:
             changed = self._left_out(RefusedPart(feature), changed)

@@ -33,6 +33,7 @@ from acp_agent.conversation.events import (
     ThoughtLevelChanged,
     TitleChanged,
     ToolsDeclared,
+    ToolsRefused,
 )
 from acp_agent.conversation.messages import Amendment, Section, Text, ToolDefinition, Usage
 from support.log_builder import LogBuilder, is_legal
@@ -75,6 +76,7 @@ _CHANGES: tuple[Callable[[str], Event], ...] = (
     lambda word: FeatureRefused(f"anthropic/{word}", "controls"),
     lambda word: FeatureRefused(f"anthropic/{word}", "reasoning_effort", "low high"),
     lambda word: ImagesRefused(f"anthropic/{word}", (word,)),
+    lambda word: ToolsRefused(f"anthropic/{word}", (word,)),
     lambda word: NoteAdded("msg_note", word),
     lambda word: PlanChanged((PlanEntry(word),)),
     lambda word: CompactionFailed("compaction_x", "manual", "failed", word, Usage(1, 1, cost=0.5)),

@@ -25,7 +25,7 @@ from acp_agent.conversation.strict_json import parse_object
 from acp_agent.errors import ConfigError
 from acp_agent.llm.adapters.adapter import Call, Fold
 from acp_agent.llm.adapters.stream import Decoder
-from acp_agent.llm.errors import CallFailed, Came, FailureKind, log_line, names_in_error, read_error
+from acp_agent.llm.errors import MAX_BODY, CallFailed, Came, FailureKind, log_line, names_in_error, read_error
 from acp_agent.llm.parts import ArgumentsTooLongError
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.provider import TextDelta, ThinkingDelta
@@ -229,7 +229,13 @@ def _failure_of(error: Exception) -> CallFailed:
             body = ""
         message, code = read_error(body)
         return CallFailed(
-            "status", message, status=status, code=code, headers=response.headers, named=names_in_error(body)
+            "status",
+            message,
+            status=status,
+            code=code,
+            headers=response.headers,
+            named=names_in_error(body),
+            body=body[:MAX_BODY],
         )
     # Most of httpx2's are transport errors; a body that cannot be decoded and a loop of redirects are not.
     cause = error if isinstance(error, httpx2.RequestError | httpx2.StreamError) else error.__cause__

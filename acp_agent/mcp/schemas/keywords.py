@@ -77,8 +77,9 @@ def choices(value: JsonValue, scope: Scope) -> JsonValue:
 
 
 def names(value: JsonValue, scope: Scope) -> JsonValue:
-    names = strings([value] if isinstance(value, str) else value)
-    return list[JsonValue](dict.fromkeys(names)) or LEFT_OUT
+    if isinstance(value, str):
+        value = [value]
+    return list[JsonValue](dict.fromkeys(strings(value))) if isinstance(value, list) else LEFT_OUT
 
 
 def names_by_name(value: JsonValue, scope: Scope) -> JsonValue:

@@ -181,7 +181,7 @@ class _Normaliser:
                 kept[pattern] = self.schema(each, scope)
             else:
                 self.loosened += 1
-        return kept or LEFT_OUT
+        return kept
 
     def _exactly(self, value: JsonValue, scope: Scope) -> JsonValue:
         """Return a schema that must not accept more than it did: what it accepts is refused, or decides."""

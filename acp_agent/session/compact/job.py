@@ -30,13 +30,14 @@ from acp_agent.conversation.events import (
     FeatureRefused,
     ReasoningWithheld,
     SummaryDropped,
+    ToolsRefused,
 )
 from acp_agent.conversation.messages import new_id
 from acp_agent.conversation.swaps import CompactionTrigger
 from acp_agent.conversation.updates import CompactionChunk, CompactionFinished, CompactionStarted, Show
 from acp_agent.errors import AgentError, CompactionError, CompactionVetoedError
 from acp_agent.hooks.outcomes import SwapContext
-from acp_agent.llm.provider import Refused
+from acp_agent.llm.provider import Refused, RefusedTools
 from acp_agent.logfile import log_failure
 from acp_agent.session.compact.decide import Background
 from acp_agent.session.compact.order import REQUESTED, Order, Orders
@@ -147,6 +148,8 @@ class Compactor:
         for refusal in calls.refusals:
             if isinstance(refusal, Refused):
                 events.append(FeatureRefused(model.name, refusal.feature, refusal.takes))
+            elif isinstance(refusal, RefusedTools):
+                events.append(ToolsRefused(model.name, refusal.tools))
             else:
                 events.append(ReasoningWithheld(refusal.messages, refusal.said, refusal.pieces))
         calls.refusals.clear()

@@ -27,8 +27,7 @@ from acp_agent.llm.provider import (
     ModelRequest,
     NativeCompaction,
     Provider,
-    ReasoningRefused,
-    Refused,
+    Refusal,
     Retrying,
 )
 from acp_agent.llm.registry import Registry
@@ -148,7 +147,7 @@ class ActiveModel:
         self,
         request: ModelRequest,
         instructions: str,
-        note: Callable[[Retrying | Refused | ReasoningRefused], None] = lambda event: None,
+        note: Callable[[Retrying | Refusal], None] = lambda event: None,
     ) -> tuple[CompactedBlock, Usage]:
         """See `NativeCompaction.compact`."""
         assert isinstance(self.provider, NativeCompaction)

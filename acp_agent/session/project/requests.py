@@ -21,6 +21,7 @@ from acp_agent.conversation.surroundings import Surroundings, changed_tools
 from acp_agent.conversation.updates import UsageUpdated
 from acp_agent.errors import CompactionError, ConfigError, ContextOverflowError, ModelError
 from acp_agent.llm.provider import ModelRequest
+from acp_agent.llm.refused_tools import without_tools
 from acp_agent.llm.rules import ReasoningRules
 from acp_agent.session.project.mcp import SessionMcp
 from acp_agent.session.project.models import ActiveModel, SessionModels
@@ -278,7 +279,7 @@ def request_of(context: Context, messages: tuple[Message, ...], model: str) -> M
     :param model: `provider/model`.
     """
     told = context.told
-    return ModelRequest(
+    request = ModelRequest(
         model=model.partition("/")[2],
         system=context.instructions,
         messages=messages,
@@ -290,6 +291,7 @@ def request_of(context: Context, messages: tuple[Message, ...], model: str) -> M
         takes=context.taken_by(model),
         refused_images=context.images_refused_by(model),
     )
+    return without_tools(request, context.tools_refused_by(model))
 
 
 def _with_messages(messages: tuple[Message, ...], entries: tuple[Entry, ...]) -> tuple[Message, ...]:

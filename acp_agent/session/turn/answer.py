@@ -18,6 +18,7 @@ from acp_agent.conversation.events import (
     ImagesRefused,
     PartialAnswer,
     ReasoningWithheld,
+    ToolsRefused,
     TurnEnded,
 )
 from acp_agent.conversation.messages import AssistantMessage, AssistantPart, Entry, Text, ToolCall, new_id
@@ -30,6 +31,7 @@ from acp_agent.llm.provider import (
     ImagesLeftOut,
     ReasoningRefused,
     Refused,
+    RefusedTools,
     Retrying,
     TextDelta,
     ThinkingDelta,
@@ -40,7 +42,7 @@ from acp_agent.session.log import SessionLog
 from acp_agent.session.notices import Notices
 from acp_agent.session.project.models import ActiveModel
 from acp_agent.session.project.requests import Requests
-from acp_agent.tools.text import counted
+from acp_agent.tools.text import counted, one_line
 
 GATHER_SECONDS = 0.03
 """How long deltas are gathered behind something that was shown, so that they are saved and shown together."""
@@ -93,6 +95,7 @@ class AnswerStream:
         :raises ModelError: see `Provider.stream`.
         """
         await self._notices.flush()  # also if the last answer broke off
+        await self._tell_left_out_tools(active)
         request, sent_context = self._requests.request(active), self._requests.context
         answered: Answered | None = None
         explanation = ""
@@ -119,6 +122,8 @@ class AnswerStream:
                             await self._leave_images_out(active, images_in(request, event.first))
                         elif isinstance(event, ReasoningRefused):
                             await self._withhold(event)
+                        elif isinstance(event, RefusedTools):
+                            await self._leave_tools_out(active, event.tools)
                         else:
                             answered = event
                 finally:
@@ -163,6 +168,19 @@ class AnswerStream:
         await self._log.append(ImagesRefused(active.name, images))
         left_out = counted(len(images), "image")
         await self._notices.tell(f"{active.name} refused the request for an image. It goes on without {left_out}.")
+
+    async def _leave_tools_out(self, active: ActiveModel, tools: tuple[str, ...]) -> None:
+        """Never again tell a model of tools that its provider refused, and tell the user."""
+        await self._log.append(ToolsRefused(active.name, tools))
+        await self._tell_left_out_tools(active)
+
+    async def _tell_left_out_tools(self, active: ActiveModel) -> None:
+        tools = sorted(self._requests.context.tools_refused_by(active.name))
+        if tools:
+            names = one_line(", ".join(tools), 500)
+            await self._notices.tell_once(
+                f"{active.name} refused {counted(len(tools), 'tool')}, without which the session goes on: {names}."
+            )
 
     async def _withhold(self, refused: ReasoningRefused) -> None:
         """Never again send reasoning that the provider refused, and tell the user."""

@@ -1,0 +1,122 @@
+"""Tools that a provider refuses: which ones an error names, and the request without them.
+
+A provider refuses the whole request for one tool that it does not take, and names it by its name or by its place:
+`tools[3].function.parameters` (OpenAI), `tools.3.custom.input_schema` (Anthropic), `["body", "tools", 3]` (FastAPI),
+`tools[0].function_declarations[3]` (Google, whose first tool holds all functions), `/tools/3` (a JSON pointer).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+
+from acp_agent.conversation.messages import Amendment, JsonObject, Message, ToolDefinition
+from acp_agent.conversation.strict_json import get_object, get_objects, get_text
+from acp_agent.llm.errors import CallFailed
+from acp_agent.llm.provider import ModelRequest
+
+_THEN = r"""(?:\[|\.|/|\s*->\s*|["']\s*,\s*|["']\]\[)"""
+"""What stands between a member and a number, in the ways in which errors write a place."""
+_PLACE = re.compile(
+    rf"\b(?:tools{_THEN}(?P<around>\d{{1,4}})\b\W{{0,4}})?function_?declarations{_THEN}(?P<declared>\d{{1,4}})\b"
+    rf"|\b(?:tools|functions){_THEN}(?P<alone>\d{{1,4}})\b(?P<member>\W+\w+)?",
+    re.IGNORECASE,
+)
+_IN_MESSAGE = re.compile(r"(?:input|messages|contents)\W{1,3}\d{1,6}\W[^\s]{0,80}$", re.IGNORECASE)
+"""Before a place: the tools that a message holds are counted on their own."""
+_OF_ADAPTERS = ("defer_loading", "cache_control", "strict")
+"""Members of a tool that an adapter adds: their refusal is none of the tool."""
+_WORDS = ("tool", "function", "schema")
+_LONGEST = re.compile(
+    r"description.{0,200}?(?:maximum length|at most|less than or equal to|longer than|max(?:imum)?)\D{0,20}(\d{2,6})",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def refused_tools(failure: CallFailed, body: JsonObject, known: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of the tools that an error names; none if it is about something else.
+
+    :param body: of the request.
+    :param known: the names of the request's tools.
+    """
+    said = failure.message
+    found: dict[str, None] = {}
+    places = f"{said}\n{failure.body}"
+    sent = [
+        get_text(tool, "name") or get_text(get_object(tool, "function"), "name") for tool in get_objects(body, "tools")
+    ]
+    for place in _PLACE.finditer(places):
+        if _IN_MESSAGE.search(places[max(0, place.start() - 120) : place.start()]):
+            continue
+        if any(member in (place["member"] or "") for member in _OF_ADAPTERS):
+            continue
+        number = place["alone"] or place["declared"]
+        if place["around"] not in (None, "0"):
+            number = place["around"]
+        if int(number) < len(sent):
+            found[sent[int(number)]] = None
+    if any(word in said.lower() for word in _WORDS):
+        for name in known:
+            # Names without a server in front, such as `read`, are also words.
+            quote = "" if "__" in name else "[\"'`]"
+            if re.search(rf"(?<![\w-]){quote}{re.escape(name)}{quote}(?![\w-])", said):
+                found[name] = None
+    return tuple(filter(None, found))
+
+
+def longest_description(failure: CallFailed) -> int | None:
+    """Return how many characters a tool's description may have, if an error says that one is too long."""
+    found = _LONGEST.search(failure.message)
+    return int(found[1]) if found else None
+
+
+def tool_names(request: ModelRequest) -> list[str]:
+    """Return the names of all tools that a request tells, wherever it does."""
+    return list(dict.fromkeys(tool.name for tool in _tools(request)))
+
+
+def without_tools(request: ModelRequest, names: Collection[str]) -> ModelRequest:
+    """Return the request as if there never were tools of these names."""
+    return _changed(request, lambda tool: None if tool.name in names else tool, names) if names else request
+
+
+def with_short_descriptions(request: ModelRequest, longest: int | None) -> ModelRequest:
+    """Return the request with tools whose descriptions have no more characters."""
+    if longest is None or all(len(tool.description) <= longest for tool in _tools(request)):
+        return request
+    return _changed(request, lambda tool: replace(tool, description=tool.description[:longest]))
+
+
+def _tools(request: ModelRequest) -> Iterable[ToolDefinition]:
+    yield from request.tools
+    if request.declared is not None:
+        yield from request.declared.tools or ()
+    for message in request.messages:
+        if isinstance(message, Amendment):
+            yield from message.added
+
+
+def _changed(
+    request: ModelRequest,
+    change: Callable[[ToolDefinition], ToolDefinition | None],
+    gone: Collection[str] = (),
+) -> ModelRequest:
+    """Return the request with each of its tools changed, or left out, wherever it is told.
+
+    :param gone: names of those that are left out, of which their removal is not told either.
+    """
+
+    def changed(tools: Iterable[ToolDefinition]) -> tuple[ToolDefinition, ...]:
+        return tuple(filter(None, map(change, tools)))
+
+    messages: list[Message] = []
+    for message in request.messages:
+        if isinstance(message, Amendment) and (message.added or message.removed):
+            removed = tuple(name for name in message.removed if name not in gone)
+            message = replace(message, added=changed(message.added), removed=removed)  # noqa: PLW2901
+        messages.append(message)
+    declared = request.declared
+    if declared is not None and declared.tools is not None:
+        declared = replace(declared, tools=changed(declared.tools))
+    return replace(request, tools=changed(request.tools), declared=declared, messages=tuple(messages))
