@@ -7,6 +7,7 @@ only to judge whether a path leads outside.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -29,6 +30,7 @@ _GUARDED = frozenset(
 )
 """Files and folders that run or configure something: git's hooks, editors' tasks, agents' instructions and recipes."""
 _LONGEST = 4096
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=\S)")
 
 
 @frozen
@@ -109,8 +111,15 @@ def absolute(path: str, cwd: Path) -> Path:
 
     :raises ToolError: it cannot be a path.
     """
-    if path.startswith("file://"):
+    scheme = scheme_of(path)
+    is_address = path[len(scheme) :].startswith(":/")
+    if scheme == "file" and is_address:
         path = _from_uri(path)
+    elif scheme and is_address:
+        raise ToolError(
+            f"{one_line(path, 200)} is an address of {scheme}: and no file, so the tools for files cannot open it. "
+            "Give the path of a file, or ask the user for what is there."
+        )
     if not path.strip():
         raise ToolError("The path is empty. Name a file or directory, `.` for the working directory.")
     if "\0" in path:
@@ -196,6 +205,15 @@ def _beyond(path: Path, environment: Environment, edited: bool) -> tuple[Path, .
         return found
     real = _real(path)
     return (real,) if any(part.lower() in _GUARDED for part in real.parts) else ()
+
+
+def scheme_of(address: str) -> str:
+    """Return the scheme of an address in small letters; empty for a path, that of a Windows drive included.
+
+    RFC 3986, section 3.1.
+    """
+    found = _SCHEME.match(address)
+    return found[1].lower() if found else ""
 
 
 def _from_uri(uri: str) -> str:

@@ -165,6 +165,10 @@ class SessionMcp:
         found = [await self._read(part) for part in parts if isinstance(part, Text | ResourceLink)]
         return tuple(dict.fromkeys(resource for each in found for resource in each))
 
+    def lists(self, uri: str) -> bool:
+        """Return whether a server lists a resource with this address."""
+        return any(uri in server.offer.resources for server in self._servers)
+
     async def _made(self, parts: tuple[UserPart, ...]) -> tuple[UserPart, ...] | None:
         name, line = command_words(parts) or ("", "")
         prefix, short, wanted = [*name.split(":"), "", ""][:3]

@@ -70,7 +70,7 @@ def build_runner(
     }
     reports = CompactReports(state, requests, compaction, show)
 
-    intake = PromptIntake(requests, mcp, recipes, hooks, record)
+    intake = PromptIntake(requests, mcp, recipes, hooks, record, notices)
     answers = AnswerStream(requests, log, notices, show)
     calls = ToolCalls(toolbox, permissions, hooks, record, show)
     handler = AnswerHandler(log, hooks, compaction, calls, record, notices)

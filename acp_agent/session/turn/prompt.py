@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import anyio
 
-from acp_agent.conversation.messages import Text, UserPart
+from acp_agent.conversation.messages import ResourceLink, Text, UserPart
 from acp_agent.errors import AgentError, PromptTooLargeError
 from acp_agent.hooks.outcomes import Outcome
 from acp_agent.secrets.known import secrets_of
 from acp_agent.secrets.text import mask
 from acp_agent.session.mailbox import Mailbox, Ticket
+from acp_agent.session.notices import Notices
 from acp_agent.session.project.commands import command_words, says_anything, text_of
 from acp_agent.session.project.hooks import SessionHooks
 from acp_agent.session.project.mcp import SessionMcp
@@ -20,6 +21,11 @@ from acp_agent.session.project.recipe_run import RecipeRun
 from acp_agent.session.project.recipes import SessionRecipes
 from acp_agent.session.project.requests import Requests
 from acp_agent.session.turn.record import TurnRecord
+from acp_agent.tools.paths import scheme_of
+from acp_agent.tools.text import one_line
+
+_READABLE = ("file", "http", "https")
+"""Schemes of links that a tool may open."""
 
 
 @dataclass(eq=False, slots=True)
@@ -31,6 +37,7 @@ class PromptIntake:
     _recipes: SessionRecipes
     _hooks: SessionHooks
     _record: TurnRecord
+    _notices: Notices
 
     async def add(self, ticket: Ticket, recipe_run: RecipeRun | None = None, *, steers: bool = False) -> Outcome:
         """Log a prompt so that the next request contains it, unless a hook refuses it.
@@ -55,6 +62,7 @@ class PromptIntake:
             why = hooked.stop or hooked.reason
             await self._record.note(f"A hook kept this prompt from the model. {why}".rstrip(), "veto", apart=steers)
         else:
+            await self._tell_unreadable(ticket.parts)
             await self._hooks.add(hooked.context)
             await self._record.titles.set_from(ticket.parts, _masked)
         return hooked
@@ -91,6 +99,8 @@ class PromptIntake:
         else:
             text = Text(await self._recipes.render(recipe_run))
             sent = (text, *recipe_run.attachments, *await self._mcp.resources(parts))
+        if any(map(self._is_unreadable, sent or parts)):
+            sent = tuple(map(self._marked, sent or parts))
         refused = self._requests.context.images_refused_by(active.name)
         await active.attachments.check(parts if sent is None else sent, active.profile, active.name, refused)
         hooked = await self._hooks.user_message(text_of(sent or parts))
@@ -98,6 +108,30 @@ class PromptIntake:
             others = (part for part in sent or parts if not isinstance(part, Text))
             sent = (Text(hooked.message), *others)
         return sent, hooked
+
+    # --- links ---
+
+    def _is_unreadable(self, part: UserPart) -> bool:
+        """Return whether a part is a link that no tool can open, such as one to a terminal inside the editor."""
+        if not isinstance(part, ResourceLink) or self._mcp.lists(part.uri):
+            return False
+        return scheme_of(part.uri) not in ("", *_READABLE)
+
+    def _marked(self, part: UserPart) -> UserPart:
+        """Return a part as the model reads it: a link that cannot be opened says so."""
+        if not isinstance(part, ResourceLink) or not self._is_unreadable(part):
+            return part
+        remark = f"cannot be read: no tool opens addresses of {scheme_of(part.uri)}:"
+        return replace(part, description=f"{part.description}; {remark}" if part.description else remark)
+
+    async def _tell_unreadable(self, parts: tuple[UserPart, ...]) -> None:
+        links = [part for part in parts if isinstance(part, ResourceLink) and self._is_unreadable(part)]
+        for link in links:
+            name = one_line(link.title or link.name or link.uri, 80)
+            await self._notices.tell(
+                f"The link {name!r} cannot be read: the agent can open files and web pages, but no addresses of "
+                f"{scheme_of(link.uri)}:. The model knows the link alone; paste what is behind it into the prompt."
+            )
 
 
 def _masked(text: str) -> str:

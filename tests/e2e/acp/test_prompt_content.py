@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import base64
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.editors import TOAD, ZED_BETA
+from support.mcp import mcp_program, ready
 from support.memory import stage
-from support.replies import Reply
+from support.replies import Reply, ToolCall
+from support.stage import conversation, results
 
 PNG = base64.b64encode(
     bytes.fromhex(
@@ -94,3 +97,40 @@ async def test_a_slash_command_is_understood_with_other_blocks_in_front_of_it(
         statuses = [update["status"] for update in it.agent.updates(kind="compaction_update")]
         assert statuses == ["in_progress", "completed"]
         assert it.server.calls[2].mentions("keep names")
+
+
+async def test_a_link_that_nothing_can_open_is_named_so_to_the_user_and_to_the_model(tmp_path: Path) -> None:
+    server = mcp_program(
+        tmp_path, "notes", resources=[{"uri": "note://1", "name": "one"}], contents={"note://1": "The first note."}
+    )
+    terminal = "zed:///agent/terminal-selection?lines=4"
+    links = {
+        "Terminal (4 lines)": terminal,
+        "Untitled": "untitled:Untitled-1",
+        "one": "note://1",
+        "two": "note://2",
+        "a file": (tmp_path / "a.py").as_uri(),
+        "a page": "https://example.com/",
+        "a path": "src/a.py",
+    }
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": "Look."}]
+    blocks += [{"type": "resource_link", "uri": uri, "name": name} for name, uri in links.items()]
+    calls = [
+        ToolCall("read", {"path": terminal}),
+        ToolCall("list", {"path": "vscode:/a"}),
+    ]
+    async with stage(tmp_path, Reply(tool_calls=calls), Reply("I see."), Reply("Still."), mcp=[server.entry]) as it:
+        await ready(it, "notes")
+        assert await it.prompt(blocks) == {"stopReason": "end_turn"}
+        told = json.dumps(conversation(it.server.calls[0].body))
+        for name in ("Terminal (4 lines)", "Untitled", "two"):
+            assert f"{name} | {links[name]} | cannot be read: no tool opens addresses of" in told
+            assert f"The link '{name}' cannot be read" in it.agent.text()
+        assert told.count("cannot be read") == it.agent.text().count("cannot be read") == 3
+        first, second = results(it.server.calls[1].body)
+        assert "is an address of zed: and no file" in first.text
+        assert "is an address of vscode: and no file" in second.text
+        # What the user sees again is the link as it was.
+        await it.agent.load(it.session, it.folder)
+        shown = it.agent.updates(kind="user_message_chunk")
+        assert "cannot be read" not in json.dumps(shown)
