@@ -154,7 +154,11 @@ def _matching(pattern: str, message: str, title: str | None = None) -> Form:
     return Form(check, {"type": "string", "pattern": f"^{pattern}$", **({"title": title} if title else {})})
 
 
-def _http_url(value: str) -> str:
+def http_url(value: str) -> str:
+    """Return an address of the web without its last slash.
+
+    :raises ValueError: it is none; the message continues a sentence that names it.
+    """
     try:
         url = urlsplit(value)
         good = url.scheme in ("http", "https") and bool(url.hostname) and url.username is None
@@ -258,8 +262,19 @@ HeaderValue = Annotated[str, _matching(r"[\t\x20-\x7e]*", "should be printable A
 Url = Annotated[
     str,
     Form(
-        _http_url,
+        http_url,
         {"type": "string", "pattern": r"^[hH][tT][tT][pP][sS]?://[^/?#@:\s][^/?#@]*(?:[/?#]|$)", "title": "a URL"},
+    ),
+]
+UrlWithVariables = Annotated[
+    str,
+    Form(
+        lambda value: value if "${" in value else http_url(value),
+        {
+            "type": "string",
+            "pattern": r"^[hH][tT][tT][pP][sS]?://[^/?#@:\s][^/?#@]*(?:[/?#]|$)|\$\{",
+            "title": "a URL",
+        },
     ),
 ]
 ShareOrOff = Annotated[

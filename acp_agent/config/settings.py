@@ -38,6 +38,7 @@ from acp_agent.config.forms import (
     Threshold,
     Tokens,
     Url,
+    UrlWithVariables,
     VariableName,
 )
 from acp_agent.config.hook_events import EventName, OnError
@@ -207,8 +208,8 @@ def _transport(value: object) -> object:
 class McpServer(Section):
     """An MCP server, of the user's configuration or of an editor's: a program, an address, or the editor itself.
 
-    `server_id` is what an editor calls the server that it is itself. `variables` says whether `${NAME}` in `env` and
-    `headers` stands for a variable of the agent's environment. `repr` shows neither these two nor `url`.
+    `server_id` is what an editor calls the server that it is itself. `variables` says whether `${NAME}` stands for a
+    variable of the agent's environment. `repr` shows neither `env` nor `headers` nor `url`.
     """
 
     name: Annotated[str, Internal()] = ""
@@ -216,18 +217,21 @@ class McpServer(Section):
     transport: Annotated[_McpTransport, Form(_transport, {"enum": ["http", "sse"]}, any_type=True)] = "stdio"
     """how the address is spoken to: `http` is streamable HTTP; left out: `http`"""
     command: Text = ""
-    """the program of a server that speaks over its standard input and output"""
+    """the program of a server that speaks over its standard input and output; in this and all other texts of an entry,
+    `${NAME}` stands for a variable of the agent's environment, and `${NAME:-default}` for one that may be missing"""
     args: tuple[TextOrEmpty, ...] = ()
     """the program's arguments"""
     env: Mapping[VariableName, TextOrEmpty] = field(default_factory=dict[str, str], repr=False)
-    """environment variables, added to the few that every server gets; `${NAME}` in a value stands for a variable of the
-    agent's environment"""
-    url: Url = field(default="", repr=False)
+    """environment variables, added to the few that every server gets"""
+    url: UrlWithVariables = field(default="", repr=False)
     """the address of a server that speaks over HTTP"""
     headers: Mapping[HeaderName, HeaderValue] = field(default_factory=dict[str, str], repr=False)
-    """sent with every request; `${NAME}` as in `env`"""
+    """sent with every request"""
     timeout: Seconds = 300.0
     """seconds that a call of one of its tools may take; left out: 300"""
+    roots: Flag = True
+    """`false`: it is not told the session's directories, which some servers take in place of those in their arguments;
+    left out: `true`"""
     variables: Annotated[bool, Internal()] = False
     server_id: Annotated[str, Internal()] = ""
 

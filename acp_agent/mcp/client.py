@@ -27,7 +27,7 @@ from acp_agent.config.settings import McpServer
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError
 from acp_agent.mcp.elicitation import Elicitations, fields_of
-from acp_agent.mcp.model import INHERITED, HandshakeRefusedError, Offer, ServerOptions
+from acp_agent.mcp.model import HandshakeRefusedError, Offer, ServerOptions, UnansweredError, inherited
 from acp_agent.mcp.stdio import over_stdio
 from acp_agent.mcp.transports import CONNECT_SECONDS, Watch, inspected, leaves_of, over_acp, over_http
 from acp_agent.tools.environment import Environment, OutputArrived, Report
@@ -125,9 +125,10 @@ class Connection:
                 with self._elicitations.during(environment, scope) if environment else nullcontext():
                     return await request(self._client)
         except TimeoutError as error:
-            raise ToolError(f"it did not answer within {seconds:g} seconds") from error
+            raise UnansweredError(f"it did not answer within {seconds:g} seconds") from error
         except Exception as error:
-            raise ToolError(self.watch.why(error)) from error
+            kind = UnansweredError if self.watch.is_unanswered(error) else ToolError
+            raise kind(self.watch.why(error)) from error
 
     async def listen(self) -> None:
         """Subscribe to changes of the lists, as servers without a handshake demand; others send them by themselves."""
@@ -201,7 +202,7 @@ async def connect(server: McpServer, options: ServerOptions, mode: Mode) -> Asyn
         inspected(_transport(server, options, watch), watch),
         mode=mode,
         message_handler=received,
-        list_roots_callback=list_roots,
+        list_roots_callback=list_roots if server.roots else None,
         elicitation_callback=elicit if options.elicits else None,
         client_info=types.Implementation(name="acp-agent", version=__version__),
         cache=None,
@@ -222,8 +223,7 @@ async def connect(server: McpServer, options: ServerOptions, mode: Mode) -> Asyn
 def _transport(server: McpServer, options: ServerOptions, watch: Watch) -> Transport:
     match server.transport:
         case "stdio":
-            inherited = {name: options.env[name] for name in INHERITED if name in options.env}
-            env = {**inherited, **server.env}
+            env = {**inherited(options.env), **server.env}
             return over_stdio(server.command, server.args, options.roots[0], env, watch)
         case "acp":
             if options.channel is None:

@@ -1,23 +1,25 @@
 """The entry of an MCP server and how it is run, what it offers, and the channel to servers that the editor provides.
 
-An entry names a variable of the agent's environment as `${NAME}`, so that no token has to stand in a file. Tools,
-prompts and content are the SDK's own models, which are imported for type checkers alone.
+An entry may name variables of the agent's environment (see `variables`), so that no token has to stand in a file.
+Tools, prompts and content are the SDK's own models, which are imported for type checkers alone.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from acp_agent.config.forms import http_url
 from acp_agent.config.settings import McpServer
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
+from acp_agent.mcp.variables import expanded, named_in
+from acp_agent.secrets.names import is_secret_variable
 from acp_agent.tools.text import digest
 
 if TYPE_CHECKING:
@@ -27,15 +29,18 @@ INHERITED = (
     *("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "TMPDIR", "TZ"),
     *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES"),
     *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
+    *("NO_PROXY", "no_proxy", "NODE_USE_ENV_PROXY"),
 )
 """The variables of the agent's environment that a server gets; none holds a key."""
+_PROXIES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
+"""Those that it gets too, unless a login is in their address."""
 START_SECONDS = 60.0
 """One that is downloaded first takes long."""
 _SHORTEST_SECRET = 6
 """Characters; masking shorter values would garble messages."""
 _DIGITS = 12
 """Hexadecimal digits of an identity, which a person reads."""
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 OnNotification: TypeAlias = Callable[[str, JsonObject | None], None]
@@ -44,6 +49,10 @@ OnNotification: TypeAlias = Callable[[str, JsonObject | None], None]
 
 class HandshakeRefusedError(ToolError):
     """The server answers, but refuses this way of agreeing on a version."""
+
+
+class UnansweredError(ToolError):
+    """No answer came to a request that was sent, and may have been carried out."""
 
 
 class ServerGoneError(ToolError):
@@ -98,22 +107,41 @@ class ServerOptions:
     start_seconds: float = START_SECONDS
 
 
+def inherited(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of the agent's environment that every server gets."""
+    names = (*INHERITED, *(name for name in _PROXIES if "@" not in env.get(name, "")))
+    return {name: env[name] for name in names if name in env}
+
+
+def withheld_proxies(server: McpServer, env: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of the variables that tell of a proxy and hold a login, so that the server does not get them."""
+    if server.transport != "stdio":
+        return ()
+    return tuple(name for name in _PROXIES if "@" in env.get(name, "") and name not in server.env)
+
+
 def with_values(server: McpServer, env: Mapping[str, str]) -> McpServer:
     """Return the entry with the values of the variables that it names.
 
     :param env: the agent's environment.
-    :raises ToolError: a variable is not set.
+    :raises ToolError: a variable is not set, or the address is none with its value.
     """
     if not server.variables:
         return server
-    try:
-        return replace(server, env=_expanded(server.env, env), headers=_expanded(server.headers, env))
-    except KeyError as error:
-        raise ToolError(f"its entry names the environment variable {error.args[0]}, which is not set") from None
-
-
-def _expanded(values: Mapping[str, str], env: Mapping[str, str]) -> dict[str, str]:
-    return {key: _VARIABLE.sub(lambda found: env[found[1]], text) for key, text in values.items()}
+    url = expanded(server.url, env, "url")
+    if url != server.url:
+        try:
+            url = http_url(url)
+        except ValueError as error:
+            raise ToolError(f"`url` of its entry {error}, which it is not with the values of its variables") from None
+    return replace(
+        server,
+        command=expanded(server.command, env, "command"),
+        args=tuple(expanded(text, env, "args") for text in server.args),
+        env={name: expanded(text, env, "env") for name, text in server.env.items()},
+        url=url,
+        headers={name: expanded(text, env, "headers") for name, text in server.headers.items()},
+    )
 
 
 def secrets(server: McpServer, env: Mapping[str, str]) -> list[str]:
@@ -121,9 +149,12 @@ def secrets(server: McpServer, env: Mapping[str, str]) -> list[str]:
 
     :param env: the agent's environment.
     """
+    named = (server.command, *server.args, server.url) if server.variables else ()
+    variables = frozenset[str]().union(*map(named_in, named))
     with suppress(ToolError):
         server = with_values(server, env)
     values = {*server.env.values(), *server.headers.values()}
+    values |= {env.get(name, "") for name in variables if is_secret_variable(name)}
     return sorted((value for value in values if len(value) >= _SHORTEST_SECRET), key=len, reverse=True)
 
 

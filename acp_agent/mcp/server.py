@@ -19,7 +19,16 @@ from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, Resource, UserPart
 from acp_agent.errors import ToolError
 from acp_agent.logfile import log_failure
-from acp_agent.mcp.model import HandshakeRefusedError, Offer, ServerOptions, identity, secrets, with_values
+from acp_agent.mcp.model import (
+    HandshakeRefusedError,
+    Offer,
+    ServerOptions,
+    UnansweredError,
+    identity,
+    secrets,
+    with_values,
+    withheld_proxies,
+)
 from acp_agent.mcp.schemas.normalise import input_schema
 from acp_agent.mcp.tools import (
     DESCRIPTION_LIMIT,
@@ -47,6 +56,7 @@ RESTART_DELAYS = (0.0, 1.0, 5.0)
 """Seconds before each new start after a crash; then the server is given up."""
 _CALL_PATIENCE = 10.0
 """How long a call waits for a server that is being started again."""
+_CALL = "answered this call"
 
 _log = logging.getLogger(__name__)
 
@@ -96,6 +106,8 @@ class _ServerHandle:
             return await ask(connection)
         except ToolError as error:
             text = f"has not {what}: {error}"
+            if isinstance(error, UnansweredError) and what == _CALL:
+                text = f"has not {what}, which may or may not have been done: {error}"
             if connection is not None and (connection.watch.lost.is_set() or self.connection is not connection):
                 text = f"ended during this call, which may or may not have been done: {error}"
             text = self.masked(f"The MCP server {self.name!r} {text}")
@@ -192,7 +204,13 @@ class SessionServer:
         self._handle.change("failed")
         _log.warning("the MCP server %s %s: %s", self.name, what, self.reason)
         text = f"The MCP server {self.name!r} {what}: {self.reason}".rstrip(".")
-        await self._tell(f"{text}. It is tried once more with each prompt; the session works on without it.")
+        more = "It is tried once more with each prompt; the session works on without it."
+        if not was_ready and (names := withheld_proxies(self._server, self._options.env)):
+            more += (
+                f" It does not get {' and '.join(names)} of the agent's environment, which hold a login; if it has to"
+                f' reach the network through that proxy, write `env: {{{names[0]}: "${{{names[0]}}}"}}` into its entry.'
+            )
+        await self._tell(f"{text}. {more}")
 
     async def _run_once(self) -> str:
         """Start it, and stay until it is gone.
@@ -316,7 +334,7 @@ class _McpTool:
 
         async def run(report: Report) -> CallResult:
             answer = await self._server.ask(
-                lambda there: there.call(self._tool.name, arguments, report, environment), "answered this call"
+                lambda there: there.call(self._tool.name, arguments, report, environment), _CALL
             )
             # Images are decoded to be checked, which takes a while.
             parts = await anyio.to_thread.run_sync(result_parts, answer, abandon_on_cancel=True)

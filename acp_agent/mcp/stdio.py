@@ -32,6 +32,14 @@ _CHUNK = 65_536
 _END_SECONDS = 0.2
 _LAST_LINES = 5
 """Lines of stderr that are kept to say why a server ended."""
+_NOISE = re.compile(
+    r"npm (?:notice|warn|http|verb|info)\b|npm (?:error|ERR!)(?: \S+)?$"
+    r"|npm (?:error|ERR!) (?:A complete log|404 (?:Note that you can|tarball, folder))"
+    r"|\[notice\]|(?:WARNING|INFO|DEBUG)\b"
+    r"|at .*:\d+:\d+\)?(?: \{)?$|Node\.js v\d|\(node:\d+\)|\(Use `node |[\^~{}]+$|code: '[A-Z_]+',?$|requireStack:",
+    re.IGNORECASE,
+)
+"""Lines that do not say why a program ended: npm's and pip's news, warnings, and what Node adds to an error."""
 _SURROGATE = re.compile(r"\\ud[89a-f][0-9a-f]{2}", re.IGNORECASE)
 
 
@@ -52,6 +60,7 @@ async def over_stdio(
         to_session, received = anyio.create_memory_object_stream[Received](0)
         to_server, sent = anyio.create_memory_object_stream[SessionMessage](0)
         last_lines: deque[str] = deque(maxlen=_LAST_LINES)
+        noise: deque[str] = deque(maxlen=_LAST_LINES)
         stderr_read = anyio.Event()
 
         async def read() -> None:
@@ -67,7 +76,7 @@ async def over_stdio(
                     await stderr_read.wait()
                     while process.poll() is None:  # noqa: ASYNC110 - there is no event for the end of a process
                         await anyio.sleep(_END_SECONDS / 20)
-                said = one_line(" ".join(last_lines), 400)
+                said = one_line(" ".join(last_lines or noise), 400)
                 watch.reason = _status(process.poll()) + (f" and said: {said}" if said else "")
 
         async def write() -> None:
@@ -82,7 +91,7 @@ async def over_stdio(
         async def collect_stderr() -> None:
             async for line in _lines(stderr):
                 if text := clean(without_escapes(line.decode(errors="replace"))).strip():
-                    last_lines.append(text)
+                    (noise if _NOISE.match(text) else last_lines).append(text)
             stderr_read.set()
 
         async with anyio.create_task_group() as tasks, received, to_server:

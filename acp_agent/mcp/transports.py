@@ -33,6 +33,12 @@ Received: TypeAlias = SessionMessage | Exception
 Streams: TypeAlias = tuple[MemoryObjectReceiveStream[Received], MemoryObjectSendStream[SessionMessage]]
 """What a transport gives to the SDK: the messages of the server, and where messages to it go."""
 CONNECT_SECONDS = 30.0
+UNTRUSTED = (
+    "its certificate is not trusted. If it is one of your own, or a proxy's that stands between, set SSL_CERT_FILE to a"
+    " PEM file of the certificates to trust, and start the agent again"
+)
+_LOST = ("Connection closed", "SSE stream ended")
+"""How the SDK begins the message of an error that no server has sent."""
 _INVALID = "what it answered is not what the protocol says"
 
 
@@ -71,6 +77,24 @@ class Watch:
         words = (said for leaf in leaves if (said := self._words(leaf)))
         return next(words, f"{type(leaves[0]).__name__} while speaking with it")
 
+    def is_unanswered(self, error: BaseException) -> bool:
+        """Return whether a request that failed so may have been carried out all the same."""
+        return self.lost.is_set() or any(map(self._is_open, leaves_of(error)))
+
+    def _is_open(self, error: BaseException) -> bool:
+        match error:
+            case MCPError():
+                is_status = error.code == types.INTERNAL_ERROR and self.status >= 500
+                # Servers answer with this code too, and mean what they want by it.
+                is_lost = error.code == types.CONNECTION_CLOSED and error.message.startswith(_LOST)
+                return is_status or is_lost
+            case httpx2.ConnectError() | httpx2.ConnectTimeout() | httpx2.PoolTimeout() | httpx2.HTTPStatusError():
+                return False
+            case httpx2.HTTPError() | OSError():
+                return True
+            case _:
+                return False
+
     def _words(self, error: BaseException) -> str:
         match error:
             case ToolError():
@@ -79,6 +103,8 @@ class Watch:
                 return _answered(self.status)
             case MCPError():
                 return one_line(error.message, 400) or f"it answered with error {error.code}"
+            case httpx2.ConnectError() if "CERTIFICATE_VERIFY_FAILED" in str(error):
+                return UNTRUSTED
             case httpx2.ConnectError():
                 return "nothing answers at its address"
             case httpx2.HTTPStatusError():

@@ -253,12 +253,12 @@ async def _check_mcp(settings: Settings) -> AsyncIterator[_Said]:
     """Yield whether the MCP servers of the configuration could be started; none is."""
     for server in settings.mcp_servers.values():
         try:
-            path = with_values(server, os.environ).env.get("PATH")
+            entry = with_values(server, os.environ)
         except AgentError as error:
             yield "fail", f"{server.name}: {error}.", "Set it, or take it out."
             continue
-        if server.transport == "stdio" and shutil.which(server.command, path=path) is None:
-            text = f"{server.name}: {server.command} is no program on the PATH."
+        if server.transport == "stdio" and shutil.which(entry.command, path=entry.env.get("PATH")) is None:
+            text = f"{server.name}: {entry.command} is no program on the PATH."
             yield "fail", text, "Install it, or write its whole path."
         else:
             yield "ok", f"{server.name}: {server.command or server.transport}, not started here."

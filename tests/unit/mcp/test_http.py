@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import ssl
 from pathlib import Path
 from typing import Any, Literal
 
+import anyio
 import pytest
 from mcp.server.mcpserver import Context, MCPServer
 
@@ -13,6 +16,8 @@ from support.mcp import logged, ready, says, sdk_server, tool
 from support.memory import stage
 from support.replies import Reply, ToolCall
 from support.stage import results
+
+CERTIFICATE = Path(__file__).parents[1] / "llm" / "self_signed.pem"
 
 
 @pytest.mark.parametrize("transport", ["http", "sse"])
@@ -107,3 +112,84 @@ async def test_a_server_that_has_forgotten_the_session_fails_that_call_and_is_co
             assert "it does not know the session any more" in failed.text
             assert worked.text == "(the tool returned nothing)"
     assert asked == ["session-0", "session-1"]
+
+
+BROKEN = {
+    "hangs up": "",
+    "hangs up within the stream": "",
+    "ends the stream": "",
+    "is behind a broken gateway": "it answered with HTTP status 502",
+    "is silent": "it did not answer within 0.5 seconds",
+}
+
+
+@pytest.mark.parametrize("how", [*BROKEN, "refuses"])
+async def test_a_call_that_no_answer_came_to_may_or_may_not_have_been_done(tmp_path: Path, how: str) -> None:
+    async def serve(exchange: Exchange) -> None:
+        body = exchange.request.body or {}
+        answer: dict[str, Any] = {"jsonrpc": "2.0", "id": body.get("id")}
+        match body.get("method"):
+            case "initialize":
+                info, version = {"name": "web", "version": "1"}, body["params"]["protocolVersion"]
+                answer["result"] = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
+                await exchange.respond(200, answer)
+            case "tools/list":
+                await exchange.respond(200, answer | {"result": {"tools": [tool("work")]}})
+            case "tools/call":
+                match how:
+                    case "hangs up":
+                        exchange.hang_up()
+                    case "hangs up within the stream":
+                        await exchange.start()
+                        await exchange.send(b": wait\n\n")
+                        exchange.hang_up()
+                    case "ends the stream":
+                        await exchange.start()
+                        await exchange.end()
+                    case "is silent":
+                        await anyio.sleep_forever()
+                    case _:
+                        await exchange.respond(502 if how in BROKEN else 400, {})
+            case _:
+                await exchange.respond(202 if exchange.request.method == "POST" else 405, "")
+
+    async with http_server(serve) as url:
+        configured = {"web": {"url": f"{url}/mcp", "timeout": 0.5 if how == "is silent" else 20}}
+        replies = (Reply(tool_calls=[ToolCall("mcp__web__work")]), Reply("Done."))
+        async with stage(tmp_path, *replies, config={"mcp_servers": configured}, mode="full-access") as it:
+            await ready(it, "web")
+            await it.prompt()
+            [failed] = results(it.server.calls[1].body)
+            assert ("which may or may not have been done" in failed.text) is (how in BROKEN)
+            assert BROKEN.get(how, "has not answered this call: it answered with HTTP status 400") in failed.text
+
+
+async def test_a_certificate_that_is_not_trusted_is_told_with_the_variable_that_mends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        writer.close()
+
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE)
+    listening = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=context)
+    url = f"https://127.0.0.1:{listening.sockets[0].getsockname()[1]}/mcp"
+    entries = [{"type": transport, "name": transport, "url": url, "headers": []} for transport in ("http", "sse")]
+    try:
+        async with stage(tmp_path, Reply("Hi."), Reply("Hi."), mcp=entries) as it:
+            for transport in ("http", "sse"):
+                await logged(it, f"MCP server {transport} could not be started")
+            await it.prompt()
+            assert it.agent.text().count("its certificate is not trusted") == 2
+            assert it.agent.text().count("set SSL_CERT_FILE to a PEM file") == 2
+            monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+            session = await it.agent.new_session(it.folder, mcpServers=entries)
+            heard = len(it.agent.lines)
+            await it.agent.prompt(session, "Hi")
+            assert it.agent.text(since=heard).count("it answered with HTTP status 401") == 2
+    finally:
+        listening.close()

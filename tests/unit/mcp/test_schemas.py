@@ -410,18 +410,18 @@ VALID: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@given(VALID, VALID, VALID, st.lists(VALUES, min_size=1, max_size=12))
+UNREFERRING = VALID.filter(lambda schema: "$ref" not in str(schema))
+"""References that lead in a circle are none that a validator can follow."""
+
+
+@given(VALID, UNREFERRING, UNREFERRING, st.lists(VALUES, min_size=1, max_size=12))
 def test_a_valid_schema_accepts_what_it_accepted(schema: Any, first: Any, second: Any, values: list[Any]) -> None:
     whole = {"type": "object", "properties": {"v": schema}, "$defs": {"a": first, "b": second}}
     Draft202012Validator.check_schema(whole)
     made = input_schema(whole)
     before, after = Draft202012Validator(whole), Draft202012Validator(made)
     for value in values:
-        try:
-            is_right = before.is_valid({"v": value})
-        except RecursionError:  # the references lead in a circle
-            assume(False)
-            return
+        is_right = before.is_valid({"v": value})
         assert after.is_valid({"v": value}) == is_right, (schema, made, value)
 
 

@@ -64,6 +64,69 @@ async def test_why_a_server_is_gone_is_known(tmp_path: Path, code: str, reason: 
     assert watch.reason == reason
 
 
+SAID = {
+    "npm": (
+        [
+            "npm error code E404",
+            "npm error 404 Not Found - GET https://registry/server-filesystemx",
+            "npm error 404",
+            "npm error 404  The requested resource 'server-filesystemx@*' could not be found.",
+            "npm error 404",
+            "npm error 404 Note that you can also install from a",
+            "npm error 404 tarball, folder, http url, or git url.",
+            "npm notice",
+            "npm notice New major version of npm available! 10.8.2 -> 11.6.0",
+            "npm notice Changelog: https://github.com/npm/cli/releases/tag/v11.6.0",
+            "npm notice To update run: npm install -g npm@11.6.0",
+            "npm notice",
+            "npm error A complete log of this run can be found in: /root/.npm/_logs/debug-0.log",
+        ],
+        ["404 Not Found", "'server-filesystemx@*' could not be found"],
+    ),
+    "node": (
+        [
+            "node:internal/modules/cjs/loader:1228",
+            "  throw err;",
+            "  ^",
+            "Error: Cannot find module '/no/server.js'",
+            "    at Module._resolveFilename (node:internal/modules/cjs/loader:1225:15)",
+            "    at Module._load (node:internal/modules/cjs/loader:1051:27)",
+            "    at node:internal/main/run_main_module:28:49 {",
+            "  code: 'MODULE_NOT_FOUND',",
+            "  requireStack: []",
+            "}",
+            "",
+            "Node.js v20.20.2",
+        ],
+        ["Cannot find module '/no/server.js'"],
+    ),
+    "pip": (
+        [
+            "ERROR: No matching distribution found for mcp-server-tme",
+            "",
+            "[notice] A new release of pip is available: 24.0 -> 25.3",
+            "[notice] To update, run: pip install --upgrade pip",
+            "WARNING: There was an error checking the latest version of pip.",
+        ],
+        ["No matching distribution found for mcp-server-tme"],
+    ),
+    "nothing else": (["npm notice New version"], ["npm notice New version"]),
+}
+
+
+@pytest.mark.parametrize("program", SAID)
+async def test_the_reason_is_told_and_not_the_news_behind_it(tmp_path: Path, program: str) -> None:
+    lines, told = SAID[program]
+    watch = Watch()
+    text = "\n".join(lines)
+    async with python(f"import sys; sys.stderr.write({text!r}); sys.exit(1)", tmp_path, watch) as (received, _):
+        with anyio.fail_after(20):
+            async for _ in received:
+                pass
+    assert all(each in watch.reason for each in told)
+    assert ("notice" in watch.reason) is (program == "nothing else")
+
+
 async def test_what_a_server_has_started_ends_with_it(tmp_path: Path) -> None:
     mark = f"mark-{tmp_path.name}"
     ready = '{"jsonrpc":"2.0","method":"up"}'

@@ -1,0 +1,73 @@
+"""Variables of the agent's environment in the entry of an MCP server: `${NAME}`, and `${NAME:-default}`.
+
+They hold in every text of an entry alike. As in a shell, a default stands for a variable that is not set or empty;
+`$${` is `${` itself.
+
+POSIX, "Shell Command Language", section 2.6.2, of which these two forms are taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from acp_agent.errors import ToolError
+from acp_agent.tools.text import one_line
+
+_START = re.compile(r"\$?\$\{")
+_NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+
+
+def expanded(text: str, env: Mapping[str, str], key: str) -> str:
+    """Return a text with the values of the variables that it names.
+
+    :param env: the agent's environment.
+    :param key: of the entry, for the error.
+    :raises ToolError: a variable is not set, or `${` begins something else.
+    """
+    done: list[str] = []
+    at = 0
+    while (start := _START.search(text, at)) is not None:
+        done.append(text[at : start.start()])
+        at = start.end()
+        if start[0] == "$${":
+            done.append("${")
+            continue
+        end = _end(text, at)
+        found = None if end is None else _NAME.fullmatch(text[at:end])
+        if end is None or found is None:
+            shown = one_line(text[start.start() : None if end is None else end + 1], 60)
+            raise ToolError(
+                f"`{key}` of its entry has `{shown}`, which is neither `${{NAME}}` nor `${{NAME:-default}}`; write "
+                "`$${` where `${` itself is meant"
+            )
+        name, default = found.groups()
+        value = env.get(name)
+        if default is not None and not value:
+            value = expanded(default, env, key)
+        if value is None:
+            raise ToolError(f"`{key}` of its entry names the environment variable {name}, which is not set")
+        done.append(value)
+        at = end + 1
+    return "".join((*done, text[at:]))
+
+
+def named_in(text: str) -> frozenset[str]:
+    """Return the names of the variables in a text."""
+    return frozenset(re.findall(r"(?<!\$)\$\{([A-Za-z_][A-Za-z0-9_]*)", text))
+
+
+def _end(text: str, at: int) -> int | None:
+    """Return where the brace closes that was opened before a place; None if it does not. A default may have variables
+    of its own."""
+    depth = 1
+    while at < len(text):
+        if text.startswith("${", at):
+            depth += 1
+            at += 1
+        elif text[at] == "}":
+            depth -= 1
+            if depth == 0:
+                return at
+        at += 1
+    return None
