@@ -80,7 +80,8 @@ class Connection:
                 if self.watch.lost.is_set():
                     raise
                 _log.warning("the MCP server %s did not list its %s: %s", self._server.name, kind, error)
-        return Offer(tuple(tools), tuple(more["prompts"]), tuple(each.uri for each in more["resources"]))
+        resources = tuple(each.uri for each in more["resources"])
+        return Offer(tuple(tools), tuple(more["prompts"]), resources, self._client.instructions or "")
 
     async def call(
         self, name: str, arguments: JsonObject, report: Report, environment: Environment

@@ -35,6 +35,8 @@ INHERITED = (
 """The variables of the agent's environment that a server gets; none holds a key."""
 _PROXIES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 """Those that it gets too, unless a login is in their address."""
+SERVER_SECTION = "MCP server "
+"""How the names of those parts of the system prompt begin that hold what a server says about its use."""
 START_SECONDS = 60.0
 """One that is downloaded first takes long."""
 _SHORTEST_SECRET = 6
@@ -64,11 +66,13 @@ class Offer:
     """Everything that a server offers.
 
     :ivar resources: URIs.
+    :ivar instructions: what the server says about its use, for the model.
     """
 
     tools: tuple[Tool, ...] = ()
     prompts: tuple[Prompt, ...] = ()
     resources: tuple[str, ...] = ()
+    instructions: str = ""
 
 
 class McpChannel(Protocol):

@@ -126,6 +126,7 @@ class SessionServer:
     :param changed: called when it offers something else than before.
     :ivar name: its name for people.
     :ivar offer: what it offered last, also while it is away; `tools` likewise.
+    :ivar was_ready: whether it has offered anything yet.
     :ivar ask: see `_ServerHandle`; `settled` likewise.
     """
 
@@ -146,6 +147,7 @@ class SessionServer:
         self._handle = _ServerHandle(server, options.env)
         self.ask, self.settled = self._handle.ask, self._handle.settled
         self.offer = Offer()
+        self.was_ready = False
         self.tools: tuple[_McpTool, ...] = ()
         self._mode: Mode = "auto" if server.transport == "acp" else "legacy"
         self._wanted = anyio.Event()
@@ -239,6 +241,7 @@ class SessionServer:
             )
             async with client.connect(server, self._options, self._mode) as connection:
                 await self._list(connection)
+                self.was_ready = True
                 self._handle.connection = connection
                 scope.deadline = math.inf
                 _log.info("the MCP server %s is ready: %d tools", self.name, len(self.tools))

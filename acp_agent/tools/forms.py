@@ -139,14 +139,15 @@ class Questions(Protocol):
 def filled(form: Form, content: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
     """Return an answer as it came, checked against its form.
 
-    An empty text is no answer, and what was not asked is left out.
+    An empty text is no answer, and what was not asked is left out. A field that the answer does not mention has its
+    default: editors may leave out what the user has not touched.
 
     :raises ToolError: it does not fit; says which fields.
     """
     values: dict[str, JsonValue] = {}
     faults: list[str] = []
     for each in form.fields:
-        given = content.get(each.name)
+        given = content.get(each.name, each.default)
         name = one_line(each.title or each.name, 60)
         if given is None or given in ("", []):
             if each.required:

@@ -9,8 +9,9 @@ Needs nothing but Python, so that it is there at once. `support.mcp` writes the 
 first, `line` is written in place of the answer (with its ID), `asks` sends requests of the server's own and puts what
 comes of each into the result. One that `prints` begins with these lines; it `refuses` these methods; a `stubborn` one
 does not end when it is asked to; one that `fails_again` ends so many times after its first start; a `modern` one knows
-no handshake. `while_listed` holds, for one listing of the tools each, what it lays over all of this and tells of before
-it answers with the list of before; where that is null, it does not answer.
+no handshake; `instructions` is what one says about its use. `while_listed` holds, for one listing of the tools each,
+what it lays over all of this and tells of before it answers with the list of before; where that is null, it does not
+answer.
 """
 
 from __future__ import annotations
@@ -81,17 +82,19 @@ def answered(
 ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
     method, params = message["method"], message.get("params") or {}
     modern = {"ttlMs": 0, "cacheScope": "private", "resultType": "complete"} if plan.get("modern") else {}
+    said = {"instructions": plan["instructions"]} if "instructions" in plan else {}
     if plan.get("modern") and method == "initialize":
         data = {"supported": ["2026-07-28"], "requested": params["protocolVersion"]}
         return {"error": {"code": -32022, "message": "Unsupported protocol version", "data": data}}, None
     if plan.get("modern") and method == "server/discover":
         offers = {kind: {} for kind in ("tools", "prompts", "resources") if kind in plan}
-        return {"result": {"supportedVersions": ["2026-07-28"], "capabilities": offers, **modern}}, None
+        found = {"supportedVersions": ["2026-07-28"], "capabilities": offers, **modern}
+        return {"result": found | said}, None
     if method == "initialize":
         offers = {kind: {"listChanged": True} for kind in ("tools", "prompts", "resources") if kind in plan}
         info = {"name": "script", "version": "1"}
         version = params["protocolVersion"]
-        return {"result": {"protocolVersion": version, "capabilities": offers, "serverInfo": info}}, None
+        return {"result": {"protocolVersion": version, "capabilities": offers, "serverInfo": info} | said}, None
     if method in plan.get("refuses", ()):
         return {"error": {"code": -32603, "message": "boom"}}, None
     if method in LISTS:

@@ -9,16 +9,16 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import anyio
 from anyio.abc import TaskGroup
 
-from acp_agent.conversation.messages import Resource, ResourceLink, Text, UserPart
+from acp_agent.conversation.messages import Resource, ResourceLink, Section, Text, UserPart
 from acp_agent.conversation.updates import Command
 from acp_agent.errors import InvalidParamsError, ToolError
-from acp_agent.mcp.model import ServerOptions
+from acp_agent.mcp.model import SERVER_SECTION, ServerOptions
 from acp_agent.session.client import SessionClient, ask_arguments
 from acp_agent.session.notices import Notices
 from acp_agent.session.project.commands import around_command, command_words
@@ -128,6 +128,24 @@ class SessionMcp:
         tools = {**built_in, **{tool.name: tool for tool in more[:room]}}
         if tools != self.tools:
             self._tools = tools
+
+    def sections(self, told: Iterable[Section]) -> tuple[Section, ...]:
+        """Return what the servers say about their use, as parts of the system prompt.
+
+        :param told: the parts that the model knows. Of a server that has not answered yet, what it knows stays.
+        """
+        known = {section.name: section for section in told if section.name.startswith(SERVER_SECTION)}
+        if not self._servers:
+            return tuple(known.values()) if self._wanted else ()
+        from acp_agent.mcp.tools import instructions_section
+
+        found: dict[str, Section] = {}
+        for server in self._servers:
+            section = instructions_section(server.name, server.offer.instructions)
+            if not server.was_ready:
+                section = known.get(section.name, section)
+            found.setdefault(section.name, section)
+        return tuple(section for section in found.values() if section.text)
 
     # --- prompts and resources ---
 

@@ -70,8 +70,13 @@ class Requests:
         return self._state.compaction(model)
 
     async def instructions(self) -> InstructionsLoaded:
-        """Return the system prompt as the project's files say now."""
-        return await self._instructions.read(self._state.directories, self.settings.home)
+        """Return the system prompt as the project's files and the MCP servers say now."""
+        loaded = await self._instructions.read(self._state.directories, self.settings.home)
+        more = self._mcp.sections(self.context.told.sections)
+        if not more:
+            return loaded
+        text = "\n\n".join((loaded.text, *(section.text for section in more)))
+        return replace(loaded, text=text, sections=(*loaded.sections, *more))
 
     async def active(self) -> ActiveModel:
         """Return the model in use.

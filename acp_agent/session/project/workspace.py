@@ -21,6 +21,7 @@ from acp_agent.conversation.events import InstructionsLoaded
 from acp_agent.conversation.messages import Amendment, Section, Text, new_id
 from acp_agent.conversation.surroundings import changed_sections
 from acp_agent.errors import InvalidParamsError
+from acp_agent.mcp.model import SERVER_SECTION
 from acp_agent.processes import environment_without
 from acp_agent.regular import open_regular
 from acp_agent.sandbox.policy import search_path
@@ -87,11 +88,12 @@ def retold(told: Sequence[Section], now: Sequence[Section]) -> Amendment | None:
     changed = changed_sections(told, now)
     if not changed:
         return None
-    lines = [section.text for section in changed if section.text and not _is_file(section)]
-    texts = [section.text for section in changed if section.text and _is_file(section)]
+    lines = [section.text for section in changed if section.text and not _has_instructions(section)]
+    texts = [section.text for section in changed if section.text and _has_instructions(section)]
     for section in changed:
         if not section.text:
-            what = "is gone, and its instructions no longer apply" if _is_file(section) else "are none any more"
+            instructs = _has_instructions(section)
+            what = "is gone, and its instructions no longer apply" if instructs else "are none any more"
             texts.append(f"({section.name} {what}.)")
     text = "\n\n".join(filter(None, (_CHANGED, "\n".join(lines), *texts)))
     return Amendment(new_id("msg"), (Text(text),), sections=changed)
@@ -134,8 +136,9 @@ def _facts(cwd: Path, additional: Sequence[Path], today: date) -> list[Section]:
     return facts
 
 
-def _is_file(section: Section) -> bool:
-    return Path(section.name).is_absolute()
+def _has_instructions(section: Section) -> bool:
+    """Return whether a section is of a file, or of an MCP server, and not a fact in a line."""
+    return Path(section.name).is_absolute() or section.name.startswith(SERVER_SECTION)
 
 
 def _version_of(directories: Sequence[Path], home: Path) -> Hashable:

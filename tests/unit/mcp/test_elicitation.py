@@ -101,6 +101,30 @@ async def test_what_a_server_gets_fits_its_form_and_an_answer_that_nobody_knows_
         ] * 2
 
 
+async def test_what_an_editor_leaves_out_has_its_default_and_what_the_user_has_emptied_has_none(tmp_path: Path) -> None:
+    defaults: JsonObject = {
+        "name": {"type": "string", "default": "Ada"},
+        "age": {"type": "integer", "default": 36},
+        "share": {"type": "number", "default": 0.5},
+        "sure": {"type": "boolean", "default": False},
+        "plan": {"type": "string", "enum": ["a", "b"], "default": "b"},
+        "tags": {"type": "array", "items": {"type": "string", "enum": ["x", "y"]}, "default": ["y"]},
+        "other": {"type": "string"},
+        "odd": {"type": "integer", "default": "many"},
+    }
+    schema: JsonObject = {"type": "object", "properties": defaults, "required": ["name", "age"]}
+    asks = {"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": schema}}
+    server = shop(tmp_path, asks, asks, asks)
+    async with stage(tmp_path, Reply(tool_calls=[CALL]), Reply("Done."), mcp=[server.entry], mode="full-access") as it:
+        await ready(it, "shop")
+        emptied = {"share": None, "plan": "", "tags": []}
+        answers(it, accepted(), {"action": "accept"}, accepted(name="Bo", sure=True, **emptied))
+        assert await it.prompt() == {"stopReason": "end_turn"}
+        told = [json.loads(line)["result"]["content"] for line in results(it.server.calls[1].body)[0].text.split("\n")]
+        whole = {"name": "Ada", "age": 36, "share": 0.5, "sure": False, "plan": "b", "tags": ["y"]}
+        assert told == [whole, whole, {"name": "Bo", "age": 36, "sure": True}]
+
+
 def test_a_limit_or_a_default_that_editors_cannot_read_is_left_out() -> None:
     fields: JsonObject = {
         "size": {"type": "integer", "minimum": 0.5, "maximum": 10, "default": 2.5},

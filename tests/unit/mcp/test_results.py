@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from acp_agent.mcp.tools import EMPTY, IMAGE_LIMIT, IMAGES, TEXT_LIMIT, prompt_p
 from support.pictures import BROKEN, encoded, png
 
 BLOB = encoded(png())
+LONG = "All of a long file. " * 20
 
 
 def answer(*blocks: Any, structured: Any = None) -> CallToolResult:
@@ -65,6 +67,21 @@ def test_every_kind_of_content_becomes_something_that_a_model_reads(kind: str) -
         (["a", "b"], {"result": ["a", "b"]}, ["a", "b"]),
         (['{"a": [1, "ä"]}'], {"a": [1, "ä"]}, ['{"a": [1, "ä"]}']),
         (["Found two."], {"found": ["ä", 2]}, ["Found two.", '{"found": ["ä", 2]}']),
+        (["A text."], {"content": "A text."}, ["A text."]),
+        (["A text.\n"], {"content": "A text."}, ["A text.\n"]),
+        (['{"a": [1]}'], {"graph": {"a": [1]}}, ['{"a": [1]}']),
+        (['{\n  "a": [1],\n  "b": 2\n}'], {"a": [1], "b": 2}, ['{\n  "a": [1],\n  "b": 2\n}']),
+        (['{"a": 1}', '{"a": 2}'], {"result": [{"a": 1}, {"a": 2}]}, ['{"a": 1}', '{"a": 2}']),
+        (["a", "b"], {"lines": "a\nb"}, ["a", "b"]),
+        (["It is:\n```json\n[1, 2]\n```"], {"numbers": [1, 2]}, ["It is:\n```json\n[1, 2]\n```"]),
+        (["22.5"], {"temperature": 22.5}, ["22.5", '{"temperature": 22.5}']),
+        ([LONG], {"content": LONG, "size": 3}, [LONG, '{"size": 3}']),
+        (
+            [f"The file says:\n{LONG}"],
+            {"file": {"text": LONG, "lines": 1}},
+            [f"The file says:\n{LONG}", '{"file": {"lines": 1}}'],
+        ),
+        ([LONG], {"content": LONG, "again": {"text": LONG}}, [LONG]),
         ([], {"found": ["ä", 2]}, ['{"found": ["ä", 2]}']),
         ([], None, [EMPTY]),
     ],
@@ -72,6 +89,32 @@ def test_every_kind_of_content_becomes_something_that_a_model_reads(kind: str) -
 def test_a_structured_result_is_told_once(texts: list[str], structured: Any, said: list[str]) -> None:
     parts = result_parts(answer(*({"type": "text", "text": text} for text in texts), structured=structured))
     assert [part.text for part in parts if isinstance(part, Text)] == said
+
+
+TEXTS = st.sampled_from(["", "a", "b c", LONG, f"{LONG}!", '{"a": 1}', "3"])
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 3) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def leaves(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [leaf for each in value for leaf in leaves(each)] if isinstance(value, list) else [str(value)]
+
+
+@given(
+    st.lists(TEXTS | VALUES.map(json.dumps), max_size=3), st.dictionaries(st.sampled_from("abc"), VALUES, max_size=3)
+)
+def test_whatever_is_told_once_is_told(texts: list[str], structured: dict[str, Any]) -> None:
+    parts = result_parts(answer(*({"type": "text", "text": text} for text in texts), structured=structured))
+    told = "\n".join(part.text for part in parts if isinstance(part, Text))
+    plain = told.replace('\\"', '"')
+    for leaf in leaves(structured):
+        word = {"True": "true", "False": "false", "None": "null"}.get(leaf, leaf).strip()
+        assert word in plain or not structured
 
 
 @given(st.lists(st.none() | st.integers(1, 2 * TEXT_LIMIT), max_size=2 * IMAGES))
