@@ -30,6 +30,8 @@ _GRACE_SECONDS = 0.5
 """How long a server may take to end by itself once its stdin is closed."""
 _CHUNK = 65_536
 _END_SECONDS = 0.2
+_LINE = 200
+"""Characters of such a line that are told."""
 _LAST_LINES = 5
 """Lines of stderr that are kept to say why a server ended."""
 _NOISE = re.compile(
@@ -76,7 +78,7 @@ async def over_stdio(
                     await stderr_read.wait()
                     while process.poll() is None:  # noqa: ASYNC110 - there is no event for the end of a process
                         await anyio.sleep(_END_SECONDS / 20)
-                said = one_line(" ".join(last_lines or noise), 400)
+                said = _reason_in([*last_lines] or [*noise])
                 watch.reason = _status(process.poll()) + (f" and said: {said}" if said else "")
 
         async def write() -> None:
@@ -91,7 +93,7 @@ async def over_stdio(
         async def collect_stderr() -> None:
             async for line in _lines(stderr):
                 if text := clean(without_escapes(line.decode(errors="replace"))).strip():
-                    (noise if _NOISE.match(text) else last_lines).append(text)
+                    (noise if _NOISE.match(text) else last_lines).append(one_line(text, _LINE))
             stderr_read.set()
 
         async with anyio.create_task_group() as tasks, received, to_server:
@@ -150,6 +152,12 @@ def _message(line: bytes) -> SessionMessage | None:
         except ValueError:
             continue
     return None
+
+
+def _reason_in(lines: list[str]) -> str:
+    """Return the last lines that a program wrote, from the first of them on that tells of an error."""
+    start = next((at for at, line in enumerate(lines) if "error" in line.lower()), 0)
+    return one_line(" ".join(lines[start:]), 2 * _LINE)
 
 
 def _status(code: int | None) -> str:

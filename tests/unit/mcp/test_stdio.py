@@ -100,6 +100,10 @@ SAID = {
         ],
         ["Cannot find module '/no/server.js'"],
     ),
+    "a long line of a program": (
+        ["import{Command as e}" * 100, " " * 50 + "^^^^", "SyntaxError: no export named 'x'"],
+        ["no export named 'x'"],
+    ),
     "pip": (
         [
             "ERROR: No matching distribution found for mcp-server-tme",
