@@ -58,11 +58,15 @@ def refused_tools(failure: CallFailed, body: JsonObject, known: Iterable[str]) -
             found[sent[int(number)]] = None
     if any(word in said.lower() for word in _WORDS):
         for name in known:
-            # Names without a server in front, such as `read`, are also words.
-            quote = "" if "__" in name else "[\"'`]"
+            quote = "[\"'`]" if is_built_in(name) else ""
             if re.search(rf"(?<![\w-]){quote}{re.escape(name)}{quote}(?![\w-])", said):
                 found[name] = None
     return tuple(filter(None, found))
+
+
+def is_built_in(name: str) -> bool:
+    """Return whether a tool is not a server's; such a name, as `read`, is also a word."""
+    return "__" not in name
 
 
 def longest_description(failure: CallFailed) -> int | None:

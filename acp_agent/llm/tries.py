@@ -33,6 +33,7 @@ from acp_agent.llm.provider import (
 )
 from acp_agent.llm.refusals import RefusedPart
 from acp_agent.llm.refused_tools import (
+    is_built_in,
     longest_description,
     refused_tools,
     tool_names,
@@ -59,6 +60,8 @@ _MAX_RETRY_AFTER = 90.0
 """Seconds that a provider may ask to wait; a longer wait ends the call."""
 _REFUSED = (400, 422)
 """Statuses with which servers refuse reasoning, or a header, in the request."""
+_MAX_BUILT_IN = 2
+"""Built-in tools that are left out of a call; a provider that refuses more of them refuses tools as such."""
 _MAX_REFUSALS = 3
 """After this many refusals of one call, all of its reasoning is withheld at once."""
 
@@ -82,6 +85,7 @@ class Tries:
         self._prompt = prompt
         self._retries = _Retries(endpoint, first_delay)
         self._refusals = 0
+        self._built_in = 0
         self._parts = 0
         self._server_errors = 0
         self._empty_streams = 0
@@ -122,15 +126,17 @@ class Tries:
 
     def _with_fitting_tools(self, failure: CallFailed, request: ModelRequest, call: Call) -> ModelRequest | None:
         """Return the request without the tools that the provider refused, or with shorter descriptions of all, if it
-        only finds one too long."""
+        only finds one too long; None if it refused none, or whatever tool there is."""
         names = refused_tools(failure, call.body, tool_names(request)) if failure.status in _REFUSED else ()
-        if not names:
+        built_in = sum(is_built_in(name) for name in names)
+        if not names or self._built_in + built_in > _MAX_BUILT_IN:
             return None
         longest = longest_description(failure)
         shortened = with_short_descriptions(request, longest)
         if longest is not None and shortened is not request:
             return self._left_out(RefusedPart("descriptions", str(longest)), shortened)
         _log.warning("%s refused tools, which are left out: %s", self._endpoint.name, ", ".join(names))
+        self._built_in += built_in
         self._learned.append(RefusedTools(names))
         return without_tools(request, names)
 

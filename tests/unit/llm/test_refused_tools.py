@@ -139,6 +139,18 @@ async def test_a_tool_that_an_error_only_mentions_is_kept(tmp_path: Path) -> Non
         assert "mcp__s__good" in json.dumps(it.server.calls[2].body["tools"])
 
 
+async def test_a_provider_that_refuses_tools_as_such_is_not_asked_for_each_of_them(tmp_path: Path) -> None:
+    def script(body: Any) -> Reply:
+        return Reply(http_status=400, body={"error": {"message": "tools[0].type: unknown kind"}})
+
+    async with stage(tmp_path, script=script) as it:
+        for _ in range(2):
+            with pytest.raises(AgentError, match="unknown kind"):
+                await it.prompt()
+        assert len(it.server.calls) == 6
+        assert "without which the session goes on" not in it.agent.text()
+
+
 async def test_descriptions_are_shortened_for_a_provider_that_finds_them_too_long(tmp_path: Path) -> None:
     server = mcp_program(tmp_path, "s", tools=[{**tool("talk"), "description": "d" * 3000}])
 
