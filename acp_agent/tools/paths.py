@@ -10,6 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -22,6 +23,7 @@ from acp_agent.conversation.views import Location, ToolKind
 from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
 from acp_agent.tools.environment import Environment, Report
+from acp_agent.tools.matching.names import names_alike, nearest, told
 from acp_agent.tools.text import one_line
 from acp_agent.tools.tool import Access, CallResult, PreparedCall
 
@@ -31,6 +33,7 @@ _GUARDED = frozenset(
 """Files and folders that run or configure something: git's hooks, editors' tasks, agents' instructions and recipes."""
 _LONGEST = 4096
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=\S)")
+_MOST_TOLD = 3
 
 
 @frozen
@@ -41,6 +44,7 @@ class Target:
     :ivar outside: whether it needs permission in every mode: it leads outside of the session's directories or, for an
         edit, into a guarded folder, whose files run or configure something.
     :ivar edited: whether the call edits.
+    :ivar note: for the model, if another name was taken than the one that it wrote; else empty.
     """
 
     path: Path
@@ -48,15 +52,22 @@ class Target:
     outside: tuple[Path, ...]
     environment: Environment
     edited: bool = False
+    note: str = ""
 
     @classmethod
-    def of(cls, written: str, environment: Environment, *, edited: bool = False) -> Target:
-        """Judge a path as a model wrote it.
+    def of(cls, written: str, environment: Environment, *, edited: bool = False, exactly: bool = False) -> Target:
+        """Judge a path as a model wrote it. Where that does not exist, the only one that looks like it is taken.
 
+        :param exactly: whether the last name is taken as it was written.
         :raises ToolError: it cannot be a path.
         """
         path = absolute(written, environment.cwd)
-        return cls(path, shown(path, environment.cwd), _beyond(path, environment, edited), environment, edited)
+        found = nearest(path.parent) / path.name if exactly else nearest(path)
+        label, note = shown(found, environment.cwd), ""
+        if found != path:
+            asked, has = shown(path, environment.cwd), told(str(found), str(path))
+            note = f"({asked} does not exist. This is {label}, whose name has {has}.)"
+        return cls(found, label, _beyond(found, environment, edited), environment, edited, note)
 
     @property
     def links(self) -> str:
@@ -67,6 +78,15 @@ class Target:
     def where(self) -> str:
         """Return the place for the end of a title; empty for the working directory."""
         return "" if self.path == self.environment.cwd else f" in {self.label}"
+
+    def missing(self, advice: str) -> ToolError:
+        """Return the error that there is no such file.
+
+        :param advice: what to do, as a sentence.
+        """
+        alike = names_alike(self.path.parent, self.path.name)
+        names = " and ".join(f"{name!r}, whose name has {told(name, self.path.name)}" for name in alike[:_MOST_TOLD])
+        return ToolError(f"{self.label} does not exist. {f'There is {names}. ' if names else ''}{advice}")
 
     def check(self) -> None:
         """Refuse to go on where the path leads elsewhere than when it was decided on.
@@ -92,7 +112,8 @@ class Target:
 
         async def checked(report: Report) -> CallResult:
             self.check()
-            return await run()
+            result = await run()
+            return replace(result, parts=(*result.parts, Text(self.note))) if self.note else result
 
         return PreparedCall(view, Access("edit" if self.edited else "read", self.outside, subject), checked)
 

@@ -56,6 +56,12 @@ def whole_lines(text: str) -> list[str]:
     return [f"{line}\n" for line in lines[:-1]] + lines[-1:] * bool(lines[-1])
 
 
+def common_length(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return how many lines, or characters of two texts, are the same from the beginning on."""
+    pairs = zip(one, other, strict=False)
+    return next((at for at, (each, its) in enumerate(pairs) if each != its), min(len(one), len(other)))
+
+
 def cut_line(line: str, limit: int) -> str:
     """Return a line; of one that is longer than `limit` characters, its beginning with a mark."""
     if len(line) <= limit:

@@ -11,8 +11,7 @@ from acp_agent.conversation.events import CallView
 from acp_agent.conversation.views import Diff
 from acp_agent.protocol import JsonObject, JsonValue
 from acp_agent.protocol.updates import given
-from acp_agent.tools.files.changes import same_lines
-from acp_agent.tools.text import whole_lines
+from acp_agent.tools.text import common_length, whole_lines
 
 _NO_NEWLINE = "\\ No newline at end of file\n"
 
@@ -72,7 +71,7 @@ def patch(diff: Diff, line: int | None = None) -> str | None:
     head = f"diff --git {name} {name}\n"
     if diff.old_text is None:
         head += "new file mode 100644\n"
-    skipped = 0 if line is None else max(0, line - 1 - same_lines(old, new))
+    skipped = 0 if line is None else max(0, line - 1 - common_length(old, new))
     named = f"{name}\t" if " " in name else name  # git marks the end of such a name by a tab
     changed = unified_diff(old, new, "/dev/null" if diff.old_text is None else named, named)
     hunks = "".join(_patch_line(each, skipped) for each in changed)

@@ -69,7 +69,7 @@ class FileCommands:
         """
         environment, session_id, context = self._toolbox.environment(), self._log.session_id, self._log.context
         usual = f"{EXPORTS}/{session_id}-{datetime.now(UTC).astimezone().date().isoformat()}.md"
-        target = Target.of(rest.strip().strip("\"'") or usual, environment, edited=True)
+        target = Target.of(rest.strip().strip("\"'") or usual, environment, edited=True, exactly=True)
         label, mark = target.label, MARK.format(session_id)
         before = await text_to_change(target)
         if before is not None and not before.startswith(mark):
@@ -173,7 +173,7 @@ async def _texts(environment: Environment, path: Path, edits: Sequence[_Edit]) -
 
     :raises ToolError: it cannot be put back; says why.
     """
-    now, (before, text, _) = await text_to_change(Target.of(str(path), environment)), edits[0]
+    now, (before, text, _) = await text_to_change(Target.of(str(path), environment, exactly=True)), edits[0]
     found = None if now is None else digest(now)
     if found == before:
         return now, now

@@ -14,8 +14,9 @@ from acp_agent.conversation.events import CallView, FileVersion
 from acp_agent.conversation.messages import Text
 from acp_agent.conversation.views import Diff, Location
 from acp_agent.errors import ToolError
+from acp_agent.tools.matching.line_ends import shown_lines
 from acp_agent.tools.paths import Target, outside, refuse_keys, refuse_special
-from acp_agent.tools.text import counted, digest, one_line, whole_lines
+from acp_agent.tools.text import common_length, counted, digest, one_line, whole_lines
 from acp_agent.tools.tool import CallResult, PreparedCall
 
 FROM_DISK = (
@@ -138,8 +139,8 @@ async def seen_text(target: Target) -> str | None:
 
 def first_changed_line(before: str, after: str) -> int:
     """Return the line, from 1, at which two texts begin to differ."""
-    old, new = before.split("\n"), after.split("\n")
-    return min(same_lines(old, new) + 1, len(old), len(new))
+    old, new = shown_lines(before), shown_lines(after)
+    return min(common_length(old, new) + 1, len(old), len(new))
 
 
 def _diff_of(path: str, before: str | None, after: str) -> Diff:
@@ -155,16 +156,10 @@ def _diff_of(path: str, before: str | None, after: str) -> Diff:
     if max(len(before), len(after)) <= DIFF_LIMIT:
         return Diff(path, before, after)
     old, new = whole_lines(before), whole_lines(after)
-    start = max(0, same_lines(old, new) - _DIFF_CONTEXT)
+    start = max(0, common_length(old, new) - _DIFF_CONTEXT)
     old, new = old[start:], new[start:]
-    end = max(0, same_lines(old[::-1], new[::-1]) - _DIFF_CONTEXT)
+    end = max(0, common_length(old[::-1], new[::-1]) - _DIFF_CONTEXT)
     return Diff(path, _bounded("".join(old[: len(old) - end])), _bounded("".join(new[: len(new) - end])))
-
-
-def same_lines(old: list[str], new: list[str]) -> int:
-    """Return how many lines are the same from the beginning on."""
-    pairs = zip(old, new, strict=False)
-    return next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(old), len(new)))
 
 
 def _bounded(text: str) -> str:

@@ -50,7 +50,8 @@ def _read(path: Path) -> str:
         raise ToolError(f"{label} cannot be read: {because(error)}.") from error
     if len(data) > MAX_BYTES:
         raise ToolError(
-            f"{label} is larger than {MAX_BYTES >> 20} MiB. See parts of it with `grep`, or with `shell` and sed."
+            f"{label} is larger than {MAX_BYTES >> 20} MiB. Search it with `grep`, with the file as `path`, or see "
+            "parts of it with `shell` and sed."
         )
     if b"\0" in data:
         raise ToolError(f"{label} is a binary file, so it cannot be read as text.")

@@ -17,12 +17,13 @@ from acp_agent.llm.profiles import IMAGE_TYPES
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.files.changes import FROM_DISK, DiskText, current_text
+from acp_agent.tools.matching.line_ends import shown_lines
+from acp_agent.tools.matching.replace import notation_of
 from acp_agent.tools.paths import Target, because, refuse_keys
 from acp_agent.tools.text import (
     MAX_CHARACTERS,
     MAX_LINE,
     MAX_LINES,
-    clean,
     counted,
     cut_line,
     digest,
@@ -58,7 +59,7 @@ async def _prepare(asked: _Read, environment: Environment) -> PreparedCall:
             return CallResult((Text(f"{label} ({image.mime_type}):"), image), view)
         text = await current_text(target)
         if text is None:
-            raise ToolError(f"{label} does not exist. Use `glob` or `list` to find it.")
+            raise target.missing("Use `glob` or `list` to find it.")
         content = numbered(text, asked.offset, asked.limit, label)
         if isinstance(text, DiskText):
             content = f"{content}\n{FROM_DISK}"
@@ -77,12 +78,16 @@ def numbered(text: str, offset: int, limit: int, label: str) -> str:
     text = text.removeprefix("\ufeff")
     if not text:
         return f"({label} is empty.)"
-    lines = text.removesuffix("\n").split("\n")
-    page = [clean(line.removesuffix("\r")) for line in page_of(lines, offset, limit, label)]
+    lines, notation = shown_lines(text), notation_of(text)
+    if len(lines) > 1 and not lines[-1]:
+        lines.pop()
+    page = [notation.show(line) for line in page_of(lines, offset, limit, label)]
     shown = fitting((f"{at}\t{cut_line(line, MAX_LINE)}" for at, line in enumerate(page, offset)), MAX_CHARACTERS)
     last = offset + len(shown) - 1
     cut = sum(len(line) > MAX_LINE for line in page[: len(shown)])
     notes = [f"{counted(cut, 'line')} cut at {MAX_LINE} characters"] if cut else []
+    if legend := notation.legend("".join(shown)):
+        notes.append(legend)
     if last < len(lines):
         notes.append(f"lines {offset} to {last} of {len(lines)}; read on with offset {last + 1}")
     if notes:

@@ -32,7 +32,7 @@ def model(text: str, replacements: list[Replacement]) -> str | None:
 
 def outcome(text: str, replacements: list[Replacement]) -> str | None:
     try:
-        return apply(text, replacements)
+        return apply(text, replacements)[0]
     except ToolError:
         return None
 

@@ -1,0 +1,84 @@
+"""Control characters of a file, each shown to the model as a visible character that stands for it.
+
+A form feed is shown as `␌` and an escape as `␛`, their pictures in Unicode. If a file contains such a picture as well
+as the character that it depicts, another character that the file does not contain stands for the latter. So what is
+shown can always be read back, and a text has as many characters shown as it has in the file.
+
+Unicode 16, chapter 22.7, "Control Pictures" (U+2400 to U+2421).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field
+from itertools import chain
+
+from acp_agent.errors import ToolError
+from acp_agent.frozen import frozen
+
+REPLACEMENT = "\ufffd"
+"""What stood for every control character in the results of earlier versions, and what decoders put for broken bytes."""
+CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+"""Characters that are never shown as they are: no model, terminal or database takes all of them."""
+_PICTURE_OF = {**{chr(number): chr(0x2400 + number) for number in range(0x20)}, "\x7f": "\u2421"}
+PICTURES = "".join(_PICTURE_OF.values())
+"""Unicode's pictures of control characters."""
+_SPARE = (range(0x2500, 0x2900), range(0xE000, 0xF900), range(0x10000, 0x110000))
+"""Characters that stand for a control character if its picture is taken; box drawings and the like first."""
+
+
+@frozen
+class Notation:
+    """Which characters stand for the control characters of one text.
+
+    :ivar controls: the control character that each of them stands for.
+    """
+
+    controls: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @classmethod
+    def of(cls, text: str, more: Iterable[str] = ()) -> Notation:
+        """Return the notation of a text, which is the same whenever the text is.
+
+        :param more: characters that are to be shown as well, such as a carriage return that ends no line.
+        :raises ToolError: the text contains every character that there is.
+        """
+        used = sorted({*CONTROL.findall(text), *more})
+        if not used:
+            return cls()
+        spare = _spare(set(text))
+        controls: dict[str, str] = {}
+        for control in used:
+            picture = _PICTURE_OF.get(control, "")
+            stand_in = next(spare, "") if not picture or picture in text else picture
+            if not stand_in:
+                raise ToolError("The file has control characters, and no character is left to show them with.")
+            controls[stand_in] = control
+        return cls(controls)
+
+    def show(self, text: str) -> str:
+        """Return the text with a visible character for every control character."""
+        return text.translate({ord(control): shown for shown, control in self.controls.items()})
+
+    def read(self, text: str) -> str:
+        """Return what a text means in which control characters are written as they were shown."""
+        return text.translate({ord(shown): control for shown, control in self.controls.items()})
+
+    def legend(self, shown: str) -> str:
+        """Return a sentence about the visible characters in a text that was shown; empty if there are none."""
+        told = [f"{mark} for {code(control)}" for mark, control in self.controls.items() if mark in shown]
+        if not told:
+            return ""
+        return f"control characters are shown as {', '.join(told)}; write them in the same way"
+
+
+def code(character: str) -> str:
+    """Return the code point of a character, as in `U+00A0`."""
+    return f"U+{ord(character):04X}"
+
+
+def _spare(taken: set[str]) -> Iterator[str]:
+    for number in chain.from_iterable(_SPARE):
+        if chr(number) not in taken:
+            yield chr(number)

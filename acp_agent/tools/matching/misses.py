@@ -1,0 +1,90 @@
+"""Why a text that a model wrote is not in a file: what it probably meant, and where that differs from it."""
+
+from __future__ import annotations
+
+import re
+
+from acp_agent.tools.matching.controls import Notation, code
+from acp_agent.tools.text import common_length, cut_line
+
+_LINE_NUMBER = re.compile(r"^ *\d+\t", re.MULTILINE)
+_QUOTE = 200
+"""Characters of a line that are quoted at most."""
+
+
+def explained(text: str, old: str) -> str:
+    """Return what is wrong with a text that is not in a file.
+
+    :param text: of the file, with LF alone.
+    :param old: what was looked for, with LF alone.
+    """
+    without_numbers = _LINE_NUMBER.sub("", old)
+    if without_numbers != old and without_numbers in text:
+        return (
+            "It is without the line numbers: the number and the tab at the start of each line that `read` shows do not "
+            "belong to the file."
+        )
+    at = _but_for_blanks(text, old)
+    if at is not None:
+        what = _first_difference(text[at:], old[len(old) - len(old.lstrip()) :])
+        return (
+            f"Lines of it differ in white space only. What looks like it begins at line {_line(text, at)}; {what}. "
+            "Copy it exactly."
+        )
+    return _nearest(text, old)
+
+
+def _line(text: str, at: int) -> int:
+    return text.count("\n", 0, at) + 1
+
+
+def _but_for_blanks(text: str, old: str) -> int | None:
+    """Return where a text contains another one apart from white space; None if it does not."""
+    squeezed = "".join(old.split())
+    start = "".join(text.split()).find(squeezed) if squeezed else -1
+    if start < 0:
+        return None
+    at = 0
+    for line in text.split("\n"):
+        length = len("".join(line.split()))
+        if start < length:
+            inked = [index for index, character in enumerate(line) if not character.isspace()]
+            return at + inked[start]
+        start -= length
+        at += len(line) + 1
+    return None
+
+
+def _nearest(text: str, old: str) -> str:
+    """Return how far the text is in the file, and what the file has where that ends."""
+    lines = old.split("\n")
+    first = next((index for index, line in enumerate(lines) if line.strip()), 0)
+    low, high = first, len(lines)
+    while low < high:  # a longer beginning is only where a shorter one is
+        middle = (low + high + 1) // 2
+        if "\n".join(lines[first:middle]) in text:
+            low = middle
+        else:
+            high = middle - 1
+    if low == first:
+        return "Not even its first line is there. Read the file again and copy the text exactly."
+    at = text.find("\n".join(lines[first:low]))
+    line = _line(text, at) + low - first
+    there = text.split("\n")[line - 1 : line]
+    if not there:
+        return f"The file ends before line {low + 1} of it. Read the file again and copy the text exactly."
+    quoted = cut_line(Notation.of(there[0]).show(there[0]), _QUOTE)
+    return (
+        f"It is there from line {_line(text, at)} on, but its line {low + 1} is not: line {line} of the file is "
+        f"{quoted!r}, and {_first_difference(there[0], lines[low])}. Copy that line exactly."
+    )
+
+
+def _first_difference(there: str, written: str) -> str:
+    """Return where two texts begin to differ, in code points, as a clause."""
+    at = common_length(there, written)
+    return f"it has {_code(there, at)} where you wrote {_code(written, at)}"
+
+
+def _code(text: str, at: int) -> str:
+    return code(text[at]) if at < len(text) else "nothing more"

@@ -1,0 +1,51 @@
+"""Names of files that look like the one that a model wrote: with other blanks, quotes, dashes or accents.
+
+macOS puts U+202F into the names of screenshots, and takes accents apart in others. A model writes a blank and composed
+letters, and so would never find such a file, or make a second one beside it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from acp_agent.tools.matching.near import differences, fold
+from acp_agent.tools.text import one_line
+
+
+def nearest(path: Path) -> Path:
+    """Return a path in which each name that is not there is replaced by the only one there that looks like it.
+
+    :param path: absolute, without `..`.
+    """
+    if os.path.lexists(path):
+        return path
+    found = Path(path.anchor)
+    for index, part in enumerate(path.parts[1:], 2):
+        name = part
+        if not os.path.lexists(found / part):
+            alike = names_alike(found, part)
+            if len(alike) != 1:
+                return found.joinpath(part, *path.parts[index:])
+            name = alike[0]
+        found /= name
+    return found
+
+
+def names_alike(folder: Path, name: str) -> list[str]:
+    """Return the names in a folder that look like another one, or that are shown as it."""
+    try:
+        names = [each.name for each in folder.iterdir()]
+    except (OSError, ValueError):
+        return []
+    folded = fold(name)
+    return sorted(
+        each for each in names if each != name and (fold(each) == folded or one_line(each, len(name)) == name)
+    )
+
+
+def told(there: str, written: str) -> str:
+    """Return in which characters a name differs from one that looks like it, to follow "whose name has"."""
+    if fold(there) != fold(written):
+        return "characters that cannot be shown"
+    return ", ".join(differences(there, written))

@@ -1,0 +1,163 @@
+"""Exact replacement in the text of a file, for what a model writes about it.
+
+A place matches if it is the same character by character, apart from line ends. If there is none, the only place that
+looks like what the model wrote is taken, and the answer says in which characters that differs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from acp_agent.errors import ToolError
+from acp_agent.tools.matching.controls import CONTROL, REPLACEMENT, Notation, code
+from acp_agent.tools.matching.line_ends import CR, CRLF, LF, Lines, as_sent, fitted
+from acp_agent.tools.matching.misses import explained
+from acp_agent.tools.matching.near import carried, differences, near_places
+
+_BOM = "\ufeff"
+
+
+def notation_of(text: str) -> Notation:
+    """Return the notation in which a model is shown this text of a file."""
+    lines = Lines.of(text)
+    return Notation.of(text, CR if CR in lines.ends and not lines.only_cr else "")
+
+
+def whole(before: str, content: str) -> str:
+    """Return the new text of a file for the content that a model wrote, in the form of its old text.
+
+    That is its byte order mark, its control characters and its line ends, which models leave out or write as shown.
+
+    :raises ToolError: it has U+FFFD in the place of control characters.
+    """
+    notation, old = notation_of(before), Lines.of(before.removeprefix(_BOM))
+    mark = _BOM if before.startswith(_BOM) else ""
+    content = content.removeprefix(mark)
+    _refuse_replacements(before, content, "content")
+    if CRLF in content and CRLF not in old.ends:
+        return mark + notation.read(content)  # the model wants these line ends
+    new = as_sent(content, notation)
+    ends = fitted(new, Lines(old.plain, old.shown_ends), old.ends, "", old.usual)
+    return mark + Lines(new.plain, ends).text
+
+
+@dataclass(slots=True)
+class Editing:
+    """A text on which edits are made one after another.
+
+    :ivar notes: what the model should know of them.
+    """
+
+    before: str
+    notation: Notation = field(init=False)
+    usual: str = field(init=False)
+    notes: list[str] = field(default_factory=list[str])
+    _lines: Lines = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.notation = notation_of(self.before)
+        self._lines = Lines.of(self.before)
+        self.usual = self._lines.usual
+
+    @property
+    def text(self) -> str:
+        """Return the text as it is now."""
+        return self._lines.text
+
+    def replace(self, old_text: str, new_text: str, *, everywhere: bool, name: str) -> None:
+        """Replace a text at its only place, or everywhere.
+
+        :param name: of this edit, for the model.
+        :raises ToolError: there is no such place, or there are more of them; says where, and what to do.
+        """
+        old, new = as_sent(old_text, self.notation), as_sent(new_text, self.notation)
+        if not old_text:
+            raise ToolError(f"{name}: old_text is empty. Use `write` to make a file or to replace all of it.")
+        if old == new:
+            raise ToolError(f"{name}: old_text and new_text are the same, so there is nothing to change.")
+        places = self._places(old.plain, everywhere=everywhere, name=name)
+        self._refuse_added(old.plain, new.plain, name)
+        pieces: list[str] = []
+        ends: list[str] = []
+        at = line = 0
+        for start, end in places:
+            plain = self._lines.plain
+            first = line + plain.count(LF, at, start)
+            last = first + plain.count(LF, start, end)
+            after = self._lines.ends[last] if last < len(self._lines.ends) else ""
+            part = plain[start:end]
+            pieces += (plain[at:start], new.plain if part == old.plain else carried(part, old.plain, new.plain))
+            ends += self._lines.ends[line:first]
+            ends += fitted(new, old, self._lines.ends[first:last], after or self._end_before(first), self.usual)
+            at, line = end, last
+        pieces.append(self._lines.plain[at:])
+        ends += self._lines.ends[line:]
+        self._lines = Lines("".join(pieces), tuple(ends))
+
+    def _end_before(self, line: int) -> str:
+        return self._lines.ends[line - 1] if line else ""
+
+    def _places(self, old: str, *, everywhere: bool, name: str) -> list[tuple[int, int]]:
+        """Return where a text is, and where what looks like it is if it is nowhere.
+
+        :raises ToolError: there is no place, or more than one although not everything is to change.
+        """
+        plain = self._lines.plain
+        start = plain.find(old)
+        if start >= 0:
+            # From the next character on, so that places which overlap count as two.
+            again = plain.find(old, start + 1)
+            if again >= 0 and not everywhere:
+                raise _several(plain, (start, again), f"{name}: this text is found at more than one place")
+            return _all_places(plain, old) if everywhere else [(start, start + len(old))]
+        near = near_places(plain, old, len(plain) if everywhere else 2)
+        if len(near) > 1 and not everywhere:
+            told = ", ".join(differences(plain[slice(*near[0])], old))
+            raise _several(
+                plain, (near[0][0], near[1][0]), f"{name}: what looks like this text, but has {told}, is found"
+            )
+        if not near:
+            raise ToolError(f"{name}: this text is not in the file. {explained(plain, old)} Nothing was changed.")
+        start, end = near[0]
+        told = ", ".join(differences(plain[start:end], old))
+        self.notes.append(
+            f"{name} was found at line {plain.count(LF, 0, start) + 1}, where the file has {told}; where new_text is "
+            "the same as old_text, the file's own characters were kept"
+        )
+        return near
+
+    def _refuse_added(self, old: str, new: str, name: str) -> None:
+        if new.count(REPLACEMENT) > old.count(REPLACEMENT):
+            _refuse_replacements(self.before, new, f"{name}: new_text")
+
+
+def _all_places(text: str, wanted: str) -> list[tuple[int, int]]:
+    """Return where a text contains another one, from the beginning on, without overlaps."""
+    places: list[tuple[int, int]] = []
+    start = text.find(wanted)
+    while start >= 0:
+        places.append((start, start + len(wanted)))
+        start = text.find(wanted, start + len(wanted))
+    return places
+
+
+def _several(text: str, starts: tuple[int, int], what: str) -> ToolError:
+    lines = " and ".join(str(text.count(LF, 0, at) + 1) for at in starts)
+    return ToolError(
+        f"{what}, first at lines {lines}. Add lines around it to make it unique, or set replace_all to change every "
+        "place. Nothing was changed."
+    )
+
+
+def _refuse_replacements(before: str, new: str, name: str) -> None:
+    """Refuse a text with U+FFFD where the file has control characters, for which that stood once.
+
+    :raises ToolError: it is one.
+    """
+    controls = sorted(set(CONTROL.findall(before)))
+    if controls and new.count(REPLACEMENT) > before.count(REPLACEMENT):
+        raise ToolError(
+            f"{name} has {REPLACEMENT} (U+FFFD), and the file has control characters that would be lost "
+            f"({', '.join(map(code, controls))}). Nothing was changed. Read the file again: `read` shows them by "
+            "characters that you can write."
+        )
