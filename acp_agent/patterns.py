@@ -160,26 +160,28 @@ _ITEM = re.compile(r"(?P<named>\[:[^\]]+:\])|\\?(?P<low>(?<=\\).|[^\\])(?:-\\?(?
 _NEVER = r"[^\x00-\x{10FFFF}]"
 
 
-def compile_wildcards(wildcards: Iterable[str]) -> Pattern:
+def compile_wildcards(wildcards: Iterable[str], *, or_literal: bool = False) -> Pattern:
     """Compile wildcards that mean what lines of `.gitignore` do: what matches a folder matches all that is in it.
 
+    :param or_literal: whether brackets also match themselves, as in names of folders such as `[id]`.
     :returns: finds something in a relative path with slashes, where one of them matches.
     :raises PatternError: one ends within a bracket or behind a backslash, or names an unknown class.
     """
     found: list[str] = []
     for wildcard in wildcards:
         name = wildcard.removeprefix("./")
-        start = wildcard_expression(name.removesuffix("/"))
+        start = wildcard_expression(name.removesuffix("/"), or_literal=or_literal)
         if start is None:
             raise PatternError(f"`{wildcard[:_LONGEST_SHOWN]}` ends within a bracket or behind a backslash")
         found.append(rf"{start}/.+\z" if name.endswith("/") else rf"{start}(?:/.*)?\z")
     return compile_pattern("|".join(found), dot_all=True)
 
 
-def wildcard_expression(pattern: str) -> str | None:
+def wildcard_expression(pattern: str, *, or_literal: bool = False) -> str | None:
     """Return the expression for the path from where the pattern counts; what may follow is for the caller to add.
 
     :param pattern: without what a line of `.gitignore` has around it: `!`, and `/` at the end.
+    :param or_literal: whether brackets also match themselves; one without an end does then as well.
     :returns: None where it ends within a bracket or behind a backslash.
     """
     parts = ["^" if "/" in pattern else "^(?:.*/)?"]
@@ -188,10 +190,15 @@ def wildcard_expression(pattern: str) -> str | None:
     while at < len(pattern):
         token = _TOKEN.match(pattern, at)
         if token is None:
-            return None
+            if not or_literal or pattern[at] != "[":
+                return None
+            parts.append(r"\[")
+            at += 1
+            continue
         at = token.end()
         if token["items"] is not None:
-            parts.append(_bracket(token["items"], negated=bool(token["negated"])))
+            bracket = _bracket(token["items"], negated=bool(token["negated"]))
+            parts.append(f"(?:{bracket}|{re.escape(token[0])})" if or_literal else bracket)
         else:
             kind = token.lastgroup or ""
             parts.append(_FIXED.get(kind) or re.escape(token[kind]))

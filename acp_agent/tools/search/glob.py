@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 from pathlib import Path
 
 from pydantic import Field
@@ -11,7 +10,7 @@ from pydantic import Field
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.paths import Target, shown
-from acp_agent.tools.search.walk import Walk
+from acp_agent.tools.search.named import NamedFiles
 from acp_agent.tools.search.wildcards import matcher
 from acp_agent.tools.text import counted, fitting
 from acp_agent.tools.tool import PreparedCall
@@ -28,13 +27,13 @@ class _Glob(Arguments):
 async def _prepare(asked: _Glob, environment: Environment) -> PreparedCall:
     target = Target.of(asked.path, environment)
     matches = matcher(asked.pattern, target.path)
-    return target.search("glob", f"Find {asked.pattern}{target.where}", "search", lambda: _found(target, matches))
+    named = NamedFiles(target, matches, with_links=True)
+    return target.search("glob", f"Find {asked.pattern}{target.where}", "search", lambda: _found(named))
 
 
-def _found(target: Target, matches: Callable[[Path], bool]) -> str:
-    walk = Walk(target.path, closed=target.closed)
-    files = (entry.path for entry in walk if not entry.is_directory)
-    found = [path for path in files if matches(path)]
+def _found(named: NamedFiles) -> str:
+    named.find()
+    target, found = named.target, named.files
     newest = heapq.nsmallest(MAX_FILES, found, key=lambda path: (-_changed(path), path))
     lines = fitting((shown(path, target.environment.cwd) for path in newest), MAX_CHARACTERS)
     if not found:
@@ -42,8 +41,9 @@ def _found(target: Target, matches: Callable[[Path], bool]) -> str:
     if len(lines) < len(found):
         total = counted(len(found), "file")
         lines.append(f"({len(lines)} of {total}; narrow the pattern or the directory for the rest)")
-    if walk.cut:
-        lines.append(f"(the search stopped {walk.cut}; search a directory below)")
+    lines += (f"({note})" for note in named.notes)
+    if named.cut:
+        lines.append(f"(the search stopped {named.cut}; search a directory below)")
     return "\n".join(lines)
 
 

@@ -1,14 +1,14 @@
 """The `grep` tool: lines of files by regular expression.
 
 Searches the files on the disk by RE2, everywhere in the same way, whatever else is installed. A file is searched as a
-whole, which is many times faster than line by line. Walk and search run in worker threads.
+whole or in large blocks, which is many times faster than line by line. Walk and search run in worker threads.
 """
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from anyio import from_thread
@@ -19,16 +19,17 @@ from acp_agent.patterns import Pattern, PatternError, compile_pattern
 from acp_agent.regular import open_regular
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment
+from acp_agent.tools.matching.near import fold
 from acp_agent.tools.paths import Target, refuse_keys, shown
-from acp_agent.tools.search.walk import Walk
+from acp_agent.tools.search.matches import BLOCK, MAX_LINES, Matches, TooLongLineError
+from acp_agent.tools.search.named import NamedFiles
 from acp_agent.tools.search.wildcards import matcher
-from acp_agent.tools.text import clean, counted, cut_line, fitting
+from acp_agent.tools.text import counted, fitting
 from acp_agent.tools.tool import PreparedCall
 
-MAX_LINES = 300
 MAX_CHARACTERS = 30_000
-MAX_LINE = 500
-MAX_FILE_BYTES = 10 * 1024 * 1024
+MAX_FILE_BYTES = BLOCK
+"""The largest file that is searched without being named."""
 MAX_SECONDS = 20.0
 
 
@@ -50,9 +51,9 @@ async def _prepare(asked: _Grep, environment: Environment) -> PreparedCall:
     except PatternError as error:
         raise ToolError(f"grep: {error}. Put \\ before what is meant literally.") from error
     target = Target.of(asked.path, environment)
-    matches = matcher(asked.glob, target.path) if asked.glob else None
+    named = NamedFiles(target, matcher(asked.glob, target.path) if asked.glob else None, with_links=False)
     refuse_keys(target.path, environment.private, target.label)
-    search = _Search(pattern, target, matches, asked.context)
+    search = _Search(Matches(pattern, _near_pattern(asked), asked.context), target, named)
     return target.search("grep", f"Search for {asked.pattern}{target.where}", "search", search.run)
 
 
@@ -60,12 +61,10 @@ async def _prepare(asked: _Grep, environment: Environment) -> PreparedCall:
 class _Search:
     """One search, which runs in a worker thread."""
 
-    pattern: Pattern
+    matches: Matches
     target: Target
-    matches: Callable[[Path], bool] | None
-    context: int
-    lines: list[str] = field(default_factory=list[str])
-    cut: bool = False
+    named: NamedFiles
+    cut_off: bool = False
     searched: int = 0
     skipped: int = 0
 
@@ -74,65 +73,67 @@ class _Search:
 
         :raises ToolError: the target cannot be searched.
         """
-        walk = None if self.target.path.is_file() else Walk(self.target.path, closed=self.target.closed)
-        files = [
-            entry.path
-            for entry in walk or ()
-            if not (entry.is_directory or entry.is_link) and (self.matches is None or self.matches(entry.path))
-        ]
-        late, deadline = False, time.monotonic() + MAX_SECONDS
-        for path in files if walk else [self.target.path]:
+        is_file = self.target.path.is_file()
+        if not is_file:
+            self.named.find()
+        deadline = time.monotonic() + MAX_SECONDS
+        for path in [self.target.path] if is_file else self.named.files:
             from_thread.check_cancelled()
-            late = time.monotonic() > deadline
-            if self.cut or late:
+            if self.matches.cut or self.cut_off or time.monotonic() > deadline:
+                self.cut_off = not self.matches.cut
                 break
-            self._search(path)
-        lines = fitting(map(clean, self.lines), MAX_CHARACTERS)
-        if not self.lines:
-            lines.append(f"No line matches in {counted(self.searched, 'file')}.")
-        elif len(lines) < len(self.lines) or self.cut:
-            lines.append("(there are more; narrow the pattern, the directory or the glob)")
-        if late:
-            lines.append(f"(stopped after {MAX_SECONDS:g} seconds; name fewer files with path or glob)")
-        if walk and walk.cut:
-            lines.append(f"(files were looked for until it stopped {walk.cut}; search a directory below)")
-        skipped = self.skipped + (walk.unreadable if walk else 0)
-        if skipped:
-            places = counted(skipped, "place")
-            lines.append(f"({places} not searched: unreadable, or larger than {MAX_FILE_BYTES >> 20} MiB)")
-        return "\n".join(lines)
+            self._search(path, deadline, whole=is_file)
+        return "\n".join(self._answer())
 
-    def _search(self, path: Path) -> None:
+    def _search(self, path: Path, deadline: float, *, whole: bool) -> None:
+        """Search one file, a large one in parts.
+
+        :param whole: whether it is searched however large it is.
+        """
         try:
             refuse_keys(path, self.target.environment.private, path.name)
             with open_regular(path) as file:
-                data = file.read(MAX_FILE_BYTES + 1)
-        except (OSError, ToolError):
-            data = None
-        if data is None or len(data) > MAX_FILE_BYTES:
+                if not whole and os.fstat(file.fileno()).st_size > MAX_FILE_BYTES:
+                    self.skipped += 1
+                    return
+                self.searched += 1
+                for _ in self.matches.add(shown(path, self.target.environment.cwd), file):
+                    from_thread.check_cancelled()
+                    if time.monotonic() > deadline:
+                        self.cut_off = True
+                        return
+        except (OSError, ToolError, TooLongLineError):
             self.skipped += 1
-            return
-        self.searched += 1
-        if data and b"\0" not in data[:8192]:
-            text = data.decode("utf-8", "replace").replace("\r\n", "\n").removesuffix("\n")
-            self._search_text(text.encode(), shown(path, self.target.environment.cwd))
 
-    def _search_text(self, data: bytes, name: str) -> None:
-        number = start = 0
-        hits: list[int] = []
-        while start <= len(data) and (span := self.pattern.search(data, start)) is not None:
-            if len(self.lines) + len(hits) >= MAX_LINES:
-                self.cut = True
-                break
-            number += data.count(b"\n", start, span[0]) + 1
-            hits.append(number)
-            end = data.find(b"\n", span[1])
-            start = (len(data) if end < 0 else end) + 1
-        lines = data.decode().split("\n") if hits else []
-        for at in sorted({near for hit in hits for near in range(hit - self.context, hit + self.context + 1)}):
-            if 0 < at <= len(lines):
-                sign = ":" if at in hits else "-"
-                self.lines.append(f"{name}{sign}{at}{sign}{cut_line(lines[at - 1], MAX_LINE)}")
+    def _answer(self) -> list[str]:
+        found = self.matches
+        lines = fitting(found.lines, MAX_CHARACTERS)
+        if not found.lines:
+            lines.append(f"No line matches in {counted(self.searched, 'file')}.")
+            if found.near:
+                lines.append("These look like matches, but have other characters (blanks, quotes, dashes, accents):")
+                lines += fitting(found.near, MAX_CHARACTERS)
+        elif len(lines) < len(found.lines) or found.cut:
+            lines.append("(there are more; narrow the pattern, the directory or the glob)")
+        lines += (f"({note})" for note in (*found.legends, *self.named.notes))
+        if self.cut_off:
+            lines.append(f"(stopped after {MAX_SECONDS:g} seconds; name fewer files with path or glob)")
+        if self.named.cut:
+            lines.append(f"(files were looked for until it stopped {self.named.cut}; search a directory below)")
+        skipped = self.skipped + self.named.unreadable
+        if skipped:
+            places = counted(skipped, "place")
+            limit = f"{MAX_FILE_BYTES >> 20} MiB"
+            lines.append(f"({places} not searched: unreadable, or larger than {limit}; give such a file as `path`)")
+        return lines
+
+
+def _near_pattern(asked: _Grep) -> Pattern | None:
+    """Return the pattern in the form in which what looks alike is the same; None if it is no pattern then."""
+    try:
+        return compile_pattern(fold(asked.pattern), ignore_case=asked.ignore_case, multiline=True, within_lines=True)
+    except PatternError:
+        return None
 
 
 GREP = BuiltIn(

@@ -40,6 +40,7 @@ class Walk:
     :ivar base: absolute path of an existing directory.
     :ivar depth: how many levels.
     :ivar show_ignored: whether what git ignores is among it.
+    :ivar enter_ignored: whether directories that git ignores are entered as well; `.git` never is.
     :ivar closed: a directory that is not entered, as the walk comes to it; None: every one is.
     :ivar cut: why the walk ended early, as the end of a sentence; empty where it did not.
     :ivar unreadable: how many directories could not be read.
@@ -48,6 +49,7 @@ class Walk:
     base: Path
     depth: int = 100
     show_ignored: bool = False
+    enter_ignored: bool = False
     closed: Path | None = None
     cut: str = ""
     unreadable: int = 0
@@ -64,26 +66,27 @@ class Walk:
         except OSError as error:
             raise ToolError(f"{printable(str(self.base))} cannot be listed: {because(error)}.") from error
         # A stack of iterators and no recursion: a tree can be deeper than Python's stack.
-        levels = [(names, Ignored.at(self.base))]
+        levels = [(names, Ignored.at(self.base), False)]
         while levels:
-            entries, rules = levels[-1]
+            entries, rules, within = levels[-1]
             if not entries:
                 levels.pop()
                 continue
             entry = entries.pop()
             is_directory = entry.is_dir(follow_symlinks=False)
             path = Path(entry.path)
-            ignored = rules.covers(path, is_directory)
+            ignored = within or rules.covers(path, is_directory)
             if ignored and not self.show_ignored:
                 continue
             yield Found(path, len(levels), is_directory, entry.is_symlink(), ignored)
-            if is_directory and not ignored and path != self.closed and len(levels) < self.depth:
+            is_open = not ignored or (self.enter_ignored and entry.name != ".git")
+            if is_directory and is_open and path != self.closed and len(levels) < self.depth:
                 from_thread.check_cancelled()
                 if time.monotonic() > deadline:
                     self.cut = f"after {MAX_SECONDS:g} seconds"
                     return
                 try:
-                    levels.append((_scan(path), rules.entering(path)))
+                    levels.append((_scan(path), rules if ignored else rules.entering(path), ignored))
                 except OSError:
                     self.unreadable += 1
 

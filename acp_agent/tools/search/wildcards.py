@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Callable
 from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
@@ -22,10 +21,14 @@ from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
 from acp_agent.patterns import Pattern, PatternError, compile_pattern, compile_wildcards, wildcard_expression
 from acp_agent.sandbox.policy import search_path
+from acp_agent.tools.matching.near import fold
 from acp_agent.tools.text import one_line
 
 _MAX_GLOB = 1000
 _MAX_ALTERNATIVES = 100
+_OPENED, _CLOSED = "\0", "\n"
+"""Braces that are expanded no more; a glob has neither of these characters."""
+_BRACKET = re.compile(r"[\[\]]")
 _CHOICE = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _MAX_BYTES = 256 * 1024
 _MAX_LINE = 4096
@@ -35,11 +38,44 @@ _Rule: TypeAlias = tuple[Pattern, bool]
 """What some lines match, a directory with a slash at its end, and whether that is ignored or taken back in."""
 
 
-def matcher(glob: str, base: Path) -> Callable[[Path], bool]:
+@frozen
+class Matcher:
+    """Tests paths below a directory by a glob.
+
+    :ivar base: the directory.
+    :ivar glob: the glob, relative to the directory.
+    """
+
+    base: Path
+    glob: str
+    _pattern: Pattern
+    _folded: Pattern
+
+    def matches(self, path: Path) -> bool:
+        """Return whether the glob means this path, as wildcards or letter by letter."""
+        return self._pattern.search(_encoded(path.relative_to(self.base).as_posix())) is not None
+
+    def nearly(self, path: Path) -> bool:
+        """Return whether the glob means a path that looks like this one."""
+        return self._folded.search(_encoded(fold(path.relative_to(self.base).as_posix()))) is not None
+
+    @property
+    def is_name(self) -> bool:
+        """Return whether the glob has no wildcards."""
+        return not any(character in self.glob for character in "*?[{\\")
+
+    @property
+    def exact(self) -> Path:
+        """Return the path that the glob is, letter by letter."""
+        return self.base / self.glob
+
+
+def matcher(glob: str, base: Path) -> Matcher:
     """Return a test for paths below a directory.
 
     A glob means what a line of `.gitignore` means (`*.py` at any depth, `src/*.py` in src, `**/` for any directories),
     with `{a,b}` besides, and what lies below a directory that it names. The directory itself may stand in front of it.
+    Brackets and braces match themselves as well: `app/[id]/page.tsx` is a usual name.
 
     :raises ToolError: it cannot be read, or begins with some other directory.
     """
@@ -52,12 +88,27 @@ def matcher(glob: str, base: Path) -> Callable[[Path], bool]:
     if not pattern.strip() or len(pattern) > _MAX_GLOB or "\0" in pattern or "\n" in pattern:
         raise ToolError(f"{one_line(glob)!r} is no glob pattern. Give one such as `*.py` or `src/**/*.ts`.")
     try:
-        compiled = compile_wildcards(_expanded(pattern.removeprefix("./")))
+        relative = pattern.removeprefix("./")
+        return Matcher(base, relative, _compiled_glob(relative), _compiled_glob(fold(relative)))
     except PatternError as error:
         raise ToolError(
             f"{one_line(glob)!r} is no glob pattern. Look at its brackets, or put \\ before them."
         ) from error
-    return lambda path: compiled.search(_encoded(path.relative_to(base).as_posix())) is not None
+
+
+def _compiled_glob(glob: str) -> Pattern:
+    """Compile a glob.
+
+    :raises PatternError: it ends behind a backslash.
+    :raises ToolError: it stands for too many patterns.
+    """
+    alternatives = _expanded(glob)
+    with suppress(ToolError):  # so many braces are not all meant letter by letter
+        alternatives = _expanded(glob, or_literal=True)
+    try:
+        return compile_wildcards((*alternatives, glob), or_literal=True)
+    except PatternError:  # what is in the brackets is no class
+        return compile_wildcards([_BRACKET.sub(r"\\\g<0>", each) for each in (*alternatives, glob)])
 
 
 def _encoded(path: str) -> bytes:
@@ -65,9 +116,10 @@ def _encoded(path: str) -> bytes:
     return path.encode("utf-8", "replace")
 
 
-def _expanded(glob: str) -> list[str]:
+def _expanded(glob: str, *, or_literal: bool = False) -> list[str]:
     """Expand `{a,b}`, nested too; braces without a choice in them stand for themselves.
 
+    :param or_literal: whether those with a choice stand for themselves as well.
     :raises ToolError: into too many.
     """
     done: list[str] = []
@@ -77,8 +129,10 @@ def _expanded(glob: str) -> list[str]:
         if choice := _CHOICE.search(current):
             before, after = current[: choice.start()], current[choice.end() :]
             todo += [f"{before}{option}{after}" for option in choice[1].split(",")]
+            if or_literal:
+                todo.append(f"{before}{_OPENED}{choice[1]}{_CLOSED}{after}")
         else:
-            done.append(current)
+            done.append(current.replace(_OPENED, "{").replace(_CLOSED, "}"))
         if len(done) + len(todo) > _MAX_ALTERNATIVES:
             raise ToolError(f"{one_line(glob)!r} stands for more than {_MAX_ALTERNATIVES} patterns. Use fewer braces.")
     return done

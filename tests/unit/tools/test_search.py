@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+from io import BytesIO
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from acp_agent.conversation.messages import JsonValue
 from acp_agent.errors import ToolError
-from acp_agent.tools.search import grep
+from acp_agent.patterns import compile_pattern
+from acp_agent.tools.search import grep, matches
+from acp_agent.tools.search.matches import Matches
 from acp_agent.tools.search.wildcards import matcher
 from support.workspace import Workspace
 
@@ -66,7 +71,7 @@ async def test_files_are_found_by_name_the_newest_first(workspace: Workspace) ->
     assert await workspace.text("glob", pattern="*.rs") == "No file matches."
 
 
-@pytest.mark.parametrize("pattern", ["/etc/*", "../*", "", "[", "a\nb", "{a,b}" * 10])
+@pytest.mark.parametrize("pattern", ["/etc/*", "../*", "", "a\\", "a\nb", "{a,b}" * 10])
 async def test_a_pattern_that_cannot_be_meant_is_refused(workspace: Workspace, pattern: str) -> None:
     assert (await refusal(workspace, "glob", pattern=pattern)).endswith(".")
 
@@ -91,7 +96,7 @@ async def test_a_pattern_that_cannot_be_meant_is_refused(workspace: Workspace, p
     ],
 )
 def test_a_pattern_means_what_a_line_of_gitignore_means(pattern: str, path: str, found: bool) -> None:
-    assert matcher(pattern, Path("/x"))(Path("/x", path)) == found
+    assert matcher(pattern, Path("/x")).matches(Path("/x", path)) == found
 
 
 # grep
@@ -157,5 +162,167 @@ async def test_a_search_reads_no_pipe_and_no_device(workspace: Workspace, tmp_pa
     workspace.file("a", "x")
     with anyio.fail_after(5):
         assert await workspace.text("grep", pattern="x") == (
-            "a:1:x\n(1 place not searched: unreadable, or larger than 10 MiB)"
+            "a:1:x\n(1 place not searched: unreadable, or larger than 10 MiB; give such a file as `path`)"
         )
+
+
+# names with wildcards in them, names that git ignores, and names that look alike
+
+NEXT = ("src/app/[locale]/(auth)/page.tsx", "src/app/[locale]/[[...sign-in]]/page.tsx", "src/app/l/other.tsx")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("src/app/[locale]/(auth)/page.tsx", NEXT[:1]),
+        ("src/app/[locale]/**", NEXT[:2]),
+        ("src/app/[locale]/[[...sign-in]]/page.tsx", NEXT[1:2]),
+        ("**/[[...sign-in]]/*.{ts,tsx}", NEXT[1:2]),
+        ("**/[locale]/**/*.tsx", NEXT[:2]),
+        ("[[...x]]/a.ts", ["[[...x]]/a.ts"]),
+        ("src/[id/page.ts", ["src/[id/page.ts"]),
+        ("[[:nonsense:]]/a.ts", ["[[:nonsense:]]/a.ts"]),
+        ("a{b,c}d/f.txt", ["a{b,c}d/f.txt"]),
+        ("a{b,c}d/*.{txt,md}", ["a{b,c}d/f.txt"]),
+        ("{{cookiecutter.name}}/*.py", ["{{cookiecutter.name}}/a.py"]),
+        ("a{b,{c,d}}/x", ["a{b,{c,d}}/x"]),
+    ],
+)
+async def test_brackets_and_braces_match_themselves_too(workspace: Workspace, pattern: str, found: list[str]) -> None:
+    for name in (*NEXT, *found):
+        workspace.file(name, "needle\n")
+    names = set((await workspace.text("glob", pattern=pattern)).split("\n"))
+    assert set(found) <= names
+    assert names - set(found) <= {NEXT[2]}  # which the brackets mean as well, as a class
+    lines = set((await workspace.text("grep", pattern="needle", glob=pattern)).split("\n"))
+    assert {f"{name}:1:needle" for name in found} <= lines
+
+
+async def test_brackets_and_braces_still_mean_what_they_mean(workspace: Workspace) -> None:
+    for name in ("a.c", "b.c", "x.c", "abd/f", "acd/f"):
+        workspace.file(name)
+    assert sorted((await workspace.text("glob", pattern="[ab].c")).split("\n")) == ["a.c", "b.c"]
+    assert await workspace.text("glob", pattern="[!ab].c") == "x.c"
+    assert sorted((await workspace.text("glob", pattern="a{b,c}d/f")).split("\n")) == ["abd/f", "acd/f"]
+    assert await workspace.text("glob", pattern=r"\[ab\].c") == "No file matches."
+
+
+@pytest.fixture
+def ignoring(workspace: Workspace) -> Workspace:
+    for name in (
+        "dist/js/a.js",
+        "dist/b.js",
+        "node_modules/x/package.json",
+        ".env",
+        ".env.local",
+        "app.log",
+        "src/a.py",
+    ):
+        workspace.file(name, "needle\n")
+    workspace.file(".gitignore", "dist/\nnode_modules\n.env*\n*.log\n")
+    return workspace
+
+
+@pytest.mark.parametrize(
+    ("pattern", "told"),
+    [
+        ("dist/**/*.js", "2 files that git ignores match, such as dist/b.js, dist/js/a.js;"),
+        ("**/.env*", "2 files that git ignores match, such as .env, .env.local;"),
+        ("*.log", "1 file that git ignores matches, such as app.log;"),
+    ],
+)
+async def test_an_empty_answer_says_how_many_ignored_files_match(ignoring: Workspace, pattern: str, told: str) -> None:
+    answer = await ignoring.text("glob", pattern=pattern)
+    assert answer.startswith(f"No file matches.\n({told}")
+    answer = await ignoring.text("grep", pattern="needle", glob=pattern)
+    assert answer.startswith(f"No line matches in 0 files.\n({told}")
+    assert await ignoring.text("glob", pattern="*.rs") == "No file matches."
+
+
+@pytest.mark.parametrize("name", ["node_modules/x/package.json", "dist/js/a.js", ".env", "app.log"])
+async def test_a_pattern_without_wildcards_finds_a_file_that_git_ignores(ignoring: Workspace, name: str) -> None:
+    assert (await ignoring.text("glob", pattern=name)).split("\n")[0] == name
+    assert (await ignoring.text("grep", pattern="needle", glob=name)).split("\n")[0] == f"{name}:1:needle"
+
+
+async def test_a_name_at_any_depth_finds_ignored_files_if_there_are_no_others(ignoring: Workspace) -> None:
+    assert await ignoring.text("glob", pattern="package.json") == (
+        "node_modules/x/package.json\n(git ignores this file)"
+    )
+    ignoring.file("src/package.json")
+    assert await ignoring.text("glob", pattern="package.json") == "src/package.json"
+
+
+async def test_nothing_in_the_git_folder_or_behind_a_link_is_counted(workspace: Workspace, tmp_path: Path) -> None:
+    workspace.file(".git/hooks/a.js")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "b.js").write_text("x")
+    (workspace.root / "link").symlink_to(tmp_path / "elsewhere")
+    assert await workspace.text("glob", pattern="**/*.js") == "No file matches."
+    assert await workspace.text("glob", pattern="link/b.js") == "No file matches."
+
+
+@pytest.mark.parametrize(
+    ("there", "written", "told"),
+    [
+        ("Screenshot 1.01.11\u202fAM.txt", "Screenshot 1.01.11 AM.txt", "U+202F where you wrote U+0020"),
+        ("Re\u0301sume\u0301.txt", "R\u00e9sum\u00e9.txt", "U+0065 U+0301 where you wrote U+00E9"),
+        ("R\u00e9sum\u00e9.txt", "Re\u0301sume\u0301.txt", "U+00E9 where you wrote U+0065 U+0301"),
+        ("it’s.md", "it's.md", "U+2019 where you wrote U+0027"),
+    ],
+)
+async def test_a_name_that_looks_like_the_pattern_is_found_if_none_is_the_same(
+    workspace: Workspace, there: str, written: str, told: str
+) -> None:
+    workspace.file(f"docs/{there}", "needle\n")
+    for pattern in (written, f"docs/{written}"):
+        note = f"(no file has exactly this name; the one that looks like it has {told})"
+        assert (await workspace.text("glob", pattern=pattern)).split("\n") == [f"docs/{there}", note]
+    assert (await workspace.text("grep", pattern="needle", glob=f"*{written[4:]}")).startswith(f"docs/{there}:1:needle")
+    workspace.file(written)
+    assert await workspace.text("glob", pattern=written) == written
+
+
+async def test_a_search_without_a_match_shows_what_looks_like_one(workspace: Workspace) -> None:
+    workspace.file("a.txt", "one\nit’s 10\u00a0000\n")
+    assert await workspace.text("grep", pattern="it's 10 \\d+") == (
+        "No line matches in 1 file.\n"
+        "These look like matches, but have other characters (blanks, quotes, dashes, accents):\n"
+        "a.txt:2:it’s 10\u00a0000"
+    )
+    assert await workspace.text("grep", pattern="it’s") == "a.txt:2:it’s 10\u00a0000"
+
+
+# large files
+
+
+async def test_a_log_that_is_too_large_to_be_read_is_searched_where_it_is_named(workspace: Workspace) -> None:
+    line = "x" * 99
+    lines = [f"{number:07} {line}" for number in range(110_000)]
+    lines[97_000] += " needle"
+    lines[109_999] += " needle"
+    workspace.file("big.log", "\n".join(lines))
+    assert "Search it with `grep`, with the file as `path`" in await refusal(workspace, "read", path="big.log")
+    found = await workspace.text("grep", pattern="needle$", path="big.log", context=1)
+    numbers = [int(line.replace(":", "-").split("-")[1]) for line in found.split("\n")]
+    assert numbers == [97_000, 97_001, 97_002, 109_999, 110_000]
+    assert "(1 place not searched: unreadable, or larger than 10 MiB" in await workspace.text("grep", pattern="needle")
+
+
+@given(
+    st.lists(st.text("ab", max_size=3), min_size=1, max_size=30), st.integers(1, 20), st.integers(0, 3), st.booleans()
+)
+def test_a_file_searched_in_blocks_gives_what_it_gives_as_a_whole(
+    lines: list[str], block: int, context: int, ends: bool
+) -> None:
+    data = ("\n".join(lines) + "\n" * ends).encode()
+
+    def found(size: int) -> list[str]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(matches, "BLOCK", size)
+            collected = Matches(compile_pattern("a+b", multiline=True, within_lines=True), None, context)
+            for _ in collected.add("f", BytesIO(data)):
+                pass
+            return collected.lines
+
+    assert found(block) == found(1 << 20)

@@ -90,3 +90,8 @@ async def test_what_earlier_versions_showed_for_control_characters_never_replace
     assert path.read_text() == PAGE.replace("int b", "int c")
     with pytest.raises(ToolError, match="would be lost"):
         await workspace.call("edit", path="a.c", edits=[{"old_text": "int a;", "new_text": "\ufffd"}])
+
+
+async def test_grep_shows_the_control_characters_that_an_edit_matches(workspace: Workspace) -> None:
+    workspace.file("a.c", PAGE)
+    assert "a.c:3:int b; /* ␛[31mred␛[0m */" in await workspace.text("grep", pattern="int b")

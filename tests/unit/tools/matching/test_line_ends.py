@@ -92,9 +92,10 @@ async def test_a_file_of_mixed_ends_is_edited_and_written_as_it_was_read(workspa
     assert path.read_bytes() == before
 
 
-async def test_a_file_whose_lines_end_with_cr_is_read_and_edited_by_its_lines(workspace: Workspace) -> None:
+async def test_a_file_whose_lines_end_with_cr_is_read_edited_and_searched_by_its_lines(workspace: Workspace) -> None:
     path = workspace.file("mac", b"one\rtwo\rthree\r")
     assert await workspace.text("read", path="mac") == "1\tone\n2\ttwo\n3\tthree"
+    assert await workspace.text("grep", pattern="^two$") == "mac:2:two"
     prepared = await workspace.prepare("edit", path="mac", edits=[{"old_text": "two\nthree", "new_text": "2\n3\n4"}])
     assert prepared.view.locations[0].line == 2
     await workspace.run(prepared)

@@ -1,0 +1,97 @@
+"""The files that a glob names, for `glob` and `grep`, and what is to be said of those that it nearly names.
+
+Files that git ignores are found by their whole name only. Of others that match, an empty answer says how many there
+are: the model cannot know that they were left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from acp_agent.tools.matching.near import differences
+from acp_agent.tools.paths import Target, shown
+from acp_agent.tools.search.walk import Found, Walk
+from acp_agent.tools.search.wildcards import Matcher
+from acp_agent.tools.text import counted, one_line
+
+_MOST_TOLD = 3
+
+
+@dataclass(slots=True)
+class NamedFiles:
+    """The files below a directory that a glob names, without symbolic links to directories.
+
+    :ivar files: in the order of their names.
+    :ivar notes: what the model should know of them, each a sentence without an end.
+    :ivar cut: why the search ended early, as the end of a sentence; empty if it did not.
+    :ivar unreadable: how many directories could not be read.
+    """
+
+    target: Target
+    matcher: Matcher | None
+    with_links: bool
+    files: list[Path] = field(default_factory=list[Path])
+    notes: list[str] = field(default_factory=list[str])
+    cut: str = ""
+    unreadable: int = 0
+
+    def find(self) -> None:
+        """Look for them; call it in a worker thread of anyio only.
+
+        :raises ToolError: the directory cannot be read.
+        """
+        walk, near = Walk(self.target.path, closed=self.target.closed), list[Path]()
+        for entry in walk:
+            if not self._counts(entry):
+                continue
+            if self.matcher is None or self.matcher.matches(entry.path):
+                self.files.append(entry.path)
+            elif self.matcher.nearly(entry.path):
+                near.append(entry.path)
+        self.cut, self.unreadable = walk.cut, walk.unreadable
+        if self.matcher is None:
+            return
+        self._add_exact(self.matcher)
+        if not self.files and near:
+            self.files += near
+            self.notes.append(self._about_near(self.matcher, near))
+        if not self.files:
+            self._look_into_ignored(self.matcher)
+
+    def _counts(self, entry: Found) -> bool:
+        return not entry.is_directory and (self.with_links or not entry.is_link)
+
+    def _add_exact(self, matcher: Matcher) -> None:
+        """Add the file whose whole name the glob is, also if git ignores it."""
+        path, closed = matcher.exact, self.target.closed
+        if path in self.files or ".." in path.parts or (closed is not None and path.is_relative_to(closed)):
+            return
+        real = path.parent.resolve()  # what lies behind a link is found by no other pattern either
+        if path.is_file() and not path.is_symlink() and real.is_relative_to(self.target.path.resolve()):
+            self.files.append(path)
+
+    def _about_near(self, matcher: Matcher, near: list[Path]) -> str:
+        if len(near) > 1 or not matcher.is_name:
+            return "no file has exactly such a name; these names look like it, and have other characters"
+        there = near[0].relative_to(matcher.base).as_posix()
+        depth = len(Path(matcher.glob).parts)  # a name without a slash is found at any depth
+        told = differences("/".join(Path(there).parts[-depth:]), matcher.glob)
+        return f"no file has exactly this name; the one that looks like it has {', '.join(told)}"
+
+    def _look_into_ignored(self, matcher: Matcher) -> None:
+        """Take the files that git ignores if the glob is a name, and count them if it is not."""
+        walk = Walk(self.target.path, closed=self.target.closed, show_ignored=True, enter_ignored=True)
+        found = [entry.path for entry in walk if self._counts(entry) and entry.ignored and matcher.matches(entry.path)]
+        if not found:
+            return
+        many = counted(len(found), "file") + (" or more" if walk.cut else "")
+        if matcher.is_name:
+            self.files += found
+            self.notes.append(f"git ignores {'this file' if len(found) == 1 else 'these files'}")
+            return
+        names = ", ".join(one_line(shown(path, self.target.environment.cwd)) for path in found[:_MOST_TOLD])
+        self.notes.append(
+            f"{many} that git ignores {'matches' if len(found) == 1 else 'match'}, such as {names}; give a name "
+            "without wildcards, or put an ignored directory into `path`"
+        )
