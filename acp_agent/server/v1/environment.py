@@ -1,7 +1,11 @@
 """Files through the editor, unsaved buffers included, or from the disk where it cannot help; commands in its terminals.
 
 Some editors read every file as UTF-8, normalise its line ends or split it into lines, and later write the result. So a
-file that is not UTF-8, or has line ends other than LF, is read from and written to the disk.
+file that is not UTF-8, or has line ends other than LF, is read from and written to the disk. One whose byte order mark
+the editor drops is written to the disk as well.
+
+An editor may go on showing a file as it was before a command changed it. So the text that both had when they were the
+same is remembered: if the editor still has that, the disk counts.
 
 ACP, "File System", "Terminals".
 """
@@ -29,10 +33,10 @@ from acp_agent.server.channel import Channel, Result
 from acp_agent.server.handshake import Capabilities
 from acp_agent.shielding import finish_shielded
 from acp_agent.tools.environment import CommandResult, Report, TerminalStarted
-from acp_agent.tools.files.local import LocalFiles
+from acp_agent.tools.files.local import MAX_BYTES, LocalFiles
 from acp_agent.tools.shell.no_terminal import command_line
 from acp_agent.tools.shell.run import LocalCommands
-from acp_agent.tools.text import one_line
+from acp_agent.tools.text import digest, one_line
 
 READ_SECONDS = 10.0
 WRITE_SECONDS = 30.0
@@ -40,6 +44,7 @@ WRITE_SECONDS = 30.0
 MAX_WRITTEN = 9 << 20
 """Bytes of JSON; some editors fail on a line of 10 MiB."""
 _RESOURCE_NOT_FOUND = -32002
+_BOM = "\ufeff"
 
 _log = logging.getLogger(__name__)
 
@@ -51,15 +56,17 @@ class EditorFiles:
         self._channel = channel
         self._reads, self._writes = capabilities.read_text_file, capabilities.write_text_file
         self._local = LocalFiles()
-        self._unread: set[Path] = set()  # files that the editor failed to read
+        self._to_disk: set[Path] = set()  # files that the editor failed to read, or would write without their mark
+        self._in_step: dict[Path, str | None] = {}  # digests of the texts that both last had; None for no file
 
     async def read_text(self, path: Path) -> str:
-        """Return the file as the editor shows it.
+        """Return the file as the editor shows it, or as the disk has it if only the disk has changed.
 
         Read it from the disk if the editor does not know it, usually because it is outside the editor's project. Also
-        do so if the editor fails to read it or does not answer; the text is then a `DiskText`.
+        do so if the editor fails to read it or does not answer; the text is then a `DiskText`. If both have changed
+        since they were the same, it is the editor's, as a `DivergedText`.
         """
-        self._unread.discard(path)
+        self._to_disk.discard(path)
         if not self._reads or await anyio.to_thread.run_sync(_needs_disk, path):
             return await self._local.read_text(path)
         try:
@@ -68,13 +75,38 @@ class EditorFiles:
             )
         except (RpcError, TimeoutError, ToolError) as error:
             return await self._from_disk(path, error)
-        text = answer.content
-        if not text and not await anyio.Path(path).exists():
-            # Several editors return an empty text for a file that does not exist.
+        on_disk = await anyio.to_thread.run_sync(_text, path)
+        return self._newer(path, answer.content, on_disk)
+
+    def _newer(self, path: Path, shown: str, on_disk: str | None) -> str:
+        """Return the text that counts: the editor's, unless it is what both last had, and the disk has another one.
+
+        :param on_disk: None if there is no file.
+        :raises FileNotFoundError: there is none that counts.
+        """
+        from acp_agent.tools.files.changes import DivergedText
+
+        if on_disk is None and not shown:  # several editors return an empty text for a file that does not exist
+            self._in_step[path] = None
             raise FileNotFoundError(str(path))
-        if text and await anyio.to_thread.run_sync(_data, path) == f"{text}\n".encode(errors="surrogatepass"):
-            return f"{text}\n"  # the editor has split the text into lines and joined them
-        return text
+        forms = _forms(shown, on_disk)
+        if on_disk is not None and on_disk in forms:
+            self._in_step[path] = digest(on_disk)
+            if on_disk.startswith(_BOM) and not shown.startswith(_BOM):
+                self._to_disk.add(path)
+            return on_disk
+        is_known = path in self._in_step
+        before = self._in_step.get(path)
+        unchanged = not shown if before is None else before in [digest(form) for form in forms]
+        if is_known and unchanged:
+            if on_disk is None:
+                raise FileNotFoundError(str(path))
+            return on_disk
+        text = forms[-1] if on_disk is not None and on_disk.startswith(_BOM) else shown
+        if text is not shown:
+            self._to_disk.add(path)
+        has_changed = is_known and before != (None if on_disk is None else digest(on_disk))
+        return DivergedText(text) if has_changed else text
 
     async def _from_disk(self, path: Path, error: RpcError | TimeoutError | ToolError) -> str:
         """Read a file from the disk after the editor has answered with an error, or not at all."""
@@ -87,7 +119,7 @@ class EditorFiles:
         reason = one_line(str(error)).rstrip(".") or f"it did not answer within {READ_SECONDS:.0f} s"
         if isinstance(error, RpcError):
             reason = f"it answered: {reason}"
-        self._unread.add(path)
+        self._to_disk.add(path)
         text = DiskText(on_disk)
         text.reason = reason
         return text
@@ -99,9 +131,15 @@ class EditorFiles:
         we have already asked the user, so write to the disk instead. Also write to the disk if the editor could not
         read the file; its buffer then keeps unsaved changes.
         """
-        if not self._writes or path in self._unread or await anyio.to_thread.run_sync(_needs_disk, path):
+        if not self._writes or path in self._to_disk or await anyio.to_thread.run_sync(_needs_disk, path):
             await self._local.write_text(path, text, outside=outside)
             return
+        await self._write_through(path, text, outside=outside)
+        on_disk = await anyio.to_thread.run_sync(_text, path)  # which the editor's formatter may have changed
+        self._in_step[path] = None if on_disk is None else digest(on_disk)
+
+    async def _write_through(self, path: Path, text: str, *, outside: bool) -> None:
+        """Write through the editor; see `write_text`."""
         if len(json.dumps(text, ensure_ascii=False).encode(errors="surrogatepass")) > MAX_WRITTEN:
             raise ToolError(
                 f"The text for {path} is too large to be written through the editor (in JSON more than "
@@ -129,21 +167,35 @@ class EditorFiles:
             raise ToolError(f"The folder of {path} cannot be made: {error.strerror or error}.") from error
 
 
+def _forms(shown: str, on_disk: str | None) -> list[str]:
+    """Return the texts that a file may have if an editor shows this one; the last has the disk's byte order mark.
+
+    Some split a file into lines and join them, so that the last line end is missing; some drop the byte order mark.
+    """
+    forms = [shown, f"{shown}\n"] if shown else [shown]
+    if on_disk is not None and on_disk.startswith(_BOM) and not shown.startswith(_BOM):
+        forms += [f"{_BOM}{shown}\n", f"{_BOM}{shown}"]
+    return forms
+
+
 def _needs_disk(path: Path) -> bool:
     """Return whether an editor might corrupt the file, or the path cannot be read as text at all."""
     try:
-        data = _data(path)
+        data = read_regular(path)
         data.decode()
+    except OSError:
+        return path.is_dir()
     except UnicodeDecodeError:
         return True
-    return b"\0" in data or b"\r" in data or path.is_dir()
+    return b"\0" in data or b"\r" in data or len(data) > MAX_BYTES
 
 
-def _data(path: Path) -> bytes:
+def _text(path: Path) -> str | None:
+    """Return the text of a file on the disk; None if there is no file that can be read as text."""
     try:
-        return read_regular(path)
-    except OSError:
-        return b""
+        return read_regular(path).decode()
+    except (OSError, UnicodeDecodeError):
+        return None
 
 
 ANSWER_SECONDS = 10.0

@@ -22,6 +22,10 @@ from acp_agent.tools.tool import CallResult, PreparedCall
 FROM_DISK = (
     "(The editor did not give its text, so this is the file on the disk. What is not saved in the editor is not in it.)"
 )
+FROM_EDITOR = (
+    "(This is the text in the editor, which is not saved. The file on the disk has been changed as well, to another "
+    "text, which a `shell` command can show.)"
+)
 DIFF_LIMIT = 64 * 1024
 """Characters on each side up to which a diff holds the whole file; the changed part alone is also cut at that."""
 _DIFF_CONTEXT = 20
@@ -36,6 +40,12 @@ class DiskText(str):
     __slots__ = ("reason",)
 
     reason: str
+
+
+class DivergedText(str):
+    """A file's text in the editor, which is not saved, while the file on the disk has been changed to another one."""
+
+    __slots__ = ()
 
 
 async def permitted_change(target: Target, verb: str, prepare: Callable[[], Awaitable[PreparedCall]]) -> PreparedCall:
@@ -116,6 +126,12 @@ async def text_to_change(target: Target) -> str | None:
             f"{target.label} was not changed: the editor could not say what is in its buffer ({text.reason}), and "
             "what is not saved there would be lost. Nothing was written. Try again; if that fails as well, ask the "
             "user to save and close the file."
+        )
+    if isinstance(text, DivergedText):
+        raise ToolError(
+            f"{target.label} was not changed: it has unsaved changes in the editor, and a command or another program "
+            "has changed it on the disk as well. One of the two would be lost. Nothing was written. Ask the user to "
+            "save the file or to reload it."
         )
     return text
 

@@ -16,7 +16,7 @@ from acp_agent.llm.pictures import type_of
 from acp_agent.llm.profiles import IMAGE_TYPES
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.files.changes import FROM_DISK, DiskText, current_text
+from acp_agent.tools.files.changes import FROM_DISK, FROM_EDITOR, DiskText, DivergedText, current_text
 from acp_agent.tools.matching.line_ends import shown_lines
 from acp_agent.tools.matching.replace import notation_of
 from acp_agent.tools.paths import Target, because, refuse_keys
@@ -63,6 +63,8 @@ async def _prepare(asked: _Read, environment: Environment) -> PreparedCall:
         content = numbered(text, asked.offset, asked.limit, label)
         if isinstance(text, DiskText):
             content = f"{content}\n{FROM_DISK}"
+        if isinstance(text, DivergedText):
+            content = f"{content}\n{FROM_EDITOR}"
         return CallResult((Text(content),), view, files=(FileVersion(str(path), digest(text)),))
 
     return target.call("read", view, run)
