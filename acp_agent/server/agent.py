@@ -148,7 +148,11 @@ class Agent(ABC):
         What the caller does with it before its first await happens in the order of the wire, too.
         """
         async with self._in_order(session_id) as manager:
-            session = await manager.get(session_id)
+            return await self._opened(call, manager, session_id)
+
+    async def _opened(self, call: Call, manager: SessionManager, session_id: str) -> Session:
+        """Return an open session; for a caller that keeps later requests waiting."""
+        session = await manager.get(session_id)
         if not session.offered:  # the request that opened it was cancelled, too late to undo that
             call.after_response(session.show_offers)
         return session

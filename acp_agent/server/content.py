@@ -8,7 +8,8 @@ ACP, "Content"; "Session Setup", "MCP Servers".
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from acp_agent.config.settings import McpServer
@@ -79,24 +80,39 @@ def _part(block: v1.ContentBlock | v2.ContentBlock) -> UserPart:
             )
 
 
-def without_repeats(parts: tuple[UserPart, ...]) -> tuple[UserPart, ...]:
-    """Return a prompt without the earlier prompts that avante repeats in it, and without avante's tags.
+def repeats_prompts(parts: tuple[UserPart, ...]) -> bool:
+    """Return whether a prompt repeats earlier ones, as those of avante do.
 
-    avante sends the last five prompts each time, the newest first, each in a tag, and then a note with their number.
-    Inside the tag, a command is not recognised, and the tag would become the session's title.
+    avante sends the last five prompts each time, each in a tag, and then a note with their number.
     """
-    if not parts or not isinstance(parts[-1], Text) or _REPEATS.fullmatch(parts[-1].text) is None:
-        return parts
-    kept: list[UserPart] = []
-    has_newest = False
+    return bool(parts) and isinstance(parts[-1], Text) and _REPEATS.fullmatch(parts[-1].text) is not None
+
+
+def without_repeats(parts: tuple[UserPart, ...], said: Iterable[str]) -> tuple[UserPart, ...]:
+    """Return a prompt that repeats earlier ones without these, and without avante's tags.
+
+    Inside the tag, a command is not recognised, and the tag would become the session's title.
+
+    avante sends the newest prompt first, but not always: after a restart of Neovim its messages get ids that older ones
+    have, and take their places (`lua/avante/llm.lua`, `Utils.uuid`). So what was not said before is what is new.
+
+    :param said: the texts of the session's earlier prompts.
+    """
+    earlier, kept, told = Counter(said), list[UserPart](), list[Text]()
+    new: list[Text] = []
     for part in parts[:-1]:
-        said = _REPEATED.fullmatch(part.text) if isinstance(part, Text) else None
-        if said is None:
+        words = _REPEATED.fullmatch(part.text) if isinstance(part, Text) else None
+        if words is None:
             kept.append(part)
-        elif not has_newest:
-            kept.append(Text(said[1]))
-            has_newest = True
-    return tuple(kept)
+            continue
+        told.append(Text(words[1]))
+        if earlier[words[1]]:
+            earlier[words[1]] -= 1
+        else:
+            new.append(told[-1])
+    # The same words once more, while some of the earlier ones are not among the last five.
+    new = new or told[:1]
+    return (*kept, *reversed(new))
 
 
 def block_from_part(part: UserPart) -> JsonObject:

@@ -17,7 +17,7 @@ from anyio.abc import TaskGroup
 
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import TitleChanged, TurnEnded, UserPrompted
-from acp_agent.conversation.messages import UserPart, new_id
+from acp_agent.conversation.messages import Text, UserPart, new_id
 from acp_agent.conversation.updates import Option, TitleUpdated, TurnBegan, TurnOver
 from acp_agent.errors import AgentError, QueueFullError, SessionClosedError
 from acp_agent.session.client import SessionClient
@@ -156,6 +156,15 @@ class Session:
         self._mailbox.waiting.append(ticket)
         self._mailbox.arrived.set()
         return ticket
+
+    async def said(self) -> list[str]:
+        """Return the texts of all prompts so far, in order: those in the log, and those that are not there yet."""
+        prompts = [
+            logged.event.shown async for logged in self.state.log.events() if isinstance(logged.event, UserPrompted)
+        ]
+        tickets = (self._running, *self._mailbox.joined, *self._mailbox.waiting)
+        prompts += [each.parts for each in tickets if each is not None and not each.message_id]
+        return [part.text for parts in prompts for part in parts if isinstance(part, Text)]
 
     def cancel(self) -> None:
         """End the running turn with `cancelled`, or the one that is about to run; prompts behind it stay."""

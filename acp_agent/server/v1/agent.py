@@ -13,7 +13,7 @@ from acp_agent.jsonrpc.router import Call
 from acp_agent.protocol import methods, v1
 from acp_agent.protocol.updates import given
 from acp_agent.server.agent import Agent, Route
-from acp_agent.server.content import parts_from_blocks, without_repeats
+from acp_agent.server.content import parts_from_blocks, repeats_prompts, without_repeats
 from acp_agent.server.params import Cancel, Prompt, trace_context
 from acp_agent.server.v1.client import EditorClient
 from acp_agent.server.v1.presenter import config_options
@@ -54,8 +54,11 @@ class AgentV1(Agent):
 
     async def _prompt(self, call: Call, params: PromptRequest | Prompt) -> JsonValue:
         parts = params.parts if isinstance(params, Prompt) else parts_from_blocks(params.prompt)
-        session = await self._find(call, params.session_id)
-        ticket = session.submit(without_repeats(parts), trace_context(call.params.get("_meta")))
+        async with self._in_order(params.session_id) as manager:
+            session = await self._opened(call, manager, params.session_id)
+            if repeats_prompts(parts):
+                parts = without_repeats(parts, await session.said())
+            ticket = session.submit(parts, trace_context(call.params.get("_meta")))
         call.on_cancel(partial(self._withdraw, session, ticket))
         try:
             await ticket.done.wait()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import anyio
+
 from support.editors import AVANTE
 from support.memory import stage
 from support.replies import Reply
@@ -44,3 +46,69 @@ async def test_of_a_prompt_that_repeats_earlier_ones_the_model_reads_what_is_new
             assert "previous" not in whole
         assert "first" not in asked[1]
         assert await title(it) == "b.py first words"
+
+
+async def asked(it: Stage, *prompts: list[dict[str, Any]]) -> list[str]:
+    """Send prompts, and return what the model read in each of them."""
+    for prompt in prompts:
+        await it.prompt(prompt)
+    return [said for role, said in conversation(it.server.calls[-1].body) if role == "user"]
+
+
+async def test_a_new_prompt_that_stands_among_earlier_ones_is_read_and_no_old_one(tmp_path: Path) -> None:
+    replies = [Reply("One."), Reply("Two."), Reply("Three.")]
+    async with stage(tmp_path, *replies, editor=AVANTE) as it:
+        await asked(it, as_avante_sends("first"), as_avante_sends("second", "first"))
+        async with it.restarted() as later:
+            await later.agent.load(it.session, it.folder)
+            # The new prompt has the id of an older message, and takes its place.
+            await later.prompt(as_avante_sends("second", "new words", "first"))
+            read = [said for role, said in conversation(later.server.calls[-1].body) if role == "user"][-1]
+            assert "new words" in read
+            assert "second" not in read
+            assert "first" not in read
+
+
+async def test_words_that_are_said_again_are_read_again(tmp_path: Path) -> None:
+    async with stage(tmp_path, *[Reply("Done.")] * 3, editor=AVANTE) as it:
+        read = await asked(
+            it,
+            as_avante_sends("go on"),
+            as_avante_sends("go on", "go on"),
+            as_avante_sends("go on"),  # the older ones are not among the last five
+        )
+        assert len(read) == 3
+        assert all("go on" in each for each in read)
+
+
+async def test_words_that_this_session_has_never_heard_are_all_read_the_oldest_first(tmp_path: Path) -> None:
+    async with stage(tmp_path, Reply("Done."), editor=AVANTE) as it:
+        [read] = await asked(it, as_avante_sends("newest", "older", "oldest"))
+        assert read.index("oldest") < read.index("older") < read.index("newest")
+        assert "previous" not in read
+
+
+async def test_a_prompt_that_waits_counts_as_said(tmp_path: Path) -> None:
+    hold = anyio.Event()
+    replies = [Reply("One.", hold=hold), Reply("Two."), Reply("Three.")]
+    async with stage(tmp_path, *replies, editor=AVANTE) as it:
+        first = await it.agent.start_prompt(it.session, as_avante_sends("first"))
+        await it.held()
+        second = await it.agent.start_prompt(it.session, as_avante_sends("second", "first"))
+        third = await it.agent.start_prompt(it.session, as_avante_sends("third", "second", "first"))
+        hold.set()
+        for running in (first, second, third):
+            assert await running.result() == {"stopReason": "end_turn"}
+        read = [said for role, said in conversation(it.server.calls[-1].body) if role == "user"]
+        assert ["first" in each for each in read] == [True, False, False]
+        assert ["second" in each for each in read] == [False, True, False]
+        assert "third" in read[2]
+
+
+async def test_a_command_among_repeated_prompts_is_run(tmp_path: Path) -> None:
+    async with stage(tmp_path, Reply("One."), editor=AVANTE) as it:
+        sent = as_avante_sends("first")
+        await it.prompt(sent[1:])
+        await it.prompt(as_avante_sends("first", "/context")[1:])
+        assert len(it.server.calls) == 1
+        assert "tokens" in it.agent.text()
