@@ -13,7 +13,7 @@ from acp_agent.compaction.budget import Limits, TokenBudget
 from acp_agent.compaction.estimate import estimate_messages, estimate_prefix, used_tokens
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import PlanEntry
-from acp_agent.conversation.messages import Entry, Message, Usage, UserPart
+from acp_agent.conversation.messages import AssistantMessage, Entry, Message, Usage, UserMessage, UserPart
 from acp_agent.conversation.swaps import Memory, Pinned, Receipt, Rewritten
 from acp_agent.frozen import frozen
 from acp_agent.llm.provider import ModelRequest, ToolDefinition
@@ -121,6 +121,8 @@ class ConversationState:
     ) -> ConversationState:
         """Return the state of a conversation that no session of ours holds.
 
+        A prompt at its end that the model has not answered yet stays, as that of a running turn does.
+
         :param messages: legal history; numbered from 1.
         :param window: tokens of the model's window.
         :param model: the provider's own id of the model.
@@ -137,6 +139,7 @@ class ConversationState:
             request=request,
             budget=TokenBudget(window, max_output_tokens).filled(counted, prefix),
             memory=memory or Memory(),
+            turn_from=unanswered_prompt(entries),
             workspace=Workspace(cwd=cwd),
         )
 
@@ -258,5 +261,21 @@ class CompactedState:
             request=request,
             budget=state.budget.filled(used, state.budget.system),
             memory=self.memory,
+            turn_from=unanswered_prompt(entries),
             source=source,
         )
+
+
+def unanswered_prompt(entries: Sequence[Entry]) -> int | None:
+    """Return the number of the user's message that the model has not answered to the end; None if it has.
+
+    It is the first one after the last answer without tool calls: later ones were put in while tools ran.
+    """
+    prompt: int | None = None
+    for entry in reversed(entries):
+        message = entry.message
+        if entry.summary or (isinstance(message, AssistantMessage) and not message.tool_calls):
+            break
+        if isinstance(message, UserMessage):
+            prompt = entry.seq
+    return prompt

@@ -89,9 +89,7 @@ class HookServices:
         own = await self._requests.active()
         request = self._requests.request(own)
         if messages is None:
-            # Nothing of the session is changed, so that the running prompt may be summarised as well.
             state = ConversationState.from_context(self._requests.context, request, own.budget)
-            state = replace(state, turn_from=None)
         else:
             state = ConversationState.of(
                 messages,
@@ -102,6 +100,8 @@ class HookServices:
                 max_output_tokens=own.max_output_tokens,
                 cwd=self._requests.context.cwd,
             )
+        # Nothing of the session is changed, so that the running prompt may be summarised as well.
+        state = replace(state, turn_from=None)
         writing = await self._named(model)
         writer = None
         if writing.name != own.name:
