@@ -106,15 +106,15 @@ async def _take_turn(arguments: argparse.Namespace, client: ScriptClient, result
             else:
                 await check_command(opened.session, words)
             before = state.context
+            ticket = opened.session.submit((Text(text),))
             try:
-                ticket = opened.session.submit((Text(text),))
                 await ticket.done.wait()
                 compacted = not compacts or state.context.swaps != before.swaps
                 done = compacted and not (client.compaction_failed or client.failed)
                 result.end(ticket.result(), client.veto, done=done)
             finally:
                 with anyio.CancelScope(shield=True):
-                    await result.read(state.log.events(before.head))
+                    await result.read(state.log.events(before.head), ticket.message_id)
     finally:
         if opened is not None and not opened.is_kept:
             result.session_id = None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from acp_agent.cli.terminal.client import TerminalClient
 from acp_agent.cli.terminal.sessions import REFUSED
-from acp_agent.conversation.events import AssistantAnswered, ContextAdded, LoggedEvent, TitleChanged
+from acp_agent.conversation.events import AssistantAnswered, ContextAdded, LoggedEvent, TitleChanged, UserPrompted
 from acp_agent.conversation.messages import Usage
 from acp_agent.conversation.swaps import CompactionFailed, ContextSwapped, SummaryDropped
 from acp_agent.conversation.updates import AgentSaid, CallAnnounced, CompactionChunk, CompactionFinished, Update
@@ -81,14 +81,21 @@ class TurnResult:
         else:
             self.error = "The command was not carried out; its answer says why."
 
-    async def read(self, events: AsyncIterator[LoggedEvent]) -> None:
+    async def read(self, events: AsyncIterator[LoggedEvent], message_id: str) -> None:
         """Take the final answer and the usage from the events of the turn.
 
         An answer that was cut off and the one that goes on from there are one; a call or a hook's message ends it.
+
+        :param message_id: of the turn's prompt. What is logged before it belongs to other turns: to one that a killed
+            process left open and that was closed only now, or to those of other processes.
         """
         calls: list[Usage] = []
         is_over = False
+        has_begun = False
         async for logged in events:
+            has_begun = has_begun or (isinstance(logged.event, UserPrompted) and logged.event.message_id == message_id)
+            if not has_begun:
+                continue
             match logged.event:
                 case AssistantAnswered(message):
                     self.answer = message.text if is_over else (self.answer or "") + message.text
