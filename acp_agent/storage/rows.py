@@ -5,6 +5,7 @@ transaction.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Collection, Iterable, Iterator
@@ -39,6 +40,8 @@ _ARCHIVED: dict[ArchiveFilter, str] = {
     "include": "",
     "only": "AND archived_at IS NOT NULL",
 }
+
+_PLACES = "SELECT DISTINCT cwd FROM sessions WHERE deleted_at IS NULL"
 
 _FIND = "SELECT id, head, context_from FROM sessions WHERE session_id = ? AND deleted_at IS NULL"
 _READ_EVENTS = "SELECT seq, at, kind, data FROM events WHERE session = ? AND seq BETWEEN ? AND ? ORDER BY seq"
@@ -181,8 +184,9 @@ def read_page(
     # Two statements, since each has an index that holds its rows in order.
     where = _ARCHIVED[archived]
     if cwd is not None:
-        where += " AND cwd = :cwd"
-        values["cwd"] = storable(cwd)
+        places = {f"cwd_{number}": place for number, place in enumerate(_same_places(connection, cwd))}
+        where += f" AND cwd IN ({', '.join(f':{name}' for name in places)})"
+        values |= places
     if not_begun is not None:
         named = {f"not_begun_{number}": storable(each) for number, each in enumerate(not_begun)}
         where += f" AND (begun OR archived_at IS NOT NULL OR session_id IN ({', '.join(f':{name}' for name in named)}))"
@@ -191,6 +195,20 @@ def read_page(
     records = tuple(_record(row) for row in connection.execute(query, values))
     shown = records[:limit]
     return SessionPage(shown, _cursor(shown[-1]) if len(records) > limit else None)
+
+
+def _same_places(connection: sqlite3.Connection, cwd: str) -> list[str]:
+    """Return the working directories of sessions that are the same one as this, whichever links lead to it."""
+    real, given = _real(cwd), storable(cwd)
+    known = [place for (place,) in connection.execute(_PLACES)]
+    return [given, *(place for place in known if place != given and _real(place) == real)]
+
+
+def _real(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except ValueError:  # no path can be like that
+        return path
 
 
 def _record(row: tuple[str, str, str, str | None, int, int, int, int | None]) -> SessionRecord:

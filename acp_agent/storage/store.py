@@ -212,7 +212,7 @@ class SessionStore:
         archived: ArchiveFilter = "exclude",
         not_begun: Collection[str] | None = None,
     ) -> SessionPage:
-        """Return a page of sessions, newest first, of one directory if `cwd` is given.
+        """Return a page of sessions, newest first, of one directory if `cwd` is given, whichever links lead to it.
 
         :param not_begun: ids of sessions that are listed although they were never prompted, named, archived or made by
             a fork; None for all.

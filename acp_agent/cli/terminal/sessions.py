@@ -73,6 +73,7 @@ def _project_folders(cwd: Path, home: Path | None) -> Iterator[Path]:
     """Yield a directory and those above it, up to the root of its git repository; without one, up to the user's home,
     which counts only as the directory itself."""
     parents = (cwd, *cwd.parents)
+    home = home and home.resolve()  # as the current directory is
     root = next((folder for folder in parents if (folder / ".git").exists()), None)
     for folder in parents:
         if root is None and folder != cwd and (folder == home or folder == folder.parent):
