@@ -22,7 +22,7 @@ _COMMANDS: Mapping[str, Sequence[str]] = {
     "chat": ("chat.command", "talk with the agent in the terminal"),
     "compact": ("run", "compact a session's context", "add_compact_arguments", "run"),
     "compact-eval": ("compact_eval", "measure what compactions of recorded sessions keep"),
-    "sessions": ("sessions", "list the sessions; remove, archive or fork one"),
+    "sessions": ("sessions", "list the sessions; remove, archive, move or fork one"),
     "serve": ("serve", "serve clients over WebSocket, several at once"),
     "inspect": ("inspect.command", "show a session as a page: its turns, its context, its compactions"),
     "wire": ("wire", "show what the editor and the agent said to each other, as recorded"),

@@ -1,15 +1,17 @@
-"""`acp-agent sessions`: the list of all sessions; removing, archiving and forking some."""
+"""`acp-agent sessions`: the list of all sessions; removing, archiving, moving and forking some."""
 
 from __future__ import annotations
 
 import argparse
 import os
+from pathlib import Path
 
 from acp_agent.app import open_database
-from acp_agent.cli.terminal.sessions import ALL, row_of
+from acp_agent.cli.terminal.sessions import ALL, matching, row_of, session_ids
 from acp_agent.config import home_dir
 from acp_agent.conversation.messages import new_id
-from acp_agent.session.log import fork_session, remove_transcript
+from acp_agent.errors import InvalidParamsError
+from acp_agent.session.log import fork_session, move_session, remove_transcript
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     ):
         action = actions.add_parser(name, help=text)
         action.add_argument("ids", nargs="+", metavar="ID", help=f"as `acp-agent {listed}` lists it; may be repeated")
+    move = actions.add_parser("move", help="have a session work in another directory, where its own was moved to")
+    move.add_argument("id", metavar="ID", help="as `acp-agent sessions` lists it")
+    move.add_argument(
+        "directory", metavar="DIRECTORY", nargs="?", default=".", help="the current one where none is given"
+    )
     fork = actions.add_parser("fork", help="make a session that goes on from a point of another one; prints its id")
     fork.add_argument("id", metavar="ID", help="as `acp-agent sessions` lists it")
     fork.add_argument(
@@ -38,7 +45,7 @@ async def run(arguments: argparse.Namespace) -> int:
     """List the sessions, newest first; or do something with those that are named.
 
     :raises SessionNotFoundError: one that is named is not there.
-    :raises InvalidParamsError: a session has no such entry to fork it at.
+    :raises InvalidParamsError: a session has no such entry to fork it at, or it is to be moved to what is no directory.
     """
     store = await open_database(os.environ)
     try:
@@ -54,6 +61,11 @@ async def run(arguments: argparse.Namespace) -> int:
                 for session_id in arguments.ids:
                     await store.archive(session_id, archived=arguments.action == "archive")
                     print(f"{done} {session_id}.")
+            case "move":
+                directory = _directory(arguments.directory)
+                session_id = matching(arguments.id, await session_ids(store))
+                await move_session(store, session_id, directory)
+                print(f"{session_id} now belongs to {directory}.")
             case "fork":
                 record, made = await store.record(arguments.id), new_id("sess")
                 directories = record.cwd, record.additional_directories
@@ -66,3 +78,10 @@ async def run(arguments: argparse.Namespace) -> int:
     finally:
         await store.aclose()
     return 0
+
+
+def _directory(named: str) -> Path:
+    directory = Path(named).resolve()
+    if not directory.is_dir():
+        raise InvalidParamsError(f"{named} is not a directory. Nothing was moved.")
+    return directory

@@ -254,6 +254,8 @@ class Context:
         match event:
             case SessionForked(cwd=cwd, additional_directories=more):
                 return {"cwd": cwd, "additional_directories": more, "grants": frozenset(), "cost": 0.0}
+            case DirectoriesChanged(cwd=cwd, additional_directories=more):
+                return {"cwd": cwd or self.cwd, "additional_directories": more}
             case InstructionsLoaded():
                 sections = event.sections or sections_in(event.text)
                 declared = replace(self.declared, sections=sections)
@@ -449,7 +451,6 @@ _SETTINGS: dict[type[Event], dict[str, str]] = {
     ModelChanged: {"model": "model"},
     ThoughtLevelChanged: {"thought_level": "level"},
     AutoCompactionChanged: {"auto_compaction": "on"},
-    DirectoriesChanged: {"additional_directories": "additional_directories"},
 }
 """What these events replace in the context, and by which of their values."""
 _CARRIED = tuple(each.name for each in fields(Carried))

@@ -268,9 +268,14 @@ class AutoCompactionChanged:
 
 @frozen
 class DirectoriesChanged:
-    """The session was opened with other additional directories; these are all of them."""
+    """The session was opened with other additional directories, or its working directory is another one from now on.
+
+    :ivar additional_directories: all of them.
+    :ivar cwd: absolute path of the working directory; empty where it is the same as before.
+    """
 
     additional_directories: tuple[str, ...]
+    cwd: str = ""
     kind: Literal["directories_changed"] = "directories_changed"
 
 

@@ -80,6 +80,12 @@ async def open_session(
             recipes = SessionRecipes(state, services, trust, notices)
             mcp = SessionMcp(state, client, notices, tasks, recipes.wake)
             requests = Requests(state, models, mcp)
+            if not directories[0].is_dir():
+                await notices.tell(
+                    f"The directory of this session, {directories[0]}, does not exist any more. Nothing is written "
+                    f"there. If it was moved: `acp-agent sessions move {session_id} NEW_DIRECTORY`, then open the "
+                    "session again."
+                )
             options = SessionOptions(state, models, services, show)
             offer = CommandOffer(recipes, mcp, show)
             toolbox = Toolbox(state, client, mcp)
@@ -139,9 +145,15 @@ async def _open_log(
     log = SessionLog(store, session_id, await store.context(session_id))
     if store.is_read_only:
         return log
-    if tuple(additional) != log.context.additional_directories:
-        await log.change(DirectoriesChanged(tuple(additional)))
+    was_moved = await to_thread.run_sync(_was_moved, log.context.cwd, directories[0])
+    if was_moved or tuple(additional) != log.context.additional_directories:
+        await log.change(DirectoriesChanged(tuple(additional), cwd if was_moved else ""))
     return log
+
+
+def _was_moved(former: str, cwd: Path) -> bool:
+    """Return whether a session's directory is gone, and the one that it is opened in is there."""
+    return former != str(cwd) and not Path(former).is_dir() and cwd.is_dir()
 
 
 async def _load_for_turns(

@@ -219,6 +219,28 @@ async def fork_session(
     await store.fork(session_id, made, at, cwd, additional_directories, [forked])
 
 
+async def move_session(store: SessionStore, session_id: str, cwd: Path) -> None:
+    """Have a stored session work in another directory from now on, where its own has been moved to.
+
+    Additional directories that lay in the old one are taken to be at the same place in the new one.
+
+    :param cwd: absolute path of a directory.
+    :raises SessionNotFoundError: no such session.
+    """
+    log = SessionLog(store, session_id, await store.context(session_id))
+    await log.change(moved_to(cwd, log.context))
+
+
+def moved_to(cwd: Path, context: Context) -> DirectoriesChanged:
+    """Return the event that a session's directory is another one; see `move_session`."""
+    former = Path(context.cwd)
+    more: list[str] = []
+    for each in map(Path, context.additional_directories):
+        is_within = each.is_relative_to(former) and not each.is_dir()
+        more.append(str(cwd / each.relative_to(former) if is_within else each))
+    return DirectoriesChanged(tuple(more), str(cwd))
+
+
 async def _end_of_message(store: SessionStore, session_id: str, message_id: str) -> int:
     """Return the last entry that belongs to a message: an answer's results, and the end of its turn."""
     found = 0

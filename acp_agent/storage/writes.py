@@ -33,7 +33,7 @@ _INSERT_BLOB = "INSERT OR IGNORE INTO blobs (sha256, data) VALUES (?, ?)"
 _ADVANCE = """
     UPDATE sessions
     SET head = ?, updated_at = ?, title = coalesce(?, title),
-        additional_directories = coalesce(?, additional_directories)
+        additional_directories = coalesce(?, additional_directories), cwd = coalesce(?, cwd)
     WHERE session_id = ? AND head = ? AND deleted_at IS NULL
     RETURNING id
 """
@@ -101,7 +101,7 @@ def append(
     logged, rows, blobs = _numbered(expected, events)
     head = expected + len(logged)
     with transaction(connection):
-        values = (head, _now(), _title(logged), _directories(logged), storable(session_id), expected)
+        values = (head, _now(), _title(logged), *_directories(logged), storable(session_id), expected)
         session = connection.execute(_ADVANCE, values).fetchone()
         if session is None:
             _, head, _ = find(connection, session_id)
@@ -171,10 +171,13 @@ def _title(logged: tuple[LoggedEvent, ...]) -> str | None:
     return storable(titles[-1]) if titles else None
 
 
-def _directories(logged: tuple[LoggedEvent, ...]) -> str | None:
-    """Return the additional directories that these events give the session; None for those that it has."""
+def _directories(logged: tuple[LoggedEvent, ...]) -> tuple[str | None, str | None]:
+    """Return the additional directories and the working directory that these events give the session; None for those
+    that it has."""
     changes = [entry.event for entry in logged if isinstance(entry.event, DirectoriesChanged)]
-    return _stored_directories(changes[-1].additional_directories) if changes else None
+    moves = [storable(change.cwd) for change in changes if change.cwd]
+    more = _stored_directories(changes[-1].additional_directories) if changes else None
+    return more, moves[-1] if moves else None
 
 
 def _stored_directories(directories: Sequence[str]) -> str:

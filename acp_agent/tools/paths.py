@@ -62,6 +62,8 @@ class Target:
         :raises ToolError: it cannot be a path.
         """
         path = absolute(written, environment.cwd)
+        if edited:
+            _refuse_in_missing(path, environment)
         found = nearest(path.parent) / path.name if exactly else nearest(path)
         label, note = shown(found, environment.cwd), ""
         if found != path:
@@ -125,6 +127,24 @@ class Target:
             return CallResult((Text(await to_thread.run_sync(find, abandon_on_cancel=True)),), view)
 
         return self.call(subject, view, run)
+
+
+def _refuse_in_missing(path: Path, environment: Environment) -> None:
+    """Refuse a path in a directory of the session that is gone: writing there would make that anew.
+
+    :raises ToolError: it is one.
+    """
+    root = next((root for root in environment.roots if path.is_relative_to(root)), None)
+    if root is not None and not root.is_dir():
+        raise ToolError(missing_directory(root))
+
+
+def missing_directory(root: Path) -> str:
+    """Return what to tell a model of a directory of the session that is gone."""
+    return (
+        f"The session's directory {printable(str(root))} does not exist: it was moved or deleted. Nothing was done, so "
+        "that it is not made anew. Do not make it; tell the user."
+    )
 
 
 def absolute(path: str, cwd: Path) -> Path:

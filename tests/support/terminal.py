@@ -136,10 +136,12 @@ async def at_a_terminal(
     env: Mapping[str, str],
     person: Callable[[subprocess.Popen[bytes], int], T] = Typist,
     size: tuple[int, int] | None = None,
+    cwd: Path | None = None,
 ) -> AsyncGenerator[T]:
     """Run `acp-agent` as `run_command` does, in a terminal of its own; killed at the end where it still runs.
 
     :param size: rows and columns.
+    :param cwd: its working directory; `home` where none is given.
     """
     terminal, inside = pty.openpty()
     if size is not None:
@@ -147,7 +149,7 @@ async def at_a_terminal(
     try:
         process = subprocess.Popen(
             [sys.executable, "-c", _WITH_TERMINAL, sys.executable, "-m", "acp_agent", *words],
-            cwd=home,
+            cwd=cwd or home,
             env={**environment(home), **env},
             stdin=inside,
             stdout=inside,

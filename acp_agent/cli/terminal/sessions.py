@@ -14,10 +14,12 @@ import anyio
 
 from acp_agent.app import build_services, open_database, start_home_logging
 from acp_agent.cli.terminal.client import TerminalClient
+from acp_agent.cli.terminal.prompts import typed
 from acp_agent.config.home import user_home
 from acp_agent.conversation.events import UserPrompted
 from acp_agent.errors import AgentError, SessionClosedError
 from acp_agent.session.actor import Session
+from acp_agent.session.log import move_session
 from acp_agent.session.manager import SessionManager
 from acp_agent.session.project.settings import MODE, MODEL
 from acp_agent.storage.store import SessionRecord, SessionStore
@@ -65,7 +67,14 @@ async def chosen_session(store: SessionStore, name: str | None) -> SessionRecord
             page = await store.list(cwd=str(folder), limit=1, not_begun=())
             if page.sessions:
                 return page.sessions[0]
-        raise AgentError(f"There is no session of {cwd}. `acp-agent sessions` lists all of them.")
+        gone = [each for each in (await store.list(limit=ALL, not_begun=())).sessions if not _has_directory(each)]
+        advice = "`acp-agent sessions` lists all of them."
+        if gone:
+            advice += (
+                f" If {gone[0].cwd}, which does not exist any more, was moved here: "
+                f"`acp-agent sessions move {gone[0].session_id}`."
+            )
+        raise AgentError(f"There is no session of {cwd}. {advice}")
     return await store.record(matching(name, await session_ids(store)))
 
 
@@ -166,6 +175,8 @@ async def opened_session(arguments: argparse.Namespace, client: TerminalClient) 
         async with anyio.create_task_group() as tasks:
             named = arguments.follow or arguments.session_id
             record = await chosen_session(store, arguments.session_id) if named else None
+            if record is not None:
+                record = await _offered_to_move(store, record)
             manager = SessionManager(build_services(store, env), tasks)
             session = await _opened(manager, record, str(Path.cwd()), (), client)
             opened = OpenedSession(store, manager, client, session, record is None)
@@ -188,7 +199,40 @@ async def _opened(
     """Open a session, or make one in these directories."""
     if record is None:
         return await manager.new(cwd, more, client.for_session)
+    _require_directory(record)
     return await manager.open(record.session_id, record.cwd, record.additional_directories, client.for_session)
+
+
+async def _offered_to_move(store: SessionStore, record: SessionRecord) -> SessionRecord:
+    """Return a session's record; if its directory is gone, ask the person whether it is the current one now.
+
+    Without an answer nothing is moved.
+    """
+    if _has_directory(record):
+        return record
+    here = Path.cwd()
+    asked = f"The directory of this session, {record.cwd}, does not exist any more.\nMove the session to {here}?"
+    answer = await typed(f"{asked} [y]es, [n]o: ")
+    if (answer or "").lower() not in ("y", "yes"):
+        return record
+    await move_session(store, record.session_id, here)
+    return await store.record(record.session_id)
+
+
+def _has_directory(record: SessionRecord) -> bool:
+    return Path(record.cwd).is_dir()
+
+
+def _require_directory(record: SessionRecord) -> None:
+    """Refuse to open a session whose directory is gone: its tools would work in a place that is not there.
+
+    :raises AgentError: it is gone; says how to move the session.
+    """
+    if not _has_directory(record):
+        raise AgentError(
+            f"The directory of session {record.session_id}, {record.cwd}, does not exist any more, and nothing was "
+            f"done. If it was moved, run `acp-agent sessions move {record.session_id}` in its new place."
+        )
 
 
 async def _was_used(session: Session, *, done: bool) -> bool:

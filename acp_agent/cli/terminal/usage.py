@@ -22,6 +22,7 @@ _USAGE: Mapping[str, tuple[str, str]] = {
     "sessions rm": ("", "acp-agent sessions rm sess_7f3a"),
     "sessions archive": ("", "acp-agent sessions archive sess_7f3a"),
     "sessions unarchive": ("", "acp-agent sessions unarchive sess_7f3a"),
+    "sessions move": ("", "acp-agent sessions move sess_7f3a ~/new/place"),
     "sessions fork": ("", "acp-agent sessions fork --at 12 sess_7f3a"),
     "serve": (
         "Serve clients on other machines, or several at once. A client that connects can run commands as you.",

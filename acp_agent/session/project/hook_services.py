@@ -29,9 +29,11 @@ from acp_agent.conversation.events import (
     ContextAdded,
     ContextSwapped,
     ContinuationAsked,
+    DirectoriesChanged,
     EditsUndone,
     LoggedEvent,
     PinRemoved,
+    SessionForked,
     SessionStarted,
     TextPinned,
     ToolReturned,
@@ -170,8 +172,8 @@ class Transcript:
 
     def _lines(self, logged: LoggedEvent) -> Iterator[JsonObject]:
         match logged.event:
-            case SessionStarted() as started:
-                self._cwd = started.cwd
+            case SessionStarted(cwd=cwd) | SessionForked(cwd=cwd) | DirectoriesChanged(cwd=cwd):
+                self._cwd = cwd or self._cwd
             case UserPrompted() as prompt:
                 said = prompt.shown if prompt.sent is None else prompt.sent
                 # A command such as `/compact` is for the agent: no model reads it.

@@ -19,7 +19,7 @@ from acp_agent.frozen import frozen
 from acp_agent.sandbox.sandbox import Sandbox
 from acp_agent.tools.arguments import Arguments, BuiltIn
 from acp_agent.tools.environment import CommandResult, Environment, Report
-from acp_agent.tools.paths import Target
+from acp_agent.tools.paths import Target, missing_directory
 from acp_agent.tools.shell.guarded import split_placeholders, unwritten
 from acp_agent.tools.shell.named_files import named_files
 from acp_agent.tools.shell.screen import as_shown
@@ -146,6 +146,8 @@ async def _prepare(asked: _Shell, environment: Environment) -> PreparedCall:
     if "\0" in command:
         raise ToolError("shell: `command` holds a NUL character, which no command line can.")
     target = Target.of(asked.cwd, environment)
+    if target.path in environment.roots and not target.path.is_dir():
+        raise ToolError(missing_directory(target.path))
     timeout = asked.timeout or environment.shell_timeout
     sandbox, fault, demand = None, "", ""
     if environment.sandbox is not None:
