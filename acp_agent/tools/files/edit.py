@@ -11,6 +11,7 @@ from pydantic import Field
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.files.changes import first_changed_line, permitted_change, prepared_change, seen_text
+from acp_agent.tools.matching.controls import pictures_told
 from acp_agent.tools.matching.replace import Editing
 from acp_agent.tools.paths import Target
 from acp_agent.tools.text import counted
@@ -55,7 +56,8 @@ def _apply(text: str, replacements: Sequence[_Replacement]) -> tuple[str, list[s
     for index, each in enumerate(replacements):
         name = f"edits[{index}]" if len(replacements) > 1 else "old_text"
         editing.replace(each.old_text, each.new_text, everywhere=each.replace_all, name=name)
-    return editing.text, editing.notes
+    notes = [*editing.notes, pictures_told(text, editing.text)]
+    return editing.text, [note for note in notes if note]
 
 
 EDIT = BuiltIn(

@@ -10,6 +10,7 @@ from pydantic import Field
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.files.changes import permitted_change, prepared_change, seen_text
+from acp_agent.tools.matching.controls import pictures_told
 from acp_agent.tools.matching.names import names_alike, told
 from acp_agent.tools.matching.replace import whole
 from acp_agent.tools.paths import Target
@@ -37,6 +38,8 @@ async def _change(asked: _Write, target: Target) -> PreparedCall:
     done = f"Made {target.label} ({lines})." if before is None else f"Wrote {target.label} ({lines})."
     if before is None and (alike := names_alike(target.path.parent, target.path.name)):
         done += f" Beside it is {alike[0]!r}, whose name has {told(alike[0], target.path.name)}."
+    if note := pictures_told(before or "", after):
+        done += f" ({note})"
     if before == after:
         done = f"{target.label} already has exactly this text; nothing was written."
     return prepared_change(target, before, after, "Write", done)

@@ -73,6 +73,18 @@ class Notation:
         return f"control characters are shown as {', '.join(told)}; write them in the same way"
 
 
+def pictures_told(before: str, after: str) -> str:
+    """Return a sentence about pictures that a new text brings into a file, where they stand for nothing; or nothing.
+
+    A model that has read another file may mean the control characters.
+    """
+    new = sorted(set(PICTURES) & set(after) - set(before))
+    if not new:
+        return ""
+    named = ", ".join(f"{each} ({code(each)})" for each in new)
+    return f"{named} was written as that character; a control character is sent as such, like \\u001b in JSON"
+
+
 def code(character: str) -> str:
     """Return the code point of a character, as in `U+00A0`."""
     return f"U+{ord(character):04X}"

@@ -29,7 +29,8 @@ class TooLongLineError(Exception):
 class Matches:
     """Collects the lines that match, over all files.
 
-    :ivar near_pattern: the pattern in the form in which what looks alike is the same.
+    :ivar near_pattern: the pattern in the form in which what looks alike is the same; None for no such search.
+    :ivar is_ascii: whether the pattern is ASCII: then nothing in a text that is ASCII looks like it.
     :ivar context: lines to show before and after each match.
     :ivar lines: those found, as `path:line:text`, with context lines as `path-line-text`.
     :ivar near: lines that look like a match while no line matches.
@@ -40,6 +41,7 @@ class Matches:
     pattern: Pattern
     near_pattern: Pattern | None
     context: int
+    is_ascii: bool = True
     lines: list[str] = field(default_factory=list[str])
     near: list[str] = field(default_factory=list[str])
     legends: dict[str, None] = field(default_factory=dict[str, None])
@@ -88,8 +90,9 @@ class _FileSearch:
         hits = self._hits(joined)
         if hits or self.last is not None:
             self._collect(text, lines, hits)
-        if not self.matches.lines and self.matches.near_pattern is not None:
-            self._collect_near(joined, lines)
+        pattern = None if self.matches.is_ascii and joined.isascii() else self.matches.near_pattern
+        if not self.matches.lines and pattern is not None:
+            self._collect_near(pattern, joined, lines)
         self.before += len(lines)
         self.tail = (self.tail + lines)[-self.matches.context :] if self.matches.context else []
 
@@ -128,13 +131,9 @@ class _FileSearch:
         if hits:
             self.last = hits[-1]
 
-    def _collect_near(self, text: str, lines: list[str]) -> None:
+    def _collect_near(self, pattern: Pattern, text: str, lines: list[str]) -> None:
         """Collect lines that look like a match."""
-        pattern = self.matches.near_pattern
-        assert pattern is not None
-        folded = fold(text)
-        start = 0
-        data = folded.encode("utf-8", "replace")
+        data, start = fold(text).encode("utf-8", "replace"), 0
         while len(self.matches.near) < MOST_NEAR and (span := pattern.search(data, start)) is not None:
             at = data.count(b"\n", 0, span[0])
             self.matches.near.append(f"{self.name}:{self.before + at + 1}:{cut_line(lines[at], MAX_LINE)}")

@@ -57,7 +57,10 @@ class Matcher:
 
     def nearly(self, path: Path) -> bool:
         """Return whether the glob means a path that looks like this one."""
-        return self._folded.search(_encoded(fold(path.relative_to(self.base).as_posix()))) is not None
+        relative = path.relative_to(self.base).as_posix()
+        if relative.isascii() and self.glob.isascii():
+            return False  # as nearly always; nothing of ASCII looks like something else
+        return self._folded.search(_encoded(fold(relative))) is not None
 
     @property
     def is_name(self) -> bool:

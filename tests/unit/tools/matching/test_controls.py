@@ -95,3 +95,15 @@ async def test_what_earlier_versions_showed_for_control_characters_never_replace
 async def test_grep_shows_the_control_characters_that_an_edit_matches(workspace: Workspace) -> None:
     workspace.file("a.c", PAGE)
     assert "a.c:3:int b; /* ␛[31mred␛[0m */" in await workspace.text("grep", pattern="int b")
+
+
+async def test_a_picture_that_stands_for_nothing_in_a_file_is_told_of_when_it_is_written(workspace: Workspace) -> None:
+    told = "␌ (U+240C) was written as that character; a control character is sent as such, like \\u001b in JSON"
+    assert told in await workspace.text("write", path="new.c", content="␌\nint a;\n")
+    workspace.file("b.c", "int b;\n")
+    await workspace.call("read", path="b.c")
+    edits = [{"old_text": "int b;", "new_text": "␌\nint b;"}]
+    assert told in await workspace.text("edit", path="b.c", edits=edits)
+    edits = [{"old_text": "␌", "new_text": "\x0c"}]
+    assert "written as that" not in await workspace.text("edit", path="b.c", edits=edits)
+    assert (workspace.root / "b.c").read_text() == "\x0c\nint b;\n"
