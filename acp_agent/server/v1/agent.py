@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
 
 from acp_agent.errors import InvalidParamsError
 from acp_agent.jsonrpc.messages import REQUEST_CANCELLED, JsonObject, JsonValue, RpcError
+from acp_agent.jsonrpc.peer import Peer
 from acp_agent.jsonrpc.router import Call
 from acp_agent.protocol import methods, v1
 from acp_agent.protocol.updates import given
-from acp_agent.server.agent import Agent, Route
+from acp_agent.server.agent import Agent, ManagerFactory, Route
 from acp_agent.server.content import parts_from_blocks, repeats_prompts, without_repeats
 from acp_agent.server.params import Cancel, Prompt, trace_context
 from acp_agent.server.v1.client import EditorClient
@@ -38,6 +40,10 @@ class AgentV1(Agent):
 
     version = 1
     models = v1
+
+    def __init__(self, peer: Peer, create_manager: ManagerFactory) -> None:
+        super().__init__(peer, create_manager)
+        self._in_step: dict[Path, str | None] = {}
 
     def routes(self) -> dict[str, Route]:
         return {
@@ -90,7 +96,7 @@ class AgentV1(Agent):
     # --- used by the shared methods ---
 
     def _client_for(self, cwd: str) -> ClientFor:
-        return partial(EditorClient, self._peer, self.capabilities, self._servers)
+        return partial(EditorClient, self._peer, self.capabilities, self._servers, self._in_step)
 
     async def _session_result(self, session: Session) -> JsonObject:
         modes: list[JsonValue] = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from acp_agent.conversation.updates import Update
 from acp_agent.jsonrpc.peer import Peer
 from acp_agent.protocol import JsonObject, JsonValue, methods, v1
@@ -18,18 +20,26 @@ from acp_agent.tools.shell.run import LocalCommands
 class EditorClient:
     """`SessionClient` over the wire.
 
+    :param in_step: see `EditorFiles`.
     :param session_id: as the editor knows it.
     :ivar ask_permission: see `PermissionDialogs`; `ask_trust` likewise.
     :ivar mcp_channel: sends messages to the MCP servers inside the editor.
     """
 
-    def __init__(self, peer: Peer, capabilities: Capabilities, servers: EditorServers, session_id: str) -> None:
+    def __init__(
+        self,
+        peer: Peer,
+        capabilities: Capabilities,
+        servers: EditorServers,
+        in_step: dict[Path, str | None],
+        session_id: str,
+    ) -> None:
         self._channel = channel = Channel(peer, session_id)
         self._presenter = Presenter(capabilities)
         dialogs = PermissionDialogs(channel, diff_items, _dialog_params, _chosen_option)
         self.ask_permission, self.ask_trust = dialogs.ask_permission, dialogs.ask_trust
         self.questions = EditorQuestions(channel, dialogs, capabilities)
-        self.files = EditorFiles(channel, capabilities)
+        self.files = EditorFiles(channel, capabilities, in_step)
         self.commands: CommandRunner = EditorTerminals(channel) if capabilities.terminal else LocalCommands()
         self.shows_notices = capabilities.notices
         self.mcp_channel = servers

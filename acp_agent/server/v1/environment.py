@@ -50,14 +50,18 @@ _log = logging.getLogger(__name__)
 
 
 class EditorFiles:
-    """`FileAccess` through `fs/read_text_file` and `fs/write_text_file`, as far as the editor offers them."""
+    """`FileAccess` through `fs/read_text_file` and `fs/write_text_file`, as far as the editor offers them.
 
-    def __init__(self, channel: Channel, capabilities: Capabilities) -> None:
+    :param in_step: the digest of the text that the editor and the disk last had both, by path; None for no file. All
+        sessions of a connection share it, as they share the editor's buffers.
+    """
+
+    def __init__(self, channel: Channel, capabilities: Capabilities, in_step: dict[Path, str | None]) -> None:
         self._channel = channel
         self._reads, self._writes = capabilities.read_text_file, capabilities.write_text_file
         self._local = LocalFiles()
         self._to_disk: set[Path] = set()  # files that the editor failed to read, or would write without their mark
-        self._in_step: dict[Path, str | None] = {}  # digests of the texts that both last had; None for no file
+        self._in_step = in_step
 
     async def read_text(self, path: Path) -> str:
         """Return the file as the editor shows it, or as the disk has it if only the disk has changed.

@@ -167,3 +167,14 @@ async def test_a_file_in_utf_16_or_utf_32_is_refused_and_stays_as_it_is(tmp_path
         await it.prompt()
         assert [call["status"] for call in it.calls()] == ["failed"] * 3
         assert path.read_bytes() == before
+
+
+async def test_the_disk_counts_too_in_a_session_that_was_loaded_again(tmp_path: Path) -> None:
+    async with stage(tmp_path, *turn(READ), *turn(edit("three", "3")), mode="full-access") as it:
+        Buffers(it)
+        await it.prompt()
+        (it.folder / "a.txt").write_text("one\nTWO\nthree\n")
+        await it.agent.load(it.session, it.folder)
+        await it.prompt()
+        assert "has changed since it was read" in results(it.server.calls[-1].body)[-1].text
+        assert (it.folder / "a.txt").read_text() == "one\nTWO\nthree\n"
