@@ -33,7 +33,7 @@ from acp_agent.server.channel import Channel, Result
 from acp_agent.server.handshake import Capabilities
 from acp_agent.shielding import finish_shielded
 from acp_agent.tools.environment import CommandResult, Report, TerminalStarted
-from acp_agent.tools.files.local import MAX_BYTES, LocalFiles
+from acp_agent.tools.files.local import LocalFiles
 from acp_agent.tools.shell.no_terminal import command_line
 from acp_agent.tools.shell.run import LocalCommands
 from acp_agent.tools.text import digest, one_line
@@ -191,7 +191,7 @@ def _needs_disk(path: Path) -> bool:
         return path.is_dir()
     except UnicodeDecodeError:
         return True
-    return b"\0" in data or b"\r" in data or len(data) > MAX_BYTES
+    return b"\0" in data or b"\r" in data
 
 
 def _text(path: Path) -> str | None:
