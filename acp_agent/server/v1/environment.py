@@ -56,12 +56,14 @@ class EditorFiles:
         sessions of a connection share it, as they share the editor's buffers.
     """
 
-    def __init__(self, channel: Channel, capabilities: Capabilities, in_step: dict[Path, str | None]) -> None:
+    def __init__(
+        self, channel: Channel, capabilities: Capabilities, in_step: dict[Path, str | None] | None = None
+    ) -> None:
         self._channel = channel
         self._reads, self._writes = capabilities.read_text_file, capabilities.write_text_file
         self._local = LocalFiles()
         self._to_disk: set[Path] = set()  # files that the editor failed to read, or would write without their mark
-        self._in_step = in_step
+        self._in_step = {} if in_step is None else in_step
 
     async def read_text(self, path: Path) -> str:
         """Return the file as the editor shows it, or as the disk has it if only the disk has changed.
