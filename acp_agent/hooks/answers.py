@@ -105,6 +105,10 @@ Texts = Annotated[list[str], BeforeValidator(listed)]
 
 _SILENT = {"hookSpecificOutput", "hookEventName", "suppressOutput"}
 """Keys of Claude Code's that ask for nothing here."""
+_CHOICES = {"action", "decision", "permissionDecision"}
+"""Keys whose value is one of several words."""
+_FOR_ACTIONS = ("instructions", "messages", "replace_messages", "follow_up_messages")
+"""Keys that say what an action is done with."""
 _DEFERS = "A hook has answered `defer`, which counts as a veto now: answer `decision: block` in its place."
 
 
@@ -146,7 +150,8 @@ def _flat(value: JsonValue) -> JsonValue:
     if not isinstance(specific, dict):
         raise HookError("Its answer is wrong. hookSpecificOutput: should be an object.")
     both: JsonObject = {**value, **{key: each for key, each in specific.items() if key != "decision"}}
-    return {key: each for key, each in both.items() if each is not None}
+    # A program whose language has no null writes an empty text where it chooses nothing.
+    return {key: each for key, each in both.items() if each is not None and (each != "" or key not in _CHOICES)}
 
 
 def _outcome(answer: Answer, event: HookEvent) -> Outcome:
@@ -159,35 +164,51 @@ def _outcome(answer: Answer, event: HookEvent) -> Outcome:
     if arguments is not None and isinstance(event, BeforeToolCall):
         arguments = with_our_keys(event.tool, arguments, event.input, event.at.cwd)
         arguments = None if arguments == event.input else arguments
+    action, done_with = _action(answer)
+    unused = [key for key in _FOR_ACTIONS if getattr(answer, key) and key not in done_with]
+    which = f"with action: {answer.action}" if answer.action else "without action"
+    unknown = [key[:50] for key in answer.model_extra or () if key not in _SILENT]
     return Outcome(
         decision=Decision(verdict, reason) if verdict else None,
         tool_input=arguments,
         tool_output=None if answer.tool_output is None else _text_of(answer.tool_output),
         message=answer.message,
         context=(*answer.context, *answer.more_context),
-        action=_action(answer),
+        action=action,
         summary=answer.summary,
         stop=None if answer.goes_on else answer.stop_reason,
         notices=tuple(filter(None, (answer.system_message, _DEFERS if defers else ""))),
-        unknown=tuple(key[:50] for key in answer.model_extra or () if key not in _SILENT),
+        unknown=(*unknown, *(f"{key} {which}" for key in unused)),
     )
 
 
-def _action(answer: Answer) -> Action | None:
+def _action(answer: Answer) -> tuple[Action | None, tuple[str, ...]]:
+    """Return the action that an answer wants, and the keys that it is done with.
+
+    `replace_messages` alone, or with `compact`, says what the conversation is compacted to; `messages` alone, if they
+    are texts, what the agent goes on with.
+    """
+    if answer.action in (None, "compact") and answer.replace_messages:
+        return Replace(conversation(answer.replace_messages, "replace_messages")), ("replace_messages",)
     match answer.action:
         case "summary":
-            return Summarize(answer.instructions)
+            return Summarize(answer.instructions), ("instructions",)
         case "compact":
-            return Compact(answer.instructions)
+            return Compact(answer.instructions), ("instructions",)
         case "replace":
             key = "messages" if answer.replace_messages is None else "replace_messages"
-            return Replace(conversation(getattr(answer, key) or (), key))
+            return Replace(conversation(getattr(answer, key) or (), key)), (key,)
         case "continue" | None:
-            given = answer.messages or () if answer.action else ()
-            if not all(isinstance(text, str) for text in given):
+            given = answer.messages or ()
+            are_texts = all(isinstance(text, str) for text in given)
+            if answer.action and not are_texts:
                 raise HookError("messages: should be texts, with `action: continue`.")
-            said = [str(text) for text in given if str(text).strip()] or answer.follow_up_messages
-            return Continue(tuple(said)) if said else None
+            said = [str(text) for text in given if str(text).strip()] if are_texts else []
+            if said:
+                return Continue(tuple(said)), ("messages",)
+            # Blank texts are the same as none.
+            done_with = ("follow_up_messages", "messages") if are_texts else ("follow_up_messages",)
+            return Continue(tuple(answer.follow_up_messages)) if answer.follow_up_messages else None, done_with
 
 
 def _text_of(value: JsonValue) -> str:

@@ -71,8 +71,10 @@ class Dispatcher:
                     tasks.start_soon(self._ask, hook, event)
             return NOTHING
         total = NOTHING
+        first: dict[str, Hook] = {}  # the hook whose wish counts, by what it wants
         for hook in hooks:
             outcome = await self._ask(hook, event, blamed)
+            _log_conflicts(event.name, total, hook, outcome, first)
             total = total.then(outcome)
             if total.blocks or total.stop is not None:
                 break
@@ -133,6 +135,22 @@ class Dispatcher:
         if (_key(hook), topic) not in self._told:
             self._told.add((_key(hook), topic))
             await self._tell(f"The hook {hook.name} ({hook.source}) {text}")
+
+
+def _log_conflicts(name: EventName, total: Outcome, hook: Hook, outcome: Outcome, first: dict[str, Hook]) -> None:
+    """Log what a hook wants and does not get, since one before it wanted something else.
+
+    :param total: what the hooks before it want.
+    :param first: the hook that gets it, by what it wants; brought up to date.
+    """
+    earlier = total.wants()
+    for wanted, value in outcome.wants().items():
+        taken = first.setdefault(wanted, hook)
+        if wanted in earlier and earlier[wanted] != value:
+            named = (hook.name, hook.source, name, taken.name, taken.source)
+            _log.warning(
+                "the %s of the hook %s (%s) at %s is not used: %s (%s) wanted another before it", wanted, *named
+            )
 
 
 def _key(hook: Hook) -> HookKey:

@@ -157,6 +157,11 @@ class Outcome:
             unknown=(*self.unknown, *later.unknown),
         )
 
+    def wants(self) -> dict[str, Action | str]:
+        """Return what only one hook can get, the first that wants it, by the attribute's name."""
+        once = {"action": self.action, "summary": self.summary}
+        return {name: value for name, value in once.items() if value is not None}
+
 
 NOTHING = Outcome()
 """The outcome without any hook."""

@@ -261,8 +261,15 @@ class SessionHooks:
         event = make(at if recipe is None else replace(at, answer_number=1))
         outcome = await dispatcher.dispatch(event, last, recipe_first=first, blamed=blamed)
         if event.name in _COMPACTION_DEFERRED_AT and not alone and isinstance(outcome.action, Compact):
-            self._wanted_compaction = outcome.action
+            self._want_compaction(event.name, outcome.action)
         return outcome
+
+    def _want_compaction(self, name: EventName, wanted: Compact) -> None:
+        """Note a compaction that has to wait; the first one counts until it is done."""
+        if self._wanted_compaction is None:
+            self._wanted_compaction = wanted
+        elif wanted != self._wanted_compaction:
+            _log.warning("a compaction that a hook wants at %s is not done: another one is due already", name)
 
     async def _moment(self, *, answered: bool = False) -> Moment:
         """Return what every event says of the session as it is now.

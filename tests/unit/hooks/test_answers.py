@@ -80,13 +80,42 @@ BLOCKED = Outcome(Decision("block", "No."))
         ({"action": "compact", "instructions": "Keep the API."}, Outcome(action=Compact("Keep the API."))),
         ({"action": "summary"}, Outcome(action=Summarize())),
         ({"action": "continue", "messages": ["Lint."]}, Outcome(action=Continue(("Lint.",)))),
-        ({"action": "continue", "messages": ["a"], "follow_up_messages": ["b"]}, Outcome(action=Continue(("a",)))),
+        (
+            {"action": "continue", "messages": ["a"], "follow_up_messages": ["b"]},
+            Outcome(action=Continue(("a",)), unknown=("follow_up_messages with action: continue",)),
+        ),
         ({"action": "continue", "messages": [], "follow_up_messages": ["b"]}, Outcome(action=Continue(("b",)))),
         ({"action": "continue", "messages": [" "], "follow_up_messages": ["b"]}, Outcome(action=Continue(("b",)))),
         ({"follow_up_messages": ["b"]}, Outcome(action=Continue(("b",)))),
         ({"action": "continue"}, NOTHING),
         ({"action": "continue", "messages": [" "]}, NOTHING),
-        ({"action": "compact", "follow_up_messages": ["b"]}, Outcome(action=Compact())),
+        ({"messages": ["a"]}, Outcome(action=Continue(("a",)))),
+        ({"messages": []}, NOTHING),
+        ({"messages": [" "]}, NOTHING),
+        ({"messages": [{"role": "user", "content": "Go"}]}, Outcome(unknown=("messages without action",))),
+        ({"instructions": "Keep it."}, Outcome(unknown=("instructions without action",))),
+        (
+            {"action": "compact", "follow_up_messages": ["b"]},
+            Outcome(action=Compact(), unknown=("follow_up_messages with action: compact",)),
+        ),
+        (
+            {"action": "compact", "messages": ["a"]},
+            Outcome(action=Compact(), unknown=("messages with action: compact",)),
+        ),
+        (
+            {"action": "continue", "messages": ["a"], "replace_messages": [1]},
+            Outcome(action=Continue(("a",)), unknown=("replace_messages with action: continue",)),
+        ),
+        (
+            {"action": "summary", "replace_messages": [1]},
+            Outcome(action=Summarize(), unknown=("replace_messages with action: summary",)),
+        ),
+        ({"action": ""}, NOTHING),
+        ({"action": "", "decision": "", "reason": "", "messages": None}, NOTHING),
+        ({"action": "", "context": "It is Monday."}, Outcome(context=("It is Monday.",))),
+        ({"action": "", "follow_up_messages": ["b"]}, Outcome(action=Continue(("b",)))),
+        ({"decision": "", "action": "compact"}, Outcome(action=Compact())),
+        (specific(permissionDecision="", additionalContext="It is Monday."), Outcome(context=("It is Monday.",))),
     ],
 )
 def test_every_word_of_both_dialects_has_its_meaning(answer: object, outcome: Outcome) -> None:
@@ -156,6 +185,16 @@ def replaced(*messages: object) -> tuple[Message, ...]:
     action = read({"action": "replace", "replace_messages": messages}).action
     assert isinstance(action, Replace)
     return action.messages
+
+
+@pytest.mark.parametrize("action", [{}, {"action": ""}, {"action": "compact"}, {"action": "replace"}])
+def test_replace_messages_say_what_a_conversation_is_compacted_to_with_every_action_that_shortens_it(
+    action: dict[str, str],
+) -> None:
+    outcome = read({**action, "replace_messages": [{"role": "user", "content": "Go on."}]})
+    assert isinstance(outcome.action, Replace)
+    assert [message.parts for message in outcome.action.messages] == [(Text("Go on."),)]
+    assert outcome.unknown == ()
 
 
 USE: JsonObject = {"type": "tool_use", "id": "call_1", "name": "read", "input": {"path": "a"}}

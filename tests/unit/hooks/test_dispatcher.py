@@ -132,6 +132,48 @@ async def test_of_what_is_done_all_hooks_are_told_at_once_and_nothing_comes_of_i
         assert await dispatcher(Asked("a", meet), Asked("b", meet)).dispatch(SessionEnd(AT, "close")) == NOTHING
 
 
+STOP = AgentStop(AT, "Done.")
+STOPS: frozenset[EventName] = frozenset({"agent_stop"})
+
+
+@pytest.mark.parametrize(
+    "other",
+    [Compact("Keep the prices."), Summarize(), Continue(("Lint.",))],
+    ids=["instructions", "summary", "continue"],
+)
+async def test_the_action_of_a_later_hook_that_is_not_done_is_logged_with_the_hook_that_was_before_it(
+    caplog: pytest.LogCaptureFixture, other: Compact | Summarize | Continue
+) -> None:
+    hooks = [
+        Asked("quiet", NOTHING, events=STOPS),
+        Asked("first", Outcome(action=Compact()), events=STOPS),
+        Asked("same", Outcome(action=Compact()), events=STOPS),
+        Asked("second", Outcome(action=other), events=STOPS),
+    ]
+    with caplog.at_level("WARNING"):
+        outcome = await dispatcher(*hooks).dispatch(STOP)
+    assert outcome.action == Compact()
+    [logged] = [record.getMessage() for record in caplog.records]
+    assert logged == (
+        "the action of the hook second (hooks/second) at agent_stop is not used: "
+        "first (hooks/first) wanted another before it"
+    )
+
+
+async def test_of_two_summaries_that_hooks_supply_the_second_is_logged_as_not_used(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    events: frozenset[EventName] = frozenset({"before_compaction"})
+    hooks = [Asked(name, Outcome(summary=f"By {name}."), events=events) for name in ("first", "second")]
+    with caplog.at_level("WARNING"):
+        assert (await dispatcher(*hooks).dispatch(BeforeCompaction(AT, "manual", 1, 1, 1))).summary == "By first."
+    [logged] = [record.getMessage() for record in caplog.records]
+    assert logged == (
+        "the summary of the hook second (hooks/second) at before_compaction is not used: "
+        "first (hooks/first) wanted another before it"
+    )
+
+
 @pytest.mark.parametrize("kind", [HookError, ValueError])
 async def test_a_failure_that_is_told_at_great_length_is_cut(kind: type[Exception]) -> None:
     told: list[str] = []
