@@ -17,6 +17,7 @@ from typing import cast, get_args
 from acp_agent.app import checked_settings, start_home_logging
 from acp_agent.cli.terminal.process import aside
 from acp_agent.cli.trust import code_of
+from acp_agent.compaction.estimate import estimate_messages, estimate_text
 from acp_agent.config.forms import share_of
 from acp_agent.config.hook_events import EVENT_NAMES, OBSERVED, OUR_TOOLS, event_name, unknown_event
 from acp_agent.config.trust import TrustStore
@@ -50,6 +51,7 @@ from acp_agent.storage.store import SessionStore
 _SESSION = "sess_test"
 _WINDOW = 200_000
 """Tokens of the window of a sample."""
+_SUMMARY = "# Goal\nThis is a sample of a summary. In a session, a model writes it."
 
 
 async def run(arguments: argparse.Namespace) -> int:
@@ -105,7 +107,9 @@ async def _test(event: HookEvent, found: Found, home: Path) -> bool:
     async def show(notice: str) -> None:
         print(f"tells    {notice}")
 
-    together = await Dispatcher(map(printed, found.hooks), _NoSession(home), tell, show).dispatch(event)
+    together = await Dispatcher(
+        map(printed, found.hooks), _NoSession(home, event.at.usage.current_context_window), tell, show
+    ).dispatch(event)
     if not asked:
         print(f"No hook would be asked about this {event.name}.")
     elif event.name in OBSERVED:
@@ -127,9 +131,13 @@ def _shown(outcome: Outcome) -> str:
 
 @frozen
 class _NoSession:
-    """What hooks may use where there is no session: the log."""
+    """What hooks may use where there is no session: the log, and a sample of a compaction.
+
+    :ivar used: tokens of the conversation that the event is a sample of.
+    """
 
     home: Path
+    used: int
     log: logging.Logger = logging.getLogger("acp_agent.hooks")
 
     @property
@@ -139,7 +147,10 @@ class _NoSession:
     async def compaction(
         self, messages: Sequence[Message] | None = None, *, prompt: str | None = None, model: str | None = None
     ) -> Summary:
-        raise HookError("A test has no session to compact.")
+        """Return a sample of a summary: no model is asked."""
+        before = self.used if messages is None else estimate_messages(messages)
+        print(f"         has {before:,} tokens compacted, and gets a sample of a summary")
+        return Summary(_SUMMARY, before, min(before, estimate_text(_SUMMARY)))
 
     async def ask_model(self, prompt: str, *, system: str = "", model: str | None = None) -> str:
         raise HookError("A test has no session, and so no model to ask.")
@@ -175,13 +186,13 @@ def _event(arguments: argparse.Namespace) -> HookEvent:
         case "after_tool_call":
             return AfterToolCall(at, "call_test", *_call(at, arguments), (Text(arguments.text),))
         case "turn_end":
-            return TurnEnd(at, arguments.text)
+            return TurnEnd(at, arguments.text, is_summary=arguments.reason is not None)
         case "agent_stop":
             return AgentStop(at, arguments.text)
         case "before_compaction":
-            return BeforeCompaction(at, arguments.reason, used, 1_000, _WINDOW)
+            return BeforeCompaction(at, arguments.reason or "manual", used, 1_000, _WINDOW)
         case "after_compaction":
-            return AfterCompaction(at, arguments.reason, used, 1_000, _WINDOW, arguments.text)
+            return AfterCompaction(at, arguments.reason or "manual", used, 1_000, _WINDOW, arguments.text)
         case "session_end":
             return SessionEnd(at, "close")
 
@@ -227,5 +238,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     test.add_argument(
         "--used", type=_share, default=0.5, metavar="SHARE", help="how full the window is, as 70%% (50%%)"
     )
-    reasons, why = get_args(CompactionTrigger), "why it is compacted, as `manual` or `threshold`"
-    test.add_argument("--reason", default="manual", choices=reasons, metavar="REASON", help=why)
+    reasons = get_args(CompactionTrigger)
+    why = "why it is compacted, as `threshold` (`manual`); at `turn_end`: TEXT is the summary of such a compaction"
+    test.add_argument("--reason", choices=reasons, metavar="REASON", help=why)

@@ -102,6 +102,45 @@ together {{"tool_input": {{"command": "ls -l"}}, "context": ["Mind the links."]}
     assert not (tmp_path / "state" / "sessions.db").exists()
 
 
+COMPACTS = """\
+from acp_agent.conversation.messages import Text, UserMessage
+from acp_agent.hooks import *
+
+@hook("agent_stop")
+async def auto_compact(event, services):
+    if event.at.usage.share < 0.8:
+        return None
+    made = await services.compaction(event.at.messages if "all" in event.response else None)
+    assert made.tokens_after < made.tokens_before
+    return Outcome(action=Replace((UserMessage("m", (Text(made.summary),)),)))
+
+@hook("turn_end")
+async def reword(event, services):
+    if event.is_summary:
+        return Outcome(action=SwapContext(event.response.upper()))
+"""
+
+
+async def test_a_hook_that_compacts_can_be_tried(tmp_path: Path) -> None:
+    hooks = tmp_path / "state" / "hooks"
+    hooks.mkdir(parents=True)
+    (hooks / "compacts.py").write_text(COMPACTS)
+    ran = await call_command(tmp_path, "hooks", "test", "agent_stop", "--used", "90%")
+    assert (ran.code, ran.err) == (0, "")
+    first, _, _, together = ran.out.splitlines()
+    assert first.strip() == "has 180,000 tokens compacted, and gets a sample of a summary"
+    assert together.startswith('together {"action": {"name": "replace", "messages": [{"role": "user", "content"')
+    ran = await call_command(tmp_path, "hooks", "test", "agent_stop", "--used", "90%", "--text", "all " * 400)
+    assert (ran.code, ran.err) == (0, "")
+    assert "has 404 tokens compacted" in ran.out
+    ran = await call_command(tmp_path, "hooks", "test", "agent_stop", "--used", "50%")
+    assert (ran.code, ran.out.splitlines()[-1]) == (0, "together nothing")
+    words = ("hooks", "test", "turn_end", "--text", "A cart.", "--reason", "threshold")
+    ran = await call_command(tmp_path, *words)
+    assert (ran.code, ran.err) == (0, "")
+    assert '"name": "swap_context", "summary": "A CART."' in ran.out.splitlines()[-1]
+
+
 async def test_what_cannot_be_tried_is_said(tmp_path: Path) -> None:
     for words, message in (
         (("Stopp",), "EVENT: there is no event 'Stopp'; did you mean `Stop`?"),
