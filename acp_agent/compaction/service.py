@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from anyio import to_thread
 
@@ -18,6 +20,7 @@ from acp_agent.compaction.excerpts.selection import ExcerptIndex
 from acp_agent.compaction.layers import size_of
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
 from acp_agent.compaction.strategies import installed_strategies
+from acp_agent.compaction.strategies.summary import is_worth_asking
 from acp_agent.compaction.strategy import Draft, Strategy, Task, Writer
 from acp_agent.errors import (
     AgentError,
@@ -30,6 +33,7 @@ from acp_agent.llm.provider import NativeCompaction
 from acp_agent.logfile import log_failure
 
 ASKS_A_MODEL = frozenset({"summary", "native"})
+MODELLESS = frozenset({"mask", "excerpts"})
 LAST_STEP = "excerpts"
 
 _log = logging.getLogger(__name__)
@@ -101,6 +105,32 @@ class CompactionService:
         if isinstance(failure, ModelError):
             raise type(failure)(f"No summary was written, and the history is unchanged. {failure}") from failure
         raise failure
+
+    async def has_work(
+        self, state: ConversationState, policy: CompactionPolicy, call: ModelCall, index: ExcerptIndex | None = None
+    ) -> bool:
+        """Return whether a step of the ladder has something to compact; no model is asked.
+
+        :param call: see `__call__`, and `index`.
+        """
+        try:
+            size = await to_thread.run_sync(size_of, state, policy, abandon_on_cancel=True)
+        except CompactionError:
+            return False
+        task = Task(state, policy, size, ModelCalls(call), index=index)
+        for name in self.ladder(policy):
+            with suppress(CompactionError):
+                if name in ASKS_A_MODEL:
+                    has_work = await to_thread.run_sync(is_worth_asking, task, name, abandon_on_cancel=True)
+                elif name in MODELLESS:
+                    draft = await self._draft(name, task)
+                    made = partial(accepted, state, policy, draft, name, size, index) if draft else None
+                    has_work = bool(made and await to_thread.run_sync(made, abandon_on_cancel=True))
+                else:
+                    has_work = True  # only a package's strategy itself knows
+                if has_work:
+                    return True
+        return False
 
     @staticmethod
     def ladder(policy: CompactionPolicy) -> tuple[str, ...]:

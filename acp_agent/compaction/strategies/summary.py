@@ -85,6 +85,18 @@ def _begin(task: Task) -> tuple[Cut, _Dialogue | None] | None:
     return cut, _Dialogue(task, UserMessage(new_id("msg"), (text,)))
 
 
+def is_worth_asking(task: Task, strategy: str) -> bool:
+    """Return whether there is something that a summary, or the provider's compaction, can replace.
+
+    :param strategy: `summary` or `native`.
+    :raises CompactionError: there is, and no summary of it would be worth it.
+    """
+    cut = task.cut(keep_reasoning=strategy == "native")
+    if cut is not None and strategy == "summary":
+        check_worth(task.state, cut)
+    return cut is not None
+
+
 def _with_bound(task: Task) -> str:
     """Return the prompt, with a limit of words if the size is too small for a usual summary."""
     max_tokens = int(task.size * SUMMARY_SHARE)

@@ -36,7 +36,7 @@ from acp_agent.conversation.messages import new_id
 from acp_agent.conversation.swaps import CompactionTrigger
 from acp_agent.conversation.updates import CompactionChunk, CompactionFinished, CompactionStarted, Show
 from acp_agent.errors import AgentError, CompactionError, CompactionVetoedError
-from acp_agent.hooks.outcomes import SwapContext
+from acp_agent.hooks.outcomes import NOTHING, SwapContext
 from acp_agent.llm.provider import Refused, RefusedTools
 from acp_agent.logfile import log_failure
 from acp_agent.session.compact.decide import Background
@@ -116,14 +116,17 @@ class Compactor:
         return swapped
 
     async def prepare(self, order: Order, calls: ModelCalls) -> CompactedState | None:
-        """Run the `before_compaction` hooks, then compact without committing; None if there is nothing to do.
+        """Run the `before_compaction` hooks, then compact without committing; None if there is nothing to do, in which
+        case no hook is asked.
 
         :raises CompactionVetoedError: a hook wants none.
         :raises AgentError: it failed.
         """
         began, policy = anyio.current_time(), order.policy
         window, instructions = order.state.budget.window, order.run.instructions
-        hooked = await self._hooks.before_compaction(order.trigger, window, instructions)
+        hooked = NOTHING
+        if await self._hooks.listen("before_compaction") and await self._has_work(order):
+            hooked = await self._hooks.before_compaction(order.trigger, window, instructions)
         if hooked.blocks or hooked.stop is not None:
             why = f"A hook did not allow the compaction. {hooked.stop or hooked.reason}".rstrip()
             raise CompactionVetoedError(why, _UNCHANGED)
@@ -141,6 +144,9 @@ class Compactor:
         notes = (*filter(None, [order.note]), *result.receipt.notes)
         receipt = replace(result.receipt, seconds=anyio.current_time() - began, notes=notes)
         return replace(result, receipt=receipt)
+
+    async def _has_work(self, order: Order) -> bool:
+        return await self._service.has_work(order.state, order.policy, order.model.stream, order.index)
 
     async def _log_refusals(self, model: ActiveModel, calls: ModelCalls) -> None:
         """Log what the provider refused of the requests for a summary, so that it is not sent again."""

@@ -183,6 +183,11 @@ class SessionHooks:
 
     # --- a compaction ---
 
+    async def listen(self, name: EventName) -> bool:
+        """Return whether a hook may be asked about such an event; those of a recipe only while it runs."""
+        last, first = self._recipe
+        return any(name in hook.events for hook in (*first, *(await self._ready()).hooks, *last))
+
     async def before_compaction(self, trigger: CompactionTrigger, window: int, instructions: str) -> Outcome:
         """Dispatch `before_compaction`.
 
@@ -191,7 +196,7 @@ class SessionHooks:
         """
         return await self._ask(
             lambda at: BeforeCompaction(
-                at, trigger, at.usage.input_tokens, at.usage.output_tokens, window, instructions
+                at, trigger, _tokens_before(at.usage), at.usage.output_tokens, window, instructions
             ),
         )
 
@@ -206,7 +211,7 @@ class SessionHooks:
         """
         await self._ask(
             lambda at: AfterCompaction(
-                replace(at, usage=before), trigger, before.input_tokens, before.output_tokens, window, summary
+                replace(at, usage=before), trigger, _tokens_before(before), before.output_tokens, window, summary
             ),
         )
         await self._session_start("compact")
@@ -330,6 +335,12 @@ class SessionHooks:
         for error in errors:
             _log.warning("hook left out: %s", error)
             await self._notices.tell(f"A hook was left out. {error}")
+
+
+def _tokens_before(usage: TokenUsage) -> int:
+    """Return the tokens of a context before it is compacted: the provider's count, or what it takes by ours, where
+    nothing was asked since the last compaction."""
+    return usage.input_tokens or usage.current_context_window
 
 
 def _recipe_hooks(recipe: Recipe) -> _RecipeHooks:

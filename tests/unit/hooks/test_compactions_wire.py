@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from support.pages import DOCS, examples
 NO_BACKGROUND = {"compaction": {"prepare": False}}
 HOOK = """\
 from pathlib import Path
+from typing import Any
 from acp_agent.hooks import *
 
 @hook("before_compaction")
@@ -165,3 +167,47 @@ async def test_the_hook_of_the_documentation_that_compacts_and_replaces_does_so_
         assert "A hook replaced the conversation by 1 of its own messages." in shown.text
         await it.prompt("Two?")
         assert [said(message) for message in it.last] == [f"{SUMMARY}\nTwo?"]
+
+
+def told(home: Path) -> list[dict[str, Any]]:
+    """What a hook was told of compactions, in order."""
+    path = home / "told.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+TELLS = {"command": "(cat; echo) >> told.jsonl"}
+TOLD = {"before_compaction": [TELLS], "after_compaction": [TELLS]}
+
+
+async def test_no_hook_is_asked_about_a_compaction_that_has_nothing_to_compact(tmp_path: Path) -> None:
+    async with desk(tmp_path, config={**NO_BACKGROUND, "hooks": TOLD}) as it:
+        await it.prompt("/compact")
+        assert "There is nothing to compact yet." in it.agent.text()
+        await it.prompt("Hi", Reply("Hello."))
+        await it.prompt("/compact")
+        assert "There is too little to compact" in it.agent.text()
+        assert (it.asked, told(tmp_path)) == (0, [])
+
+
+async def test_no_hook_is_asked_at_a_threshold_where_only_the_running_prompt_fills_the_window(tmp_path: Path) -> None:
+    config = {"compaction": {"prepare": False}, "hooks": TOLD}
+    async with desk(tmp_path, config=config) as it:
+        await it.prompt("Count these. " * 4_100, Reply("Yes."))
+        assert (told(tmp_path), shown_compactions(it.agent)) == ([], [])
+
+
+async def test_hooks_are_told_how_large_a_context_is_before_each_compaction_also_without_an_answer_since_the_last(
+    tmp_path: Path,
+) -> None:
+    async with desk(tmp_path, Reply(SUMMARY), Reply(SUMMARY), config={**NO_BACKGROUND, "hooks": TOLD}) as it:
+        await it.prompt("One?", Reply(LONG))
+        await it.prompt("/compact")
+        it.answers.append(Reply(hang=True))
+        turn = await it.agent.start_prompt(it.session, f"Two? {LONG}")
+        await it.server.wait_held()
+        await it.agent.cancel(it.session)
+        assert await turn.result() == {"stopReason": "cancelled"}
+        await it.prompt("/compact")
+        first, after, second, _ = told(tmp_path)
+        assert first["input_tokens"] == after["input_tokens"] > 1_000
+        assert second["input_tokens"] == second["usage"]["current_context_window"] > 1_000

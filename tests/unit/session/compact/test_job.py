@@ -86,6 +86,9 @@ class Desk:
         yield TextDelta("\nA cart.")
         yield Answered((Text("# Goal\nA cart."),), "end_turn", Usage(100, 10))
 
+    async def listen(self, name: str) -> bool:
+        return True
+
     async def before_compaction(self, trigger: str, window: int, instructions: str) -> Outcome:
         return NOTHING
 
