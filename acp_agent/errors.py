@@ -149,7 +149,14 @@ class NoRoomError(CompactionError):
 
 
 class SummaryOverflowError(CompactionError):
-    """The request for a summary does not fit the model's window."""
+    """The request for a summary does not fit the model's window.
+
+    :param refusal: what the provider said; None where the request was not sent.
+    """
+
+    def __init__(self, reason: str, advice: str = "", refusal: ContextOverflowError | None = None) -> None:
+        self.refusal = refusal
+        super().__init__(reason, advice)
 
 
 class CompactionVetoedError(CompactionError):
@@ -236,6 +243,15 @@ def sentence(error: Exception | str) -> str:
     """Return an error's text so that another sentence may follow: a provider's or a hook's may end without a stop."""
     text = str(error)
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+
+
+def reason_of(error: AgentError) -> str:
+    """Return what happened, for the receipt of a compaction that a later step has done: without what an error says of
+    the history, which has changed since."""
+    if isinstance(error, CompactionError):
+        return error.reason
+    cause = error.__cause__
+    return str(cause if isinstance(cause, type(error)) else error)
 
 
 def located(message: str, *, source: str | None = None, line: int | None = None, key: str | None = None) -> str:

@@ -9,6 +9,7 @@ from typing import TypeAlias, TypeVar
 import anyio
 from anyio import to_thread
 
+from acp_agent.compaction.estimate import estimate_messages, estimate_prefix
 from acp_agent.conversation.messages import CompactedBlock, Usage
 from acp_agent.errors import (
     CompactionError,
@@ -17,6 +18,7 @@ from acp_agent.errors import (
     ModelStreamError,
     SummaryOverflowError,
 )
+from acp_agent.frozen import frozen
 from acp_agent.llm.provider import (
     Answered,
     ModelEvent,
@@ -34,13 +36,22 @@ Show: TypeAlias = Callable[[str], Awaitable[None]]
 S = TypeVar("S")
 T = TypeVar("T")
 
-_TOO_LARGE = (
-    "The conversation does not fit the model's context window any more, so the model cannot summarise it in one piece "
-    "either."
-)
-_LARGER = "The history is unchanged; choose a model with a larger window."
+_LARGER = "The history is unchanged; have a model with a larger window write the summary."
 MAX_REQUESTS = 12
 """Most model requests of one compaction, retries included."""
+
+
+@frozen
+class Overflow:
+    """A request that was refused since it does not fit.
+
+    :ivar estimate: its tokens, estimated.
+    :ivar before: what the answers before it took.
+    """
+
+    refusal: ContextOverflowError
+    estimate: int
+    before: Usage | None
 
 
 class ModelCalls:
@@ -51,6 +62,7 @@ class ModelCalls:
     :param begin: called before each request.
     :ivar usage: of all answers so far; None before the first.
     :ivar refusals: what the provider refused of the requests.
+    :ivar overflows: requests that it refused since they do not fit.
     """
 
     def __init__(
@@ -62,6 +74,7 @@ class ModelCalls:
         self.requests = 0
         self.usage: Usage | None = None
         self.refusals: list[Refusal] = []
+        self.overflows: list[Overflow] = []
 
     @property
     def cached(self) -> float | None:
@@ -90,7 +103,7 @@ class ModelCalls:
                     elif isinstance(event, TextDelta) and shown and self._show is not None:
                         await self._show(event.text)
         except ContextOverflowError as error:
-            raise SummaryOverflowError(_TOO_LARGE, _LARGER) from error
+            raise self._overflow(request, error) from error
         except ModelStreamError as error:
             raise CompactionError(
                 "The summary broke off before its end (the connection was lost, or the model failed), so it was not "
@@ -107,7 +120,7 @@ class ModelCalls:
         try:
             block, usage = await native.compact(request, instructions, self._note_retry)
         except ContextOverflowError as error:
-            raise SummaryOverflowError(_TOO_LARGE, _LARGER) from error
+            raise self._overflow(request, error) from error
         except CompactionRefusedError:
             self.refusals.append(Refused("compaction"))
             raise
@@ -130,6 +143,13 @@ class ModelCalls:
         self._count()
         if self._begin is not None:
             await self._begin()
+
+    def _overflow(self, request: ModelRequest, refusal: ContextOverflowError) -> SummaryOverflowError:
+        estimate = estimate_prefix(request.system, request.tools) + estimate_messages(request.messages)
+        self.overflows.append(Overflow(refusal, estimate, self.usage))
+        # Not our words for it: it may be another model's window, or its images that are too many.
+        why = f"{request.model or 'The model'} refused the request for a summary. {refusal}"
+        return SummaryOverflowError(why, _LARGER, refusal)
 
     def _note_retry(self, event: Retrying | Refusal) -> None:
         """Count a retried request, and note what it no longer sends."""

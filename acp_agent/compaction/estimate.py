@@ -47,6 +47,8 @@ LEAST_GROWTH = 1_000
 """Estimated tokens between two counts of a provider, below which they do not calibrate the estimate."""
 MAX_CALIBRATION = 4.0
 """Above the ratio of any script."""
+DOUBT = 4 / 3
+"""Tokens as the provider counts them for each of our estimate, where it refused a request without counting it."""
 
 
 def estimate_text(text: str) -> int:

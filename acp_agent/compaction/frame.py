@@ -150,6 +150,17 @@ def missing_sections(summary: str, required: Sequence[str]) -> tuple[str, ...]:
 
     Headings of any level count; case, white space, emphasis, numbering and a final colon are ignored.
     """
+    filled = _filled_sections(summary)
+    return tuple(name for name in required if _title(name.lstrip(" #")) not in filled)
+
+
+def has_section(summary: str) -> bool:
+    """Return whether a summary has a section with content, whatever its heading."""
+    return bool(_filled_sections(summary))
+
+
+def _filled_sections(summary: str) -> set[str]:
+    """Return the titles of the sections that have content."""
     filled: set[str] = set()
     above: list[tuple[int, str]] = []  # headings of the current line
     fenced = False
@@ -164,7 +175,7 @@ def missing_sections(summary: str, required: Sequence[str]) -> tuple[str, ...]:
             above.append((depth, _title(title.rstrip(" \t#\r"))))
         elif any(character.isalnum() for character in line):
             filled.update(name for _, name in above)
-    return tuple(name for name in required if _title(name.lstrip(" #")) not in filled)
+    return filled
 
 
 def _title(heading: str) -> str:

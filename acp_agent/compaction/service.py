@@ -28,6 +28,7 @@ from acp_agent.errors import (
     ModelAuthError,
     ModelError,
     ModelUnavailableError,
+    reason_of,
 )
 from acp_agent.llm.provider import NativeCompaction
 from acp_agent.logfile import log_failure
@@ -165,7 +166,7 @@ class CompactionService:
 
 def _with_receipt(result: CompactedState, task: Task, failures: list[AgentError]) -> CompactedState:
     calls = task.calls
-    notes = [error.reason if isinstance(error, CompactionError) else str(error) for error in failures]
+    notes = [reason_of(error) for error in failures]
     if task.writer is not None and result.strategy == "summary":
         notes.append(f"written by {task.writer.model}")
     receipt = replace(

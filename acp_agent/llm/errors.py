@@ -171,6 +171,11 @@ _OVERFLOW_PHRASES: dict[OverflowLimit, tuple[str, ...]] = {
         "maximum allowed input length",
         "tokens in the prompt",  # Cohere
         "too many input tokens",
+        "prompt exceeds max length",  # Z.ai
+        "range of input length should be",  # Alibaba's DashScope
+        "`inputs` tokens + `max_new_tokens` must be",  # Hugging Face's TGI
+        "maximum sequence length",
+        "max_seq_len",
         "reduce the length of",
     ),
     "images": ("too many images", "too much media", "many-image request", "image(s)", "images, exceed"),
@@ -364,14 +369,16 @@ def _wrong_path(failure: CallFailed, endpoint: Endpoint) -> str:
 
 _NUMBER = r"(\d[\d,]{2,12}|\d{1,4}(?= ?[km]\b))(?: ?([km])\b)?"
 _WINDOW = (
-    r"\b(?:context (?:length|window|size)|n_ctx|maximum (?:prompt|(?:allowed )?input|model) length)"
+    r"\b(?:context (?:length|window|size)|n_ctx|maximum (?:prompt|(?:allowed )?input|model|sequence) length)"
     r"(?: of this model)?(?: =|:)? ?\(?(?:(?:is|of|only) ){0,2}"
 )
 _COUNTED = r"\b(?:contains|has|resulted in|too long:|token count(?: of| is)?|request|prompt|input(?: length)?)"
 _MAXIMUM_PATTERNS = (
     rf"> {_NUMBER}",  # as in "210000 tokens > 200000 maximum"
     # As in "context size (4096 tokens)", "exceeds the maximum number of tokens allowed (1048576)", "limit of 8192".
-    rf"(?:{_WINDOW}|\btokens allowed \(|\bsupports up to |\blimit(?: is| of|:) ){_NUMBER}",
+    rf"(?:{_WINDOW}|\btokens allowed \(?|\bsupports up to |\blimit(?: is| of|:) ){_NUMBER}",
+    rf"{_NUMBER} maximum context length",  # Mistral
+    rf"(?:input length should be \[\d+, |\bmust be <= |\bmax_seq_len(?: of|:)? ){_NUMBER}",
 )
 _PROMPT_PATTERNS = (
     rf"{_NUMBER} \+ [\d,]+ > ",  # as in "190000 + 20000 > 200000"
@@ -379,6 +386,7 @@ _PROMPT_PATTERNS = (
     rf"{_NUMBER} (?:tokens )?(?:in|of|from) (?:the |your )?(?:text )?(?:messages|prompt|input)\b",
     # As in "your prompt contains at least 9000 input tokens" and "the request (9210 tokens)".
     rf"{_COUNTED} (?:at least )?\(?(?:length )?{_NUMBER}",
+    rf"(?:\bkeep the first |\brequested tokens \(|\bgiven: ){_NUMBER}",  # LM Studio; llama-cpp-python; TGI
 )
 
 

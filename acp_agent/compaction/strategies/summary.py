@@ -12,8 +12,17 @@ from functools import partial
 
 from anyio import to_thread
 
+from acp_agent.compaction.answers import summary_in
+from acp_agent.compaction.budget import TokenBudget
 from acp_agent.compaction.cuts import Cut
-from acp_agent.compaction.estimate import estimate_message, estimate_messages, estimate_part, estimate_text
+from acp_agent.compaction.estimate import (
+    DOUBT,
+    MAX_CALIBRATION,
+    estimate_message,
+    estimate_messages,
+    estimate_part,
+    estimate_text,
+)
 from acp_agent.compaction.frame import frame_summary, layer_of, summary_request
 from acp_agent.compaction.layers import REPLACED_SHARE, check_worth, fill, planned_cut, replaced_tokens, unanswered
 from acp_agent.compaction.strategy import Draft, Task
@@ -30,7 +39,7 @@ from acp_agent.conversation.messages import (
     new_id,
 )
 from acp_agent.conversation.strict_json import get_objects
-from acp_agent.errors import CompactionError, CompactionRefusedError, SummaryOverflowError
+from acp_agent.errors import CompactionError, CompactionRefusedError, ContextOverflowError, SummaryOverflowError
 from acp_agent.llm.provider import Answered, ModelRequest
 
 MAX_TOOL_REFUSALS = 2
@@ -39,6 +48,8 @@ EXPECTED_SUMMARY = 1_500
 SUMMARY_SHARE = 0.4
 """Share of the size for a summary, where the size is small."""
 WORDS_PER_TOKEN = 0.6
+SMALLER = 0.9
+"""Largest share of a refused request that the next one has."""
 _NO_TOOLS = "No tools may run now. Write the summary as plain text."
 _THINKS = ("low", "medium", "high")
 _CUT_OFF = ("max_tokens", "context_overflow", "refusal")
@@ -133,31 +144,63 @@ def _shortened(task: Task, max_tokens: int) -> tuple[Message, ...]:
 
 
 class _Dialogue:
-    """The messages to and from the model that writes the summary."""
+    """The messages to and from the model that writes the summary.
+
+    A request that the provider refuses as too long is sent once more, smaller by what the refusal says.
+    """
 
     def __init__(self, task: Task, prompt: UserMessage) -> None:
         self._task = task
-        state, rate = task.state, task.state.rate
-        used = state.budget.used + round(estimate_message(prompt) * rate)
-        self._messages: tuple[Message, ...] = (*state.request.messages, prompt)
-        budget = replace(state.budget, window=task.window)
-        if used > budget.limit:
-            prefix = state.prefix + estimate_message(prompt)
-            shorter = _shortened(task, int(budget.limit / rate) - prefix)
-            self._messages = (*shorter, prompt)
-            used = round((prefix + estimate_messages(shorter)) * rate)
-        limit, thinks = task.max_output_tokens, state.request.thought_level in _THINKS
+        self._prompt = prompt
+        self._rounds: tuple[Message, ...] = ()  # after the prompt
+        self._was_refused = False
+        state = task.state
+        used = state.budget.used + round(estimate_message(prompt) * state.rate)
+        self._request = state.request
+        self._most_output = task.max_output_tokens
+        self._fit(task.window, used, state.rate)
+
+    def _fit(self, window: int, used: int, rate: float, most: int | None = None) -> None:
+        """Make a request that fits, with the whole conversation if there is room for it.
+
+        :param window: tokens of the model's window.
+        :param used: tokens of the request with the whole conversation, by the provider's count.
+        :param rate: tokens as the provider counts them for each of our estimate.
+        :param most: estimated tokens that the request may have, if they are limited apart from the window.
+        """
+        task, state = self._task, self._task.state
+        messages = state.request.messages
+        budget = replace(state.budget, window=window)
+        others = state.prefix + estimate_messages((self._prompt, *self._rounds))
+        room = int(budget.limit / rate) if used > budget.limit else None
+        if most is not None:
+            room = most if room is None else min(room, most)
+        if room is not None:
+            messages = _shortened(task, room - others)
+            used = round((others + estimate_messages(messages)) * rate)
+        model = task.writer.model if task.writer else state.request.model
+        self._request = replace(
+            state.request,
+            model=model,
+            messages=(*messages, self._prompt),
+            max_output_tokens=self._output_limit(budget, used),
+        )
+
+    def _output_limit(self, budget: TokenBudget, used: int) -> int:
+        """Return the limit of the answer, in tokens.
+
+        :param used: tokens of the request.
+        """
+        task, live = self._task, self._task.state.request
+        limit, thinks = self._most_output, live.thought_level in _THINKS
         if task.policy.summary is not None and not thinks:
             # Thinking counts as output too. Where its budget is a share of the output limit, another limit would change
             # the request's thinking options, and the provider's cache would be missed.
             limit = min(limit, task.policy.summary)
-        output = budget.output(used, limit)
-        live = state.request.max_output_tokens
-        if thinks and task.writer is None and used + live <= task.window:
+        if thinks and task.writer is None and used + live.max_output_tokens <= budget.window:
             # Keep the live request's limit for the same reason; the added request may take tokens from the margin.
-            output = live
-        model = task.writer.model if task.writer else state.request.model
-        self._request: ModelRequest = replace(state.request, model=model, max_output_tokens=output)
+            return live.max_output_tokens
+        return budget.output(used, limit)
 
     async def ask(self, *, shown: bool = True) -> str:
         """Return the summary's text.
@@ -165,13 +208,13 @@ class _Dialogue:
         :param shown: whether it is streamed to the user.
         """
         for _ in range(MAX_TOOL_REFUSALS + 1):
-            answer = await self._task.calls.ask(replace(self._request, messages=self._messages), shown=shown)
+            answer = await self._answer(shown=shown)
             message = _with_own_ids(answer, self._request.model)
-            self._messages = (*self._messages, message)
+            self._rounds = (*self._rounds, message)
             if not message.tool_calls or message.stop_reason in _CUT_OFF:
-                return _whole_text(message)
-            self._messages = (
-                *self._messages,
+                return summary_in(_whole_text(message), self._task.policy.sections)
+            self._rounds = (
+                *self._rounds,
                 *(ToolResult(call.id, (Text(_NO_TOOLS),), is_error=True) for call in message.tool_calls),
             )
         raise CompactionError(
@@ -179,9 +222,47 @@ class _Dialogue:
             "The history is unchanged; try /compact again, or with another model.",
         )
 
+    async def _answer(self, *, shown: bool) -> Answered:
+        calls = self._task.calls
+        try:
+            return await calls.ask(self._whole_request, shown=shown)
+        except SummaryOverflowError as error:
+            if self._was_refused or error.refusal is None or error.refusal.limit != "tokens":
+                raise
+            self._was_refused = True
+            self._make_smaller(error.refusal)
+            return await calls.ask(self._whole_request, shown=shown)
+
+    @property
+    def _whole_request(self) -> ModelRequest:
+        return replace(self._request, messages=(*self._request.messages, *self._rounds))
+
+    def _make_smaller(self, refusal: ContextOverflowError) -> None:
+        """Make the request one that may fit, since the provider has refused it: by the numbers of the refusal, or by a
+        tenth.
+
+        :raises SummaryOverflowError: what cannot be left out is too much.
+        """
+        task, request = self._task, self._whole_request
+        # What is left out makes room for the answer that was asked for, and not for a longer one.
+        self._most_output = min(self._most_output, request.max_output_tokens)
+        estimate = task.state.prefix + estimate_messages(request.messages)
+        ours = round(estimate * task.state.rate)
+        counted = refusal.prompt or max(ours, round(estimate * DOUBT))
+        if refusal.maximum is None:
+            self._fit(task.window, counted, task.state.rate, most=int(estimate * SMALLER))
+            return
+        rate = min(MAX_CALIBRATION, max(1.0, counted / estimate))
+        fits = counted <= replace(task.state.budget, window=refusal.maximum).limit
+        if fits:  # only the answer that was asked for was too long
+            limit = self._output_limit(replace(task.state.budget, window=refusal.maximum), counted)
+            self._request = replace(self._request, max_output_tokens=limit)
+        else:
+            self._fit(refusal.maximum, counted, rate, most=int(estimate * SMALLER))
+
     async def mend(self, request: str) -> str:
         """Return a corrected summary; it is not streamed, since the user saw the first one and will see the result."""
-        self._messages = (*self._messages, UserMessage(new_id("msg"), (Text(request),)))
+        self._rounds = (*self._rounds, UserMessage(new_id("msg"), (Text(request),)))
         return await self.ask(shown=False)
 
 

@@ -17,6 +17,7 @@ from acp_agent.errors import (
     ContextOverflowError,
     OverflowLimit,
     RecipeError,
+    reason_of,
     sentence,
 )
 from acp_agent.hooks.outcomes import Compact
@@ -144,6 +145,8 @@ class SessionCompaction:
         active, shorter_fits = await requests.active(), False
         if counted and refusal.maximum is not None and self._shortened_at != self._requests.context.head:
             now = requests.answer_tokens(active)
+            # By the provider's own count of the prompt, if the refusal states one: where that alone is too much, a call
+            # with a shorter answer would only be refused as well.
             shorter_fits = now < before and requests.used(active) + now <= active.budget.window
         if why := await self._make_room(active, refusal.limit, shorter_fits=shorter_fits):
             if forget is not None and refusal.maximum is None:
@@ -162,7 +165,7 @@ class SessionCompaction:
         if is_full and answer.usage is not None:
             self._requests.learn_full(model)
         was_compacted = self._compacted_in == self._requests.context.prompted
-        why = await self._make_room(await self._requests.active(), None)
+        why = await self._make_room(await self._requests.active(), "tokens" if is_full else None)
         if is_full and why and not was_compacted:
             raise CompactionError(f"The model's context window was full before the end of the answer. {why}")
         return not why
@@ -256,8 +259,8 @@ class SessionCompaction:
         order = await self._orders.make(trigger, active, refused=refused)
         if action == "without_model":
             failure = self.background.failure
-            why = failure.reason if isinstance(failure, CompactionError) else failure
-            order = order.with_steps(*order.steps_without_model, note=f"No summary: {why}" if why else "")
+            note = f"No summary: {reason_of(failure)}" if failure else ""
+            order = order.with_steps(*order.steps_without_model, note=note)
             self.background.drop()
         draft = self.background.draft if action in ("use_summary", "wait_for_summary") else None
         try:

@@ -168,10 +168,17 @@ class Compactor:
 
         :param calls: shows the summary as it streams, and counts its cost; None for neither.
         """
+        calls = calls or ModelCalls(order.model.stream)
         native, writer, index = order.native, order.writer, order.index
-        return await self._service(
-            order.state, order.policy, order.model.stream, calls=calls, native=native, writer=writer, index=index
-        )
+        try:
+            return await self._service(
+                order.state, order.policy, order.model.stream, calls=calls, native=native, writer=writer, index=index
+            )
+        finally:
+            for overflow in calls.overflows:
+                # A window that is only guessed is not kept if the smaller request failed as well.
+                if overflow.refusal.maximum is not None or calls.usage is not overflow.before:
+                    self._requests.learn_overflow(order.model, overflow.refusal, overflow.estimate)
 
     async def _approve_summary(
         self, order: Order, result: CompactedState

@@ -253,8 +253,10 @@ class Orders:
             writer = None
             await self._notices.tell_once(f"{error.reason} The session's own model writes them.")
         state, revision, index = await self._conversation(active, guessed=refused == "tokens" and active.guessed)
-        if refused == "bytes" and state.budget.used < state.budget.window:
-            # What was refused is taken to fill the window: bytes say nothing of our count.
+        has_room = state.budget.used < (state.budget.window if refused == "bytes" else state.budget.limit)
+        if refused in ("bytes", "tokens") and has_room:
+            # What was refused is taken to fill the window: bytes say nothing of our count, and if the provider refuses
+            # what should fit by our count, the count is wrong.
             state = replace(state, budget=replace(state.budget, window=max(1, state.budget.used)), guessed=True)
         policy = replace(await self._policy(trigger, active, run, state, refused), prompt=prompt)
         described = Writer(writer.model_id, writer.budget.window, writer.max_output_tokens) if writer else None
@@ -295,7 +297,9 @@ class Orders:
             guessed=guessed,
             source=self._source.entries,
         )
-        return state, context.revision, index
+        # A refusal may have counted more than the answers before it.
+        budget = state.budget.filled(self._requests.used(active, context), state.prefix)
+        return replace(state, budget=budget), context.revision, index
 
     async def _policy(
         self,

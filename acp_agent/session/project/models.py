@@ -10,15 +10,12 @@ import logging
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
-from dataclasses import replace
 
 import anyio
 from anyio.abc import TaskGroup
 
-from acp_agent.compaction.budget import SURE_SHARE, TokenBudget
-from acp_agent.compaction.estimate import MAX_CALIBRATION
+from acp_agent.compaction.budget import TokenBudget
 from acp_agent.conversation.messages import CompactedBlock, Text, Usage, UserMessage, new_id
-from acp_agent.errors import ContextOverflowError
 from acp_agent.frozen import frozen
 from acp_agent.llm.profiles import DEFAULT_WINDOW, ModelProfile
 from acp_agent.llm.provider import (
@@ -33,59 +30,14 @@ from acp_agent.llm.provider import (
 from acp_agent.llm.registry import Registry
 from acp_agent.llm.rules import ReasoningRules
 from acp_agent.session.attachments import Attachments
+from acp_agent.session.project.learned import LearnedWindow
 
 FIRST_WAIT = 3.0
 """Seconds that the first use of a model waits for the provider's word on its window."""
 TURN_WAIT = 0.35
 """The same for a turn with a model used before; longer than a local server is given when it is asked again."""
-LEAST_WINDOW = 1_000
-"""Tokens: no refusal, however odd, makes a window smaller."""
-DOUBT = 4 / 3
-"""Tokens as the provider counts them for each of our estimate, where it refused a request without counting it."""
 
 _log = logging.getLogger(__name__)
-
-
-@frozen
-class _LearnedWindow:
-    """What the refusals of one model have shown of its context window in this session.
-
-    :ivar tokens: the most that the window holds; None while nothing was refused.
-    :ivar guessed: whether the provider has refused a request without saying how much it takes.
-    :ivar rate: tokens as the provider counts them for each of our estimate.
-    """
-
-    tokens: int | None = None
-    guessed: bool = False
-    rate: float = 1.0
-
-    def after_refusal(self, refusal: ContextOverflowError, used: int, estimate: int) -> _LearnedWindow:
-        """Learn from a request that was refused for its length.
-
-        :param used: its tokens by the provider's last count and our estimate of what came since.
-        :param estimate: its tokens by our estimate alone.
-        """
-        learned = replace(self, rate=_rate(refusal.prompt or max(used, estimate * DOUBT), estimate))
-        if refusal.maximum is not None:
-            return replace(learned, tokens=max(LEAST_WINDOW, refusal.maximum), guessed=False)
-        # An answer that broke off was begun: it is not known how much it took.
-        return learned if refusal.partial else learned._at_most(int(used * SURE_SHARE))
-
-    def after_answer(self, counted: int, estimate: int) -> _LearnedWindow:
-        """Learn from the provider's count of a request that it has answered, and ours."""
-        return replace(self, rate=_rate(counted, estimate))
-
-    def after_full(self, used: int, estimate: int) -> _LearnedWindow:
-        """Learn that a request and its answer have filled the window; the parameters are those of `after_refusal`."""
-        return self.after_answer(used, estimate)._at_most(used)
-
-    def _at_most(self, tokens: int) -> _LearnedWindow:
-        tokens = max(LEAST_WINDOW, tokens)
-        return self if self.tokens is not None and self.tokens <= tokens else replace(self, tokens=tokens, guessed=True)
-
-
-def _rate(counted: float, estimate: int) -> float:
-    return min(MAX_CALIBRATION, max(1.0, counted / max(1, estimate)))
 
 
 @frozen
@@ -168,7 +120,7 @@ class SessionModels:
         self._tasks = tasks
         self._asking: dict[str, anyio.Event] = {}
         self._used: set[str] = set()
-        self.learned: defaultdict[str, _LearnedWindow] = defaultdict(_LearnedWindow)
+        self.learned: defaultdict[str, LearnedWindow] = defaultdict(LearnedWindow)
 
     async def use(self, registry: Registry) -> None:
         """Take the models of other settings from now on."""

@@ -23,6 +23,7 @@ from acp_agent.errors import CompactionError, ConfigError, ContextOverflowError,
 from acp_agent.llm.provider import ModelRequest
 from acp_agent.llm.refused_tools import without_tools
 from acp_agent.llm.rules import ReasoningRules
+from acp_agent.session.project.learned import RefusedCount
 from acp_agent.session.project.mcp import SessionMcp
 from acp_agent.session.project.models import ActiveModel, SessionModels
 from acp_agent.session.project.workspace import ProjectInstructions, retold
@@ -54,6 +55,7 @@ class Requests:
     )
     _instructions: ProjectInstructions = field(default_factory=ProjectInstructions)
     _compared: tuple[Surroundings, tuple[ToolDefinition, ...], str] | None = None
+    _refused: RefusedCount | None = None
 
     @property
     def context(self) -> Context:
@@ -186,7 +188,20 @@ class Requests:
         all_learned, used, estimate = self._models.learned, self.used(active), self.estimate()
         before = all_learned[active.name]
         all_learned[active.name] = before.after_refusal(refusal, used, estimate)
+        if refusal.prompt is not None:
+            self._refused = RefusedCount(active.name, self.context.revision, self.context.head, refusal.prompt)
         return partial(all_learned.__setitem__, active.name, before)
+
+    def learn_overflow(self, writer: ActiveModel, refusal: ContextOverflowError, estimate: int) -> None:
+        """Learn from the refusal of a request for a summary.
+
+        :param writer: the model that was to write it.
+        :param estimate: tokens of that request, estimated.
+        """
+        if refusal.limit == "tokens":
+            learned = self._models.learned[writer.name]
+            used = round(estimate * max(1.0, writer.rate))
+            self._models.learned[writer.name] = learned.after_refusal(refusal, used, estimate)
 
     def learn_full(self, active: ActiveModel) -> None:
         """Learn from an answer that ended because the window was full."""
@@ -223,7 +238,11 @@ class Requests:
 
         :param context: the context as it is, if not given.
         """
-        return used_tokens(context or self.context, self.prefix_tokens(), active.rate)
+        context = context or self.context
+        used = used_tokens(context, self.prefix_tokens(), active.rate)
+        if self._refused is None or self._refused.model != active.name:
+            return used
+        return max(used, self._refused.used_by(context, active.rate))
 
     def estimate(self, context: Context | None = None) -> int:
         """Return the tokens of the next request by our estimate alone."""

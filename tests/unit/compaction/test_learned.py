@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.compaction.budget import SURE_SHARE
-from acp_agent.compaction.estimate import MAX_CALIBRATION
+from acp_agent.compaction.estimate import DOUBT, MAX_CALIBRATION
 from acp_agent.errors import ContextOverflowError
-from acp_agent.session.project.models import DOUBT, LEAST_WINDOW, _LearnedWindow
+from acp_agent.session.project.learned import LEAST_WINDOW, LearnedWindow
 
 TOKENS = st.integers(1, 1_000_000)
 REFUSED = ContextOverflowError("no")
@@ -17,7 +17,7 @@ REFUSED = ContextOverflowError("no")
 
 @given(st.lists(TOKENS, min_size=1, max_size=4))
 def test_of_several_requests_that_were_refused_without_a_number_the_smallest_counts(refused: list[int]) -> None:
-    learned = _LearnedWindow()
+    learned = LearnedWindow()
     for used in refused:
         learned = learned.after_refusal(REFUSED, used, used)
     assert learned.tokens == max(LEAST_WINDOW, int(min(refused) * SURE_SHARE))
@@ -29,18 +29,18 @@ def test_of_several_requests_that_were_refused_without_a_number_the_smallest_cou
 @given(TOKENS, TOKENS)
 def test_what_the_provider_states_counts_whatever_was_guessed(used: int, maximum: int) -> None:
     stated = ContextOverflowError("no", maximum=maximum)
-    learned = _LearnedWindow().after_refusal(REFUSED, used, used).after_refusal(stated, used, used)
+    learned = LearnedWindow().after_refusal(REFUSED, used, used).after_refusal(stated, used, used)
     assert (learned.tokens, learned.guessed) == (max(LEAST_WINDOW, maximum), False)
 
 
 @given(TOKENS)
 def test_where_an_error_broke_an_answer_off_it_is_not_known_how_much_it_took(used: int) -> None:
-    assert _LearnedWindow().after_refusal(ContextOverflowError("no", partial=True), used, used).tokens is None
+    assert LearnedWindow().after_refusal(ContextOverflowError("no", partial=True), used, used).tokens is None
 
 
 @given(TOKENS, TOKENS)
 def test_our_count_is_corrected_within_bounds_by_the_provider_s(prompt: int, estimate: int) -> None:
     refusal = ContextOverflowError("no", maximum=prompt, prompt=prompt)
     measured = min(MAX_CALIBRATION, max(1.0, prompt / estimate))
-    assert _LearnedWindow().after_refusal(refusal, estimate, estimate).rate == measured
-    assert _LearnedWindow().after_full(prompt, estimate).rate == measured
+    assert LearnedWindow().after_refusal(refusal, estimate, estimate).rate == measured
+    assert LearnedWindow().after_full(prompt, estimate).rate == measured

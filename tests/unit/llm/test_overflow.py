@@ -53,6 +53,11 @@ TOO_LONG: list[tuple[str, int | None]] = [
         1_048_576,
     ),
     ("Please reduce the length of the messages or completion.", None),
+    # Mistral, Z.ai, DashScope, TGI
+    ("Prompt contains 33000 tokens and 0 draft tokens, too large for model with 32768 maximum context length", 32_768),
+    ("Prompt exceeds max length", None),
+    ("<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 129024]", 129_024),
+    ("`inputs` tokens + `max_new_tokens` must be <= 4097. Given: 5000 `inputs` tokens and 512", 4_097),
 ]
 
 
@@ -82,6 +87,9 @@ def test_a_request_that_is_too_long_is_known_by_the_words_and_its_maximum_is_rea
         ("maximum context length is 131072 tokens. However, you requested 141607 tokens", None),
         ("Your request exceeded model token limit: 262144 (requested: 300000)", None),
         ("Context size has been exceeded.", None),
+        ("Trying to keep the first 9210 tokens when context the overflows. However, the model is loaded with", 9_210),
+        ("Requested tokens (5000) exceed context window of 4096", 5_000),
+        ("must be <= 4097. Given: 5000 `inputs` tokens and 512 `max_new_tokens`", 5_000),
     ],
 )
 def test_the_tokens_of_the_prompt_are_told_from_those_of_the_answer_and_of_both(said: str, prompt: int | None) -> None:

@@ -1,0 +1,121 @@
+"""Find the summary in a model's answer.
+
+Models that were made to call tools, or to think before they answer, sometimes do so in plain text when they are asked
+for a summary, and some answer with a word. Such an answer must not take the place of a conversation.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+
+from acp_agent.compaction.frame import has_section, missing_sections
+from acp_agent.errors import CompactionError
+
+LEAST_CHARACTERS = 200
+"""Of a summary without any section, if the recipe asks for some."""
+
+_THINKS = r"(?:[\w-]{1,20}:)?(?:think|thinking|thoughts?|reasoning|analysis|scratchpad|reflection)"
+_THINKING: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = (
+    (
+        re.compile(rf"<{_THINKS}(?:\s[^<>\n]{{0,200}})?>|\[{_THINKS}\]|◁{_THINKS}▷", re.IGNORECASE),
+        re.compile(rf"</{_THINKS}\s*>|\[/{_THINKS}\]|◁/{_THINKS}▷", re.IGNORECASE),
+    ),
+    (
+        re.compile(r"<\|(?:begin_of_thought|START_THINKING)\|>"),
+        re.compile(r"<\|(?:end_of_thought|END_THINKING)\|>"),
+    ),
+    (
+        re.compile(r"(?:<\|start\|>assistant)?<\|channel\|?>(?:analysis|thought|commentary)"),
+        re.compile(r"<\|channel\|>final(?:<\|message\|>)?|<channel\|>"),
+    ),
+)
+"""How thinking begins and ends: most models and Mistral's and Kimi's; Sky-T1's and Cohere's; gpt-oss's and Gemma's."""
+_CALL = re.compile(
+    r"</?[^<>\s]{0,40}(?:tool|function|invoke|DSML|python_tag|plugin)[^<>\n]{0,200}>"
+    r"|\[/?TOOL_(?:CALLS?|REQUEST|ARGS)\]|\[END_TOOL_REQUEST\]|```tool_\w+",
+    re.IGNORECASE,
+)
+"""The markup of tool calls: Hermes and Qwen, Llama, DeepSeek, Kimi, Mistral, LM Studio, Gemini and others."""
+_ARGUMENTS = re.compile(r"\s*(?:[\[{<]|\w[\w.]*\s*[({\[:])")
+_TAG = re.compile(r"<[^<>\n]{1,200}>")
+_FENCE = re.compile(r"^```\w*\s*|\s*```$")
+_ADVICE = "The history is unchanged; try /compact again, or with another model."
+
+
+def summary_in(answer: str, sections: Sequence[str]) -> str:
+    """Return the summary in a model's answer, without the model's thinking.
+
+    :param answer: the visible text.
+    :param sections: headings that the summary should have. Any section with content makes an answer a summary, also
+        with a heading of the model's own.
+    :raises CompactionError: there is none: the answer consists of thinking or of tool calls that are written as text,
+        or is short and has no section.
+    """
+    summary = _without_thinking(answer, sections).strip()
+    if not summary:
+        raise CompactionError("The model only thought, and wrote no summary.", _ADVICE)
+    words = _words_of(summary)
+    if has_section(words) or len(words) >= LEAST_CHARACTERS or (words and not sections):
+        return summary
+    if len(words) < len(summary):
+        raise CompactionError("The model wrote tool calls or markup in the place of a summary.", _ADVICE)
+    raise CompactionError(
+        f"The model's answer is no summary: it has {len(words)} characters, and none of the sections that the recipe "
+        "asks for.",
+        _ADVICE,
+    )
+
+
+def _without_thinking(answer: str, sections: Sequence[str]) -> str:
+    """Return an answer without the thinking that it begins with, which may be several pieces."""
+    while True:
+        rest = _without_unopened_thinking(_without_opened_thinking(answer.lstrip()), sections)
+        if rest == answer:
+            return answer
+        answer = rest
+
+
+def _without_opened_thinking(answer: str) -> str:
+    """Return an answer without a piece of thinking at its very beginning; nothing if the piece has no end."""
+    for opening, closing in _THINKING:
+        if begins := opening.match(answer):
+            ends = closing.search(answer, begins.end())
+            return answer[ends.end() :].lstrip() if ends else ""
+    return answer
+
+
+def _without_unopened_thinking(answer: str, sections: Sequence[str]) -> str:
+    """Return an answer without thinking whose beginning is missing, since the chat template has it in the prompt."""
+    closing = _THINKING[0][1]
+    for ends in closing.finditer(answer):
+        before, after = answer[: ends.start()], answer[ends.end() :]
+        is_alone = before.rpartition("\n")[2].strip() == "" or after.partition("\n")[0].strip() == ""
+        # A summary may quote the tag.
+        if is_alone and len(missing_sections(after, sections)) <= len(missing_sections(answer, sections)):
+            return after
+    return answer
+
+
+def _words_of(summary: str) -> str:
+    """Return what is left of a summary without tool calls and tags."""
+    calls = list(_CALL.finditer(summary))
+    if calls:
+        # What stands between the first and the last piece of markup are names and arguments. What follows an only piece
+        # is prose if it does not look like them: the piece may be quoted.
+        before, after = summary[: calls[0].start()], summary[calls[-1].end() :]
+        is_call = len(calls) == 1 and _ARGUMENTS.match(after) is not None
+        summary = before if is_call else before + after
+    words = _TAG.sub("", summary).strip()
+    return "" if _is_json(_FENCE.sub("", words)) else words
+
+
+def _is_json(text: str) -> bool:
+    if not text.startswith(("{", "[")):
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
