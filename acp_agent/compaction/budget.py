@@ -165,6 +165,6 @@ def truncated_by_window(answer: AssistantMessage, budget: TokenBudget) -> bool:
     """Return whether an answer was cut off because the window was full, and not because it reached its own limit."""
     if answer.stop_reason == "context_overflow":
         return True
-    if answer.stop_reason != "max_tokens" or answer.usage is None:
+    if answer.stop_reason != "max_tokens" or answer.counted is None:
         return False
-    return answer.usage.total_tokens > budget.usable * OUT_OF_ROOM
+    return answer.counted.total_tokens > budget.usable * OUT_OF_ROOM

@@ -103,9 +103,9 @@ def calibration(context: Context, rate: float = 1.0) -> float:
     :returns: at least 1: an underestimated request is refused, an overestimated one only compacted early.
     """
     counted = [
-        (entry.seq, entry.message.usage.prompt_tokens)
+        (entry.seq, entry.message.counted.prompt_tokens)
         for entry in context.entries
-        if entry.seq > context.revision and isinstance(entry.message, AssistantMessage) and entry.message.usage
+        if entry.seq > context.revision and isinstance(entry.message, AssistantMessage) and entry.message.counted
     ]
     if len(counted) < 2:
         return rate
@@ -129,6 +129,12 @@ class Sizes:
     def plus(self, messages: Sequence[Message]) -> Sizes:
         """Return the sizes with those of further messages."""
         return Sizes(self.images + count_images(messages), self.bytes + request_bytes(messages))
+
+
+def estimate_words(messages: Iterable[Message]) -> int:
+    """Return the tokens of texts, calls and results alone, which every provider reads and counts."""
+    parts = (part for message in messages for part in message.parts)
+    return sum(estimate_part(part) for part in parts if isinstance(part, Text | ToolCall))
 
 
 def count_images(messages: Iterable[Message]) -> int:

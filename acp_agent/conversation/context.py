@@ -389,8 +389,8 @@ class Context:
         return changes
 
     def _answered(self, seq: int, message: AssistantMessage) -> dict[str, Any]:
-        usage = message.usage
-        changes: dict[str, Any] = {"partial": None, "cost": self.cost + _cost(usage)}
+        usage = message.counted
+        changes: dict[str, Any] = {"partial": None, "cost": self.cost + _cost(message.usage)}
         if message.stop_reason not in ("refusal", "cancelled", "interrupted"):
             changes |= {"refusals": 0, "refused_turn": None}
         # An answer that says nothing (a cancel before the first word) is no message: providers refuse empty ones.

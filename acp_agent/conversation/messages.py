@@ -206,7 +206,8 @@ ResultPart: TypeAlias = Text | Image
 
 @frozen
 class Usage:
-    """Tokens of one model call, as the provider counted them; the three kinds of input do not overlap."""
+    """Tokens of one model call, as the provider counted them; the three kinds of input do not overlap. None is below
+    zero, whatever the provider says."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -214,6 +215,11 @@ class Usage:
     cache_write_tokens: int = 0
     cost: float | None = None
     """US dollars, where the model's price is known."""
+
+    def __post_init__(self) -> None:
+        for name in ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"):
+            if getattr(self, name) < 0:
+                object.__setattr__(self, name, 0)
 
     @property
     def prompt_tokens(self) -> int:
@@ -289,6 +295,8 @@ class AssistantMessage:
     """One answer of a model, whole or cut off (see `stop_reason`).
 
     :ivar model: `provider/model`; empty if unknown.
+    :ivar doubtful: whether `usage` contradicts what was counted before, so that it does not say how large the context
+        is.
     """
 
     id: str
@@ -297,6 +305,12 @@ class AssistantMessage:
     stop_reason: StopReason = "end_turn"
     usage: Usage | None = None
     role: Literal["assistant"] = "assistant"
+    doubtful: bool = False
+
+    @property
+    def counted(self) -> Usage | None:
+        """Return the usage, if it says how large the context is."""
+        return None if self.doubtful else self.usage
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:

@@ -34,7 +34,7 @@ from acp_agent.llm.adapters.connection import Connection
 from acp_agent.llm.adapters.responses import ResponsesAdapter
 from acp_agent.llm.errors import CallFailed, classify, error_of
 from acp_agent.llm.parts import estimated_usage
-from acp_agent.llm.places import Endpoint
+from acp_agent.llm.places import Endpoint, Parallel
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import (
     Answered,
@@ -54,6 +54,8 @@ _QUERY_SECONDS = 10.0
 _LOCAL_SECONDS = 0.3
 _LOCAL_WINDOWS: dict[str, str] = {"ollama": "context_length", "lmstudio": "loaded_context_length"}
 """Local servers, which choose the window when they load a model, and the name of the window in their answers."""
+_LOCAL_PATHS = {"/api/ps": "context_length", "/api/v0/models": "loaded_context_length"}
+"""Where Ollama and LM Studio, under whatever name they are configured, say their windows, and its name."""
 _WINDOWS = ("max_input_tokens", "max_model_len", "context_length", "context_window", "max_context_length")
 """The names of the window at Anthropic, vLLM, OpenRouter and Together, Groq, and Mistral."""
 _FIRST_DELAY = 0.5
@@ -84,6 +86,7 @@ class ModelClient:
         self._first_delay = first_delay
         self._connection = Connection(endpoint, adapter.sdk)
         self._windows: dict[str, int | None] = {}
+        self._local_path = ""  # of `_LOCAL_PATHS`, where a server under another name turned out to answer
 
     async def stream(self, request: ModelRequest, prompt: str | None = None) -> AsyncGenerator[ModelEvent, None]:
         """See `Provider.stream`, and `Adapter.call` for the prompt."""
@@ -116,10 +119,11 @@ class ModelClient:
             request = replace(request, messages=without_reasoning(request.messages, dropped.pieces))
             call = adapter.call(request, profile, request.refused, prompt)
         answer = self._bound(answer, request, call)
-        if self.name in _LOCAL_WINDOWS:  # the server may have loaded the model for this call
+        if self._chooses_window:  # the server may have loaded the model for this call
             with anyio.move_on_after(_LOCAL_SECONDS):
                 await self.learn_window(request.model)
-        usage = profile.priced(answer.usage) if answer.usage.total_tokens else estimated_usage(request, answer)
+        # No request has no tokens: a count of 0, or below, is none.
+        usage = profile.priced(answer.usage) if answer.usage.prompt_tokens else estimated_usage(request, answer)
         yield replace(answer, usage=usage)
 
     def _bound(self, answer: Answered, request: ModelRequest, call: Call) -> Answered:
@@ -144,6 +148,11 @@ class ModelClient:
         found = [each for each in places if each.place in dropped]
         return reasoning_refused(found, said) if found else None
 
+    @property
+    def parallel(self) -> Parallel:
+        """See `Provider.parallel`."""
+        return self._endpoint.parallel
+
     def rules(self, model: str) -> ReasoningRules:
         """See `Provider.rules`."""
         return self._adapter.rules(model)
@@ -161,19 +170,43 @@ class ModelClient:
         """See `Provider.context_window`."""
         return self._windows.get(model)
 
-    async def learn_window(self, model: str) -> None:
+    @property
+    def _chooses_window(self) -> bool:
+        """Return whether the server is one that chooses the window when it loads a model."""
+        return self.name in _LOCAL_WINDOWS or bool(self._local_path)
+
+    async def learn_window(self, model: str, *, lost: bool = False) -> None:
         """See `Provider.learn_window`.
 
         A local server is asked each time, and the last window is kept once the model is unloaded. Other servers are
         asked until they answer; an answer without a window is an answer too.
         """
-        path = self._adapter.window_path(model)
-        if path is None or (model in self._windows and self.name not in _LOCAL_WINDOWS):
+        if self._local_path:
+            await self._ask_window(model, f"{self._root}{self._local_path}", (_LOCAL_PATHS[self._local_path],))
             return
+        path = self._adapter.window_path(model)
+        if path is not None and (model not in self._windows or self._chooses_window):
+            names = (_LOCAL_WINDOWS[self.name],) if self._chooses_window else _WINDOWS
+            await self._ask_window(model, path, names)
+        if lost and not self._chooses_window and self._windows.get(model) is None and self._endpoint.is_local:
+            for path, name in _LOCAL_PATHS.items():
+                await self._ask_window(model, f"{self._root}{path}", (name,))
+                if self._windows.get(model) is not None:
+                    self._local_path = path
+                    return
+
+    @property
+    def _root(self) -> str:
+        return (self._endpoint.base_url or "").rstrip("/").removesuffix("/v1")
+
+    async def _ask_window(self, model: str, path: str, names: Iterable[str]) -> None:
+        """Ask a server for the window of a model.
+
+        :param names: that the window may have in the answer.
+        """
         window = None
         try:
             answer = await self._connection.ask(path, _QUERY_SECONDS)
-            names = (_LOCAL_WINDOWS[self.name],) if self.name in _LOCAL_WINDOWS else _WINDOWS
             window = _window_in(answer, model, names)
         except (ConfigError, ModelAuthError):
             return  # the next request to the model reports the error

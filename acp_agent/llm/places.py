@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
-from typing import Literal
+from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from acp_agent.config.settings import ProviderKind, ProviderSettings, Settings
 from acp_agent.errors import ConfigError, ModelAuthError
 from acp_agent.frozen import frozen
 from acp_agent.llm.credentials import ModelAccess
+
+Parallel: TypeAlias = Literal["one", "many", "unknown"]
+"""How many requests a server answers at once. llama.cpp and Ollama queue what comes meanwhile, unless they are told to
+serve several at once (`--parallel`, `OLLAMA_NUM_PARALLEL`), which then share the machine."""
 
 
 @frozen
@@ -112,6 +116,26 @@ class Endpoint:
     def host(self) -> str:
         """Return host and port, without credentials, path or query."""
         return urlsplit(self.base_url or "").netloc.rpartition("@")[2]
+
+    @property
+    def is_local(self) -> bool:
+        """Return whether the server is on this machine or in a private network."""
+        from ipaddress import ip_address
+
+        name = urlsplit(self.base_url or "").hostname or ""
+        try:
+            address = ip_address(name)
+        except ValueError:
+            return name == "localhost" or name.endswith((".localhost", ".local", ".internal", ".lan"))
+        return address.is_private or address.is_loopback or address.is_link_local
+
+    @property
+    def parallel(self) -> Parallel:
+        """Return how many requests the server answers at once, as far as its address tells."""
+        if self.kind != "openai-chat" or not self.is_local:
+            return "many"
+        # A gateway on this machine wants a key as a rule; Ollama, llama.cpp and their like want none.
+        return "unknown" if self.required else "one"
 
     @property
     def secrets(self) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from acp_agent.conversation.messages import (
 )
 from acp_agent.conversation.surroundings import Feature, Surroundings
 from acp_agent.frozen import frozen
+from acp_agent.llm.places import Parallel
 from acp_agent.llm.rules import ReasoningRules
 
 Cause: TypeAlias = Literal["surroundings", "conversation", "unknown"]
@@ -166,6 +167,11 @@ class Provider(Protocol):
         """Return the name before the slash in `provider/model`."""
         ...
 
+    @property
+    def parallel(self) -> Parallel:
+        """Return how many requests the server answers at once, as far as is known."""
+        ...
+
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield the events of the model's answer as they arrive.
 
@@ -195,9 +201,13 @@ class Provider(Protocol):
         """Return the ids of the answers whose reasoning a request would be sent with."""
         ...
 
-    async def learn_window(self, model: str) -> None:
+    async def learn_window(self, model: str, *, lost: bool = False) -> None:
         """Ask the provider for the model's window, unless an earlier answer is final; takes ten seconds at most.
-        A `ModelError` is ignored, and the next call asks again."""
+        A `ModelError` is ignored, and the next call asks again.
+
+        :param lost: whether part of a request seems to have been lost. A server on this machine or network that does
+            not say its window in the usual place is then asked as Ollama and LM Studio are.
+        """
         ...
 
     async def aclose(self) -> None:

@@ -125,7 +125,7 @@ class Registry:
         provider, _, name = model.partition("/")
         return _corrected_profile(self._settings, self.places, provider, name)
 
-    async def learn_window(self, model: str) -> None:
+    async def learn_window(self, model: str, *, lost: bool = False) -> None:
         """Let the provider say how large the window is, where that counts; see `Provider.learn_window`.
 
         :raises ConfigError: see `resolve`.
@@ -133,7 +133,7 @@ class Registry:
         if not self._settings.context_window:
             await self.unlock(model)
             resolved = self.resolve(model)
-            await resolved.provider.learn_window(resolved.id)
+            await resolved.provider.learn_window(resolved.id, lost=lost)
 
     async def default_model(self) -> str | None:
         """Return the model for a session that names none; None where there is nothing to choose (see `no_model`)."""

@@ -30,6 +30,7 @@ from acp_agent.conversation.messages import (
 )
 from acp_agent.errors import ConfigError
 from acp_agent.llm.parts import estimated_usage, user_parts
+from acp_agent.llm.places import Parallel
 from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, TextDelta, ThinkingDelta
 from acp_agent.llm.rules import ReasoningRules
 from acp_agent.patterns import PatternError, compile_pattern
@@ -153,6 +154,11 @@ class ScriptedProvider:
         """See `Provider.context_window`; what the script says."""
         return self._loaded().context_window
 
+    @property
+    def parallel(self) -> Parallel:
+        """See `Provider.parallel`."""
+        return "many"
+
     def rules(self, model: str) -> ReasoningRules:
         """See `Provider.rules`; a script has no reasoning to send back."""
         return ReasoningRules(checks="none", echo="none")
@@ -161,7 +167,7 @@ class ScriptedProvider:
         """See `Provider.reasoning_sent`."""
         return frozenset()
 
-    async def learn_window(self, model: str) -> None:
+    async def learn_window(self, model: str, *, lost: bool = False) -> None:
         """See `Provider.learn_window`; the script says it."""
 
     async def aclose(self) -> None:

@@ -44,10 +44,13 @@ class Notices:
         else:
             await self._show(Notice("warning", text))
 
-    async def tell_once(self, text: str) -> None:
-        """Show a notice, unless the same one was shown in this session."""
-        if text not in self._told:
-            self._told.add(text)
+    async def tell_once(self, text: str, topic: str = "") -> None:
+        """Show a notice, unless the same one was shown in this session.
+
+        :param topic: what it is about, if another one about it counts as the same.
+        """
+        if (topic or text) not in self._told:
+            self._told.add(topic or text)
             await self.tell(text)
 
     @asynccontextmanager

@@ -287,7 +287,9 @@ class SessionHooks:
             last.prompt_tokens if last else 0, last.output_tokens if last else 0, current_context_window=used
         )
         with suppress(AgentError):  # without a model there is no window; the prompt that needs one says what to set
-            usage = replace(usage, max_context_window=(await self._requests.active()).budget.window)
+            active = await self._requests.active()
+            used = self._requests.used(active) or used
+            usage = replace(usage, current_context_window=used, max_context_window=active.budget.window)
         return Moment(
             session_id=state.id,
             cwd=str(state.cwd),

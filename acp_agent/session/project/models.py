@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Iterable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 import anyio
 from anyio.abc import TaskGroup
@@ -17,6 +17,7 @@ from anyio.abc import TaskGroup
 from acp_agent.compaction.budget import TokenBudget
 from acp_agent.conversation.messages import CompactedBlock, Text, Usage, UserMessage, new_id
 from acp_agent.frozen import frozen
+from acp_agent.llm.places import Parallel
 from acp_agent.llm.profiles import DEFAULT_WINDOW, ModelProfile
 from acp_agent.llm.provider import (
     Answered,
@@ -50,6 +51,7 @@ class ActiveModel:
     :ivar rate: tokens as its provider counts them for each of our estimate.
     :ivar max_output_tokens: upper bound of one answer.
     :ivar profile: what else is known of it.
+    :ivar parallel: how many requests its server answers at once.
     """
 
     name: str
@@ -61,6 +63,7 @@ class ActiveModel:
     max_output_tokens: int
     profile: ModelProfile
     attachments: Attachments
+    parallel: Parallel = "many"
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Ask the model; see `Provider.stream`."""
@@ -111,6 +114,7 @@ class SessionModels:
 
     :param tasks: where providers are asked for windows, so that a slow answer holds no turn up.
     :ivar learned: what the refusals of each model have shown.
+    :ivar queueing: providers that have made a request wait for another one.
     :ivar registry: is replaced, and closed, when the settings are read again.
     """
 
@@ -121,6 +125,7 @@ class SessionModels:
         self._asking: dict[str, anyio.Event] = {}
         self._used: set[str] = set()
         self.learned: defaultdict[str, LearnedWindow] = defaultdict(LearnedWindow)
+        self.queueing: set[str] = set()
 
     async def use(self, registry: Registry) -> None:
         """Take the models of other settings from now on."""
@@ -176,8 +181,25 @@ class SessionModels:
         output = min(known.max_output_tokens, window // 2)
         budget = TokenBudget(window, output)
         return ActiveModel(
-            name, resolved.id, resolved.provider, budget, is_guess, learned.rate, output, known, self._attachments
+            name,
+            resolved.id,
+            resolved.provider,
+            budget,
+            is_guess,
+            learned.rate,
+            output,
+            known,
+            self._attachments,
+            "one" if resolved.provider.name in self.queueing else resolved.provider.parallel,
         )
+
+    async def ask_window(self, name: str, *, lost: bool = False) -> None:
+        """Ask a provider for a model's window once more; takes three seconds at most.
+
+        :param lost: see `Provider.learn_window`.
+        """
+        with anyio.move_on_after(FIRST_WAIT), suppress(Exception):
+            await self.registry.learn_window(name, lost=lost)
 
     async def _ask_windows(self, names: Iterable[str], seconds: float) -> None:
         """Ask providers for windows in the background, and wait a moment for their answers."""

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 
 from acp_agent.accumulator import Accumulator
 from acp_agent.compaction.budget import SURE_SHARE, Limits, TokenBudget
-from acp_agent.compaction.estimate import Sizes, estimate_messages, estimate_text, estimate_tools, used_tokens
+from acp_agent.compaction.estimate import (
+    Sizes,
+    estimate_messages,
+    estimate_text,
+    estimate_tools,
+    used_tokens,
+)
 from acp_agent.config import Settings
 from acp_agent.config.settings import CompactionSettings
 from acp_agent.conversation.context import Context
@@ -174,13 +180,18 @@ class Requests:
         """Return how long an answer the next request asks for."""
         return active.budget.output(self.used(active), active.max_output_tokens)
 
-    # --- what a model's refusals show of its window ---
+    # --- what a model's refusals and counts show ---
+
+    async def lost_part(self, name: str) -> ActiveModel:
+        """Return a model whose server seems to have lost part of a request, with the window that it says now."""
+        await self._models.ask_window(name, lost=True)
+        return await self.named(name)
 
     def learn_answer(self, active: ActiveModel, answer: AssistantMessage, asked: Context) -> None:
         """Learn how a model counts that has refused a request, from the answer to one with this context."""
         learned = self._models.learned[active.name]
-        if answer.usage is not None and learned.tokens is not None:
-            counted = answer.usage.prompt_tokens
+        if answer.counted is not None and learned.tokens is not None:
+            counted = answer.counted.prompt_tokens
             self._models.learned[active.name] = learned.after_answer(counted, self.estimate(asked))
 
     def learn_refusal(self, active: ActiveModel, refusal: ContextOverflowError) -> Callable[[], None]:
@@ -202,6 +213,10 @@ class Requests:
             learned = self._models.learned[writer.name]
             used = round(estimate * max(1.0, writer.rate))
             self._models.learned[writer.name] = learned.after_refusal(refusal, used, estimate)
+
+    def learn_queue(self, provider: str) -> None:
+        """Learn that a provider's server answers one request at a time."""
+        self._models.queueing.add(provider)
 
     def learn_full(self, active: ActiveModel) -> None:
         """Learn from an answer that ended because the window was full."""
@@ -281,7 +296,7 @@ class Requests:
         :raises AgentError: there is no model.
         """
         active, context = await self.active(), self.context
-        return UsageUpdated(context.baseline or self.used(active), active.budget.window, context.cost or None)
+        return UsageUpdated(self.used(active), active.budget.window, context.cost or None)
 
     def _definitions(self) -> tuple[tuple[ToolDefinition, ...], int]:
         """Return the tools as requests define them, all of them, whichever may run; and an estimate of their tokens."""

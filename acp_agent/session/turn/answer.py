@@ -41,6 +41,7 @@ from acp_agent.session.attachments import images_in
 from acp_agent.session.log import SessionLog
 from acp_agent.session.notices import Notices
 from acp_agent.session.project.models import ActiveModel
+from acp_agent.session.project.readings import judge
 from acp_agent.session.project.requests import Requests
 from acp_agent.tools.text import counted, one_line
 
@@ -82,7 +83,10 @@ class AnswerStream:
     _call_ids: Accumulator[Entry, set[str]] = field(default_factory=lambda: Accumulator(set[str](), _with_call_ids))
 
     async def ask(
-        self, active: ActiveModel, is_last: Callable[[AssistantMessage], bool]
+        self,
+        active: ActiveModel,
+        is_last: Callable[[AssistantMessage], bool],
+        begins: Callable[[], None] = lambda: None,
     ) -> tuple[AssistantMessage, str]:
         """Ask the model once and append its answer to the log.
 
@@ -90,6 +94,7 @@ class AnswerStream:
 
         :param is_last: whether an answer ends the turn, whose end is then logged with it, in one transaction. A cancel
             that comes while this is still being shown finds the turn ended.
+        :param begins: called when something of the answer has arrived.
         :returns: the answer as appended, whose calls have our own ids, and which has none if it was cut off; and of a
             refusal, why the provider refused, if it says so.
         :raises ModelError: see `Provider.stream`.
@@ -109,6 +114,8 @@ class AnswerStream:
                 tasks.start_soon(self._save_and_show, message_id, receive, ended)
                 try:
                     async for event in stream:
+                        if isinstance(event, TextDelta | ThinkingDelta | Answered):
+                            begins()
                         if isinstance(event, TextDelta | ThinkingDelta):
                             try:
                                 send.send_nowait(event)  # `send` yields to other tasks each time, which takes 10 µs
@@ -143,7 +150,12 @@ class AnswerStream:
             await self._note_withheld(answered.withheld)
             explanation = answered.explanation
             parts = _own_parts(answered, self._call_ids.over(sent_context.entries))
-            message = AssistantMessage(message_id, parts, active.name, answered.stop_reason, answered.usage)
+            reading = await judge(self._requests, active, answered.usage, sent_context)
+            if reading.notice:
+                await self._notices.tell_once(reading.notice, topic=f"requests that {active.name} cuts")
+            message = AssistantMessage(
+                message_id, parts, active.name, answered.stop_reason, answered.usage, doubtful=reading.doubtful
+            )
         await self._log.append(AssistantAnswered(message), *([TurnEnded("end_turn")] if is_last(message) else []))
         self._requests.learn_answer(active, message, sent_context)
         self._notices.streaming = False

@@ -69,7 +69,7 @@ async def test_an_answer_that_is_cut_off_for_want_of_room_is_gone_on_with(tmp_pa
         return Reply("lf, and the second." if texts(body)[-1] == GO_ON else LONG)
 
     async with at(tmp_path, script=answer) as it:
-        await talk(it, 2)
+        await talk(it, 3)
         begun = len(it.agent.lines)
         assert await it.prompt("Tell me.") == {"stopReason": "end_turn"}
         assert it.agent.text(since=begun).replace("\n", "") == "The first half, and the second."

@@ -86,7 +86,8 @@ async def test_a_model_that_cannot_be_used_is_told_by_hand_and_replaced_otherwis
     if place == "recipe":
         where = f"of the recipe {put(tmp_path, OTHER_WRITER)}"
     long = Reply("The cart adds prices. " * 900, usage=Usage(13_000, 5))
-    replies = [long, Reply("# Goal\nA shop."), long, Reply("# Goal\nA cart."), Reply("Done.")]
+    # A count that is far above what was expected is believed when it comes twice.
+    replies = [long, Reply("# Goal\nA shop."), long, long, Reply("# Goal\nA cart."), Reply("Done.")]
     env = {"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW)}
     async with stage(tmp_path, *replies, editor=ZED_BETA, config=settings, env=env, dialect="anthropic") as it:
         await it.prompt("What is in the cart?")
@@ -98,6 +99,7 @@ async def test_a_model_that_cannot_be_used_is_told_by_hand_and_replaced_otherwis
             assert "Nothing was changed" in it.agent.text(since=begun)
         assert (len(it.server.calls), it.agent.updates(kind="notice")) == (1, [])
         await it.prompt("And now?")
+        await it.prompt("And so?")
         await it.prompt("And then?")
         texts = [compaction.text for compaction in shown_compactions(it.agent)]
         assert texts == ["# Goal\nA shop.", "# Goal\nA cart."]

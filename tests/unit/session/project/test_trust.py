@@ -123,7 +123,7 @@ async def test_what_was_refused_does_not_run_and_is_not_asked_again_until_it_is_
     tmp_path: Path,
 ) -> None:
     repository(tmp_path)
-    replies = [Reply("Adds prices. " * 600), Reply("All about carts."), Reply("Looked."), Reply("Done.")]
+    replies = [Reply("Adds prices. " * 600), Reply("# Goal\nAll about carts."), Reply("Looked."), Reply("Done.")]
     async with stage(tmp_path, *replies, files={}, editor=ZED_BETA) as it:
         it.agent.permission_answer = "reject_once"
         await it.prompt("What is this?")
@@ -132,7 +132,7 @@ async def test_what_was_refused_does_not_run_and_is_not_asked_again_until_it_is_
         assert f"`acp-agent trust {it.folder}`" in json.dumps(it.agent.tool(question["toolCallId"]))
         await it.prompt("/compact")
         [compaction] = shown_compactions(it.agent)
-        assert compaction.text == "All about carts."
+        assert compaction.text == "# Goal\nAll about carts."
         assert not it.server.calls[1].mentions("pwned")
         with pytest.raises(AgentError, match=r"look\.md: this recipe came with a project .*`acp-agent trust .*`"):
             await it.prompt("/look")
