@@ -54,23 +54,64 @@ class Overflow:
     before: Usage | None
 
 
+class Courtesy:
+    """Lets requests for a summary pass only while nobody else needs the model's server.
+
+    :param begin_again: called when a request that was under way has to be made anew.
+    """
+
+    def __init__(self, begin_again: Callable[[], None] = lambda: None) -> None:
+        self._begin_again = begin_again
+        self._is_free = anyio.Event()
+        self._asking: anyio.CancelScope | None = None
+
+    def give_way(self) -> None:
+        """Cancel the request that is under way, and let none pass until the server is free."""
+        if self._is_free.is_set():
+            self._is_free = anyio.Event()
+        if self._asking is not None:
+            self._asking.cancel()
+
+    def go_on(self) -> None:
+        """Let requests pass: the server is free."""
+        self._is_free.set()
+
+    async def ask(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Return what a request returns, which is made as often as it takes."""
+        while True:
+            await self._is_free.wait()
+            with anyio.CancelScope() as scope:
+                self._asking = scope
+                try:
+                    return await ask()
+                finally:
+                    self._asking = None
+            self._begin_again()
+
+
 class ModelCalls:
     """Sends requests to one model and counts them.
 
     :param call: asks the model.
     :param show: called with the summary's text as it streams.
     :param begin: called before each request.
+    :param courtesy: when the model's server is free; None if that does not matter.
     :ivar usage: of all answers so far; None before the first.
     :ivar refusals: what the provider refused of the requests.
     :ivar overflows: requests that it refused since they do not fit.
     """
 
     def __init__(
-        self, call: ModelCall, show: Show | None = None, begin: Callable[[], Awaitable[None]] | None = None
+        self,
+        call: ModelCall,
+        show: Show | None = None,
+        begin: Callable[[], Awaitable[None]] | None = None,
+        courtesy: Courtesy | None = None,
     ) -> None:
         self._call = call
         self._show = show
         self._begin = begin
+        self._courtesy = courtesy
         self.requests = 0
         self.usage: Usage | None = None
         self.refusals: list[Refusal] = []
@@ -92,16 +133,12 @@ class ModelCalls:
         :raises ModelError: the model could not be asked.
         """
         await self._before_request()
+        answer: Answered | None = None
         try:
-            async with aclosing(self._call(request)) as stream:
-                async for event in stream:
-                    if isinstance(event, Answered):
-                        self.spent(event.usage)
-                        return event
-                    if isinstance(event, Retrying | Refusal):
-                        self._note_retry(event)
-                    elif isinstance(event, TextDelta) and shown and self._show is not None:
-                        await self._show(event.text)
+            if self._courtesy is None:
+                answer = await self._streamed(request, shown=shown)
+            else:
+                answer = await self._courtesy.ask(lambda: self._streamed(request, shown=shown))
         except ContextOverflowError as error:
             raise self._overflow(request, error) from error
         except ModelStreamError as error:
@@ -110,9 +147,24 @@ class ModelCalls:
                 "used.",
                 "The history is unchanged; try /compact again.",
             ) from error
-        raise CompactionError(
-            "The provider closed the stream before the answer was complete.", "The history is unchanged; try again."
-        )
+        if answer is None:
+            raise CompactionError(
+                "The provider closed the stream before the answer was complete.", "The history is unchanged; try again."
+            )
+        return answer
+
+    async def _streamed(self, request: ModelRequest, *, shown: bool) -> Answered | None:
+        """Return the answer; None if the stream ended before it."""
+        async with aclosing(self._call(request)) as stream:
+            async for event in stream:
+                if isinstance(event, Answered):
+                    self.spent(event.usage)
+                    return event
+                if isinstance(event, Retrying | Refusal):
+                    self._note_retry(event)
+                elif isinstance(event, TextDelta) and shown and self._show is not None:
+                    await self._show(event.text)
+        return None
 
     async def ask_native(self, native: NativeCompaction, request: ModelRequest, instructions: str) -> CompactedBlock:
         """Ask the provider to compact, once; raises what `ask` raises."""

@@ -21,8 +21,9 @@ from acp_agent.errors import (
     sentence,
 )
 from acp_agent.hooks.outcomes import Compact
+from acp_agent.session.compact.background import BackgroundSummary
 from acp_agent.session.compact.decide import Action, Situation, decide
-from acp_agent.session.compact.job import BackgroundSummary, Compactor
+from acp_agent.session.compact.job import Compactor
 from acp_agent.session.compact.order import WITHOUT_MODEL, Orders
 from acp_agent.session.notices import Notices
 from acp_agent.session.project.models import ActiveModel
@@ -162,7 +163,7 @@ class SessionCompaction:
         if not truncated_by_window(answer, model.budget):
             return False
         is_full = answer.stop_reason == "context_overflow"
-        if is_full and answer.usage is not None:
+        if is_full and answer.counted is not None:
             self._requests.learn_full(model)
         was_compacted = self._compacted_in == self._requests.context.prompted
         why = await self._make_room(await self._requests.active(), "tokens" if is_full else None)

@@ -1,5 +1,4 @@
-"""One compaction of a session, from its first update in the editor to the swap in the log; and a summary that is
-written in the background for a later one.
+"""One compaction of a session, from its first update in the editor to the swap in the log.
 
 Every compaction that was shown ends exactly once, in the editor and in the log; nothing changes before the swap is
 appended.
@@ -14,11 +13,9 @@ from functools import partial
 
 import anyio
 from anyio import to_thread
-from anyio.abc import TaskGroup
 
 from acp_agent.compaction.assembly import refreshed
 from acp_agent.compaction.calls import ModelCalls
-from acp_agent.compaction.calls import Show as ShowText
 from acp_agent.compaction.estimate import estimate_text
 from acp_agent.compaction.frame import reworded
 from acp_agent.compaction.service import CompactionService
@@ -39,8 +36,8 @@ from acp_agent.errors import AgentError, CompactionError, CompactionVetoedError
 from acp_agent.hooks.outcomes import NOTHING, SwapContext
 from acp_agent.llm.provider import Refused, RefusedTools
 from acp_agent.logfile import log_failure
-from acp_agent.session.compact.decide import Background
-from acp_agent.session.compact.order import REQUESTED, Order, Orders
+from acp_agent.session.compact.draft import Draft
+from acp_agent.session.compact.order import REQUESTED, Order
 from acp_agent.session.compact.report import finished
 from acp_agent.session.log import SessionLog
 from acp_agent.session.project.hooks import SessionHooks
@@ -222,131 +219,6 @@ class Compactor:
             if is_reported:
                 await shown.begin()
                 await self._show(CompactionFinished(shown.compaction_id, ended, error=reason))
-
-
-@dataclass(eq=False, slots=True)
-class Draft:
-    """One summary of a context's revision, from its order until it is used or dropped.
-
-    :ivar text: as much as has streamed.
-    :ivar changed: is set, and replaced, when more has streamed, or nothing more comes.
-    :ivar done: whether it is written, or will never be.
-    :ivar taken: is set when it is used.
-    """
-
-    revision: int
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    text: str = ""
-    changed: anyio.Event = field(default_factory=anyio.Event)
-    done: bool = False
-    taken: anyio.Event = field(default_factory=anyio.Event)
-    order: Order | None = None
-    result: CompactedState | None = None
-    failure: AgentError | None = None
-
-    async def add(self, text: str) -> None:
-        self.text += text
-        self.wake()
-
-    def wake(self) -> None:
-        self.changed.set()
-        self.changed = anyio.Event()
-
-    async def take(self, show: ShowText) -> CompactedState | None:
-        """Take the summary; None if it failed. While it is being written, wait for it, and show all of it."""
-        shown = 0
-        while not self.done:
-            changed, text = self.changed, self.text[shown:]
-            shown += len(text)
-            await show(text)
-            await changed.wait()
-        if shown:
-            await show(self.text[shown:])
-        if self.result is not None:
-            self.taken.set()
-        return self.result
-
-
-@dataclass(eq=False, slots=True)
-class BackgroundSummary:
-    """Writes a summary while the turn goes on, against a frozen revision of the context; at most one at a time.
-
-    It is shown only to a caller that waits for it. If it is not used, it is dropped, and the log says what it cost.
-    """
-
-    _log: SessionLog
-    _orders: Orders
-    _compactor: Compactor
-    _tasks: TaskGroup
-    _draft: Draft | None = None
-
-    @property
-    def state(self) -> Background:
-        """Return how far the summary of the context as it is has come."""
-        draft = self._draft
-        if draft is None or draft.taken.is_set() or draft.revision != self._log.context.revision:
-            return "none"
-        if draft.result is not None:
-            return "ready"
-        return "unavailable" if draft.done else "running"
-
-    @property
-    def draft(self) -> Draft | None:
-        """Return the summary of the context as it is that is being written or is ready."""
-        return self._draft if self.state in ("running", "ready") else None
-
-    @property
-    def failure(self) -> AgentError | None:
-        """Return why the summary of the context as it is failed."""
-        return self._draft.failure if self._draft and self.state == "unavailable" else None
-
-    def begin(self, active: ActiveModel) -> None:
-        """Begin a summary of the context as it is, unless masking old results will do."""
-        self.drop()
-        self._draft = Draft(self._log.context.revision)
-        self._tasks.start_soon(self._write, active, self._draft)
-
-    def fail(self, error: AgentError) -> None:
-        """Note that the summary cannot be used, and why."""
-        self.drop()
-        self._draft = Draft(self._log.context.revision, done=True, failure=error)
-
-    def drop(self) -> None:
-        """Drop the summary; the log will say what it cost."""
-        if self._draft is not None:
-            self._draft.scope.cancel()
-            self._draft = None
-
-    async def _masking_is_enough(self, order: Order) -> bool:
-        return await self._compactor.run_strategies(order.with_steps("mask")) is not None
-
-    async def _write(self, active: ActiveModel, draft: Draft) -> None:
-        calls: ModelCalls | None = None
-        try:
-            with draft.scope:
-                order = await self._orders.make("threshold", active)
-                is_masked = not order.policy.native_first and await self._masking_is_enough(order)
-                if not is_masked:
-                    order = order.with_steps(*dict.fromkeys((order.policy.strategy, "summary")))
-                    draft.order, calls = order, ModelCalls(order.model.stream, draft.add)
-                    draft.result = await self._compactor.prepare(order, calls)
-                if draft.result is not None:
-                    draft.done = True
-                    draft.wake()
-                    await draft.taken.wait()
-        except AgentError as error:
-            draft.failure = error
-        except Exception as error:
-            draft.failure = CompactionError(log_failure(_log, "Preparing a summary failed inside the agent", error))
-        finally:
-            draft.done = True
-            draft.wake()
-            # Also where the whole session is being ended: an append takes a moment.
-            with anyio.CancelScope(shield=True), suppress(AgentError):
-                if calls is not None and calls.usage is not None and not draft.taken.is_set():
-                    await self._log.append(SummaryDropped(calls.usage))
-        if draft.failure is not None:
-            _log.warning("no summary was prepared: %s", draft.failure)
 
 
 @dataclass(eq=False, slots=True)

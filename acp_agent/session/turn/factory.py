@@ -6,8 +6,9 @@ from anyio.abc import TaskGroup
 
 import acp_agent.secrets.text  # pyright: ignore[reportUnusedImport]  # noqa: F401 - for the log, at its first record
 from acp_agent.session.client import SessionClient
+from acp_agent.session.compact.background import BackgroundSummary
 from acp_agent.session.compact.control import SessionCompaction
-from acp_agent.session.compact.job import BackgroundSummary, Compactor
+from acp_agent.session.compact.job import Compactor
 from acp_agent.session.compact.order import Orders
 from acp_agent.session.notices import Notices
 from acp_agent.session.permissions import Permissions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from acp_agent.conversation.events import ContextAdded, ContinuationAsked
 from acp_agent.conversation.messages import AssistantMessage, new_id
@@ -49,6 +50,12 @@ class TurnLoop:
         :param mailbox: has the prompts that may join the turn.
         :raises AgentError: if the prompt cannot be answered.
         """
+        try:
+            return await self._run(ticket, recipe_run, mailbox)
+        finally:
+            self._compaction.background.go_on()
+
+    async def _run(self, ticket: Ticket, recipe_run: RecipeRun | None, mailbox: Mailbox) -> StopReason:
         hooked = await self._intake.add(ticket, recipe_run)
         if hooked.blocks or hooked.stop is not None:
             return "end_turn"
@@ -62,8 +69,11 @@ class TurnLoop:
             await self._handler.compact_for_hook(turn_over=False)
             active = await self._compaction.before_request()
             await self._requests.tell_changes()
+            background = self._compaction.background
+            background.give_way()
+            begins = partial(background.turn_answered, active, self._requests)
             try:
-                answer, explanation = await self._answers.ask(active, self._handler.is_last)
+                answer, explanation = await self._answers.ask(active, self._handler.is_last, begins)
             except ContextOverflowError as refusal:
                 await self._compaction.after_refusal(active, refusal)
                 continue

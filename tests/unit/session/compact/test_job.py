@@ -34,7 +34,9 @@ from acp_agent.hooks.outcomes import NOTHING, Outcome, SwapContext
 from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, TextDelta
 from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary, builtin_recipes_dir
 from acp_agent.recipes.model import Known
-from acp_agent.session.compact.job import BackgroundSummary, Compactor, Draft
+from acp_agent.session.compact.background import BackgroundSummary
+from acp_agent.session.compact.draft import Draft
+from acp_agent.session.compact.job import Compactor
 from acp_agent.session.compact.order import Order, Orders
 from acp_agent.session.log import SessionLog
 from acp_agent.session.project.commands import COMPACT

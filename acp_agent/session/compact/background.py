@@ -1,0 +1,139 @@
+"""`BackgroundSummary`: has a summary written in the background, for a later compaction."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from dataclasses import dataclass
+
+import anyio
+from anyio.abc import TaskGroup
+
+from acp_agent.compaction.calls import ModelCalls
+from acp_agent.conversation.events import (
+    SummaryDropped,
+)
+from acp_agent.errors import AgentError, CompactionError
+from acp_agent.logfile import log_failure
+from acp_agent.session.compact.decide import Background
+from acp_agent.session.compact.draft import Draft
+from acp_agent.session.compact.job import Compactor
+from acp_agent.session.compact.order import Order, Orders
+from acp_agent.session.log import SessionLog
+from acp_agent.session.project.models import ActiveModel
+from acp_agent.session.project.requests import Requests
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False, slots=True)
+class BackgroundSummary:
+    """Writes a summary while the turn goes on, against a frozen revision of the context; at most one at a time.
+
+    It is shown only to a caller that waits for it. If it is not used, it is dropped, and the log says what it cost.
+    """
+
+    _log: SessionLog
+    _orders: Orders
+    _compactor: Compactor
+    _tasks: TaskGroup
+    _draft: Draft | None = None
+    _beside: Draft | None = None  # was being written by the same server when the turn's request began
+    _turn: bool = False  # whether a turn runs that has asked the model
+
+    def give_way(self) -> None:
+        """Note that the turn asks the model now: if its server answers one request at a time, the summary waits until
+        the turn is over."""
+        self._turn = True
+        self._beside = None
+        draft = self._draft
+        if draft is not None:
+            draft.courtesy.give_way()
+            self._beside = None if draft.is_answered else draft
+
+    def turn_answered(self, active: ActiveModel, requests: Requests) -> None:
+        """Note that the turn's answer begins: if its server has written the summary first, it made the turn wait."""
+        draft, self._beside = self._beside, None
+        if draft is None or draft.order is None or active.parallel != "unknown":
+            return
+        if draft.is_answered and draft.order.model.provider is active.provider:
+            requests.learn_queue(active.provider.name)
+
+    def go_on(self) -> None:
+        """Note that the turn is over, so that the summary may be written."""
+        self._turn = False
+        if self._draft is not None:
+            self._draft.courtesy.go_on()
+
+    @property
+    def state(self) -> Background:
+        """Return how far the summary of the context as it is has come."""
+        draft = self._draft
+        if draft is None or draft.taken.is_set() or draft.revision != self._log.context.revision:
+            return "none"
+        if draft.result is not None:
+            return "ready"
+        return "unavailable" if draft.done else "running"
+
+    @property
+    def draft(self) -> Draft | None:
+        """Return the summary of the context as it is that is being written or is ready."""
+        return self._draft if self.state in ("running", "ready") else None
+
+    @property
+    def failure(self) -> AgentError | None:
+        """Return why the summary of the context as it is failed."""
+        return self._draft.failure if self._draft and self.state == "unavailable" else None
+
+    def begin(self, active: ActiveModel) -> None:
+        """Begin a summary of the context as it is, unless masking old results will do."""
+        self.drop()
+        self._draft = Draft(self._log.context.revision)
+        if not self._turn:
+            self._draft.courtesy.go_on()
+        self._tasks.start_soon(self._write, active, self._draft)
+
+    def fail(self, error: AgentError) -> None:
+        """Note that the summary cannot be used, and why."""
+        self.drop()
+        self._draft = Draft(self._log.context.revision, done=True, failure=error)
+
+    def drop(self) -> None:
+        """Drop the summary; the log will say what it cost."""
+        if self._draft is not None:
+            self._draft.scope.cancel()
+            self._draft = None
+
+    async def _masking_is_enough(self, order: Order) -> bool:
+        return await self._compactor.run_strategies(order.with_steps("mask")) is not None
+
+    async def _write(self, active: ActiveModel, draft: Draft) -> None:
+        calls: ModelCalls | None = None
+        try:
+            with draft.scope:
+                order = await self._orders.make("threshold", active)
+                is_masked = not order.policy.native_first and await self._masking_is_enough(order)
+                if not is_masked:
+                    order = order.with_steps(*dict.fromkeys((order.policy.strategy, "summary")))
+                    competes = order.model.provider is active.provider and active.parallel == "one"
+                    courtesy = draft.courtesy if competes else None
+                    draft.order = order
+                    draft.calls = calls = ModelCalls(order.model.stream, draft.add, courtesy=courtesy)
+                    draft.result = await self._compactor.prepare(order, calls)
+                if draft.result is not None:
+                    draft.done = True
+                    draft.wake()
+                    await draft.taken.wait()
+        except AgentError as error:
+            draft.failure = error
+        except Exception as error:
+            draft.failure = CompactionError(log_failure(_log, "Preparing a summary failed inside the agent", error))
+        finally:
+            draft.done = True
+            draft.wake()
+            # Also where the whole session is being ended: an append takes a moment.
+            with anyio.CancelScope(shield=True), suppress(AgentError):
+                if calls is not None and calls.usage is not None and not draft.taken.is_set():
+                    await self._log.append(SummaryDropped(calls.usage))
+        if draft.failure is not None:
+            _log.warning("no summary was prepared: %s", draft.failure)

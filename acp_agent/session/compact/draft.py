@@ -1,0 +1,72 @@
+"""`Draft`: one summary that is written in the background."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import anyio
+
+from acp_agent.compaction.calls import Courtesy, ModelCalls
+from acp_agent.compaction.calls import Show as ShowText
+from acp_agent.compaction.state import CompactedState
+from acp_agent.errors import AgentError
+from acp_agent.session.compact.order import Order
+
+
+@dataclass(eq=False, slots=True)
+class Draft:
+    """One summary of a context's revision, from its order until it is used or dropped.
+
+    :ivar text: as much as has streamed.
+    :ivar changed: is set, and replaced, when more has streamed, or nothing more comes.
+    :ivar done: whether it is written, or will never be.
+    :ivar taken: is set when it is used.
+    :ivar calls: the requests that it is written with.
+    :ivar courtesy: has them wait, if the server is needed otherwise and answers one request at a time.
+    """
+
+    revision: int
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    text: str = ""
+    changed: anyio.Event = field(default_factory=anyio.Event)
+    done: bool = False
+    taken: anyio.Event = field(default_factory=anyio.Event)
+    order: Order | None = None
+    result: CompactedState | None = None
+    failure: AgentError | None = None
+    calls: ModelCalls | None = None
+    courtesy: Courtesy = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.courtesy = Courtesy(self._begin_again)
+
+    def _begin_again(self) -> None:
+        self.text = ""
+
+    @property
+    def is_answered(self) -> bool:
+        """Return whether the model has answered, so that its server is free."""
+        return self.done or (self.calls is not None and self.calls.usage is not None)
+
+    async def add(self, text: str) -> None:
+        self.text += text
+        self.wake()
+
+    def wake(self) -> None:
+        self.changed.set()
+        self.changed = anyio.Event()
+
+    async def take(self, show: ShowText) -> CompactedState | None:
+        """Take the summary; None if it failed. While it is being written, wait for it, and show all of it."""
+        self.courtesy.go_on()  # the turn waits for it
+        shown = 0
+        while not self.done:
+            changed, text = self.changed, self.text[shown:]
+            shown += len(text)
+            await show(text)
+            await changed.wait()
+        if shown:
+            await show(self.text[shown:])
+        if self.result is not None:
+            self.taken.set()
+        return self.result
