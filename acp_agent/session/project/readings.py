@@ -4,7 +4,8 @@ Servers count wrongly at times: gateways leave cached tokens out or add requests
 that exceeds their window without a word, and count the rest. A false count of twice the tokens would compact a
 conversation for nothing, and one that is too low would let it outgrow the window.
 
-Source: Ollama's FAQ ("How can I specify the context window size?"), and its API reference for `/api/ps`.
+Source: Ollama's API reference for `/api/ps`, and its maintainers on what it cuts: of a prompt that is longer than the
+window it keeps half of the window (github.com/ollama/ollama/issues/17427).
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ HIGH_AT_FIRST = 8
 script."""
 LOW = 2
 """A count that is so many times below our estimate is not of the whole request, if that does not fit the window."""
+SHORT = 1.2
+"""A count that is so many times below what was expected may be of half a window."""
+HALF_MARGIN = 4
+"""Tokens by which what Ollama keeps may differ from half of the window."""
 IMPOSSIBLE = 4
 """No tokenizer needs so many times fewer tokens than we estimate, whatever the window."""
 
@@ -46,25 +51,30 @@ async def judge(requests: Requests, model: ActiveModel, usage: Usage, asked: Con
     :param asked: the context of the request.
     """
     counted, expected = usage.prompt_tokens, requests.used(model, asked)
-    if counted * LOW < expected:
+    if counted * SHORT < expected:
         # Of images and reasoning, providers count as little as nothing.
         least = requests.prefix_tokens() + estimate_words(asked.messages)
-        if counted * LOW < least:
-            return await _judge_low(requests, model, counted, least)
+        if counted * SHORT < least:
+            reading = await _judge_low(requests, model, counted, least)
+            if reading.doubtful:
+                return reading
     most = round(expected * (HIGH if asked.baseline else HIGH_AT_FIRST))
     is_high = counted > min(most, model.budget.window)
     return Reading(is_high and not _is_confirmed(asked, counted))
 
 
 async def _judge_low(requests: Requests, model: ActiveModel, counted: int, least: int) -> Reading:
-    """Judge a count that is far too low.
+    """Judge a count that is lower than it should be.
 
     :param least: tokens of the request, without what a provider may not count.
     """
-    now = await requests.lost_part(model.name)  # the server has loaded the model by now
+    is_low = counted * LOW < least
+    # The server has loaded the model by now.
+    now = await (requests.lost_part(model.name) if is_low else requests.named(model.name))
     window = now.budget.window
     is_impossible = counted * IMPOSSIBLE < least
-    if least > window or (now.guessed and is_impossible):
+    is_half = not now.guessed and abs(counted - window // 2) <= HALF_MARGIN
+    if is_half or (is_low and least > window) or (is_impossible and now.guessed):
         return Reading(True, _cut_notice(model.name, counted, least, None if now.guessed else window))
     return Reading(is_impossible)
 

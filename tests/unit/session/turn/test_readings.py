@@ -182,6 +182,31 @@ async def test_a_server_that_cuts_a_request_without_a_word_is_asked_for_its_wind
             assert meters(agent)[-1][0] < window
 
 
+async def test_a_request_that_was_cut_although_it_fits_by_our_count_is_known_by_the_half_window_that_was_counted(
+    tmp_path: Path,
+) -> None:
+    window = 8_192
+
+    def answer(body: Mapping[str, Any]) -> Reply:
+        whole = size(body) * 3 // 2  # as the server counts
+        return Reply("Yes.", usage=Usage(whole if whole <= window else window // 2 + 2, 5))
+
+    async with model_server(answer, "ollama") as server, ollama(server, window) as url:
+        file = tmp_path / "state" / "config.yaml"
+        file.parent.mkdir(mode=0o700)
+        file.write_text(json.dumps({"providers": {"ollama": {"base_url": f"{url}/v1"}}}))
+        env = {"ACP_AGENT_MODEL": "ollama/llama-test"}
+        async with agent_in_memory(home=tmp_path, env=env, capabilities=ZED_BETA) as agent:
+            session = await agent.new_session(tmp_path)
+            assert await agent.prompt(session, f"Count these.\n{items(500)}") == {"stopReason": "end_turn"}
+            assert size(server.calls[0].body) < window < size(server.calls[0].body) * 3 // 2
+            assert len(notices(agent)) == 1
+            assert meters(agent)[-1][0] > window // 2 + 500
+            assert await agent.prompt(session, "And now?") == {"stopReason": "end_turn"}
+            assert size(server.calls[-1].body) * 3 // 2 <= window
+            assert len(notices(agent)) == 1
+
+
 async def test_what_cannot_be_made_short_enough_for_a_server_that_cuts_is_not_sent_to_it_again(tmp_path: Path) -> None:
     window = 1_200  # less than the system prompt and the tools take
     async with model_server(cutting(window), "ollama") as server, ollama(server, window) as url:
