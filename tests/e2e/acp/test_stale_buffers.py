@@ -46,7 +46,7 @@ class Buffers:
     def __init__(self, it: Stage, *, strips: bool = False) -> None:
         self.texts: dict[str, str] = {}
         self.strips = strips
-        self.formats = ("", "")
+        self.formats: tuple[str, str] = ("", "")
         it.agent.handlers |= {"fs/read_text_file": self.read, "fs/write_text_file": self.write}
 
     async def read(self, params: Mapping[str, Any]) -> Any:

@@ -35,7 +35,7 @@ def answer(name: str, text: str, *calls: str) -> AssistantMessage:
 
 
 def result(call: str, text: str) -> ToolResult:
-    return ToolResult(f"of {call}", call, (Text(text),))
+    return ToolResult(call, (Text(text),))
 
 
 LONG = "\n".join(f"total_{number} in shop/cart_{number}.py adds prices." for number in range(800))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -42,7 +44,7 @@ async def test_control_characters_are_shown_matched_and_written_back(workspace: 
         "1\tint a;\n2\t␌\n3\tint b; /* ␛[31mred␛[0m */\n"
         "(control characters are shown as ␌ for U+000C, ␛ for U+001B; write them in the same way)"
     )
-    edits = [{"old_text": "␌\nint b; /* ␛[31mred␛[0m */", "new_text": "␌\nint c; /* ␛[32mgreen␛[0m */"}]
+    edits: list[Any] = [{"old_text": "␌\nint b; /* ␛[31mred␛[0m */", "new_text": "␌\nint c; /* ␛[32mgreen␛[0m */"}]
     await workspace.call("edit", path="a.c", edits=edits)
     changed = PAGE.replace("int b", "int c").replace("31mred", "32mgreen")
     assert path.read_text() == changed
@@ -102,7 +104,7 @@ async def test_a_picture_that_stands_for_nothing_in_a_file_is_told_of_when_it_is
     assert told in await workspace.text("write", path="new.c", content="␌\nint a;\n")
     workspace.file("b.c", "int b;\n")
     await workspace.call("read", path="b.c")
-    edits = [{"old_text": "int b;", "new_text": "␌\nint b;"}]
+    edits: list[Any] = [{"old_text": "int b;", "new_text": "␌\nint b;"}]
     assert told in await workspace.text("edit", path="b.c", edits=edits)
     edits = [{"old_text": "␌", "new_text": "\x0c"}]
     assert "written as that" not in await workspace.text("edit", path="b.c", edits=edits)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -66,7 +67,7 @@ async def test_the_only_place_that_looks_like_a_text_is_taken_and_named_by_its_c
 ) -> None:
     path = workspace.file("a.txt", f"{there}|first\nsecond\n")
     await workspace.call("read", path="a.txt")
-    edits = [{"old_text": f"{written}|first", "new_text": f"{written}|1"}]
+    edits: list[Any] = [{"old_text": f"{written}|first", "new_text": f"{written}|1"}]
     answer = await workspace.text("edit", path="a.txt", edits=edits)
     assert path.read_text() == f"{there}|1\nsecond\n"
     assert f"found at line 1, where the file has {told};" in answer
