@@ -14,7 +14,11 @@ from acp_agent.compaction.frame import has_section, missing_sections
 from acp_agent.errors import CompactionError
 
 LEAST_CHARACTERS = 200
-"""Of a summary without any section, if the recipe asks for some."""
+"""Of a summary without any section, if the recipe asks for some and much is replaced."""
+LEAST_SENTENCE = 12
+"""The same, however little is replaced: less is a word, such as "Understood."."""
+TOKENS_PER_CHARACTER = 150
+"""Replaced tokens for which such a summary has one character at the least."""
 
 _THINKS = r"(?:[\w-]{1,20}:)?(?:think|thinking|thoughts?|reasoning|analysis|scratchpad|reflection)"
 _THINKING: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = (
@@ -44,12 +48,21 @@ _FENCE = re.compile(r"^```\w*\s*|\s*```$")
 _ADVICE = "The history is unchanged; try /compact again, or with another model."
 
 
-def summary_in(answer: str, sections: Sequence[str]) -> str:
+def least_characters(replaced: int) -> int:
+    """Return how long a summary without any section has to be.
+
+    :param replaced: tokens that it takes the place of.
+    """
+    return max(LEAST_SENTENCE, min(LEAST_CHARACTERS, replaced // TOKENS_PER_CHARACTER))
+
+
+def summary_in(answer: str, sections: Sequence[str], least: int = LEAST_CHARACTERS) -> str:
     """Return the summary in a model's answer, without the model's thinking.
 
     :param answer: the visible text.
     :param sections: headings that the summary should have. Any section with content makes an answer a summary, also
         with a heading of the model's own.
+    :param least: characters of one without any section, if the recipe asks for some.
     :raises CompactionError: there is none: the answer consists of thinking or of tool calls that are written as text,
         or is short and has no section.
     """
@@ -57,9 +70,11 @@ def summary_in(answer: str, sections: Sequence[str]) -> str:
     if not summary:
         raise CompactionError("The model only thought, and wrote no summary.", _ADVICE)
     words = _words_of(summary)
-    if has_section(words) or len(words) >= LEAST_CHARACTERS or (words and not sections):
+    is_markup = len(words) < len(summary)
+    least = LEAST_CHARACTERS if is_markup else least  # what stands beside a call announces it
+    if has_section(words) or len(words) >= least or (words and not sections):
         return summary
-    if len(words) < len(summary):
+    if is_markup:
         raise CompactionError("The model wrote tool calls or markup in the place of a summary.", _ADVICE)
     raise CompactionError(
         f"The model's answer is no summary: it has {len(words)} characters, and none of the sections that the recipe "

@@ -12,7 +12,7 @@ from functools import partial
 
 from anyio import to_thread
 
-from acp_agent.compaction.answers import summary_in
+from acp_agent.compaction.answers import least_characters, summary_in
 from acp_agent.compaction.budget import TokenBudget
 from acp_agent.compaction.cuts import Cut
 from acp_agent.compaction.estimate import (
@@ -93,7 +93,7 @@ def _begin(task: Task) -> tuple[Cut, _Dialogue | None] | None:
     check_worth(task.state, cut)
     first_kept = cut.kept[0].message if cut.kept else None
     text = summary_request(_with_bound(task), first_kept, cut.summarised)
-    return cut, _Dialogue(task, UserMessage(new_id("msg"), (text,)))
+    return cut, _Dialogue(task, UserMessage(new_id("msg"), (text,)), least_characters(replaced_tokens(cut)))
 
 
 def is_worth_asking(task: Task, strategy: str) -> bool:
@@ -147,9 +147,12 @@ class _Dialogue:
     """The messages to and from the model that writes the summary.
 
     A request that the provider refuses as too long is sent once more, smaller by what the refusal says.
+
+    :param least: characters of a summary without any section.
     """
 
-    def __init__(self, task: Task, prompt: UserMessage) -> None:
+    def __init__(self, task: Task, prompt: UserMessage, least: int) -> None:
+        self._least = least
         self._task = task
         self._prompt = prompt
         self._rounds: tuple[Message, ...] = ()  # after the prompt
@@ -212,7 +215,7 @@ class _Dialogue:
             message = _with_own_ids(answer, self._request.model)
             self._rounds = (*self._rounds, message)
             if not message.tool_calls or message.stop_reason in _CUT_OFF:
-                return summary_in(_whole_text(message), self._task.policy.sections)
+                return summary_in(_whole_text(message), self._task.policy.sections, self._least)
             self._rounds = (
                 *self._rounds,
                 *(ToolResult(call.id, (Text(_NO_TOOLS),), is_error=True) for call in message.tool_calls),

@@ -75,7 +75,9 @@ async def _judge_low(requests: Requests, model: ActiveModel, counted: int, least
     is_impossible = counted * IMPOSSIBLE < least
     is_half = not now.guessed and abs(counted - window // 2) <= HALF_MARGIN
     if is_half or (is_low and least > window) or (is_impossible and now.guessed):
-        return Reading(True, _cut_notice(model.name, counted, least, None if now.guessed else window))
+        # At a provider in the cloud it is the count that is wrong.
+        told = not now.guessed or model.parallel != "many"
+        return Reading(True, _cut_notice(model.name, counted, least, None if now.guessed else window) if told else "")
     return Reading(is_impossible)
 
 

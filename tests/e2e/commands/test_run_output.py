@@ -153,7 +153,10 @@ def without_ids(updates: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 async def test_stream_json_has_each_update_as_over_the_protocol_and_the_result_as_its_last_line(tmp_path: Path) -> None:
-    replies = [Reply("I look.", thinking="Hm.", tool_calls=[READ], usage=Usage(9, 9)), Reply("A.", usage=Usage(9, 9))]
+    replies = [
+        Reply("I look.", thinking="Hm.", tool_calls=[READ], usage=Usage(2_000, 9)),
+        Reply("A.", usage=Usage(2_000, 9)),
+    ]
     ran = await play(tmp_path, replies, "What?", "--output", "stream-json")
     *lines, result = map(json.loads, ran.out.splitlines())
     assert (ran.code, result["type"], result["answer"]) == (0, "result", "A.")

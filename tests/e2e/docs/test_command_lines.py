@@ -22,7 +22,7 @@ from support.pages import FENCE, PAGES, examples, section
 from support.repo import make_repo
 
 IN_TEXT = re.compile(r"`(?:git diff \\?\| )?(?P<line>acp-agent [a-z][^`]*)`")
-SUMMARY, LONG = "A summary.", "The cart adds prices. " * 900
+SUMMARY, LONG = "# Goal\nA summary.", "The cart adds prices. " * 900
 
 
 def fenced(page: Path) -> list[str]:

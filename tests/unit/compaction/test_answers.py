@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_agent.compaction.answers import LEAST_CHARACTERS, summary_in
+from acp_agent.compaction.answers import LEAST_CHARACTERS, least_characters, summary_in
 from acp_agent.errors import CompactionError
 
 SECTIONS = ("Goal and requirements", "Files")
@@ -102,6 +102,26 @@ def test_the_thinking_before_a_summary_is_cut_off(kind: str, sections: tuple[str
 )
 def test_a_summary_that_speaks_of_markup_stays_as_it_is(text: str) -> None:
     assert summary_in(text, SECTIONS) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "replaced", "is_summary"),
+    [
+        ("OK", 300, False),
+        ("Understood.", 300, False),
+        ("All about carts.", 2_000, True),
+        ("All about carts.", 20_000, False),
+        ("word " * 20, 10_000, True),
+        ("word " * 20, 40_000, False),
+        (LONG, 1_000_000, True),
+    ],
+)
+def test_the_more_a_summary_replaces_the_less_may_it_be_a_sentence(text: str, replaced: int, is_summary: bool) -> None:
+    if is_summary:
+        assert summary_in(text, SECTIONS, least_characters(replaced)) == text.strip()
+    else:
+        with pytest.raises(CompactionError, match="is no summary"):
+            summary_in(text, SECTIONS, least_characters(replaced))
 
 
 def test_a_short_summary_is_one_where_the_recipe_asks_for_no_sections() -> None:
