@@ -21,12 +21,12 @@ from acp_agent.errors import (
 from acp_agent.frozen import frozen
 from acp_agent.llm.provider import (
     Answered,
+    AskedAgain,
     ModelEvent,
     ModelRequest,
     NativeCompaction,
     Refusal,
     Refused,
-    RefusedTools,
     Retrying,
     TextDelta,
 )
@@ -160,7 +160,7 @@ class ModelCalls:
                 if isinstance(event, Answered):
                     self.spent(event.usage)
                     return event
-                if isinstance(event, Retrying | Refusal):
+                if isinstance(event, Retrying | AskedAgain | Refusal):
                     self._note_retry(event)
                 elif isinstance(event, TextDelta) and shown and self._show is not None:
                     await self._show(event.text)
@@ -203,12 +203,12 @@ class ModelCalls:
         why = f"{request.model or 'The model'} refused the request for a summary. {refusal}"
         return SummaryOverflowError(why, _LARGER, refusal)
 
-    def _note_retry(self, event: Retrying | Refusal) -> None:
-        """Count a retried request, and note what it no longer sends."""
-        if not isinstance(event, Retrying):
-            self.refusals.append(event)
-        if not isinstance(event, RefusedTools):  # the request has succeeded without them
+    def _note_retry(self, event: Retrying | AskedAgain | Refusal) -> None:
+        """Count a request that is sent again, and note what it was refused for."""
+        if isinstance(event, Retrying | AskedAgain):
             self._count()
+        else:
+            self.refusals.append(event)
 
     def _count(self) -> None:
         if self.requests >= MAX_REQUESTS:

@@ -38,6 +38,7 @@ from acp_agent.llm.places import Endpoint, Parallel
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import (
     Answered,
+    AskedAgain,
     ModelEvent,
     ModelRequest,
     ReasoningRefused,
@@ -107,8 +108,8 @@ class ModelClient:
                 break
             except CallFailed as failure:
                 retry, request = tries.after(failure, request, call, partial=partial)
-                if retry is not None:
-                    yield retry
+                yield retry
+                if isinstance(retry, Retrying):
                     await anyio.sleep(retry.delay)
         for event in tries.succeeded():
             yield event
@@ -244,14 +245,14 @@ class _NativeClient(ModelClient):
         self,
         request: ModelRequest,
         instructions: str,
-        note: Callable[[Retrying | Refusal], None] = lambda event: None,
+        note: Callable[[Retrying | AskedAgain | Refusal], None] = lambda event: None,
     ) -> tuple[CompactedBlock, Usage]:
         """See `NativeCompaction.compact`."""
         answered: Answered | None = None
         try:
             async with aclosing(self.stream(request, instructions)) as events:
                 async for event in events:
-                    if isinstance(event, Retrying | Refusal):
+                    if isinstance(event, Retrying | AskedAgain | Refusal):
                         note(event)
                     elif isinstance(event, Answered):
                         answered = event

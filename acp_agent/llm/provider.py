@@ -83,6 +83,11 @@ class Retrying:
 
 
 @frozen
+class AskedAgain:
+    """The provider refused the request, and is asked again at once without what it may have refused."""
+
+
+@frozen
 class Refused:
     """The provider refused a part of the request, and is asked again at once without it.
 
@@ -156,7 +161,7 @@ class Answered:
 
 Refusal: TypeAlias = Refused | ReasoningRefused | RefusedTools
 """What a provider does not take, and is not sent again."""
-ModelEvent: TypeAlias = TextDelta | ThinkingDelta | Retrying | Refusal | ImagesLeftOut | Answered
+ModelEvent: TypeAlias = TextDelta | ThinkingDelta | Retrying | AskedAgain | Refusal | ImagesLeftOut | Answered
 
 
 class Provider(Protocol):
@@ -223,7 +228,7 @@ class NativeCompaction(Protocol):
         self,
         request: ModelRequest,
         instructions: str,
-        note: Callable[[Retrying | Refusal], None] = lambda event: None,
+        note: Callable[[Retrying | AskedAgain | Refusal], None] = lambda event: None,
     ) -> tuple[CompactedBlock, Usage]:
         """Summarise all messages of a request; the caller leaves out those that are to stay verbatim.
 

@@ -10,11 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from acp_agent.conversation.messages import Amendment, JsonObject, Message, ToolDefinition
 from acp_agent.conversation.strict_json import get_object, get_objects, get_text
-from acp_agent.llm.errors import CallFailed
 from acp_agent.llm.provider import ModelRequest
+
+if TYPE_CHECKING:
+    from acp_agent.llm.errors import CallFailed
 
 _THEN = r"""(?:\[|\.|/|\s*->\s*|["']\s*,\s*|["']\]\[)"""
 """What stands between a member and a number, in the ways in which errors write a place."""

@@ -23,6 +23,7 @@ from acp_agent.llm.parts import without_images
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import (
+    AskedAgain,
     ImagesLeftOut,
     ModelRequest,
     ReasoningRefused,
@@ -90,7 +91,7 @@ class Tries:
         self._server_errors = 0
         self._empty_streams = 0
         self._is_unproven_tried = False
-        self._first_refusal: CallFailed | None = None
+        self._guessed_at: CallFailed | None = None
         self._images: list[int] | None = None
         self._learned: list[Learned] = []
 
@@ -101,8 +102,8 @@ class Tries:
 
     def after(
         self, failure: CallFailed, request: ModelRequest, call: Call, *, partial: bool
-    ) -> tuple[Retrying | None, ModelRequest]:
-        """Return the retry after a failure, None if it is made at once, and the request that is made next.
+    ) -> tuple[Retrying | AskedAgain, ModelRequest]:
+        """Return what to tell of a failure, and the request that is made next.
 
         :param partial: whether part of the answer was yielded.
         :raises ModelError: the call is not made again.
@@ -117,11 +118,10 @@ class Tries:
                 or self._without_stream(failure, request)
             )
             if changed is not None:
-                self._first_refusal = self._first_refusal or failure
-                return None, changed
-        first = self._first_refusal
-        if first is not None and classify(failure) == "rejected" and classify(first) == "rejected":
-            failure = first  # what was left out since was not to blame
+                return AskedAgain(), changed
+        cause = self._guessed_at
+        if cause is not None and classify(failure) == "rejected":
+            failure = cause  # what was left out for it was not to blame
         return self._retries.after(failure, partial=partial), request
 
     def _with_fitting_tools(self, failure: CallFailed, request: ModelRequest, call: Call) -> ModelRequest | None:
@@ -182,10 +182,13 @@ class Tries:
         self._is_unproven_tried = True
         known = self._adapter.accepted_features(request, self._profile) | request.refused
         unproven: list[Feature] = [feature for feature, _ in self._adapter.refusals if feature in call.features - known]
+        if not unproven:
+            return None
         changed = request
         for feature in unproven:
             changed = self._left_out(RefusedPart(feature), changed)
-        return changed if unproven else None
+        self._guessed_at = failure
+        return changed
 
     def _left_out(self, part: RefusedPart, request: ModelRequest) -> ModelRequest:
         name, feature, takes = self._endpoint.name, part.feature, part.takes
@@ -211,6 +214,7 @@ class Tries:
             if changed is not None:
                 others = [each for each in self._learned if not isinstance(each, ImagesLeftOut)]
                 self._learned = [*others, ImagesLeftOut(first)]
+                self._guessed_at = self._guessed_at or failure
                 _log.warning("%s refused a request with images; it is asked again without", self._endpoint.name)
                 return changed
         return None

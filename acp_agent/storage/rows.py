@@ -109,8 +109,9 @@ def load(connection: sqlite3.Connection, seq: int, kind: str, data: str) -> tupl
 def fold_from(connection: sqlite3.Connection, session: int, seq: int) -> int:
     """Return the seq at which the fold of the context after entry `seq` begins.
 
-    After a refusal it is the one from before what was refused, since compactions within that no longer count. The
-    search goes backwards, through entries that the fold reads anyway.
+    After a refused prompt it is the one from before that prompt, since compactions within its turn no longer count;
+    those in an earlier turn that was left out still do. The search goes backwards, through entries that the fold reads
+    anyway.
     """
     while True:
         row = connection.execute(_LAST_CHANGE, (session, seq)).fetchone()
@@ -118,8 +119,10 @@ def fold_from(connection: sqlite3.Connection, session: int, seq: int) -> int:
             return 1
         at, kind, data = row
         match decode(kind, data, at):
-            case TurnRefused() as refused:
+            case TurnRefused(before_seq=0) as refused:
                 seq = min(refused.from_seq, at) - 1
+            case TurnRefused():
+                seq = at - 1
             case ContextSwapped() as swap:  # it carries what was before its tail
                 return swap.fold_from or min(swap.keep_from, at)
             case _:  # a restored context holds all of itself

@@ -21,7 +21,7 @@ from acp_agent.llm.adapters.responses import ResponsesAdapter
 from acp_agent.llm.client import ModelClient, make_client
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.profiles import ModelProfile, Prices
-from acp_agent.llm.provider import ModelEvent, ModelRequest, TextDelta
+from acp_agent.llm.provider import AskedAgain, ModelEvent, ModelRequest, TextDelta
 from support.models import ModelServer, Reply, model_server
 
 KEY = "test-key"
@@ -105,9 +105,10 @@ def request(*messages: m.Message, model: str = "claude-test", **more: object) ->
 
 
 async def collect(provider: ModelClient, asked: ModelRequest) -> list[ModelEvent]:
+    """What comes of a call, without the tries of it that were refused."""
     with anyio.fail_after(20):
         async with aclosing(provider.stream(asked)) as events:
-            return [event async for event in events]
+            return [event async for event in events if not isinstance(event, AskedAgain)]
 
 
 async def outcome(provider: ModelClient, asked: ModelRequest) -> tuple[list[ModelEvent], ModelError | None]:
@@ -117,7 +118,8 @@ async def outcome(provider: ModelClient, asked: ModelRequest) -> tuple[list[Mode
         with anyio.fail_after(20):
             async with aclosing(provider.stream(asked)) as events:
                 async for event in events:
-                    seen.append(event)  # noqa: PERF401 - what came before the error counts
+                    if not isinstance(event, AskedAgain):
+                        seen.append(event)  # noqa: PERF401 - what came before the error counts
     except ModelError as error:
         return seen, error
     finally:

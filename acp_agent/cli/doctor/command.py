@@ -32,7 +32,7 @@ from acp_agent.conversation.messages import JsonValue, Text, UserMessage, new_id
 from acp_agent.conversation.strict_json import get_text
 from acp_agent.errors import AgentError
 from acp_agent.llm.places import check_key
-from acp_agent.llm.provider import ModelRequest, Retrying
+from acp_agent.llm.provider import AskedAgain, ModelRequest, Retrying
 from acp_agent.llm.registry import Registry
 from acp_agent.mcp.model import with_values
 from acp_agent.regular import read_regular
@@ -222,9 +222,10 @@ async def _check_model(registry: Registry, *, offline: bool) -> AsyncIterator[_S
             with anyio.fail_after(SECONDS):
                 async with aclosing(resolved.provider.stream(request)) as events:
                     async for event in events:
-                        if not isinstance(event, Retrying):
+                        if isinstance(event, Retrying):
+                            refused = f" {event.reason}"
+                        elif not isinstance(event, AskedAgain):
                             break  # it speaks: that is enough
-                        refused = f" {event.reason}"
             yield "ok", f"{name} answered within {time.monotonic() - began:.1f} s."
         except TimeoutError:
             advice = "Look at the network, a proxy (HTTPS_PROXY), your account's limits, and the provider's state."

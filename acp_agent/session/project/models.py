@@ -21,6 +21,7 @@ from acp_agent.llm.places import Parallel
 from acp_agent.llm.profiles import DEFAULT_WINDOW, ModelProfile
 from acp_agent.llm.provider import (
     Answered,
+    AskedAgain,
     ModelEvent,
     ModelRequest,
     NativeCompaction,
@@ -102,7 +103,7 @@ class ActiveModel:
         self,
         request: ModelRequest,
         instructions: str,
-        note: Callable[[Retrying | Refusal], None] = lambda event: None,
+        note: Callable[[Retrying | AskedAgain | Refusal], None] = lambda event: None,
     ) -> tuple[CompactedBlock, Usage]:
         """See `NativeCompaction.compact`."""
         assert isinstance(self.provider, NativeCompaction)

@@ -27,6 +27,7 @@ from acp_agent.conversation.updates import AgentSaid, AgentThought, Notice, Show
 from acp_agent.errors import ContextOverflowError, ModelStreamError
 from acp_agent.llm.provider import (
     Answered,
+    AskedAgain,
     Cause,
     ImagesLeftOut,
     ReasoningRefused,
@@ -123,6 +124,8 @@ class AnswerStream:
                                 await send.send(event)
                         elif isinstance(event, Retrying):
                             await self._show(Notice("warning", f"{event.reason}. Trying again in {event.delay:.1f} s."))
+                        elif isinstance(event, AskedAgain):
+                            pass
                         elif isinstance(event, Refused):
                             await self._note_refused(active, event)
                         elif isinstance(event, ImagesLeftOut):

@@ -81,7 +81,7 @@ async def test_bytes_that_an_editor_took_for_text_reach_the_model_as_a_link(tmp_
 async def test_a_slash_command_is_understood_with_other_blocks_in_front_of_it(
     tmp_path: Path, before: list[dict[str, Any]]
 ) -> None:
-    replies = [Reply("A long story. " * 200), Reply("It prints."), Reply("Short.")]
+    replies = [Reply("A long story. " * 200), Reply("It prints."), Reply("# Goal\nTo see what the shop prints.")]
     attached = [block for block in before if block["type"] != "text"]
     async with stage(tmp_path, *replies, editor=ZED_BETA) as it:
         await it.prompt("Tell me. " * 200)

@@ -228,7 +228,7 @@ async def test_what_did_not_help_when_it_was_left_out_is_sent_again(tmp_path: Pa
 
     async with stage(tmp_path, script=answer, dialect="chat", config={}) as it:
         await it.prompt("One")
-        with pytest.raises(AgentError, match="Extra inputs are not permitted"):
+        with pytest.raises(AgentError, match="must be passed back"):
             await it.prompt("Two")
         for _ in range(2):
             assert await it.prompt("Three") == {"stopReason": "end_turn"}

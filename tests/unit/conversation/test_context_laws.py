@@ -44,7 +44,7 @@ def fold_start(log: Log) -> int:
                 return swap.fold_from or min(swap.keep_from, entry.seq)
             case ContextRestored():
                 return entry.seq
-            case TurnRefused(from_seq=prompt):
+            case TurnRefused(from_seq=prompt, before_seq=0):
                 return fold_start(log[: prompt - 1])
             case _:
                 pass
