@@ -105,7 +105,7 @@ def tool_names(server: str, tools: Iterable[str]) -> dict[str, str]:
 def instructions_section(server: str, instructions: str) -> Section:
     """Return what a server says about its use, as a part of the system prompt; its text is empty if it says nothing."""
     name = one_line(server, 60).replace('"', "'")
-    text = cut_middle(clean(instructions).strip(), INSTRUCTIONS_LIMIT).replace(
+    text = cut_middle(clean(instructions.strip()), INSTRUCTIONS_LIMIT).replace(
         f"</{_INSTRUCTIONS}", f"< /{_INSTRUCTIONS}"
     )
     if text:

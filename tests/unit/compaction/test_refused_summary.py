@@ -201,13 +201,13 @@ async def test_the_receipt_of_excerpts_says_why_there_is_no_summary_and_not_that
             return Reply(http_status=status, headers={"retry-after": "120"})
         return it.answers.pop(0)
 
-    async with desk(tmp_path, script=answer) as it:
+    async with desk(tmp_path, script=answer, config={"compaction": {"wait": True}}) as it:
         await it.filled()
         for _ in range(4):
             await it.prompt("And?", Reply("Yes.", usage=Usage(OUT_OF_ROOM, 5)))
         compaction = shown_compactions(it.agent)[0]
         assert compaction.text == EXCERPTS
-        assert "No summary: " in compaction.receipt
-        assert "openai" in compaction.receipt
+        assert "openai (127.0.0.1:" in compaction.receipt
+        assert f"status {status}" in compaction.receipt
         assert "unchanged" not in compaction.receipt
         assert "Nothing was changed" not in compaction.receipt
