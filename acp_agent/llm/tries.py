@@ -1,7 +1,6 @@
-"""The tries of one call: what is changed, and how long is waited, before it is made again after a failure.
+"""Repeats a failed call to a model: either unchanged after a delay, or at once without what the provider refused.
 
-A call is made again as it was, after a while; or at once without the part that the provider refused: reasoning, an
-optional part of the API, images, the stream.
+What can be left out: tools, reasoning, optional parts of the API, images, and streaming.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from typing import TypeAlias
 
 from acp_agent.conversation.messages import AssistantMessage, Message, Thinking, name_of
 from acp_agent.conversation.surroundings import Feature
+from acp_agent.frozen import frozen
 from acp_agent.llm.adapters.adapter import Adapter, Call, ReasoningPlace
 from acp_agent.llm.errors import CallFailed, classify, error_of, log_line, may_be_image, reason
 from acp_agent.llm.parts import without_images
@@ -67,10 +67,25 @@ _MAX_REFUSALS = 3
 """After this many refusals of one call, all of its reasoning is withheld at once."""
 
 
-class Tries:
-    """The tries of one call: decides with what it is made again after a failure.
+@frozen
+class _Guess:
+    """A part of a request that was left out because the refusal named no cause.
 
-    What a refusal seems to be about is left out of the next try. It is only learned if that one is answered.
+    :ivar failure: the refusal.
+    :ivar request: the request before.
+    :ivar learned: what had been learned before.
+    """
+
+    failure: CallFailed
+    request: ModelRequest
+    learned: tuple[Learned, ...]
+
+
+class Tries:
+    """Decides how one call is repeated after a failure.
+
+    The next try leaves out what the provider seems to have refused. This is learned only once a try is answered, and a
+    guess that led to the same refusal is taken back.
 
     :param profile: the model's.
     :param prompt: see `Adapter.call`.
@@ -91,23 +106,27 @@ class Tries:
         self._server_errors = 0
         self._empty_streams = 0
         self._is_unproven_tried = False
-        self._guessed_at: CallFailed | None = None
+        self._guess: _Guess | None = None
         self._images: list[int] | None = None
         self._learned: list[Learned] = []
 
     def succeeded(self) -> list[Learned]:
-        """Return what is known to have been the cause of the failures, now that an answer has begun; once."""
+        """Return what the failures were about, once an answer has begun. Each event is returned only once."""
         learned, self._learned = self._learned, []
         return learned
 
     def after(
         self, failure: CallFailed, request: ModelRequest, call: Call, *, partial: bool
     ) -> tuple[Retrying | AskedAgain, ModelRequest]:
-        """Return what to tell of a failure, and the request that is made next.
+        """Return the event to report for a failure, and the next request.
 
         :param partial: whether part of the answer was yielded.
-        :raises ModelError: the call is not made again.
+        :raises ModelError: the call is not repeated.
         """
+        guess = self._guess
+        if guess is not None and failure.message == guess.failure.message:
+            request = guess.request
+            self._learned = [*guess.learned]
         if not partial:
             changed = (
                 self._with_fitting_tools(failure, request, call)
@@ -119,14 +138,13 @@ class Tries:
             )
             if changed is not None:
                 return AskedAgain(), changed
-        cause = self._guessed_at
-        if cause is not None and classify(failure) == "rejected":
-            failure = cause  # what was left out for it was not to blame
+        if guess is not None and classify(failure) == "rejected":
+            failure = guess.failure  # leaving something out on a guess may have caused the last one
         return self._retries.after(failure, partial=partial), request
 
     def _with_fitting_tools(self, failure: CallFailed, request: ModelRequest, call: Call) -> ModelRequest | None:
-        """Return the request without the tools that the provider refused, or with shorter descriptions of all, if it
-        only finds one too long; None if it refused none, or whatever tool there is."""
+        """Return the request without the tools that the provider refused, or with shortened descriptions if it only
+        finds one too long. Return None if it refused no tool, or appears to refuse all of them."""
         names = refused_tools(failure, call.body, tool_names(request)) if failure.status in _REFUSED else ()
         built_in = sum(is_built_in(name) for name in names)
         if not names or self._built_in + built_in > _MAX_BUILT_IN:
@@ -141,7 +159,7 @@ class Tries:
         return without_tools(request, names)
 
     def _without_reasoning(self, failure: CallFailed, request: ModelRequest, call: Call) -> ModelRequest | None:
-        """Return the request without what the provider refused of reasoning, or of what needs a header."""
+        """Return the request without the reasoning, or the feature behind a beta header, that the provider refused."""
         if failure.status not in _REFUSED:
             return None
         adapter = self._adapter
@@ -174,8 +192,8 @@ class Tries:
         return self._left_out(part, request)
 
     def _without_unproven(self, failure: CallFailed, request: ModelRequest, call: Call) -> ModelRequest | None:
-        """Return the request without the optional parts that the provider has not answered to before in this
-        conversation, if it may have refused one of them in words that nobody knows."""
+        """Return the request without the features that the provider has not accepted before in this conversation, in
+        case it refused one of them in an error text that is not known here."""
         may_be_one = failure.status in _REFUSED and classify(failure) == "rejected" and self._prompt is None
         if not may_be_one or self._is_unproven_tried:
             return None
@@ -184,10 +202,10 @@ class Tries:
         unproven: list[Feature] = [feature for feature, _ in self._adapter.refusals if feature in call.features - known]
         if not unproven:
             return None
+        self._guess = _Guess(failure, request, tuple(self._learned))
         changed = request
         for feature in unproven:
             changed = self._left_out(RefusedPart(feature), changed)
-        self._guessed_at = failure
         return changed
 
     def _left_out(self, part: RefusedPart, request: ModelRequest) -> ModelRequest:
@@ -201,8 +219,8 @@ class Tries:
         return replace(request, refused=request.refused | {feature})
 
     def _without_pictures(self, failure: CallFailed, request: ModelRequest) -> ModelRequest | None:
-        """Return the request without images, if the provider may have refused it for them: first without those that it
-        has not answered to before, then without any."""
+        """Return the request without images if one of them may be the cause: first without the images that the model
+        has not answered yet, then without any."""
         if not may_be_image(failure, is_repeated=self._server_errors > 0):
             self._server_errors += failure.status == _SERVER_ERROR
             return None
@@ -212,9 +230,8 @@ class Tries:
             first = self._images.pop()
             changed = without_images(request, first)
             if changed is not None:
-                others = [each for each in self._learned if not isinstance(each, ImagesLeftOut)]
-                self._learned = [*others, ImagesLeftOut(first)]
-                self._guessed_at = self._guessed_at or failure
+                self._guess = _Guess(failure, request, tuple(self._learned))
+                self._learned.append(ImagesLeftOut(first))
                 _log.warning("%s refused a request with images; it is asked again without", self._endpoint.name)
                 return changed
         return None

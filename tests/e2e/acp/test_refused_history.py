@@ -232,3 +232,17 @@ async def test_what_did_not_help_when_it_was_left_out_is_sent_again(tmp_path: Pa
             await it.prompt("Two")
         for _ in range(2):
             assert await it.prompt("Three") == {"stopReason": "end_turn"}
+
+
+async def test_of_two_guesses_at_a_refusal_only_the_one_that_helped_is_learned(tmp_path: Path) -> None:
+    def answer(body: dict[str, Any]) -> Reply:
+        if "image/png" in str(body):
+            return Reply(http_status=400, body={"error": {"message": "invalid input"}})
+        return Reply("Yes.")
+
+    env = {"ACP_AGENT_MODEL": "anthropic/claude-opus-5-5"}
+    async with stage(tmp_path, script=answer, dialect="anthropic", env=env, editor=TOAD) as it:
+        assert await it.prompt([{"type": "text", "text": "Look"}, IMAGE]) == {"stopReason": "end_turn"}
+        await it.prompt("And now?")
+        assert "image/png" not in str(it.server.calls[-1].body)
+        assert "thinking-binding-controls" in it.server.calls[-1].headers["anthropic-beta"]
