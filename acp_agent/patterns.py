@@ -99,14 +99,14 @@ _UNICODE = re.compile(r"\\u([0-9A-Fa-f]{4})")
 
 
 def is_portable(pattern: str) -> bool:
-    """Return whether JavaScript and Python take this as a regular expression, and RE2 does but for lookarounds and
-    backreferences.
+    """Return whether JavaScript and Python accept this regular expression.
 
-    Named groups, flags, classes by Unicode properties and lookbehinds of no fixed length are not portable.
+    RE2 must accept it too, apart from lookarounds and backreferences. Named groups, flags, Unicode property classes and
+    variable-length lookbehinds are not portable.
 
     ECMA-262, "Patterns"; Python, "Regular Expression Syntax".
     """
-    shown: list[str] = []  # to RE2, which checks what is left
+    shown: list[str] = []  # passed to RE2, which checks the rest
     opened: list[str] = []
     groups = at = 0
     before = "start"
@@ -131,7 +131,7 @@ def is_portable(pattern: str) -> bool:
             is_fixed = token["least"] is not None and token["upto"] is None
             if before != "plain" or most < least or (in_lookbehind and not is_fixed):
                 return False
-            kind, text = "repeat", "{1}"  # RE2 repeats a thousand times at most
+            kind, text = "repeat", "{1}"  # RE2 allows at most a thousand repetitions
         elif kind == "back":
             if int(token["back"]) > groups:
                 return False
@@ -163,7 +163,7 @@ _NEVER = r"[^\x00-\x{10FFFF}]"
 def compile_wildcards(wildcards: Iterable[str], *, or_literal: bool = False) -> Pattern:
     """Compile wildcards that mean what lines of `.gitignore` do: what matches a folder matches all that is in it.
 
-    :param or_literal: whether brackets also match themselves, as in names of folders such as `[id]`.
+    :param or_literal: whether brackets also match themselves, as in folder names such as `[id]`.
     :returns: finds something in a relative path with slashes, where one of them matches.
     :raises PatternError: one ends within a bracket or behind a backslash, or names an unknown class.
     """
@@ -181,7 +181,7 @@ def wildcard_expression(pattern: str, *, or_literal: bool = False) -> str | None
     """Return the expression for the path from where the pattern counts; what may follow is for the caller to add.
 
     :param pattern: without what a line of `.gitignore` has around it: `!`, and `/` at the end.
-    :param or_literal: whether brackets also match themselves; one without an end does then as well.
+    :param or_literal: whether brackets also match themselves, including a bracket that is never closed.
     :returns: None where it ends within a bracket or behind a backslash.
     """
     parts = ["^" if "/" in pattern else "^(?:.*/)?"]

@@ -95,9 +95,11 @@ def environment_without(names: Collection[str]) -> dict[str, str]:
 
 
 def git_variables() -> dict[str, str]:
-    """Return variables with which git runs no program that a repository names to watch its files, to page or to edit,
-    takes no folder for a bare repository that is not named as one, and writes no lists for servers that do not know git
-    into the folder `info`, which the sandbox closes.
+    """Return environment variables that restrict what git does.
+
+    With them, git does not run programs that a repository names to watch its files, to page or to edit. It does not
+    treat a folder as a bare repository unless it is named as one. It does not write the lists for dumb servers to the
+    folder `info`, which the sandbox closes.
 
     Source: git-config(1), "safe.bareRepository", "core.fsmonitor", "repack.updateServerInfo" and GIT_CONFIG_COUNT
     """

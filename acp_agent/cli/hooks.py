@@ -131,9 +131,9 @@ def _shown(outcome: Outcome) -> str:
 
 @frozen
 class _NoSession:
-    """What hooks may use where there is no session: the log, and a sample of a compaction.
+    """What hooks can use without a session: the log, and a sample compaction.
 
-    :ivar used: tokens of the conversation that the event is a sample of.
+    :ivar used: the tokens of the sample event's conversation.
     """
 
     home: Path
@@ -147,7 +147,7 @@ class _NoSession:
     async def compaction(
         self, messages: Sequence[Message] | None = None, *, prompt: str | None = None, model: str | None = None
     ) -> Summary:
-        """Return a sample of a summary: no model is asked."""
+        """Return a sample summary without calling a model."""
         before = self.used if messages is None else estimate_messages(messages)
         print(f"         has {before:,} tokens compacted, and gets a sample of a summary")
         return Summary(_SUMMARY, before, min(before, estimate_text(_SUMMARY)))

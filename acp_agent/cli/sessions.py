@@ -1,4 +1,4 @@
-"""`acp-agent sessions`: the list of all sessions; removing, archiving, moving and forking some."""
+"""`acp-agent sessions`: list, remove, archive, move and fork sessions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def run(arguments: argparse.Namespace) -> int:
     """List the sessions, newest first; or do something with those that are named.
 
     :raises SessionNotFoundError: one that is named is not there.
-    :raises InvalidParamsError: a session has no such entry to fork it at, or it is to be moved to what is no directory.
+    :raises InvalidParamsError: if a session has no such entry to fork at, or the place to move it to is no directory.
     """
     store = await open_database(os.environ)
     try:

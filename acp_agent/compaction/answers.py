@@ -1,7 +1,7 @@
 """Find the summary in a model's answer.
 
-Models that were made to call tools, or to think before they answer, sometimes do so in plain text when they are asked
-for a summary, and some answer with a word. Such an answer must not take the place of a conversation.
+When asked for a summary, models that are trained to call tools or to think first sometimes write tool calls or thinking
+as plain text. Some answer with a single word. Such an answer must not replace a conversation.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from acp_agent.compaction.frame import has_section, missing_sections
 from acp_agent.errors import CompactionError
 
 LEAST_CHARACTERS = 200
-"""Of a summary without any section, if the recipe asks for some and much is replaced."""
+"""Minimum length of a summary without sections, if the recipe asks for sections and much text is replaced."""
 LEAST_SENTENCE = 12
-"""The same, however little is replaced: less is a word, such as "Understood."."""
+"""The same minimum, however little text is replaced. A shorter answer is a word, such as "Understood."."""
 TOKENS_PER_CHARACTER = 150
-"""Replaced tokens for which such a summary has one character at the least."""
+"""Such a summary needs at least one character for each of this many replaced tokens."""
 
 _THINKS = r"(?:[\w-]{1,20}:)?(?:think|thinking|thoughts?|reasoning|analysis|scratchpad|reflection)"
 _THINKING: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = (
@@ -35,13 +35,13 @@ _THINKING: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = (
         re.compile(r"<\|channel\|>final(?:<\|message\|>)?|<channel\|>"),
     ),
 )
-"""How thinking begins and ends: most models and Mistral's and Kimi's; Sky-T1's and Cohere's; gpt-oss's and Gemma's."""
+"""Opening and closing marks of thinking: most models, Mistral and Kimi; Sky-T1 and Cohere; gpt-oss and Gemma."""
 _CALL = re.compile(
     r"</?[^<>\s]{0,40}(?:tool|function|invoke|DSML|python_tag|plugin)[^<>\n]{0,200}>"
     r"|\[/?TOOL_(?:CALLS?|REQUEST|ARGS)\]|\[END_TOOL_REQUEST\]|```tool_\w+",
     re.IGNORECASE,
 )
-"""The markup of tool calls: Hermes and Qwen, Llama, DeepSeek, Kimi, Mistral, LM Studio, Gemini and others."""
+"""Markup of tool calls: Hermes and Qwen, Llama, DeepSeek, Kimi, Mistral, LM Studio, Gemini and others."""
 _ARGUMENTS = re.compile(r"\s*(?:[\[{<]|\w[\w.]*\s*[({\[:])")
 _TAG = re.compile(r"<[^<>\n]{1,200}>")
 _FENCE = re.compile(r"^```\w*\s*|\s*```$")
@@ -49,9 +49,9 @@ _ADVICE = "The history is unchanged; try /compact again, or with another model."
 
 
 def least_characters(replaced: int) -> int:
-    """Return how long a summary without any section has to be.
+    """Return the minimum length of a summary without sections, in characters.
 
-    :param replaced: tokens that it takes the place of.
+    :param replaced: number of tokens that the summary replaces.
     """
     return max(LEAST_SENTENCE, min(LEAST_CHARACTERS, replaced // TOKENS_PER_CHARACTER))
 
@@ -60,10 +60,10 @@ def summary_in(answer: str, sections: Sequence[str], least: int = LEAST_CHARACTE
     """Return the summary in a model's answer, without the model's thinking.
 
     :param answer: the visible text.
-    :param sections: headings that the summary should have. Any section with content makes an answer a summary, also
-        with a heading of the model's own.
-    :param least: characters of one without any section, if the recipe asks for some.
-    :raises CompactionError: there is none: the answer consists of thinking or of tool calls that are written as text,
+    :param sections: headings that the summary should have. An answer that has any section with content is a summary,
+        even if the model chose the heading.
+    :param least: minimum characters of a summary without sections, if the recipe asks for sections.
+    :raises CompactionError: if there is no summary: the answer consists of thinking or of tool calls written as text,
         or is short and has no section.
     """
     summary = _without_thinking(answer, sections).strip()
@@ -71,7 +71,7 @@ def summary_in(answer: str, sections: Sequence[str], least: int = LEAST_CHARACTE
         raise CompactionError("The model only thought, and wrote no summary.", _ADVICE)
     words = _words_of(summary)
     is_markup = len(words) < len(summary)
-    least = LEAST_CHARACTERS if is_markup else least  # what stands beside a call announces it
+    least = LEAST_CHARACTERS if is_markup else least  # the text next to a call only announces the call
     if has_section(words) or len(words) >= least or (words and not sections):
         return summary
     if is_markup:
@@ -84,7 +84,7 @@ def summary_in(answer: str, sections: Sequence[str], least: int = LEAST_CHARACTE
 
 
 def _without_thinking(answer: str, sections: Sequence[str]) -> str:
-    """Return an answer without the thinking that it begins with, which may be several pieces."""
+    """Return an answer without the thinking at its beginning, which may be in several pieces."""
     while True:
         rest = _without_unopened_thinking(_without_opened_thinking(answer.lstrip()), sections)
         if rest == answer:
@@ -93,7 +93,7 @@ def _without_thinking(answer: str, sections: Sequence[str]) -> str:
 
 
 def _without_opened_thinking(answer: str) -> str:
-    """Return an answer without a piece of thinking at its very beginning; nothing if the piece has no end."""
+    """Return an answer without a piece of thinking at its very beginning, or "" if the piece is not closed."""
     for opening, closing in _THINKING:
         if begins := opening.match(answer):
             ends = closing.search(answer, begins.end())
@@ -102,7 +102,7 @@ def _without_opened_thinking(answer: str) -> str:
 
 
 def _without_unopened_thinking(answer: str, sections: Sequence[str]) -> str:
-    """Return an answer without thinking whose beginning is missing, since the chat template has it in the prompt."""
+    """Return an answer without thinking that has no opening mark because the chat template put it in the prompt."""
     closing = _THINKING[0][1]
     for ends in closing.finditer(answer):
         before, after = answer[: ends.start()], answer[ends.end() :]
@@ -114,11 +114,11 @@ def _without_unopened_thinking(answer: str, sections: Sequence[str]) -> str:
 
 
 def _words_of(summary: str) -> str:
-    """Return what is left of a summary without tool calls and tags."""
+    """Return the text of a summary without tool calls and tags."""
     calls = list(_CALL.finditer(summary))
     if calls:
-        # What stands between the first and the last piece of markup are names and arguments. What follows an only piece
-        # is prose if it does not look like them: the piece may be quoted.
+        # The text between the first and the last piece of markup is names and arguments. If there is only one piece,
+        # the text after it is prose unless it looks like a name or arguments: the summary may quote the markup.
         before, after = summary[: calls[0].start()], summary[calls[-1].end() :]
         is_call = len(calls) == 1 and _ARGUMENTS.match(after) is not None
         summary = before if is_call else before + after

@@ -43,10 +43,10 @@ MAX_REQUESTS = 12
 
 @frozen
 class Overflow:
-    """A request that was refused since it does not fit.
+    """A request that was refused because it does not fit.
 
-    :ivar estimate: its tokens, estimated.
-    :ivar before: what the answers before it took.
+    :ivar estimate: estimated tokens of the request.
+    :ivar before: usage of the answers before the request.
     """
 
     refusal: ContextOverflowError
@@ -55,9 +55,9 @@ class Overflow:
 
 
 class Courtesy:
-    """Lets requests for a summary pass only while nobody else needs the model's server.
+    """Lets summary requests run only while nothing else needs the model's server.
 
-    :param begin_again: called when a request that was under way has to be made anew.
+    :param begin_again: called when a running request was cancelled and has to be sent again.
     """
 
     def __init__(self, begin_again: Callable[[], None] = lambda: None) -> None:
@@ -66,18 +66,18 @@ class Courtesy:
         self._asking: anyio.CancelScope | None = None
 
     def give_way(self) -> None:
-        """Cancel the request that is under way, and let none pass until the server is free."""
+        """Cancel the running request, and hold back further requests until the server is free."""
         if self._is_free.is_set():
             self._is_free = anyio.Event()
         if self._asking is not None:
             self._asking.cancel()
 
     def go_on(self) -> None:
-        """Let requests pass: the server is free."""
+        """Let requests run, since the server is free."""
         self._is_free.set()
 
     async def ask(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Return what a request returns, which is made as often as it takes."""
+        """Send a request, again after each cancellation, and return its result."""
         while True:
             await self._is_free.wait()
             with anyio.CancelScope() as scope:
@@ -95,10 +95,10 @@ class ModelCalls:
     :param call: asks the model.
     :param show: called with the summary's text as it streams.
     :param begin: called before each request.
-    :param courtesy: when the model's server is free; None if that does not matter.
+    :param courtesy: holds requests back until the model's server is free; None to send them at once.
     :ivar usage: of all answers so far; None before the first.
-    :ivar refusals: what the provider refused of the requests.
-    :ivar overflows: requests that it refused since they do not fit.
+    :ivar refusals: the parts of requests that the provider refused.
+    :ivar overflows: the requests that the provider refused because they do not fit.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class ModelCalls:
         return answer
 
     async def _streamed(self, request: ModelRequest, *, shown: bool) -> Answered | None:
-        """Return the answer; None if the stream ended before it."""
+        """Return the answer, or None if the stream ended without one."""
         async with aclosing(self._call(request)) as stream:
             async for event in stream:
                 if isinstance(event, Answered):
@@ -199,12 +199,12 @@ class ModelCalls:
     def _overflow(self, request: ModelRequest, refusal: ContextOverflowError) -> SummaryOverflowError:
         estimate = estimate_prefix(request.system, request.tools) + estimate_messages(request.messages)
         self.overflows.append(Overflow(refusal, estimate, self.usage))
-        # Not our words for it: it may be another model's window, or its images that are too many.
+        # Use the error's own words: another model's window may be full, or there may be too many images.
         why = f"{request.model or 'The model'} refused the request for a summary. {refusal}"
         return SummaryOverflowError(why, _LARGER, refusal)
 
     def _note_retry(self, event: Retrying | AskedAgain | Refusal) -> None:
-        """Count a request that is sent again, and note what it was refused for."""
+        """Count a request that is sent again, or note which part of it was refused."""
         if isinstance(event, Retrying | AskedAgain):
             self._count()
         else:

@@ -48,7 +48,7 @@ LEAST_GROWTH = 1_000
 MAX_CALIBRATION = 4.0
 """Above the ratio of any script."""
 DOUBT = 4 / 3
-"""Tokens as the provider counts them for each of our estimate, where it refused a request without counting it."""
+"""Assumed tokens by the provider's count for each token of our estimate, if a refusal states no count."""
 
 
 def estimate_text(text: str) -> int:
@@ -132,7 +132,7 @@ class Sizes:
 
 
 def estimate_words(messages: Iterable[Message]) -> int:
-    """Return the tokens of texts, calls and results alone, which every provider reads and counts."""
+    """Return the tokens of text, tool calls and tool results alone, which every provider reads and counts."""
     parts = (part for message in messages for part in message.parts)
     return sum(estimate_part(part) for part in parts if isinstance(part, Text | ToolCall))
 

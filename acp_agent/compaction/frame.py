@@ -155,7 +155,7 @@ def missing_sections(summary: str, required: Sequence[str]) -> tuple[str, ...]:
 
 
 def has_section(summary: str) -> bool:
-    """Return whether a summary has a section with content, whatever its heading."""
+    """Return whether a summary has a section with content, under any heading."""
     return bool(_filled_sections(summary))
 
 

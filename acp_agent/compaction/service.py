@@ -110,9 +110,10 @@ class CompactionService:
     async def has_work(
         self, state: ConversationState, policy: CompactionPolicy, call: ModelCall, index: ExcerptIndex | None = None
     ) -> bool:
-        """Return whether a step of the ladder has something to compact; no model is asked.
+        """Return whether a step of the ladder has something to compact, without calling a model.
 
-        :param call: see `__call__`, and `index`.
+        :param call: see `__call__`.
+        :param index: see `__call__`.
         """
         try:
             size = await to_thread.run_sync(size_of, state, policy, abandon_on_cancel=True)
@@ -128,7 +129,7 @@ class CompactionService:
                     made = partial(accepted, state, policy, draft, name, size, index) if draft else None
                     has_work = bool(made and await to_thread.run_sync(made, abandon_on_cancel=True))
                 else:
-                    has_work = True  # only a package's strategy itself knows
+                    has_work = True  # only the package's strategy can tell
                 if has_work:
                     return True
         return False

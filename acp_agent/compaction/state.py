@@ -121,7 +121,7 @@ class ConversationState:
     ) -> ConversationState:
         """Return the state of a conversation that no session of ours holds.
 
-        A prompt at its end that the model has not answered yet stays, as that of a running turn does.
+        An unanswered prompt at the end of the conversation is kept, like the prompt of a running turn.
 
         :param messages: legal history; numbered from 1.
         :param window: tokens of the model's window.
@@ -267,9 +267,9 @@ class CompactedState:
 
 
 def unanswered_prompt(entries: Sequence[Entry]) -> int | None:
-    """Return the number of the user's message that the model has not answered to the end; None if it has.
+    """Return the number of the user message that the model has not finished answering; None if there is none.
 
-    It is the first one after the last answer without tool calls: later ones were put in while tools ran.
+    This is the first user message after the last answer without tool calls. Later ones were added while tools ran.
     """
     prompt: int | None = None
     for entry in reversed(entries):

@@ -67,17 +67,17 @@ def closing_events(
 
 
 def leaving_out_refused(context: Context) -> TurnRefused | None:
-    """Return the event that takes out of the context what a provider has refused for the second time.
+    """Return the event that removes the messages that a provider has refused twice from the context.
 
-    The request before the refused one was answered, so most likely the newest step is to blame: an answer and the
-    results of its calls. If that was left out already, it is the rest of the turn.
+    The request before the refused one was answered, so the newest step is the most likely cause: an answer and the
+    results of its tool calls. If that step has already been left out, the event removes the rest of the turn.
 
     :returns: None if no turn ended with a refusal, or if the provider has answered since.
     """
     turn = context.refused_turn
     if turn is None:
         return None
-    begin = max(turn.from_seq, *context.swaps[-1:], 0)  # a summary stays: it stands for earlier turns as well
+    begin = max(turn.from_seq, *context.swaps[-1:], 0)  # keep a summary: it covers earlier turns as well
     inside = [entry for entry in context.entries if begin <= entry.seq < turn.before_seq and not entry.summary]
     answers = [entry.seq for entry in inside if isinstance(entry.message, AssistantMessage)]
     if answers and not turn.is_shortened:

@@ -78,11 +78,11 @@ Files: TypeAlias = dict[str, str | None]
 
 @frozen
 class RefusedTurn:
-    """A turn that ended because the provider refused to go on with it; what it said is still in the context.
+    """A turn that ended because the provider refused to continue it. Its messages are still in the context.
 
-    :ivar from_seq: its prompt.
-    :ivar before_seq: the first entry after it.
-    :ivar is_shortened: whether its last step has been left out since.
+    :ivar from_seq: seq of the turn's prompt.
+    :ivar before_seq: seq of the first entry after the turn.
+    :ivar is_shortened: whether the turn's last step has since been left out.
     """
 
     from_seq: int
@@ -127,11 +127,11 @@ class Context:
     :ivar withheld: ids of the answers whose reasoning is known not to be sent.
     :ivar void: names of the pieces of reasoning that never will be; see `messages.name_of`.
     :ivar refused: what the providers of models do not take; the models as `provider/model`.
-    :ivar takes: the values that they take of what they have refused otherwise; see `FeatureRefused`.
-    :ivar refused_images: the images that they do not take, as SHA-256 of their bytes.
-    :ivar refused_tools: the tools that they do not take, by name.
-    :ivar refusals: how many prompts were refused one after another, with no answer in between.
-    :ivar refused_turn: the turn that the provider refused to go on with, as long as it has answered nothing since.
+    :ivar takes: the values that providers accept for features that they otherwise refuse; see `FeatureRefused`.
+    :ivar refused_images: the images that providers do not accept, as SHA-256 of their bytes.
+    :ivar refused_tools: the tools that providers do not accept, by name.
+    :ivar refusals: number of consecutive prompts that were refused, without an answer in between.
+    :ivar refused_turn: the turn that the provider refused to continue, until the provider answers again.
     :ivar unbound_until: seq up to which reasoning that does not know its conversation is not sent: the newest place at
         which an earlier version changed what stands before it.
     :ivar partial: the part of an unfinished answer that the log holds.
@@ -217,21 +217,21 @@ class Context:
         return ()
 
     def images_refused_by(self, model: str) -> frozenset[str]:
-        """Return the images that a model's provider does not take, as SHA-256 of their bytes.
+        """Return the images that a model's provider does not accept, as SHA-256 of their bytes.
 
         :param model: `provider/model`.
         """
         return frozenset(image for name, image in self.refused_images if name == model)
 
     def taken_by(self, model: str) -> dict[Feature, str]:
-        """Return the values that a model's provider takes of what it has refused otherwise.
+        """Return the values that a model's provider accepts for features that it otherwise refuses.
 
         :param model: `provider/model`.
         """
         return {feature: values for name, feature, values in self.takes if name == model}
 
     def tools_refused_by(self, model: str) -> frozenset[str]:
-        """Return the names of the tools that a model's provider does not take.
+        """Return the names of the tools that a model's provider does not accept.
 
         :param model: `provider/model`.
         """
@@ -357,9 +357,9 @@ class Context:
         return changes | {"refusals": self.refusals + 1}
 
     def _left_out(self, seq: int, event: TurnRefused) -> dict[str, Any]:
-        """Return what differs after the provider refused something earlier than the newest prompt."""
+        """Return the fields that change after the provider refused something before the newest prompt."""
         before, turn = self.before_turn, self.refused_turn
-        if before is not None:  # a refusal of the newest prompt must not bring it back
+        if before is not None:  # a refusal of the newest prompt must not restore the removed entries
             kept = _not_removed(before.entries, event)
             told = before.declared.after(amendments_in(kept))
             before = replace(before, **_NOT_COUNTED, entries=kept, told=told)
@@ -461,7 +461,7 @@ _NOT_COUNTED: dict[str, Any] = {"usage": None, "baseline": 0, "baseline_seq": 0}
 
 
 def _declared(carried: Carried) -> Surroundings:
-    """Return what requests begin with; logs of earlier versions have it in the system prompt alone."""
+    """Return the surroundings that requests begin with. Logs of earlier versions have only the system prompt."""
     declared = carried.declared
     return declared if declared.sections else replace(declared, sections=sections_in(carried.instructions))
 

@@ -120,8 +120,8 @@ class FeatureRefused:
     """A provider refused an optional part of its API; requests to this model no longer use it.
 
     :ivar model: `provider/model`.
-    :ivar takes: values that the provider takes instead, as its error named them: the largest number, or words with
-        blanks between them. Empty if it takes none.
+    :ivar takes: values that the provider accepts instead, as named in its error: the largest number, or words separated
+        by spaces. Empty if it accepts none.
     """
 
     model: str
@@ -132,10 +132,10 @@ class FeatureRefused:
 
 @frozen
 class ImagesRefused:
-    """A provider refused a request for its images; requests to this model have a line in their place.
+    """A provider refused a request because of its images; requests to this model have a line of text in their place.
 
     :ivar model: `provider/model`.
-    :ivar images: SHA-256 of each one's bytes, in hex.
+    :ivar images: SHA-256 of each image's bytes, in hex.
     """
 
     model: str
@@ -145,10 +145,10 @@ class ImagesRefused:
 
 @frozen
 class ToolsRefused:
-    """A provider refused requests for these tools; requests to this model no longer have them.
+    """A provider refused requests because of these tools; requests to this model no longer include them.
 
     :ivar model: `provider/model`.
-    :ivar tools: their names.
+    :ivar tools: names of the tools.
     """
 
     model: str
@@ -268,10 +268,10 @@ class AutoCompactionChanged:
 
 @frozen
 class DirectoriesChanged:
-    """The session was opened with other additional directories, or its working directory is another one from now on.
+    """The session was opened with other additional directories, or its working directory has changed.
 
-    :ivar additional_directories: all of them.
-    :ivar cwd: absolute path of the working directory; empty where it is the same as before.
+    :ivar additional_directories: all additional directories.
+    :ivar cwd: absolute path of the working directory; empty if it has not changed.
     """
 
     additional_directories: tuple[str, ...]
@@ -310,9 +310,9 @@ class TitleChanged:
 class TurnEnded:
     """A turn is over.
 
-    :ivar error: the sentence that the user was shown if the turn failed.
-    :ivar refused: whether it failed because the provider refused a request that continued the turn, and with it
-        what the turn had said so far.
+    :ivar error: the sentence shown to the user if the turn failed.
+    :ivar refused: whether the turn failed because the provider refused a request that continued it, and so refused the
+        turn's messages so far.
     """
 
     stop_reason: str
@@ -323,9 +323,9 @@ class TurnEnded:
 
 @frozen
 class TurnRefused:
-    """The model, or its provider, refused; everything from `from_seq` on leaves the context, and stays in the log.
+    """The model or its provider refused. Everything from `from_seq` on leaves the context but stays in the log.
 
-    :ivar before_seq: what is from this entry on stays in the context; 0 if nothing is to stay.
+    :ivar before_seq: seq from which entries stay in the context; 0 if none stay.
     """
 
     from_seq: int
@@ -393,7 +393,7 @@ class ContextAdded:
 @frozen
 class ContinuationAsked:
     """The model's answer was cut off because the window was full, or it was empty; `sent` asks the model to continue.
-    The user did not say it."""
+    The text is not from the user."""
 
     message_id: str
     sent: str

@@ -206,8 +206,8 @@ ResultPart: TypeAlias = Text | Image
 
 @frozen
 class Usage:
-    """Tokens of one model call, as the provider counted them; the three kinds of input do not overlap. None is below
-    zero, whatever the provider says."""
+    """Tokens of one model call, as the provider counted them. The three kinds of input do not overlap. Negative counts
+    from the provider become zero."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -295,8 +295,7 @@ class AssistantMessage:
     """One answer of a model, whole or cut off (see `stop_reason`).
 
     :ivar model: `provider/model`; empty if unknown.
-    :ivar doubtful: whether `usage` contradicts what was counted before, so that it does not say how large the context
-        is.
+    :ivar doubtful: whether `usage` contradicts earlier counts and so does not give the size of the context.
     """
 
     id: str
@@ -309,7 +308,7 @@ class AssistantMessage:
 
     @property
     def counted(self) -> Usage | None:
-        """Return the usage, if it says how large the context is."""
+        """Return the usage, or None if it does not give the size of the context."""
         return None if self.doubtful else self.usage
 
     @property

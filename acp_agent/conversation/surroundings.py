@@ -1,4 +1,4 @@
-"""The parts of a request outside the conversation: system prompt (in sections), tools and level of reasoning.
+"""The parts of a request outside the conversation: system prompt (in sections), tools and reasoning level.
 
 Each request begins with the same surroundings as the one before it. What has changed is appended to the conversation
 as an `Amendment`.
@@ -42,11 +42,10 @@ Feature: TypeAlias = Literal[
 """A part of an API that not every server has. `controls`: the say in what happens to reasoning that is not valid any
 more. `compaction`: conversations that the provider has compacted. `tools`, `effort`: tools, and a level of reasoning,
 that change in mid-conversation. `summaries`: readable summaries of reasoning. `echo`: members of a message that hold
-its reasoning, in Chat Completions. `functions`: tools at all. `descriptions`: those of tools, with any number
-of characters. `cache_control`: marks of what is to be cached.
-`call_ids`: ids of calls other than nine letters and digits. `user_after_tool`: a message of the user directly after a
-tool's result. `system`: a message of the role. `raw_arguments`: arguments of a call as the model wrote them, although
-they are no JSON. All others are members of a request by their names in the API."""
+its reasoning, in Chat Completions. `functions`: any tools at all. `descriptions`: tool descriptions of any length.
+`cache_control`: cache breakpoints. `call_ids`: call ids other than nine letters and digits. `user_after_tool`: a user
+message directly after a tool result. `system`: a message with this role. `raw_arguments`: a call's arguments as the
+model wrote them, even if they are not JSON. All others are members of a request, by their names in the API."""
 
 
 @frozen

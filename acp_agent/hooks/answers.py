@@ -106,9 +106,9 @@ Texts = Annotated[list[str], BeforeValidator(listed)]
 _SILENT = {"hookSpecificOutput", "hookEventName", "suppressOutput"}
 """Keys of Claude Code's that ask for nothing here."""
 _CHOICES = {"action", "decision", "permissionDecision"}
-"""Keys whose value is one of several words."""
+"""Keys whose value is one of a fixed set of words."""
 _FOR_ACTIONS = ("instructions", "messages", "replace_messages", "follow_up_messages")
-"""Keys that say what an action is done with."""
+"""Keys that hold the input of an action."""
 _DEFERS = "A hook has answered `defer`, which counts as a veto now: answer `decision: block` in its place."
 
 
@@ -150,7 +150,7 @@ def _flat(value: JsonValue) -> JsonValue:
     if not isinstance(specific, dict):
         raise HookError("Its answer is wrong. hookSpecificOutput: should be an object.")
     both: JsonObject = {**value, **{key: each for key, each in specific.items() if key != "decision"}}
-    # A program whose language has no null writes an empty text where it chooses nothing.
+    # A program in a language without null writes an empty text if it chooses nothing.
     return {key: each for key, each in both.items() if each is not None and (each != "" or key not in _CHOICES)}
 
 
@@ -183,10 +183,10 @@ def _outcome(answer: Answer, event: HookEvent) -> Outcome:
 
 
 def _action(answer: Answer) -> tuple[Action | None, tuple[str, ...]]:
-    """Return the action that an answer wants, and the keys that it is done with.
+    """Return the action that an answer asks for, and the keys that hold the action's input.
 
-    `replace_messages` alone, or with `compact`, says what the conversation is compacted to; `messages` alone, if they
-    are texts, what the agent goes on with.
+    `replace_messages` without an action, or with `compact`, replaces the conversation. `messages` without an action,
+    if all are texts, are what the agent continues with.
     """
     if answer.action in (None, "compact") and answer.replace_messages:
         return Replace(conversation(answer.replace_messages, "replace_messages")), ("replace_messages",)
@@ -206,7 +206,7 @@ def _action(answer: Answer) -> tuple[Action | None, tuple[str, ...]]:
             said = [str(text) for text in given if str(text).strip()] if are_texts else []
             if said:
                 return Continue(tuple(said)), ("messages",)
-            # Blank texts are the same as none.
+            # Blank texts count as no texts.
             done_with = ("follow_up_messages", "messages") if are_texts else ("follow_up_messages",)
             return Continue(tuple(answer.follow_up_messages)) if answer.follow_up_messages else None, done_with
 

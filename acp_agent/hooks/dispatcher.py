@@ -71,7 +71,7 @@ class Dispatcher:
                     tasks.start_soon(self._ask, hook, event)
             return NOTHING
         total = NOTHING
-        first: dict[str, Hook] = {}  # the hook whose wish counts, by what it wants
+        first: dict[str, Hook] = {}  # by attribute, the hook whose value is used
         for hook in hooks:
             outcome = await self._ask(hook, event, blamed)
             _log_conflicts(event.name, total, hook, outcome, first)
@@ -138,10 +138,10 @@ class Dispatcher:
 
 
 def _log_conflicts(name: EventName, total: Outcome, hook: Hook, outcome: Outcome, first: dict[str, Hook]) -> None:
-    """Log what a hook wants and does not get, since one before it wanted something else.
+    """Log each value of a hook's outcome that is ignored because an earlier hook set a different one.
 
-    :param total: what the hooks before it want.
-    :param first: the hook that gets it, by what it wants; brought up to date.
+    :param total: the combined outcome of the earlier hooks.
+    :param first: by attribute of the outcome, the hook whose value is used; updated in place.
     """
     earlier = total.wants()
     for wanted, value in outcome.wants().items():

@@ -26,7 +26,7 @@ _BYTES = 8
 
 @frozen
 class Prefix:
-    """The beginning of a request, as far as it has been encoded.
+    """The beginning of a request, as encoded so far.
 
     :ivar head: digest of the system prompt and the tools.
     :ivar before: digest of all parts so far; `said`, of those that are not the agent's own about the request.
@@ -54,7 +54,7 @@ class Prefix:
     def after_compaction(self, block: JsonObject, at: Bound | None) -> Prefix:
         """Return the prefix with a conversation in it that the provider has compacted.
 
-        The messages that stay after it go on from where the request for the compaction ended.
+        The messages that are kept after it continue from the end of the compaction request.
 
         :param at: the binding of the compaction; None if it keeps no reasoning.
         """

@@ -56,7 +56,8 @@ _LOCAL_SECONDS = 0.3
 _LOCAL_WINDOWS: dict[str, str] = {"ollama": "context_length", "lmstudio": "loaded_context_length"}
 """Local servers, which choose the window when they load a model, and the name of the window in their answers."""
 _LOCAL_PATHS = {"/api/ps": "context_length", "/api/v0/models": "loaded_context_length"}
-"""Where Ollama and LM Studio, under whatever name they are configured, say their windows, and its name."""
+"""The paths where Ollama and LM Studio report their windows, under whatever provider name they are configured, and the
+name of the window in their answers."""
 _WINDOWS = ("max_input_tokens", "max_model_len", "context_length", "context_window", "max_context_length")
 """The names of the window at Anthropic, vLLM, OpenRouter and Together, Groq, and Mistral."""
 _FIRST_DELAY = 0.5
@@ -87,7 +88,7 @@ class ModelClient:
         self._first_delay = first_delay
         self._connection = Connection(endpoint, adapter.sdk)
         self._windows: dict[str, int | None] = {}
-        self._local_path = ""  # of `_LOCAL_PATHS`, where a server under another name turned out to answer
+        self._local_path = ""  # the key of `_LOCAL_PATHS` that a server under another name answered; empty if none
 
     async def stream(self, request: ModelRequest, prompt: str | None = None) -> AsyncGenerator[ModelEvent, None]:
         """See `Provider.stream`, and `Adapter.call` for the prompt."""
@@ -123,7 +124,7 @@ class ModelClient:
         if self._chooses_window:  # the server may have loaded the model for this call
             with anyio.move_on_after(_LOCAL_SECONDS):
                 await self.learn_window(request.model)
-        # No request has no tokens: a count of 0, or below, is none.
+        # Every request has tokens, so a count of zero or less means that the provider did not count them.
         usage = profile.priced(answer.usage) if answer.usage.prompt_tokens else estimated_usage(request, answer)
         yield replace(answer, usage=usage)
 
@@ -173,7 +174,7 @@ class ModelClient:
 
     @property
     def _chooses_window(self) -> bool:
-        """Return whether the server is one that chooses the window when it loads a model."""
+        """Return whether the server chooses the window when it loads a model."""
         return self.name in _LOCAL_WINDOWS or bool(self._local_path)
 
     async def learn_window(self, model: str, *, lost: bool = False) -> None:
@@ -201,9 +202,9 @@ class ModelClient:
         return (self._endpoint.base_url or "").rstrip("/").removesuffix("/v1")
 
     async def _ask_window(self, model: str, path: str, names: Iterable[str]) -> None:
-        """Ask a server for the window of a model.
+        """Ask the server for a model's window.
 
-        :param names: that the window may have in the answer.
+        :param names: names that the answer may use for the window.
         """
         window = None
         try:

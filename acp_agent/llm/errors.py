@@ -36,7 +36,7 @@ FailureKind: TypeAlias = Literal["status", "stream", "dropped"] | _EndpointFailu
 certificate was refused. `silent`: nothing arrived within the read time-out."""
 
 Came: TypeAlias = Literal["nothing", "status", "events"]
-"""How much of an answer had come: a good status alone, or parts of the answer as well."""
+"""How much of an answer had arrived: nothing, only a good status, or parts of the answer as well."""
 
 Category: TypeAlias = Literal["auth", "quota-per-minute", "transient", "rejected"] | OverflowLimit | _EndpointFailure
 """`auth`: the key was refused. A limit: the request exceeds it. `quota-per-minute`: the request alone exceeds the
@@ -53,9 +53,9 @@ class CallFailed(Exception):  # noqa: N818 - not for users: `error_of` makes an 
     :ivar code: the provider's code of the error.
     :ivar headers: of the response.
     :ivar named: members of the request that the error names, such as `max_tokens` or `tools.0.name`.
-    :ivar came: how much of an answer had come.
+    :ivar came: how much of the answer had arrived.
     :ivar path: the path of the request; empty if unknown.
-    :ivar body: the beginning of it, which may name a place in the request that the message does not.
+    :ivar body: the beginning of the error's body, which may name a place in the request that the message does not.
     """
 
     kind: FailureKind
@@ -112,8 +112,10 @@ def _message_and_code(value: JsonValue) -> tuple[str, str]:
 
 
 def names_in_error(body: str) -> tuple[str, ...]:
-    """Return the members of the request that the body of an error response names: OpenAI's `param`, and pydantic's
-    `loc`, which servers on FastAPI and Mistral send."""
+    """Return the members of the request that the body of an error response names.
+
+    OpenAI names them in `param`. FastAPI servers and Mistral send pydantic's `loc`.
+    """
     try:
         waiting: list[JsonValue] = [json.loads(body)] if len(body) <= MAX_BODY else []
     except (ValueError, RecursionError):
@@ -132,7 +134,7 @@ def names_in_error(body: str) -> tuple[str, ...]:
             case list() as items:
                 waiting.extend(items)
             case str() as text if text.lstrip().startswith(("{", "[")):
-                names += names_in_error(text)  # another server's error within
+                names += names_in_error(text)  # a nested error from another server
             case _:
                 pass
     return tuple(dict.fromkeys(names))
@@ -197,7 +199,7 @@ _NO_SUCH_PATH = (
     *("cannot post", "no route", "no matching", "method not allowed", "no static resource"),
 )
 _MAX_BARE = 200
-"""Characters of an error that says no more than that there is no such path."""
+"""Maximum characters of an error that says only that the path does not exist."""
 
 
 def classify(failure: CallFailed) -> Category:
@@ -256,17 +258,17 @@ _IMAGE_WORDS = (
     *("webp", "png", "jpeg", "gif", "mmproj", "content must be a string", "expected a string", "media"),
 )
 _CONTENT_STATUSES = (400, 413, 415, 422, 500, 501)
-"""With which a request is refused for what it says, and not for who asks, or where."""
+"""Statuses that refuse a request because of its content, not because of its sender or its path."""
 _IMAGE_STATUSES = (400, 404, 415, 422)
 """404: of a router that has no server that takes images for the model (OpenRouter)."""
 
 
 def may_be_image(failure: CallFailed, *, is_repeated: bool) -> bool:
-    """Return whether a request may have been refused for an image in it, if it has one.
+    """Return whether a request with an image may have been refused because of the image.
 
-    A server says so in many words, or with no word of it; so every refusal counts that names no other cause.
+    Some servers name the image and others do not mention it, so every refusal that names no other cause counts.
 
-    :param is_repeated: whether the same request has failed with the same status before.
+    :param is_repeated: whether the same request has already failed with the same status.
     """
     words = f"{failure.code} {failure.message}".lower()
     is_named = any(word in words for word in _IMAGE_WORDS)
@@ -336,7 +338,7 @@ def error_of(
 
 
 def _is_wrong_path(failure: CallFailed) -> bool:
-    """Return whether a server says that it has nothing at the path of a request: no word of a model is in its error."""
+    """Return whether a server says that the request's path does not exist. Such an error does not mention a model."""
     said = failure.message.strip().lower()
     if "unexpected endpoint or method" in said:
         return True
@@ -347,7 +349,7 @@ def _is_wrong_path(failure: CallFailed) -> bool:
 
 
 def _wrong_path(failure: CallFailed, endpoint: Endpoint) -> str:
-    """Return what was tried and what most likely mends it, as the rest of a sentence about the provider."""
+    """Return the path that was tried and the most likely fix, as the rest of a sentence about the provider."""
     base = urlsplit(endpoint.base_url or "").path.rstrip("/")
     tried = mask(base + failure.path.partition("?")[0], endpoint.secrets)
     said = f"has nothing at {tried} (status {failure.status or 200})." if failure.path else "does not have this path."

@@ -146,13 +146,13 @@ def image_left_out(uri: str | None, reason: str) -> Text:
 
 
 REFUSED = "the model's provider refused it"
-"""Why an image is left out."""
+"""The reason given for leaving out an image."""
 
 
 def without_images(request: ModelRequest, first: int = 0) -> ModelRequest | None:
-    """Return a request with a line in the place of each image; None if it has none.
+    """Return a request with each image replaced by a line of text, or None if there is nothing to replace.
 
-    :param first: index of the message from which on images are left out.
+    :param first: index of the first message whose images are replaced.
     """
     messages: list[Message] = [*request.messages[:first]]
     for message in request.messages[first:]:
@@ -255,9 +255,9 @@ MAX_ARGUMENTS = 1024 * 1024
 _MAX_VALUES, _LONG = 20_000, 64 * 1024
 """Values of arguments that are longer than so many characters."""
 _MAX_ENCODINGS = 3
-"""Times that arguments may be encoded as JSON, one inside the other."""
+"""How many times arguments may be encoded as JSON, one encoding inside another."""
 _MAX_QUOTED = 1_000
-"""Characters of arguments that could not be read, in the result that says so."""
+"""Maximum characters of unreadable arguments that an error result quotes."""
 _DROPPED = f"(dropped: longer than {MAX_ARGUMENTS:,} characters)"
 """Replaces longer arguments. It is not JSON, so that every reader takes the call for an invalid one."""
 
@@ -278,10 +278,10 @@ def check_arguments(length: int) -> None:
 def tool_call(call_id: str, name: str, *readings: str, keep_raw: bool = True) -> ToolCall:
     """Return a call with these arguments; `invalid` keeps those that are no JSON object.
 
-    JSON text that is a string with the JSON of an object counts as that object, as some models and servers encode it
+    A JSON string that contains a JSON object counts as that object, because some models and servers encode arguments
     twice.
 
-    :param readings: the arguments as they may be meant, the likeliest first; the first one that is an object counts.
+    :param readings: possible readings of the arguments, the likeliest first. The first one that is an object is used.
     :param keep_raw: whether the provider takes the arguments back as text.
     """
     written = [each if len(each) <= MAX_ARGUMENTS else _DROPPED for each in readings if each.strip()]
@@ -292,14 +292,14 @@ def tool_call(call_id: str, name: str, *readings: str, keep_raw: bool = True) ->
         if isinstance(value, str):
             continue
         call = ToolCall(call_id, name, value)
-        # What was encoded twice goes back as it is meant: servers read it as an object.
+        # Arguments that were encoded twice go back encoded once, because servers parse them as an object.
         is_same = not keep_raw or arguments_text(call) == arguments or not arguments.lstrip().startswith("{")
         return call if is_same else replace(call, raw=arguments)
     return ToolCall(call_id, name, invalid=written[0])
 
 
 def is_whole_object(arguments: str) -> bool:
-    """Return whether a text is one whole JSON object, or a string with one."""
+    """Return whether a text is one complete JSON object, or a JSON string that contains one."""
     return not isinstance(_object_or_fault(arguments), str)
 
 
@@ -330,7 +330,7 @@ def arguments_text(call: ToolCall) -> str:
 def sent_arguments(call: ToolCall) -> str:
     """Return the arguments as the model wrote them, for a provider that takes them as text.
 
-    It may compare the text, and a model that sees its own mistake can mend it.
+    The provider may compare the text, and a model that sees its own mistake can correct it.
     """
     if has_raw_arguments(call):
         return call.invalid or ""
@@ -338,10 +338,10 @@ def sent_arguments(call: ToolCall) -> str:
 
 
 def has_raw_arguments(call: ToolCall) -> bool:
-    """Return whether `sent_arguments` returns arguments that are no JSON object.
+    """Return whether `sent_arguments` returns text that is not a JSON object.
 
-    Those with a number that JSON does not have, such as NaN, stay behind: some servers read them, and send on what the
-    next one refuses.
+    Arguments with a number that JSON does not have, such as NaN, are not sent back: some servers parse them and forward
+    a form that the next server refuses.
     """
     if call.invalid is None or call.invalid == _DROPPED:
         return False

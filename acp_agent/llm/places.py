@@ -17,8 +17,8 @@ from acp_agent.frozen import frozen
 from acp_agent.llm.credentials import ModelAccess
 
 Parallel: TypeAlias = Literal["one", "many", "unknown"]
-"""How many requests a server answers at once. llama.cpp and Ollama queue what comes meanwhile, unless they are told to
-serve several at once (`--parallel`, `OLLAMA_NUM_PARALLEL`), which then share the machine."""
+"""How many requests a server answers at once. llama.cpp and Ollama queue further requests by default. With `--parallel`
+or `OLLAMA_NUM_PARALLEL` they serve several at once, which then share the machine."""
 
 
 @frozen
@@ -131,10 +131,10 @@ class Endpoint:
 
     @property
     def parallel(self) -> Parallel:
-        """Return how many requests the server answers at once, as far as its address tells."""
+        """Return how many requests the server answers at once, as far as the endpoint's settings tell."""
         if self.kind != "openai-chat" or not self.is_local:
             return "many"
-        # A gateway on this machine wants a key as a rule; Ollama, llama.cpp and their like want none.
+        # A gateway on this machine usually requires a key; Ollama, llama.cpp and similar servers do not.
         return "unknown" if self.required else "one"
 
     @property

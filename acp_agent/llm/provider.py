@@ -20,8 +20,8 @@ from acp_agent.llm.places import Parallel
 from acp_agent.llm.rules import ReasoningRules
 
 Cause: TypeAlias = Literal["surroundings", "conversation", "unknown"]
-"""What has changed since a piece of reasoning was created: the system prompt or the tools; the
-messages before it; or it is not known in which it was made."""
+"""What has changed since a piece of reasoning was created: the system prompt or the tools, or the messages before it.
+`unknown`: the conversation in which it was created is not known."""
 
 
 @frozen
@@ -39,8 +39,8 @@ class ModelRequest:
         now, `messages` has the amendments. None for a request that is no session's.
     :ivar unbound: number of messages at the beginning whose reasoning is not sent unless it knows its conversation.
     :ivar refused: what the provider has refused in this session, and is not sent.
-    :ivar takes: the values that it takes of what it has refused otherwise; see `FeatureRefused`.
-    :ivar refused_images: SHA-256 of the images that it has refused, and that are not sent either.
+    :ivar takes: the values that the provider accepts for features that it otherwise refuses; see `FeatureRefused`.
+    :ivar refused_images: SHA-256 of the images that the provider has refused, which are not sent either.
     """
 
     model: str
@@ -84,14 +84,14 @@ class Retrying:
 
 @frozen
 class AskedAgain:
-    """The provider refused the request, and is asked again at once without what it may have refused."""
+    """The provider refused the request and is called again at once, without the part that it may have refused."""
 
 
 @frozen
 class Refused:
-    """The provider refused a part of the request, and is asked again at once without it.
+    """The provider refused a part of the request and is called again at once without it.
 
-    :ivar takes: see `FeatureRefused`; the part is sent with one of these values then.
+    :ivar takes: see `FeatureRefused`. If it is not empty, the part is sent again with one of these values.
     """
 
     feature: Feature
@@ -100,9 +100,9 @@ class Refused:
 
 @frozen
 class ImagesLeftOut:
-    """The provider refused the request with its images, and answers without them.
+    """The provider refused the request with its images and answers the request without them.
 
-    :ivar first: index of the message from which on images were left out.
+    :ivar first: index of the first message whose images were left out.
     """
 
     first: int
@@ -110,7 +110,7 @@ class ImagesLeftOut:
 
 @frozen
 class ReasoningRefused:
-    """The provider refused reasoning that the agent thought valid; it is never sent again.
+    """The provider refused reasoning that the agent considered valid. The reasoning is never sent again.
 
     :ivar messages: ids of the answers that it belongs to.
     :ivar pieces: the names of its pieces; see `messages.name_of`.
@@ -124,7 +124,7 @@ class ReasoningRefused:
 
 @frozen
 class RefusedTools:
-    """The provider refused tools of the request by their names, or their places, and took it without them."""
+    """The provider refused tools of the request, by name or by position, and accepted the request without them."""
 
     tools: tuple[str, ...]
 
@@ -148,7 +148,7 @@ class Answered:
 
     :ivar compacted: the compacted conversation, if the request was for a compaction.
     :ivar withheld: reasoning of earlier answers that the request left out, since it is not valid there.
-    :ivar explanation: of a refusal, why the provider refused, as a sentence or a word; empty if it does not say.
+    :ivar explanation: the provider's reason for a refusal, as a sentence or a word; empty if it gives none.
     """
 
     parts: tuple[AssistantPart, ...]
@@ -160,7 +160,7 @@ class Answered:
 
 
 Refusal: TypeAlias = Refused | ReasoningRefused | RefusedTools
-"""What a provider does not take, and is not sent again."""
+"""A part of a request that the provider does not accept. It is not sent again."""
 ModelEvent: TypeAlias = TextDelta | ThinkingDelta | Retrying | AskedAgain | Refusal | ImagesLeftOut | Answered
 
 
@@ -174,7 +174,7 @@ class Provider(Protocol):
 
     @property
     def parallel(self) -> Parallel:
-        """Return how many requests the server answers at once, as far as is known."""
+        """Return how many requests the server answers at once, if known."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
@@ -211,7 +211,7 @@ class Provider(Protocol):
         A `ModelError` is ignored, and the next call asks again.
 
         :param lost: whether part of a request seems to have been lost. A server on this machine or network that does
-            not say its window in the usual place is then asked as Ollama and LM Studio are.
+            not report its window in the usual place is then asked at the paths of Ollama and LM Studio.
         """
         ...
 

@@ -1,6 +1,6 @@
-"""Tools that a provider refuses: which ones an error names, and the request without them.
+"""Finds the tools that a provider's error names, and removes them from the request.
 
-A provider refuses the whole request for one tool that it does not take, and names it by its name or by its place:
+A provider refuses the whole request because of one unsupported tool, and identifies the tool by name or by position:
 `tools[3].function.parameters` (OpenAI), `tools.3.custom.input_schema` (Anthropic), `["body", "tools", 3]` (FastAPI),
 `tools[0].function_declarations[3]` (Google, whose first tool holds all functions), `/tools/3` (a JSON pointer).
 """
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from acp_agent.llm.errors import CallFailed
 
 _THEN = r"""(?:\[|\.|/|\s*->\s*|["']\s*,\s*|["']\]\[)"""
-"""What stands between a member and a number, in the ways in which errors write a place."""
+"""Separators between a member and an index, in the notations that errors use for a position."""
 _PLACE = re.compile(
     rf"\b(?:tools{_THEN}(?P<around>\d{{1,4}})\b\W{{0,4}})?function_?declarations{_THEN}(?P<declared>\d{{1,4}})\b"
     rf"|\b(?:tools|functions){_THEN}(?P<alone>\d{{1,4}})\b(?P<member>\W+\w+)?",
     re.IGNORECASE,
 )
 _IN_MESSAGE = re.compile(r"(?:input|messages|contents)\W{1,3}\d{1,6}\W[^\s]{0,80}$", re.IGNORECASE)
-"""Before a place: the tools that a message holds are counted on their own."""
+"""Matches the text before a position inside a message. Tools inside a message are numbered separately."""
 _OF_ADAPTERS = ("defer_loading", "cache_control", "strict")
-"""Members of a tool that an adapter adds: their refusal is none of the tool."""
+"""Members that an adapter adds to a tool. An error about one of them does not refuse the tool."""
 _WORDS = ("tool", "function", "schema")
 _LONGEST = re.compile(
     r"description.{0,200}?(?:maximum length|at most|less than or equal to|longer than|max(?:imum)?)\D{0,20}(\d{2,6})",
@@ -38,9 +38,9 @@ _LONGEST = re.compile(
 
 
 def refused_tools(failure: CallFailed, body: JsonObject, known: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of the tools that an error names; none if it is about something else.
+    """Return the names of the tools that an error refers to; empty if the error is about something else.
 
-    :param body: of the request.
+    :param body: the body of the request.
     :param known: the names of the request's tools.
     """
     said = failure.message
@@ -68,28 +68,28 @@ def refused_tools(failure: CallFailed, body: JsonObject, known: Iterable[str]) -
 
 
 def is_built_in(name: str) -> bool:
-    """Return whether a tool is not a server's; such a name, as `read`, is also a word."""
+    """Return whether a tool is built in, not a server's. A built-in name, such as `read`, is also an ordinary word."""
     return "__" not in name
 
 
 def longest_description(failure: CallFailed) -> int | None:
-    """Return how many characters a tool's description may have, if an error says that one is too long."""
+    """Return the maximum length of a tool description, if an error says that one is too long."""
     found = _LONGEST.search(failure.message)
     return int(found[1]) if found else None
 
 
 def tool_names(request: ModelRequest) -> list[str]:
-    """Return the names of all tools that a request tells, wherever it does."""
+    """Return the names of all tools in a request, including those in its declaration and its amendments."""
     return list(dict.fromkeys(tool.name for tool in _tools(request)))
 
 
 def without_tools(request: ModelRequest, names: Collection[str]) -> ModelRequest:
-    """Return the request as if there never were tools of these names."""
+    """Return the request as if tools with these names had never existed."""
     return _changed(request, lambda tool: None if tool.name in names else tool, names) if names else request
 
 
 def with_short_descriptions(request: ModelRequest, longest: int | None) -> ModelRequest:
-    """Return the request with tools whose descriptions have no more characters."""
+    """Return the request with tool descriptions cut to `longest` characters; unchanged if `longest` is None."""
     if longest is None or all(len(tool.description) <= longest for tool in _tools(request)):
         return request
     return _changed(request, lambda tool: replace(tool, description=tool.description[:longest]))
@@ -109,9 +109,9 @@ def _changed(
     change: Callable[[ToolDefinition], ToolDefinition | None],
     gone: Collection[str] = (),
 ) -> ModelRequest:
-    """Return the request with each of its tools changed, or left out, wherever it is told.
+    """Return the request with each tool changed or left out, in its declaration and its amendments as well.
 
-    :param gone: names of those that are left out, of which their removal is not told either.
+    :param gone: names of the tools that are left out. Their removal from the conversation is left out as well.
     """
 
     def changed(tools: Iterable[ToolDefinition]) -> tuple[ToolDefinition, ...]:

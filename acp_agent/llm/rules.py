@@ -32,8 +32,8 @@ Anthropic's. `item`: by a `configuration_update` of OpenAI's."""
 Compaction: TypeAlias = Literal["none", "plain", "kept"]
 """The provider's own compaction. `kept`: what stays after it keeps its reasoning."""
 CompactsTo: TypeAlias = Literal["none", "block", "window"]
-"""What the provider's own compaction leaves of messages. `block`: one block in their place. `window`: all that the user
-has said, and one encrypted item in place of the rest."""
+"""What the provider's own compaction leaves of the messages. `block`: one block that replaces them. `window`: all user
+messages, and one encrypted item that replaces the rest."""
 Echo: TypeAlias = Literal["none", "signature", "items", "given", "calls", "always", "thought_signature"]
 """In which form reasoning goes back. `signature`: Anthropic's blocks. `items`: OpenAI's items. `given`: in the member
 of the message in which it came, where it came. `calls`: the same, and never missing where an answer calls tools.
@@ -132,7 +132,7 @@ def rules_at(endpoint: Endpoint, model: str) -> ReasoningRules:
 
 
 def _is_of(name: str, family: str) -> bool:
-    """Return whether a model is of a family: a later version, about which nothing is known, is not."""
+    """Return whether a model belongs to a family. A later version, about which nothing is known, does not."""
     return name.startswith(family) and not _LATER_VERSION.match(name, len(family))
 
 

@@ -1,6 +1,6 @@
 """The entry of an MCP server and how it is run, what it offers, and the channel to servers that the editor provides.
 
-An entry may name variables of the agent's environment (see `variables`), so that no token has to stand in a file.
+An entry may refer to environment variables of the agent (see `variables`), so that tokens can stay out of files.
 Tools, prompts and content are the SDK's own models, which are imported for type checkers alone.
 """
 
@@ -34,9 +34,9 @@ INHERITED = (
 )
 """The variables of the agent's environment that a server gets; none holds a key."""
 _PROXIES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
-"""Those that it gets too, unless a login is in their address."""
+"""The proxy variables, which a server also gets unless their address contains a login."""
 SERVER_SECTION = "MCP server "
-"""How the names of those parts of the system prompt begin that hold what a server says about its use."""
+"""Prefix of the names of the system prompt sections that hold a server's instructions."""
 START_SECONDS = 60.0
 """One that is downloaded first takes long."""
 _SHORTEST_SECRET = 6
@@ -54,7 +54,7 @@ class HandshakeRefusedError(ToolError):
 
 
 class UnansweredError(ToolError):
-    """No answer came to a request that was sent, and may have been carried out."""
+    """A request was sent but not answered; the server may have carried it out."""
 
 
 class ServerGoneError(ToolError):
@@ -66,7 +66,7 @@ class Offer:
     """Everything that a server offers.
 
     :ivar resources: URIs.
-    :ivar instructions: what the server says about its use, for the model.
+    :ivar instructions: the server's instructions for the model.
     """
 
     tools: tuple[Tool, ...] = ()
@@ -118,7 +118,7 @@ def inherited(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def withheld_proxies(server: McpServer, env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of the variables that tell of a proxy and hold a login, so that the server does not get them."""
+    """Return the names of the proxy variables that the server does not get because they contain a login."""
     if server.transport != "stdio":
         return ()
     return tuple(name for name in _PROXIES if "@" in env.get(name, "") and name not in server.env)
@@ -128,7 +128,7 @@ def with_values(server: McpServer, env: Mapping[str, str]) -> McpServer:
     """Return the entry with the values of the variables that it names.
 
     :param env: the agent's environment.
-    :raises ToolError: a variable is not set, or the address is none with its value.
+    :raises ToolError: if a variable is not set, or `url` is not a valid address once its variables are replaced.
     """
     if not server.variables:
         return server

@@ -126,7 +126,7 @@ class SessionServer:
     :param changed: called when it offers something else than before.
     :ivar name: its name for people.
     :ivar offer: what it offered last, also while it is away; `tools` likewise.
-    :ivar was_ready: whether it has offered anything yet.
+    :ivar was_ready: whether the server has been ready at least once.
     :ivar ask: see `_ServerHandle`; `settled` likewise.
     """
 
@@ -301,7 +301,7 @@ class SessionServer:
 
 
 def _schemas(tools: Sequence[Tool]) -> dict[str, JsonObject]:
-    """Return the schemas of those tools that providers take, by name; of two with one name, the first."""
+    """Return the schemas of the tools that providers accept, by name; if two tools share a name, the first counts."""
     found: dict[str, JsonObject] = {}
     for tool in reversed(tools):
         schema = input_schema(tool.input_schema)
@@ -314,7 +314,7 @@ class _McpTool:
     """A `Tool` that an MCP server runs.
 
     :param name: as the model calls it.
-    :param schema: of its arguments, as providers take it.
+    :param schema: the schema of its arguments, in the form that providers accept.
     """
 
     def __init__(self, server: _ServerHandle, name: str, tool: Tool, schema: JsonObject) -> None:

@@ -31,7 +31,7 @@ _GRACE_SECONDS = 0.5
 _CHUNK = 65_536
 _END_SECONDS = 0.2
 _LINE = 200
-"""Characters of such a line that are told."""
+"""Maximum characters of a line of stderr that is reported."""
 _LAST_LINES = 5
 """Lines of stderr that are kept to say why a server ended."""
 _NOISE = re.compile(
@@ -41,7 +41,7 @@ _NOISE = re.compile(
     r"|at .*:\d+:\d+\)?(?: \{)?$|Node\.js v\d|\(node:\d+\)|\(Use `node |[\^~{}]+$|code: '[A-Z_]+',?$|requireStack:",
     re.IGNORECASE,
 )
-"""Lines that do not say why a program ended: npm's and pip's news, warnings, and what Node adds to an error."""
+"""Lines that do not say why a program ended: npm and pip notices, warnings, and details that Node adds to an error."""
 _SURROGATE = re.compile(r"\\ud[89a-f][0-9a-f]{2}", re.IGNORECASE)
 
 
@@ -155,7 +155,7 @@ def _message(line: bytes) -> SessionMessage | None:
 
 
 def _reason_in(lines: list[str]) -> str:
-    """Return the last lines that a program wrote, from the first of them on that tells of an error."""
+    """Return the lines as one text, starting with the first line that mentions an error, if there is one."""
     start = next((at for at, line in enumerate(lines) if "error" in line.lower()), 0)
     return one_line(" ".join(lines[start:]), 2 * _LINE)
 

@@ -30,13 +30,13 @@ EMPTY = "(the tool returned nothing)"
 DESCRIPTION_LIMIT = 4000
 """Characters: a tool's description is in every request."""
 INSTRUCTIONS_LIMIT = 4000
-"""Characters of what a server says about its use."""
+"""Maximum characters of a server's instructions."""
 MAX_NAME = 64
 """Characters of a tool's name that every provider takes."""
 _LONG = 200
-"""Characters from which on a part of a result is not told twice."""
+"""A part of a result with at least this many characters is not repeated."""
 _NOTHING: JsonObject = {"": ""}
-"""Stands for a member that is told already."""
+"""A sentinel for a member that the texts already contain."""
 _decoder = json.JSONDecoder()
 _INSTRUCTIONS = "mcp_server_instructions"
 _SERVERS_WORD = (
@@ -53,14 +53,14 @@ _PROPERTY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 def is_usable(schema: JsonObject) -> bool:
     """Return whether providers take the names of a tool's arguments.
 
-    :param schema: of `schema.input_schema`.
+    :param schema: the result of `normalise.input_schema`.
     """
     properties = schema["properties"]
     return isinstance(properties, dict) and all(_PROPERTY.fullmatch(name) for name in properties)
 
 
 def needs_task(tool: Tool) -> bool:
-    """Return whether a tool runs as a task only, which the agent does not support."""
+    """Return whether a tool can only run as a task, which the agent does not support."""
     return tool.execution is not None and tool.execution.task_support == "required"
 
 
@@ -103,7 +103,7 @@ def tool_names(server: str, tools: Iterable[str]) -> dict[str, str]:
 
 
 def instructions_section(server: str, instructions: str) -> Section:
-    """Return what a server says about its use, as a part of the system prompt; its text is empty if it says nothing."""
+    """Return a server's instructions as a section of the system prompt; its text is empty if there are none."""
     name = one_line(server, 60).replace('"', "'")
     text = cut_middle(clean(instructions.strip()), INSTRUCTIONS_LIMIT).replace(
         f"</{_INSTRUCTIONS}", f"< /{_INSTRUCTIONS}"
@@ -189,9 +189,11 @@ def _image(data: str, kind: str, uri: str | None = None) -> ResultPart:
 
 
 class _Told:
-    """What the texts of a result say, as servers are asked to say in them what the structured part says.
+    """The values in the texts of a result.
 
-    :param texts: also of a list, one for each item.
+    MCP asks servers to repeat a result's structured content in its texts.
+
+    :param texts: the texts of the result; for a list, there may be one text for each item.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -200,21 +202,21 @@ class _Told:
         self._values: list[JsonValue] = [*texts, *parsed, [*texts], [*parsed], "\n".join(texts), "".join(texts)]
 
     def missing(self, structured: JsonValue) -> JsonValue:
-        """Return the part of a structured result that the texts do not say; None if they say it all."""
+        """Return the part of a structured result that the texts do not contain, or None if they contain all of it."""
         if structured is None or self._has(structured):
             return None
         if not isinstance(structured, dict):
             return structured
         if len(structured) == 1:
             [(key, value)] = structured.items()
-            # The name of a number says what it is, but for the one that the SDKs give every result.
+            # A number means nothing without its key, unless that is `result`, which the SDKs put around every result.
             if self._has(value) and (key == "result" or isinstance(value, str | list | dict)):
                 return None
         rest = {key: more for key, value in structured.items() if (more := self._rest(key, value)) is not _NOTHING}
         return rest or None
 
     def _rest(self, key: str, value: JsonValue) -> JsonValue:
-        """Return what is missing of a member; all of it unless it is long, since short ones are read at a glance."""
+        """Return the missing part of a member. Return a short member whole, since it is quick to read."""
         is_long = len(value if isinstance(value, str) else json.dumps(value)) >= _LONG
         if not is_long:
             return value
@@ -235,7 +237,7 @@ class _Told:
 
 
 def _parsed(text: str) -> JsonValue:
-    """Return the value of a text that is JSON, or has it behind a few words; else the text."""
+    """Return the JSON value of a text, or of the JSON after a few introductory words; otherwise return the text."""
     starts = [at for at in (text.find("{"), text.find("[")) if at >= 0]
     for at in (0, *sorted(starts)[:1]):
         try:

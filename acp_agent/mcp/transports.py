@@ -38,7 +38,7 @@ UNTRUSTED = (
     " PEM file of the certificates to trust, and start the agent again"
 )
 _LOST = ("Connection closed", "SSE stream ended")
-"""How the SDK begins the message of an error that no server has sent."""
+"""Prefixes of the messages of errors that the SDK itself raises, rather than the server."""
 _INVALID = "what it answered is not what the protocol says"
 
 
@@ -78,14 +78,14 @@ class Watch:
         return next(words, f"{type(leaves[0]).__name__} while speaking with it")
 
     def is_unanswered(self, error: BaseException) -> bool:
-        """Return whether a request that failed so may have been carried out all the same."""
+        """Return whether a request that failed with this error may still have been carried out."""
         return self.lost.is_set() or any(map(self._is_open, leaves_of(error)))
 
     def _is_open(self, error: BaseException) -> bool:
         match error:
             case MCPError():
                 is_status = error.code == types.INTERNAL_ERROR and self.status >= 500
-                # Servers answer with this code too, and mean what they want by it.
+                # Servers also answer with this code, with meanings of their own.
                 is_lost = error.code == types.CONNECTION_CLOSED and error.message.startswith(_LOST)
                 return is_status or is_lost
             case httpx2.ConnectError() | httpx2.ConnectTimeout() | httpx2.PoolTimeout() | httpx2.HTTPStatusError():
@@ -138,7 +138,7 @@ def leaves_of(error: BaseException) -> list[BaseException]:
 
 @asynccontextmanager
 async def inspected(transport: Transport, watch: Watch) -> AsyncGenerator[Any]:
-    """Speak over a transport; notice its end, and mend lists of tools (see `_mend_tools`)."""
+    """Connect over a transport, detect when it ends, and repair lists of tools (see `_mend_tools`)."""
 
     async def forward() -> None:
         async with to_session:
@@ -159,10 +159,10 @@ async def inspected(transport: Transport, watch: Watch) -> AsyncGenerator[Any]:
 
 
 def _mend_tools(result: dict[str, Any]) -> None:
-    """Keep one odd tool from making the whole list invalid, and leave out the schemas of what tools answer.
+    """Keep one malformed tool from making the whole list invalid, and remove the output schemas.
 
-    The SDK matches answers with such a schema's patterns by Python's `re`, which can go on for ever; the model
-    reads every answer as it is.
+    The SDK checks results against the patterns of an output schema with Python's `re`, which may never finish. The
+    model reads every result as it is.
     """
     tools = result.get("tools")
     if not isinstance(tools, list):

@@ -1,9 +1,9 @@
-"""Variables of the agent's environment in the entry of an MCP server: `${NAME}`, and `${NAME:-default}`.
+"""Expands environment variables in the entry of an MCP server: `${NAME}` and `${NAME:-default}`.
 
-They hold in every text of an entry alike. As in a shell, a default stands for a variable that is not set or empty;
-`$${` is `${` itself.
+Variables work in every text of an entry. As in a shell, the default is used if the variable is unset or empty. `$${`
+stands for a literal `${`.
 
-POSIX, "Shell Command Language", section 2.6.2, of which these two forms are taken.
+POSIX, "Shell Command Language", section 2.6.2, which defines these two forms among others.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 
 
 def expanded(text: str, env: Mapping[str, str], key: str) -> str:
-    """Return a text with the values of the variables that it names.
+    """Return a text with its variables replaced by their values.
 
     :param env: the agent's environment.
-    :param key: of the entry, for the error.
-    :raises ToolError: a variable is not set, or `${` begins something else.
+    :param key: the key in the entry, for the error.
+    :raises ToolError: if a variable is not set, or `${` does not begin a valid variable.
     """
     done: list[str] = []
     at = 0
@@ -53,13 +53,15 @@ def expanded(text: str, env: Mapping[str, str], key: str) -> str:
 
 
 def named_in(text: str) -> frozenset[str]:
-    """Return the names of the variables in a text."""
+    """Return the names of the variables that a text refers to."""
     return frozenset(re.findall(r"(?<!\$)\$\{([A-Za-z_][A-Za-z0-9_]*)", text))
 
 
 def _end(text: str, at: int) -> int | None:
-    """Return where the brace closes that was opened before a place; None if it does not. A default may have variables
-    of its own."""
+    """Return the index of the closing brace of the variable that begins before `at`, or None if it is not closed.
+
+    A default may contain variables itself.
+    """
     depth = 1
     while at < len(text):
         if text.startswith("${", at):

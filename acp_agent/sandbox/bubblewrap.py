@@ -36,12 +36,12 @@ exit $code
 def command_line(
     policy: Policy, argv: Sequence[str], cwd: Path, covers: Mapping[Path, Path] | None = None
 ) -> tuple[str, ...]:
-    """Return the command line that runs a program in the sandbox, while `placeholders` of `policy.closed` holds.
+    """Return the command line that runs a program in the sandbox. Run it only within `placeholders(policy.closed)`.
 
     The program ends with all of its processes when this does, and its signals come back as 128 and more.
 
     :param cwd: where it runs; absolute and resolved.
-    :param covers: files that cover others, by the paths of these; all exist.
+    :param covers: files that cover other files, keyed by the path that they cover; all of them exist.
     """
     network = () if policy.network else ("--unshare-net",)
     return (

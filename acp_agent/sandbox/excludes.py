@@ -1,8 +1,8 @@
-"""Hides placeholders from git, to which they are empty untracked folders that `clean` and `stash -u` want to remove.
+"""Hides placeholders from git, which sees them as empty untracked folders that `clean` and `stash -u` want to remove.
 
-Git neither cleans nor stashes what it ignores. In the sandbox another file covers the repository's `info/exclude`: the
-same text, and a line for each placeholder. So nothing that the user has set is replaced, as it would be of the setting
-`core.excludesFile`, and their own git goes by what they wrote.
+Git neither cleans nor stashes ignored files. In the sandbox, another file covers the repository's `info/exclude`. It
+has the same text, and a line for each placeholder. So no setting of the user is replaced, as would happen with
+`core.excludesFile`, and git outside of the sandbox still reads the user's own file.
 
 Source: gitignore(5)
 """
@@ -25,7 +25,7 @@ _SPECIAL = re.compile(rb"[\\*?\[ ]")
 
 @contextmanager
 def covered_excludes(policy: Policy) -> Generator[Mapping[Path, Path]]:
-    """Write the files that cover `info/exclude` during the body; yield each by the path that it covers."""
+    """Write the files that cover `info/exclude` inside the `with` block, and yield them by the path they cover."""
     texts = _excludes(policy)
     with TemporaryDirectory(prefix="acp-agent-") as folder:
         covers: dict[Path, Path] = {}
@@ -36,7 +36,7 @@ def covered_excludes(policy: Policy) -> Generator[Mapping[Path, Path]]:
 
 
 def _excludes(policy: Policy) -> dict[Path, bytes]:
-    """Return the text of each `info/exclude` with the guarded folders of the roots that are empty, by its path."""
+    """Return the text of each `info/exclude`, keyed by its path, with the empty guarded folders of the roots added."""
     texts: dict[Path, bytes] = {}
     for root in policy.roots:
         repository = repository_of(root)
@@ -47,14 +47,14 @@ def _excludes(policy: Policy) -> dict[Path, bytes]:
         is_denied = any(path.is_relative_to(denied) for denied in policy.read_deny)
         if is_denied or path.is_symlink():
             continue
-        with suppress(OSError):  # it is missing, and could not be made
+        with suppress(OSError):  # it does not exist and could not be created
             text = texts[path] if path in texts else read_regular(path)
             texts[path] = b"\n".join([text, *lines, b""])
     return texts
 
 
 def _lines(root: Path, work_tree: Path) -> list[bytes]:
-    """Return patterns for the empty ones of the guarded folders, which no pattern of the user's can be about."""
+    """Return patterns for the guarded folders that are empty. No pattern of the user can refer to them."""
     lines: list[bytes] = []
     for name in GUARDED:
         with suppress(OSError):
@@ -64,6 +64,6 @@ def _lines(root: Path, work_tree: Path) -> list[bytes]:
 
 
 def _pattern(path: Path) -> bytes:
-    """Return the pattern that matches a path alone; a line end in it can only be matched as any character."""
+    """Return the pattern that matches only this path. A line break in the path is matched as any character."""
     escaped = _SPECIAL.sub(rb"\\\g<0>", os.fsencode(path))
     return b"/" + re.sub(rb"[\r\n]", b"?", escaped)

@@ -1,8 +1,8 @@
-"""Placeholders for closed paths that are missing, so that they can be covered while a command runs.
+"""Placeholders for closed paths that do not exist, so that they can be covered while a command runs.
 
-A mount point that is removed uncovers what was mounted there. So they stay while another agent runs a command in the
-same place, and until no process has them, such as one of a command that was killed. What is left after a second goes
-with the next command.
+Removing a mount point also removes its mount. So placeholders stay while another agent runs a command in the same
+place, and as long as a process still has them mounted, such as one of a killed command. Placeholders left after a
+second are removed after the next command.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ _ENDING_SECONDS = 1.0
 _POLL_SECONDS = 0.01
 
 _held: dict[Path, int] = {}
-"""Placeholders, and how many commands of this process need them."""
+"""Maps each placeholder to the number of commands of this process that need it."""
 _holding = Lock()
 
 
 @contextmanager
 def placeholders(all_closed: Sequence[Closed]) -> Generator[None]:
-    """Let every closed path and every mount point exist during the body, so that it can be covered; remove the
-    placeholders behind it."""
+    """Create placeholders for missing closed paths and mount points, and remove them after the `with` block."""
     made: list[Path] = []
     with ExitStack() as locks:
         for closed in all_closed:
@@ -51,8 +50,10 @@ def placeholders(all_closed: Sequence[Closed]) -> Generator[None]:
 
 
 def _make_missing(closed: Closed) -> Iterator[Path]:
-    """Make what is missing of the closed paths, and count those that are placeholders, also those that an agent has
-    left which was killed."""
+    """Create the closed paths that are missing.
+
+    Yields and counts all placeholders, including those that a killed agent left behind.
+    """
     with _holding:
         for make, paths in ((Path.mkdir, closed.folders), (_touch, (*closed.files, *closed.points))):
             for path in paths:
@@ -62,20 +63,20 @@ def _make_missing(closed: Closed) -> Iterator[Path]:
                         path.chmod(path.stat().st_mode | stat.S_ISVTX)
                     elif path not in _held and not _is_left(path):
                         continue
-                except OSError:  # the folder cannot be written, by a command neither
+                except OSError:  # the folder is not writable, so no command can write there either
                     continue
                 _held[path] = _held.get(path, 0) + 1
                 yield path
 
 
 def _touch(path: Path) -> None:
-    path.parent.mkdir(exist_ok=True)  # git makes the folder `objects/info` too, and never removes it
+    path.parent.mkdir(exist_ok=True)  # git also creates `objects/info`, and never removes it
     with path.open("x") as file:
         file.write(TEXTS.get(path.name, ""))
 
 
 def _is_left(path: Path) -> bool:
-    """Return whether a path is a placeholder, which nothing else has the sticky bit that is empty."""
+    """Return whether a path is a placeholder: nothing else that is empty has the sticky bit."""
     return bool(path.lstat().st_mode & stat.S_ISVTX) and _is_empty(path)
 
 
@@ -88,10 +89,10 @@ def _is_empty(path: Path) -> bool:
 
 @contextmanager
 def _locked(folder: Path, how: int) -> Generator[None]:
-    """Hold a lock on a folder during the body, which ends with the process at the latest.
+    """Hold a lock on a folder inside the `with` block. The lock ends with the process at the latest.
 
-    :param how: of `fcntl.flock`.
-    :raises BlockingIOError: another process has it, and `how` does not wait.
+    :param how: the operation for `fcntl.flock`.
+    :raises BlockingIOError: if another process holds the lock and `how` does not wait.
     """
     file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -102,7 +103,10 @@ def _locked(folder: Path, how: int) -> Generator[None]:
 
 
 def _remove_unused(root: Path) -> bool:
-    """Remove the placeholders that no command needs; return whether some are covered in a process that still ends."""
+    """Remove the placeholders that no command needs.
+
+    :returns: whether some are still covered in a process that is ending.
+    """
     with _holding:
         unused = [path for path, count in _held.items() if not count and path.is_relative_to(root)]
         mounts = _other_mounts() if unused else ""
@@ -111,9 +115,9 @@ def _remove_unused(root: Path) -> bool:
         for path in reversed(unused):
             if f" {_escaped(path)} " not in mounts:
                 del _held[path]
-                with suppress(OSError):  # it has gone
+                with suppress(OSError):  # it is already gone
                     if not _is_empty(path):
-                        path.chmod(path.lstat().st_mode & ~stat.S_ISVTX)  # it is another's by now
+                        path.chmod(path.lstat().st_mode & ~stat.S_ISVTX)  # something else uses it by now
                     elif path.is_dir():
                         path.rmdir()
                     else:
@@ -122,8 +126,10 @@ def _remove_unused(root: Path) -> bool:
 
 
 def _other_mounts() -> str | None:
-    """Return what is mounted in other mount namespaces than the agent's; None while a process ends, which does not tell
-    its own any more and may still write."""
+    """Return the mounts of all mount namespaces except the agent's.
+
+    :returns: None while a process is ending: it no longer lists its mounts, but may still write.
+    """
     found: list[str] = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -132,12 +138,12 @@ def _other_mounts() -> str | None:
                     continue
             found.append((process / "mountinfo").read_text(errors="surrogateescape"))
         except OSError:
-            with suppress(OSError):  # it has gone
+            with suppress(OSError):  # the process is already gone
                 if (process / "stat").read_text(errors="replace").rpartition(")")[2].split()[0] not in "ZX":
                     return None
     return "\n".join(found)
 
 
 def _escaped(path: Path) -> str:
-    """Return a path in the form of proc_pid_mountinfo(5)."""
+    """Return a path in the format of proc_pid_mountinfo(5)."""
     return re.sub(r"[ \t\n\\]", lambda found: f"\\{ord(found[0]):03o}", str(path))

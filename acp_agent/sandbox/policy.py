@@ -36,7 +36,7 @@ CACHES = (".cache", ".npm", ".cargo/registry")
 GUARDED = (".acp-agent", ".claude", ".vscode", ".zed", ".idea", ".envrc")
 """In a root. Where one is missing its placeholder is a folder, also for `.envrc`, since git does not see empty ones."""
 _MOST_CLOSED_BESIDE = 400
-"""Paths of a git directory outside of the session's directories; one with more of them stays closed itself."""
+"""Maximum number of closed paths in a git directory outside of the roots. With more, all of it stays closed."""
 
 
 @frozen
@@ -47,8 +47,8 @@ class Policy:
     :ivar write: further folders that it may write.
     :ivar read_deny: files and folders that it may not read.
     :ivar network: whether it reaches the network; else nothing but its own 127.0.0.1.
-    :ivar repositories: those of the roots that lie outside of them, whose common directories it may write but for what
-        is closed there.
+    :ivar repositories: the roots' repositories that lie outside of the roots. The command may write to their common
+        directories, except for the paths that are closed there.
     """
 
     roots: tuple[Path, ...]
@@ -90,7 +90,7 @@ class Policy:
 
     @property
     def closed(self) -> tuple[Closed, ...]:
-        """Return what is closed in each place that a command may write."""
+        """Return the closed paths in each place that a command may write to."""
         found: list[Closed] = []
         for root in self.roots:
             found.append(_closed_in_root(root))
@@ -103,7 +103,7 @@ class Policy:
 
     @property
     def open(self) -> tuple[Path, ...]:
-        """Return the roots and the directories of their repositories."""
+        """Return the roots and the common directories of `repositories`."""
         return (*self.roots, *(repository.common for repository in self.repositories))
 
     @property
@@ -114,7 +114,7 @@ class Policy:
         found: list[Path] = []
         for folder in {parent for path in closed for parent in path.parents} - closed:
             nearest = next((each for each in folder.parents if each in writable or each in closed), None)
-            if nearest in writable and folder.exists():  # else it cannot be made, by a command neither
+            if nearest in writable and folder.exists():  # otherwise nobody can create it, not even a command
                 found.append(folder)
         return tuple(found)
 
@@ -154,20 +154,22 @@ def _existing(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def _closed_in_root(root: Path) -> Closed:
-    """Return what is closed in a root besides its git directories."""
+    """Return the closed paths of a root, except for those in its git directories."""
     folders = [root / name for name in GUARDED]
     git = root / ".git"
-    if git.is_file():  # a worktree's or submodule's: it names the real directory
+    if git.is_file():  # in a worktree or submodule: it names the real directory
         return Closed(root, tuple(folders), (git,))
     is_below = any((folder / ".git").exists() for folder in root.parents)
     if not is_below and not any(git.glob("*")):
-        folders.append(git)  # else a command could make a repository with hooks
+        folders.append(git)  # otherwise a command could create a repository with hooks
     return Closed(root, tuple(folders), ())
 
 
 def _beside(roots: Sequence[Path], denied: Sequence[Path]) -> Iterator[Repository]:
-    """Yield the repositories outside of the roots that belong to them and can be protected: of a worktree, of a
-    submodule, or the one that a root is a folder of."""
+    """Yield the roots' repositories that lie outside of the roots and can be protected.
+
+    The root is a worktree, a submodule or a folder of such a repository.
+    """
     home = Path.home().resolve()
     found = [repository for root in roots if (repository := repository_of(root)) is not None]
     for repository in dict.fromkeys(found):
@@ -179,7 +181,10 @@ def _beside(roots: Sequence[Path], denied: Sequence[Path]) -> Iterator[Repositor
 
 
 def _is_protectable(repository: Repository) -> bool:
-    """Return whether no closed path of a repository is or leads through a link, which a command could replace."""
+    """Return whether the closed paths of a repository can be protected.
+
+    They cannot if there are too many, or if one is or leads through a symbolic link, which a command could replace.
+    """
     paths = [path for closed in closed_beside(repository) for path in (*closed.folders, *closed.files)]
     if len(paths) > _MOST_CLOSED_BESIDE:
         return False

@@ -1,8 +1,8 @@
-"""Git directories: which one a session's directory belongs to, and what of one is closed to commands.
+"""Git directories: which one a session's directory belongs to, and which of its paths are closed to commands.
 
-A `.git` file can be written by anybody who can write the folder, and names any directory. So a git directory outside of
-the session's directories counts as theirs only where it says so itself: a worktree's by its `gitdir` file, a
-submodule's by its setting `core.worktree`, any other by an index that describes the very files of the folder.
+Anyone who can write to a folder can put a `.git` file there that names any directory. So a git directory outside of the
+session's directories counts as theirs only if it confirms this itself: a worktree's by its `gitdir` file, a submodule's
+by its `core.worktree` setting, and any other by an index that describes the files of this very folder.
 
 Source: gitrepository-layout(5); git-worktree(1), "DETAILS"; gitsubmodules(7); gitformat-index(5)
 """
@@ -21,22 +21,23 @@ from acp_agent.frozen import frozen
 from acp_agent.regular import read_regular
 
 TEXTS = {"commondir": "./\n"}
-"""The texts of placeholders that must not be empty: of a plain `.` libgit2 says that there is no repository."""
+"""Contents of the placeholders that must not be empty. With a plain `.`, libgit2 does not find the repository."""
 _FILES = ("config", "config.worktree", "commondir")
 """Git reads hooks, settings and attributes from the directory that `commondir` names."""
 _OF_A_WORKTREE = ("config.worktree", "commondir")
 _WORK_TREE_SETTING = re.compile(rb'^\s*worktree\s*=\s*"?([^"\n;#]+?)"?\s*$', re.MULTILINE | re.IGNORECASE)
 _MOST_ENTRIES = 200
-"""Of an index, that are compared with the files of a folder."""
+"""How many entries of an index are compared with the files of a folder, at most."""
 _GITLINK = 0o160000
 
 
 @frozen
 class Closed:
-    """What is closed to commands in a folder that they may write. All paths are absolute and resolved.
+    """The paths closed to commands in a folder that they may write to. All paths are absolute and resolved.
 
     :ivar place: the folder.
-    :ivar folders: closed folders; some may not exist, as of `files`.
+    :ivar folders: closed folders, some of which may not exist.
+    :ivar files: closed files, some of which may not exist.
     :ivar points: files in closed folders that another file may cover.
     """
 
@@ -48,11 +49,11 @@ class Closed:
 
 @frozen
 class Repository:
-    """The repository that git uses in a folder.
+    """The repository that git uses for a folder. All paths are absolute and resolved.
 
-    :ivar work_tree: the folder that holds `.git`; absolute and resolved, as are the others.
+    :ivar work_tree: the folder that holds `.git`.
     :ivar folder: the git directory of the work tree.
-    :ivar common: the directory of what all of its work trees share, such as objects; mostly the same one.
+    :ivar common: the directory that all work trees share, for example for objects; usually the same as `folder`.
     """
 
     work_tree: Path
@@ -61,10 +62,10 @@ class Repository:
 
 
 def repository_of(folder: Path) -> Repository | None:
-    """Return the repository that git uses in a folder; None where there is none, or where it does not say itself that
-    the folder is its own.
+    """Return the repository that git uses for a folder.
 
     :param folder: absolute and resolved.
+    :returns: None if there is no repository, or if it does not confirm that the folder is its own.
     """
     for work_tree in (folder, *folder.parents):
         git = work_tree / ".git"
@@ -78,9 +79,9 @@ def repository_of(folder: Path) -> Repository | None:
 
 
 def git_directories(root: Path) -> Iterator[Path]:
-    """Yield the git directories in a root that are its repository's, which a `.git` file may name.
+    """Yield the git directories of a root's repository that lie in the root. A `.git` file may name them.
 
-    A command cannot hide one from the next, since each and its `config` are mounted by themselves.
+    A command cannot hide one from the next command, since each directory and its `config` are separate mounts.
     """
     git = root / ".git"
     places = [git]
@@ -93,26 +94,26 @@ def git_directories(root: Path) -> Iterator[Path]:
 
 
 def submodules(modules: Path) -> Iterator[Path]:
-    """Yield the git directories in a folder `modules`."""
+    """Yield the git directories of the submodules in a `modules` folder."""
     for folder in _folders_in(modules):
         if (folder / "config").is_file():
             yield folder
             yield from submodules(folder / "modules")
         else:
-            yield from submodules(folder)  # a slash in its name
+            yield from submodules(folder)  # the submodule's name contains a slash
 
 
 def closed_in(git: Path, *, wholly: bool) -> Closed:
-    """Return what is closed in a git directory.
+    """Return the closed paths in a git directory.
 
-    :param wholly: whether attributes, the names of other objects and the way back of worktrees belong to it. They are
-        left out of a root's submodules: there may be hundreds, and each path is a mount.
+    :param wholly: whether to include the attributes, the alternates and the `gitdir` files of worktrees. They are left
+        out for a root's submodules: there may be hundreds of submodules, and each path is a mount.
     """
     folders = [git / "hooks"]
     files = [git / name for name in _FILES]
     for worktree in worktrees(git):
         files += (worktree / name for name in _OF_A_WORKTREE)
-        if wholly and (worktree / "gitdir").is_file():  # where it is missing, the worktree is no worktree
+        if wholly and (worktree / "gitdir").is_file():  # without this file, it is not a worktree
             files.append(worktree / "gitdir")
     if not wholly:
         return Closed(git, tuple(folders), tuple(files))
@@ -123,9 +124,9 @@ def closed_in(git: Path, *, wholly: bool) -> Closed:
 
 
 def closed_beside(repository: Repository) -> Iterator[Closed]:
-    """Yield what is closed in the git directories of a repository that lies outside of a session's directories.
+    """Yield the closed paths in the git directories of a repository outside of a session's directories.
 
-    Besides what is closed in every git directory this is what belongs to other work trees alone.
+    In addition to the paths closed in every git directory, these are the paths that only other work trees use.
     """
     common, own = repository.common, repository.folder
     everywhere = closed_in(common, wholly=True)
@@ -143,7 +144,7 @@ def worktrees(git: Path) -> list[Path]:
 
 
 def _named_by(git: Path) -> Repository | None:
-    """Return the repository that a `.git` file names, if that names the file's folder in turn."""
+    """Return the repository that a `.git` file names, if it confirms that the file's folder is its own."""
     work_tree, named = git.parent, _line(git)
     try:
         folder = (work_tree / named.removeprefix("gitdir:").strip()).resolve(strict=True)
@@ -162,14 +163,14 @@ def _named_by(git: Path) -> Repository | None:
 
 
 def _leads_to(folder: Path, path: str, wanted: Path) -> bool:
-    """Return whether a path that begins in a folder leads to this one, which is resolved."""
+    """Return whether `path`, relative to `folder`, leads to `wanted`, which is resolved."""
     return bool(path) and Path(os.path.normpath(folder / path)) == wanted
 
 
 def _describes(git: Path, work_tree: Path) -> bool:
-    """Return whether an index describes a file of the work tree: its inode, and times that nobody can set.
+    """Return whether an index describes a file of the work tree: its inode, size and change time, which nobody can set.
 
-    A hard link to another's file has that file's inode, but is one more link to it.
+    A hard link to someone else's file has the same inode, but it raises the file's link count.
     """
     for path, inode, changed, size in _index_entries(_content(git / "index")):
         with suppress(OSError, ValueError):
@@ -181,9 +182,9 @@ def _describes(git: Path, work_tree: Path) -> bool:
 
 
 def _index_entries(data: bytes) -> Iterator[tuple[str, int, int, int]]:
-    """Yield path, inode, time of the last change and size of the first entries of an index.
+    """Yield the path, inode, change time and size of the first entries of an index.
 
-    Later entries of version 4 have only a part of their path, so that only the first one is read.
+    In version 4, later entries contain only a part of their path, so only the first entry is read.
     """
     if len(data) < 12 or data[:4] != b"DIRC":
         return

@@ -81,20 +81,20 @@ def _part(block: v1.ContentBlock | v2.ContentBlock) -> UserPart:
 
 
 def repeats_prompts(parts: tuple[UserPart, ...]) -> bool:
-    """Return whether a prompt repeats earlier ones, as those of avante do.
+    """Return whether a prompt repeats earlier ones, as avante's prompts do.
 
-    avante sends the last five prompts each time, each in a tag, and then a note with their number.
+    avante sends the last five prompts each time, each in a tag, followed by a note with their number.
     """
     return bool(parts) and isinstance(parts[-1], Text) and _REPEATS.fullmatch(parts[-1].text) is not None
 
 
 def without_repeats(parts: tuple[UserPart, ...], said: Iterable[str]) -> tuple[UserPart, ...]:
-    """Return a prompt that repeats earlier ones without these, and without avante's tags.
+    """Return a prompt without the earlier prompts that it repeats, and without avante's tags.
 
     Inside the tag, a command is not recognised, and the tag would become the session's title.
 
-    avante sends the newest prompt first, but not always: after a restart of Neovim its messages get ids that older ones
-    have, and take their places (`lua/avante/llm.lua`, `Utils.uuid`). So what was not said before is what is new.
+    avante usually sends the newest prompt first. After a restart of Neovim, however, new messages get the ids of older
+    ones and take their places (`lua/avante/llm.lua`, `Utils.uuid`). So a prompt is new if it was not said before.
 
     :param said: the texts of the session's earlier prompts.
     """
@@ -110,7 +110,7 @@ def without_repeats(parts: tuple[UserPart, ...], said: Iterable[str]) -> tuple[U
             earlier[words[1]] -= 1
         else:
             new.append(told[-1])
-    # The same words once more, while some of the earlier ones are not among the last five.
+    # The new prompt repeats an earlier one that is no longer among the last five.
     new = new or told[:1]
     return (*kept, *reversed(new))
 

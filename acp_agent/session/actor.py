@@ -158,7 +158,7 @@ class Session:
         return ticket
 
     async def said(self) -> list[str]:
-        """Return the texts of all prompts so far, in order: those in the log, and those that are not there yet."""
+        """Return the texts of all prompts so far, in order, including those that are not logged yet."""
         prompts = [
             logged.event.shown async for logged in self.state.log.events() if isinstance(logged.event, UserPrompted)
         ]

@@ -75,7 +75,7 @@ class Attachments:
         """Refuse attachments of a new prompt that the model cannot be given.
 
         :param model: `provider/model`.
-        :param refused: the images that its provider has refused, as SHA-256 of their bytes.
+        :param refused: the images that the provider has refused, as SHA-256 digests of their bytes.
         :raises InvalidParamsError: says which, why, and what to do.
         :raises PromptTooLargeError: all of them take more bytes than a request may have.
         """
@@ -175,9 +175,9 @@ class Attachments:
 
 
 def images_in(request: ModelRequest, first: int) -> tuple[str, ...]:
-    """Return the images that a request was sent with, as SHA-256 of their bytes.
+    """Return the images that were sent with a request, as SHA-256 digests of their bytes.
 
-    :param first: index of the message with which they begin.
+    :param first: index of the first message to search.
     """
     found = {_digest(picture.data) for picture in _pictures(request.messages[first:])}
     return tuple(sorted(found - request.refused_images))
@@ -213,7 +213,7 @@ def _pictures(messages: Iterable[Message]) -> Iterator[Image]:
 
 
 def _digest(data: Data) -> str:
-    """Return the SHA-256 of bytes that are in a prompt now or stored; of the text itself if it is no base64."""
+    """Return the SHA-256 digest of inline or stored bytes, or of the text itself if it is not base64."""
     if isinstance(data, Stored):
         return data.sha256
     import hashlib  # loads OpenSSL

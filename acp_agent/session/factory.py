@@ -152,7 +152,7 @@ async def _open_log(
 
 
 def _was_moved(former: str, cwd: Path) -> bool:
-    """Return whether a session's directory is gone, and the one that it is opened in is there."""
+    """Return whether a session's former directory is gone and the directory that it is opened in exists."""
     return former != str(cwd) and not Path(former).is_dir() and cwd.is_dir()
 
 

@@ -220,19 +220,19 @@ async def fork_session(
 
 
 async def move_session(store: SessionStore, session_id: str, cwd: Path) -> None:
-    """Have a stored session work in another directory from now on, where its own has been moved to.
+    """Change the working directory of a stored session, after the directory was moved.
 
-    Additional directories that lay in the old one are taken to be at the same place in the new one.
+    Missing additional directories inside the old directory are assumed to have moved with it.
 
-    :param cwd: absolute path of a directory.
-    :raises SessionNotFoundError: no such session.
+    :param cwd: absolute path of the new directory.
+    :raises SessionNotFoundError: if there is no such session.
     """
     log = SessionLog(store, session_id, await store.context(session_id))
     await log.change(moved_to(cwd, log.context))
 
 
 def moved_to(cwd: Path, context: Context) -> DirectoriesChanged:
-    """Return the event that a session's directory is another one; see `move_session`."""
+    """Return the event that records a session's new directory; see `move_session`."""
     former = Path(context.cwd)
     more: list[str] = []
     for each in map(Path, context.additional_directories):

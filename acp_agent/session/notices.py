@@ -47,7 +47,7 @@ class Notices:
     async def tell_once(self, text: str, topic: str = "") -> None:
         """Show a notice, unless the same one was shown in this session.
 
-        :param topic: what it is about, if another one about it counts as the same.
+        :param topic: topic of the notice. If given, notices with the same topic count as the same notice.
         """
         if (topic or text) not in self._told:
             self._told.add(topic or text)

@@ -109,9 +109,9 @@ def load(connection: sqlite3.Connection, seq: int, kind: str, data: str) -> tupl
 def fold_from(connection: sqlite3.Connection, session: int, seq: int) -> int:
     """Return the seq at which the fold of the context after entry `seq` begins.
 
-    After a refused prompt it is the one from before that prompt, since compactions within its turn no longer count;
-    those in an earlier turn that was left out still do. The search goes backwards, through entries that the fold reads
-    anyway.
+    After a refused prompt, it is the one from before that prompt, since compactions within the prompt's turn no longer
+    count. Compactions in an earlier turn that was left out still count. The search goes backwards, through entries that
+    the fold reads anyway.
     """
     while True:
         row = connection.execute(_LAST_CHANGE, (session, seq)).fetchone()
@@ -201,7 +201,7 @@ def read_page(
 
 
 def _same_places(connection: sqlite3.Connection, cwd: str) -> list[str]:
-    """Return the working directories of sessions that are the same one as this, whichever links lead to it."""
+    """Return `cwd`, and the working directories of sessions that are the same directory under another path."""
     real, given = _real(cwd), storable(cwd)
     known = [place for (place,) in connection.execute(_PLACES)]
     return [given, *(place for place in known if place != given and _real(place) == real)]
@@ -210,7 +210,7 @@ def _same_places(connection: sqlite3.Connection, cwd: str) -> list[str]:
 def _real(path: str) -> str:
     try:
         return os.path.realpath(path)
-    except ValueError:  # no path can be like that
+    except ValueError:  # the text is not a valid path
         return path
 
 

@@ -172,8 +172,8 @@ def _title(logged: tuple[LoggedEvent, ...]) -> str | None:
 
 
 def _directories(logged: tuple[LoggedEvent, ...]) -> tuple[str | None, str | None]:
-    """Return the additional directories and the working directory that these events give the session; None for those
-    that it has."""
+    """Return the additional directories and the working directory that these events set; None for each that they do not
+    change."""
     changes = [entry.event for entry in logged if isinstance(entry.event, DirectoriesChanged)]
     moves = [storable(change.cwd) for change in changes if change.cwd]
     more = _stored_directories(changes[-1].additional_directories) if changes else None

@@ -44,7 +44,7 @@ class Target:
     :ivar outside: whether it needs permission in every mode: it leads outside of the session's directories or, for an
         edit, into a guarded folder, whose files run or configure something.
     :ivar edited: whether the call edits.
-    :ivar note: for the model, if another name was taken than the one that it wrote; else empty.
+    :ivar note: a note for the model if a different name was used than the one it wrote; otherwise empty.
     """
 
     path: Path
@@ -56,9 +56,9 @@ class Target:
 
     @classmethod
     def of(cls, written: str, environment: Environment, *, edited: bool = False, exactly: bool = False) -> Target:
-        """Judge a path as a model wrote it. Where that does not exist, the only one that looks like it is taken.
+        """Judge a path as a model wrote it. If it does not exist, use the only path that looks like it.
 
-        :param exactly: whether the last name is taken as it was written.
+        :param exactly: whether to use the last name exactly as it was written.
         :raises ToolError: it cannot be a path.
         """
         path = absolute(written, environment.cwd)
@@ -82,7 +82,7 @@ class Target:
         return "" if self.path == self.environment.cwd else f" in {self.label}"
 
     def missing(self, advice: str) -> ToolError:
-        """Return the error that there is no such file.
+        """Return the error for a file that does not exist.
 
         :param advice: what to do, as a sentence.
         """
@@ -130,9 +130,9 @@ class Target:
 
 
 def _refuse_in_missing(path: Path, environment: Environment) -> None:
-    """Refuse a path in a directory of the session that is gone: writing there would make that anew.
+    """Refuse a path in a session directory that no longer exists: writing there would create the directory again.
 
-    :raises ToolError: it is one.
+    :raises ToolError: if the path is in such a directory.
     """
     root = next((root for root in environment.roots if path.is_relative_to(root)), None)
     if root is not None and not root.is_dir():
@@ -140,7 +140,7 @@ def _refuse_in_missing(path: Path, environment: Environment) -> None:
 
 
 def missing_directory(root: Path) -> str:
-    """Return what to tell a model of a directory of the session that is gone."""
+    """Return the message to the model about a session directory that no longer exists."""
     return (
         f"The session's directory {printable(str(root))} does not exist: it was moved or deleted. Nothing was done, so "
         "that it is not made anew. Do not make it; tell the user."
@@ -249,7 +249,7 @@ def _beyond(path: Path, environment: Environment, edited: bool) -> tuple[Path, .
 
 
 def scheme_of(address: str) -> str:
-    """Return the scheme of an address in small letters; empty for a path, that of a Windows drive included.
+    """Return the scheme of an address in lower case, or an empty string for a path, including a Windows drive path.
 
     RFC 3986, section 3.1.
     """

@@ -1,4 +1,4 @@
-"""The first example of docs/mcp.md as it is written, with the server from npm that it names."""
+"""The first example of docs/mcp.md as written, with the npm server that it names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOTE = "Buy a lamp. " * 1000
 
 
 def example() -> dict[str, Any]:
-    """The server called `notes` of the page's first example."""
+    """Return the server `notes` from the page's first example."""
     page = (REPOSITORY / "docs" / "mcp.md").read_text("utf-8")
     block = re.search(r"```yaml config\n(.*?)```", page, re.DOTALL)
     assert block is not None

@@ -123,7 +123,7 @@ def kinds(blocks: list[Any]) -> list[str]:
 
 
 def cached(answer: dict[str, Any] | None) -> str:
-    """Return how many tokens of a prompt were read from the cache, and of how many."""
+    """Return how many of a prompt's tokens were read from the cache, and how many tokens the prompt has."""
     usage = (answer or {}).get("usage") or {}
     details = usage.get("input_tokens_details") or {}
     return f"{details.get('cached_tokens', 0):,} of {usage.get('input_tokens', 0):,} tokens"

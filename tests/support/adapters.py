@@ -105,7 +105,7 @@ def request(*messages: m.Message, model: str = "claude-test", **more: object) ->
 
 
 async def collect(provider: ModelClient, asked: ModelRequest) -> list[ModelEvent]:
-    """What comes of a call, without the tries of it that were refused."""
+    """Return the events of a call, except for `AskedAgain`."""
     with anyio.fail_after(20):
         async with aclosing(provider.stream(asked)) as events:
             return [event async for event in events if not isinstance(event, AskedAgain)]
@@ -119,7 +119,7 @@ async def outcome(provider: ModelClient, asked: ModelRequest) -> tuple[list[Mode
             async with aclosing(provider.stream(asked)) as events:
                 async for event in events:
                     if not isinstance(event, AskedAgain):
-                        seen.append(event)  # noqa: PERF401 - what came before the error counts
+                        seen.append(event)  # noqa: PERF401 - keeps the events before an error
     except ModelError as error:
         return seen, error
     finally:

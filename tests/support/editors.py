@@ -25,7 +25,7 @@ class Editor:
     :ivar missing_file_is_empty: reading a file that does not exist gives "" instead of error -32002.
     :ivar write_result: what `fs/write_text_file` is answered with: `{}` or None.
     :ivar loses: reads files with line ends made plain and without the bytes that are no UTF-8, and writes as it reads.
-    :ivar pseudo_terminals: terminals are pseudo-terminals, as people see them, and not pipes.
+    :ivar pseudo_terminals: runs commands in pseudo-terminals, as real editors do, instead of pipes.
     :ivar kill_fails: `terminal/kill` is answered with an error.
     :ivar refuses: kinds of `session/update` that are answered with an error whose id is null.
     :ivar sends_mcp_servers: False leaves `mcpServers` out of `session/new`, `load` and `resume`.

@@ -129,11 +129,11 @@ class LogBuilder:
         return self.add(TurnRefused(begun), TurnEnded("refusal"))
 
     def fail(self) -> int:
-        """The provider refuses to go on with the turn."""
+        """End the turn with an error because the provider refused to continue it."""
         return self.add(TurnEnded("error", "It said: no.", refused=True))
 
     def leave_out_refused(self) -> int:
-        """The provider has refused once more what it refused at the end of an earlier turn, if that is still there."""
+        """Leave out what the provider refused at the end of an earlier turn and again now, if it is still there."""
         left_out = leaving_out_refused(self.context)
         return self.head if left_out is None else self.add(left_out)
 

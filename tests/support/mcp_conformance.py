@@ -1,9 +1,9 @@
-"""The client that MCP's conformance suite starts for each of its scenarios: the agent, in memory, with one server.
+"""The client that MCP's conformance suite starts for each scenario: an in-memory agent with one server.
 
     python -m support.mcp_conformance http://localhost:4711/mcp
 
-The agent gets one prompt. Its model calls every tool of the server once, with numbers for whatever it wants, and each
-question that the server asks the user is accepted as it is.
+The agent gets one prompt. Its model calls each tool of the server once, with numbers as arguments. Every question that
+the server asks the user is accepted unchanged.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NUMBERS = {"a": 5, "b": 3}
 
 
 def script(body: Any) -> Reply:
-    """Call what has not been called yet."""
+    """Call the next tool that has not been called yet."""
     called = [item["name"] for item in body["input"] if item.get("type") == "function_call"]
     for tool in body["tools"]:
         name = tool["name"]

@@ -9,9 +9,9 @@ Needs nothing but Python, so that it is there at once. `support.mcp` writes the 
 first, `line` is written in place of the answer (with its ID), `asks` sends requests of the server's own and puts what
 comes of each into the result. One that `prints` begins with these lines; it `refuses` these methods; a `stubborn` one
 does not end when it is asked to; one that `fails_again` ends so many times after its first start; a `modern` one knows
-no handshake; `instructions` is what one says about its use. `while_listed` holds, for one listing of the tools each,
-what it lays over all of this and tells of before it answers with the list of before; where that is null, it does not
-answer.
+no handshake; `instructions` are the server's instructions for the model. Each item of `while_listed` applies to one
+listing of the tools: the server merges its keys into this plan and announces the change before it answers with the old
+list. If the item is null, the server does not answer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Commands in pseudo-terminals, as editors with a real terminal start them."""
+"""Run commands in pseudo-terminals, as editors with a real terminal do."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _WITH_TERMINAL = (
 def start_in_pseudo_terminal(
     argv: Sequence[str], cwd: str | None, env: Mapping[str, str] | None
 ) -> subprocess.Popen[bytes]:
-    """Start a program as the leader of a session whose controlling terminal is a new pseudo-terminal.
+    """Start a program as a session leader with a new pseudo-terminal as its controlling terminal.
 
-    :returns: the process; its `stdout` is the terminal's other side.
+    :returns: the process; its `stdout` is the other end of the terminal.
     """
     terminal, inside = pty.openpty()
     try:
@@ -42,9 +42,9 @@ def start_in_pseudo_terminal(
 
 
 class EndingThread:
-    """A thread that starts a program, and ends when it is told to, while the program runs on.
+    """A thread that starts a program, and ends on request while the program keeps running.
 
-    A child of a thread may be bound to its life: prctl(2), PR_SET_PDEATHSIG.
+    A process can be killed when the thread that started it ends: see PR_SET_PDEATHSIG in prctl(2).
     """
 
     def __init__(self, argv: Sequence[str], cwd: str | None) -> None:

@@ -95,7 +95,7 @@ class Reply:
     :ivar between: a block of thinking before each tool call, in the calls' order; "" for none.
     :ivar shown: whether the words of the thinking are sent; its blocks are sent either way.
     :ivar seals: signatures by the ids of parts; the dialect makes up the others.
-    :ivar stop_details: why the model refused, in Anthropic's words.
+    :ivar stop_details: why the model refused, in Anthropic's format.
     """
 
     text: str | Sequence[str] = ""

@@ -81,7 +81,7 @@ class Terminal:
             await anyio.wait_readable(fd)
             try:
                 chunk = os.read(fd, 1 << 16)
-            except OSError:  # Linux, of a pseudo-terminal that nobody has open any more
+            except OSError:  # on Linux: no process has the pseudo-terminal open any more
                 chunk = b""
             if not chunk:
                 break
@@ -102,7 +102,7 @@ class Terminal:
                 os.killpg(self.process.pid, signal.SIGKILL)
 
     def kill_first(self) -> None:
-        """Kill the process that the editor has started and nothing else, as some editors do."""
+        """Kill only the process that the editor started, not its children, as some editors do."""
         self.process.kill()
 
 

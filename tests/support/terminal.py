@@ -141,7 +141,7 @@ async def at_a_terminal(
     """Run `acp-agent` as `run_command` does, in a terminal of its own; killed at the end where it still runs.
 
     :param size: rows and columns.
-    :param cwd: its working directory; `home` where none is given.
+    :param cwd: the working directory; defaults to `home`.
     """
     terminal, inside = pty.openpty()
     if size is not None:

@@ -1,4 +1,4 @@
-"""The model server checks compaction on demand as Anthropic does, and the thinking of what stays after one."""
+"""The model server checks compaction on demand as Anthropic does, and the thinking in the messages that are kept."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def test_kept_turns_keep_their_thinking_through_several_compactions() -> N
 async def test_compacting_the_messages_of_a_sent_request_is_safe_in_the_background() -> None:
     async with serving() as server:
         talk = await three_turns(server, behavior="error", betas=[COMPACTION_BETA])
-        made = await talk.summary(5)  # ends in the results; the first kept message is the answer to them
+        made = await talk.summary(5)  # ends with the tool results; the first kept message answers them
         assert (made.stop_reason, made.usage.output_tokens) == ("compaction", 0)
         assert made.usage.iterations is not None
         await talk.say("four")
@@ -89,7 +89,7 @@ async def test_a_compaction_request_that_differs_costs_the_kept_turns_their_thin
         await merged.compact(1)
         await refused(merged.say("two"))
         assert "is merged into the last summarized one" in server.violations[-1].first
-        await refused(talk.summary(2, system="Other."))  # the thinking of the request itself fails
+        await refused(talk.summary(2, system="Other."))  # the thinking in the request itself fails
 
 
 async def test_a_new_message_after_the_kept_turns_costs_nothing() -> None:
@@ -135,7 +135,7 @@ async def test_a_misplaced_or_changed_compaction_block_is_refused() -> None:
 
         whole = talk.branch()
         whole.messages[:2] = [{"role": "user", "content": [block(whole), {"type": "text", "text": "use the tool"}]}]
-        assert (await whole.say("four")).stop_reason == "end_turn"  # it may begin a user message as well
+        assert (await whole.say("four")).stop_reason == "end_turn"  # the block may also begin a user message
 
 
 async def test_a_request_for_a_summary_has_its_own_limits() -> None:

@@ -1,7 +1,7 @@
-"""`PastingInput`: lines that are pasted in a terminal without bracketed paste stay together.
+"""`PastingInput`: keeps pasted lines together in terminals without bracketed paste.
 
-Such a terminal sends a paste as if it had been typed, and each line end as Enter. Nobody types a line end and more text
-within one read, though.
+Such a terminal sends pasted text as if it had been typed, with Enter for each line end. But nobody types a line end and
+more text within one read.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from prompt_toolkit.keys import Keys
 
 _ENTERS = (Keys.ControlM, Keys.ControlJ)
 _FULL = 1000
-"""Characters of a read that may have left some; the line editor reads 1,024 bytes at once."""
+"""A read of this many characters may have left more unread; the line editor reads 1,024 bytes at once."""
 _PIECE_SECONDS = 0.02
-"""How long the next piece of a paste is waited for, which a slow line may bring later."""
+"""How long to wait for the next piece of a paste, which a slow connection may deliver late."""
 
 
 class PastingInput(Input):
-    """Reads keys from another input, and makes one paste of lines that came at once.
+    """Reads keys from another input, and turns lines that arrive together into one paste.
 
-    A line end behind all of them is Enter, as where they are typed.
+    A line end after the last line is Enter, as if it had been typed.
     """
 
     def __init__(self, inner: Input) -> None:
         self._inner = inner
 
     def read_keys(self) -> list[KeyPress]:
-        """Return the keys that have come."""
+        """Return the keys that have arrived."""
         keys = self._inner.read_keys()
         while keys and self._has_more(_PIECE_SECONDS if _is_paste(keys) else 0.0, keys):
             more = self._inner.read_keys()
@@ -46,48 +46,48 @@ class PastingInput(Input):
             return False
         try:
             return bool(select.select([self.fileno()], [], [], seconds)[0])
-        except (OSError, ValueError):  # it has been closed
+        except (OSError, ValueError):  # the input has been closed
             return False
 
     def flush_keys(self) -> list[KeyPress]:
-        """Return the keys that were waited for, such as a lone Escape."""
+        """Return the keys that the parser still holds, such as a lone Escape."""
         return self._inner.flush_keys()
 
     def flush(self) -> None:
-        """Do what the other input does before it is read."""
+        """Flush the other input."""
         self._inner.flush()
 
     def fileno(self) -> int:
-        """Return the descriptor that is read."""
+        """Return the file descriptor of the input."""
         return self._inner.fileno()
 
     def typeahead_hash(self) -> str:
-        """Return what names the input."""
+        """Return the identifier of the input, under which typeahead is stored."""
         return self._inner.typeahead_hash()
 
     @property
     def closed(self) -> bool:
-        """Return whether nothing more can come."""
+        """Return whether the input is closed."""
         return self._inner.closed
 
     def raw_mode(self) -> AbstractContextManager[None]:
-        """Have keys come one by one during the body."""
+        """Deliver typed keys one at a time inside the `with` block."""
         return self._inner.raw_mode()
 
     def cooked_mode(self) -> AbstractContextManager[None]:
-        """Have keys come by the line during the body."""
+        """Deliver typed keys line by line inside the `with` block."""
         return self._inner.cooked_mode()
 
     def attach(self, input_ready_callback: Callable[[], None]) -> AbstractContextManager[None]:
-        """Have a function called where keys have come, during the body."""
+        """Call a function whenever keys have arrived, inside the `with` block."""
         return self._inner.attach(input_ready_callback)
 
     def detach(self) -> AbstractContextManager[None]:
-        """Have it not called during the body."""
+        """Stop calling the attached function inside the `with` block."""
         return self._inner.detach()
 
     def close(self) -> None:
-        """Close it."""
+        """Close the input."""
         self._inner.close()
 
 
@@ -96,7 +96,7 @@ def _is_text(key: KeyPress) -> bool:
 
 
 def _is_paste(keys: list[KeyPress]) -> bool:
-    """Return whether these are text alone, with a line end inside."""
+    """Return whether all keys are text or line ends, and a line end stands between two pieces of text."""
     if not all(_is_text(key) or key.key in _ENTERS for key in keys):
         return False
     shape = "".join("e" if key.key in _ENTERS else "t" for key in keys)
@@ -104,7 +104,7 @@ def _is_paste(keys: list[KeyPress]) -> bool:
 
 
 def _pasted(keys: list[KeyPress]) -> list[KeyPress]:
-    """Return the key of a paste, and Enter behind it where a line end is the last."""
+    """Return the keys as one paste, followed by Enter if the last key is a line end."""
     lines = keys.copy()
     while lines[-1].key in _ENTERS:
         lines.pop()

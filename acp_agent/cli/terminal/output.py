@@ -86,8 +86,8 @@ class TurnResult:
 
         An answer that was cut off and the one that goes on from there are one; a call or a hook's message ends it.
 
-        :param message_id: of the turn's prompt. What is logged before it belongs to other turns: to one that a killed
-            process left open and that was closed only now, or to those of other processes.
+        :param message_id: the id of the turn's prompt. Earlier events belong to other turns: to a turn that a killed
+            process left open and that was closed only now, or to turns of other processes.
         """
         calls: list[Usage] = []
         is_over = False

@@ -82,7 +82,7 @@ def _project_folders(cwd: Path, home: Path | None) -> Iterator[Path]:
     """Yield a directory and those above it, up to the root of its git repository; without one, up to the user's home,
     which counts only as the directory itself."""
     parents = (cwd, *cwd.parents)
-    home = home and home.resolve()  # as the current directory is
+    home = home and home.resolve()  # since the current directory is resolved
     root = next((folder for folder in parents if (folder / ".git").exists()), None)
     for folder in parents:
         if root is None and folder != cwd and (folder == home or folder == folder.parent):
@@ -204,9 +204,9 @@ async def _opened(
 
 
 async def _offered_to_move(store: SessionStore, record: SessionRecord) -> SessionRecord:
-    """Return a session's record; if its directory is gone, ask the person whether it is the current one now.
+    """Return a session's record; if its directory is gone, offer to move the session to the current one.
 
-    Without an answer nothing is moved.
+    Move nothing without an answer.
     """
     if _has_directory(record):
         return record
@@ -224,9 +224,9 @@ def _has_directory(record: SessionRecord) -> bool:
 
 
 def _require_directory(record: SessionRecord) -> None:
-    """Refuse to open a session whose directory is gone: its tools would work in a place that is not there.
+    """Refuse to open a session whose directory is gone, since its tools would work in a missing directory.
 
-    :raises AgentError: it is gone; says how to move the session.
+    :raises AgentError: if the directory is gone; the message says how to move the session.
     """
     if not _has_directory(record):
         raise AgentError(

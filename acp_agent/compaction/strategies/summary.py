@@ -49,7 +49,7 @@ SUMMARY_SHARE = 0.4
 """Share of the size for a summary, where the size is small."""
 WORDS_PER_TOKEN = 0.6
 SMALLER = 0.9
-"""Largest share of a refused request that the next one has."""
+"""Maximum size of the next request, as a share of the refused one."""
 _NO_TOOLS = "No tools may run now. Write the summary as plain text."
 _THINKS = ("low", "medium", "high")
 _CUT_OFF = ("max_tokens", "context_overflow", "refusal")
@@ -97,10 +97,10 @@ def _begin(task: Task) -> tuple[Cut, _Dialogue | None] | None:
 
 
 def is_worth_asking(task: Task, strategy: str) -> bool:
-    """Return whether there is something that a summary, or the provider's compaction, can replace.
+    """Return whether a summary, or the provider's compaction, has anything to replace.
 
     :param strategy: `summary` or `native`.
-    :raises CompactionError: there is, and no summary of it would be worth it.
+    :raises CompactionError: if there is something to replace, but a summary of it would not be worthwhile.
     """
     cut = task.cut(keep_reasoning=strategy == "native")
     if cut is not None and strategy == "summary":
@@ -144,11 +144,11 @@ def _shortened(task: Task, max_tokens: int) -> tuple[Message, ...]:
 
 
 class _Dialogue:
-    """The messages to and from the model that writes the summary.
+    """The dialogue with the model that writes the summary.
 
-    A request that the provider refuses as too long is sent once more, smaller by what the refusal says.
+    If the provider refuses a request as too long, it is shortened by the numbers in the refusal and sent once more.
 
-    :param least: characters of a summary without any section.
+    :param least: minimum characters of a summary without sections.
     """
 
     def __init__(self, task: Task, prompt: UserMessage, least: int) -> None:
@@ -164,12 +164,12 @@ class _Dialogue:
         self._fit(task.window, used, state.rate)
 
     def _fit(self, window: int, used: int, rate: float, most: int | None = None) -> None:
-        """Make a request that fits, with the whole conversation if there is room for it.
+        """Build a request that fits, with the whole conversation if there is room for it.
 
-        :param window: tokens of the model's window.
-        :param used: tokens of the request with the whole conversation, by the provider's count.
-        :param rate: tokens as the provider counts them for each of our estimate.
-        :param most: estimated tokens that the request may have, if they are limited apart from the window.
+        :param window: the model's window in tokens.
+        :param used: tokens of a request with the whole conversation, by the provider's count.
+        :param rate: tokens by the provider's count for each token of our estimate.
+        :param most: maximum estimated tokens of the request, if there is a limit besides the window.
         """
         task, state = self._task, self._task.state
         messages = state.request.messages
@@ -190,7 +190,7 @@ class _Dialogue:
         )
 
     def _output_limit(self, budget: TokenBudget, used: int) -> int:
-        """Return the limit of the answer, in tokens.
+        """Return the maximum number of tokens of the answer.
 
         :param used: tokens of the request.
         """
@@ -241,13 +241,12 @@ class _Dialogue:
         return replace(self._request, messages=(*self._request.messages, *self._rounds))
 
     def _make_smaller(self, refusal: ContextOverflowError) -> None:
-        """Make the request one that may fit, since the provider has refused it: by the numbers of the refusal, or by a
-        tenth.
+        """Shorten the refused request by the numbers in the refusal, or by a tenth.
 
-        :raises SummaryOverflowError: what cannot be left out is too much.
+        :raises SummaryOverflowError: if the parts that cannot be left out are too long.
         """
         task, request = self._task, self._whole_request
-        # What is left out makes room for the answer that was asked for, and not for a longer one.
+        # The freed tokens are for an answer of the requested length, not for a longer one.
         self._most_output = min(self._most_output, request.max_output_tokens)
         estimate = task.state.prefix + estimate_messages(request.messages)
         ours = round(estimate * task.state.rate)
@@ -257,7 +256,7 @@ class _Dialogue:
             return
         rate = min(MAX_CALIBRATION, max(1.0, counted / estimate))
         fits = counted <= replace(task.state.budget, window=refusal.maximum).limit
-        if fits:  # only the answer that was asked for was too long
+        if fits:  # only the requested answer was too long
             limit = self._output_limit(replace(task.state.budget, window=refusal.maximum), counted)
             self._request = replace(self._request, max_output_tokens=limit)
         else:
@@ -337,9 +336,9 @@ class NativeStrategy:
 
 
 def _check_prompts(cut: Cut) -> None:
-    """Check that a compaction which keeps all that the user has said is worth its price.
+    """Check that a compaction that keeps all of the user's text is worth its price.
 
-    :raises CompactionError: most of what it would replace was said by the user.
+    :raises CompactionError: if the user wrote most of the text that it would replace.
     """
     kept = sum(_kept_tokens(message) for message in cut.messages)
     replaced = replaced_tokens(cut)
@@ -352,7 +351,7 @@ def _check_prompts(cut: Cut) -> None:
 
 
 def _kept_tokens(message: Message) -> int:
-    """Return the tokens of what the user has said in a message, also in a conversation that was compacted before."""
+    """Return the tokens of the user's text in a message, including the user's text in a compacted block."""
     if not isinstance(message, UserMessage) or isinstance(message, Amendment):
         return 0
     tokens = 0

@@ -98,9 +98,9 @@ class Fold:
         raise NotImplementedError
 
     def close(self, *, done: bool) -> None:
-        """Take note that the stream has ended; set `complete` if the answer is whole although nothing completed it.
+        """Handle the end of the stream. Set `complete` if the answer is whole although its final event is missing.
 
-        :param done: whether `[DONE]` was the end.
+        :param done: whether the stream ended with `[DONE]`.
         """
 
     def answer(self) -> Answered:
@@ -131,7 +131,7 @@ class Encoded:
 class Encoder:
     """Encodes messages one after another, and decides which reasoning is sent with them.
 
-    :param before: the part of the request that is encoded already.
+    :param before: the part of the request that is already encoded.
     :param provider: its name; what it made itself is sent back to it alone.
     :param rules: those for the model that is asked.
     :ivar items: the messages so far in the API's form, without those of `before`.
@@ -199,7 +199,7 @@ class Encoder:
 
 
 def says_something(message: AssistantMessage) -> bool:
-    """Return whether an answer is sent: not one of reasoning alone, which is left of an answer that was cut off."""
+    """Return whether an answer is sent. An answer that was cut off may contain only reasoning, and is not sent."""
     return bool(message.tool_calls or message.text.strip())
 
 
@@ -241,8 +241,8 @@ class Adapter:
     :cvar sdk: the SDK that sends its calls.
     :cvar refusals: by what can be left out of a request, words of the errors that refuse it; an error with one of
         `vague_refusals` refuses one of them without saying which.
-    :cvar members: members of a request that can be left out, or sent with another value; see `refusals.py`.
-    :cvar required: those of them that can have another value, and not be left out.
+    :cvar members: members of a request that can be left out or sent with another value; see `refusals.py`.
+    :cvar required: the members that can have another value but cannot be left out.
     :cvar native_key: the member that marks a conversation which the API itself has compacted; empty where it cannot.
     :ivar models_path: where the models are listed, which needs a key and costs nothing.
     :ivar name: the provider's; what it made itself is sent back to it alone.
@@ -255,7 +255,7 @@ class Adapter:
     required: ClassVar[tuple[Feature, ...]] = ()
     native_key: ClassVar[str] = ""
     _place: ClassVar[re.Pattern[str]] = re.compile("(?!)")
-    """Matches, in an error that refuses reasoning, the place of the piece that it names; see `ReasoningPlace.place`."""
+    """Matches the place of the refused piece in an error about reasoning; see `ReasoningPlace.place`."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.name = endpoint.name
@@ -314,7 +314,7 @@ class Adapter:
         return None
 
     def accepted_features(self, request: ModelRequest, profile: ModelProfile) -> Features:
-        """Return the features of the conversation up to the model's newest answer: the API has taken those."""
+        """Return the features used before the model's newest answer. The API has accepted them."""
         at = self.accepted_messages(request)
         if at == 0:
             return frozenset()
@@ -322,7 +322,7 @@ class Adapter:
         return self.call(earlier, profile, request.refused, None).features
 
     def accepted_messages(self, request: ModelRequest) -> int:
-        """Return the number of messages before the model's newest answer: the API has taken those."""
+        """Return the number of messages before the model's newest answer. The API has accepted them."""
         name = f"{self.name}/{request.model}"
         for at in range(len(request.messages) - 1, -1, -1):
             message = request.messages[at]
@@ -331,10 +331,10 @@ class Adapter:
         return 0
 
     def refused_part(self, failure: CallFailed, call: Call, refused: Features) -> RefusedPart | None:
-        """Return which of the parts that many servers lack was refused, unless it is another error.
+        """Return the part that was refused, if it is one that many servers lack; None for any other error.
 
-        :param call: what was sent.
-        :param refused: what is left out of it already.
+        :param call: the call that was sent.
+        :param refused: features that the call already leaves out.
         """
         sent = optional_members(call.body, self.members)
         for feature in call.features - refused:
@@ -362,7 +362,7 @@ class Adapter:
     def _refuses_reasoning(self, said: str) -> bool:
         """Return whether an error refuses reasoning in the request.
 
-        :param said: its code and its message.
+        :param said: the error's code and message.
         """
         del said
         return False
@@ -406,7 +406,7 @@ class Adapter:
         encode: Callable[[ToolDefinition], JsonObject],
         *others: str,
     ) -> str:
-        """Return `head_of` these tools; that of the last request, if they are the same objects.
+        """Return `head_of` for these tools, or the last request's result if the objects are the same.
 
         :param encode: returns a tool in the API's form.
         """
@@ -447,7 +447,7 @@ class Adapter:
                 piece = f"{separator}{to_json(encoder.items)[1:-1]}".encode()
                 return encoder.encoded((*encoded.pieces, piece))
 
-            # The first message holds what an encoder knows of the conversation itself: a compacted one.
+            # The key includes the first message because it may hold a compacted conversation, which encoders depend on.
             first = request.messages[0]
             begins = "" if isinstance(first, ToolResult) else first.id
             key = (request.conversation_id, begins, request.unbound, start.prefix.head, *encoding)

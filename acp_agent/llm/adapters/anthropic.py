@@ -1,4 +1,4 @@
-"""Anthropic's Messages API: our request to theirs. `messages_fold.py` reads the answers.
+"""Encodes requests for Anthropic's Messages API. `messages_fold.py` reads the answers.
 
 Source: the types of the anthropic SDK 2.12, and the pages on prompt caching, thinking, preserved thinking, streaming,
 on-demand compaction and context windows of platform.claude.com.
@@ -61,7 +61,7 @@ _BUDGETS = {"low": 4_096, "medium": 12_288, "high": 24_576}
 _LEAST_BUDGET = 1_024
 _BUDGET_SHARE = 8  # of the window: one eighth fits behind a context that fills the usable window
 _EFFORTS = {"": "high", "off": "low"}
-"""The effort to return to for a level that has none of its own: the API's default, and the lowest for `off`."""
+"""The effort to return to for a level without its own effort: the API's default, and the lowest effort for `off`."""
 
 
 class AnthropicAdapter(Adapter):
@@ -234,7 +234,7 @@ class _MessagesEncoder(Encoder):
         if self._changes or self._effort:
             message: JsonObject = {"role": "system", "content": self._changes}
             if self._effort:
-                # An effort alone is documented with no content at all, which some servers that imitate the API refuse.
+                # The API documents an effort alone as a message without content, but some compatible servers refuse it.
                 told = Text(f"The reasoning effort is {self._effort} from here on.")
                 message = {
                     "role": "system",
@@ -372,11 +372,11 @@ def _thinking_options(
 
 
 def thinking_budget(level: str, profile: ModelProfile, max_output_tokens: int) -> int:
-    """Return the tokens that a model with a budget may think at a level; 0 if it is not to think, or has no room.
+    """Return a level's thinking budget in tokens, or 0 if thinking is off or the budget does not fit.
 
-    The provider's cache holds nothing of the messages for another budget, so there is one for each level.
+    Another budget invalidates the provider's cache of the messages, so each level has a single budget.
 
-    :param max_output_tokens: limit of the answer, thinking included.
+    :param max_output_tokens: limit of the answer, including thinking.
     """
     budget = min(_BUDGETS.get(level, 0), profile.max_output_tokens // 2, profile.context_window // _BUDGET_SHARE)
     fits = budget >= _LEAST_BUDGET and budget * 3 <= max_output_tokens * 2

@@ -1,11 +1,11 @@
-"""Tool calls as they stream, from servers that send them in other pieces than the makers of the APIs do.
+"""Assembles streamed tool calls, including those from servers that deviate from the original APIs.
 
-Seen are: arguments as an object and not as text, as JSON text within JSON text, behind an empty object that was no
-argument, or repeated from the beginning with every piece; names and ids that are repeated, come late, or are missing;
-several calls under one index, or none under any; another id with every piece.
+Known deviations: arguments as an object instead of text, as JSON text inside JSON text, after a meaningless empty
+object, or repeated from the beginning in every piece; names and ids that are repeated, late or missing; several calls
+under one index, or calls without an index; a different id in every piece.
 
-Sources: the references of OpenAI's, Anthropic's and Ollama's APIs for what is meant; the issues of vLLM, LiteLLM,
-llama.cpp and Ollama for what comes.
+Sources: OpenAI's, Anthropic's and Ollama's API references for the intended format; the issues of vLLM, LiteLLM,
+llama.cpp and Ollama for what servers actually send.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _EXTRA = "extra_content"
 
 
 class CallPieces:
-    """One call, as far as it has come.
+    """One call, as received so far.
 
-    :ivar id: the provider's; empty until it comes.
-    :ivar name: likewise.
+    :ivar id: the provider's id; empty until it arrives.
+    :ivar name: the tool's name; empty until it arrives.
     :ivar extra: Gemini's signature, in Chat Completions.
     """
 
@@ -39,25 +39,25 @@ class CallPieces:
         self._object = ""
         self._last = ""
         self._repeats = True
-        """Whether each piece has begun with the one before it."""
+        """Whether each piece so far has begun with the previous piece."""
 
     @property
     def text(self) -> str:
-        """Return the arguments so far, as the pieces of text make them together."""
+        """Return the arguments so far, joined from the pieces of text."""
         if len(self._texts) > 1:
             self._texts = ["".join(self._texts)]
         return self._texts[0] if self._texts else ""
 
     @property
     def is_begun(self) -> bool:
-        """Return whether any arguments have come."""
+        """Return whether any arguments have arrived."""
         return bool(self._texts or self._object)
 
     def add(self, arguments: JsonValue) -> None:
-        """Take a piece of the arguments.
+        """Add a piece of the arguments.
 
-        :param arguments: text that continues what came before; or the whole of them as an object.
-        :raises ArgumentsTooLongError: they are too long now.
+        :param arguments: text that continues the previous pieces, or all arguments as an object.
+        :raises ArgumentsTooLongError: if the arguments are now too long.
         """
         if isinstance(arguments, str):
             if arguments:
@@ -74,11 +74,11 @@ class CallPieces:
         if self._object:
             return True
         text = self.text
-        # Most pieces end otherwise, and need not be read for this.
+        # Most texts end differently and need no parsing.
         return text.rstrip()[-1:] in ("}", '"') and is_whole_object(text)
 
     def is_repeated_by(self, arguments: JsonValue) -> bool:
-        """Return whether a piece says all of a whole call again, as some servers do at the end of a stream."""
+        """Return whether a piece repeats all arguments of a complete call, as some servers do at the end of streams."""
         if not isinstance(arguments, str) or len(arguments) != self._length:
             return False
         return arguments == self.text and self.is_whole()
@@ -95,7 +95,7 @@ class CallPieces:
 
 
 class ChatCalls:
-    """The calls of one answer of Chat Completions, whose pieces say by index, id or name which call they belong to."""
+    """The calls of one Chat Completions answer, whose pieces identify their call by index, id or name."""
 
     def __init__(self) -> None:
         self._calls: list[CallPieces] = []
@@ -108,9 +108,9 @@ class ChatCalls:
         return len(self._calls)
 
     def add(self, delta: JsonObject) -> None:
-        """Take a piece of a call.
+        """Add a piece of a call.
 
-        :raises ArgumentsTooLongError: its arguments are too long now.
+        :raises ArgumentsTooLongError: if the call's arguments are now too long.
         """
         function = get_object(delta, "function") or delta
         call_id, name = get_text(delta, "id"), get_text(function, "name")
@@ -129,7 +129,7 @@ class ChatCalls:
             call.add(arguments)
 
     def _call_of(self, index: int | None, call_id: str) -> CallPieces | None:
-        """Return the call that a piece may belong to: by its index, else by its id, else the newest one."""
+        """Return the call that a piece may belong to: by index, else by id, else the newest call."""
         named = next((call for call in self._calls if call_id and call.id == call_id), None)
         if index is None:
             return named or (self._calls[-1] if self._calls else None)
@@ -140,7 +140,7 @@ class ChatCalls:
 
 
 def text_of(arguments: JsonValue) -> str:
-    """Return arguments that came as JSON, and not as its text, as text."""
+    """Return arguments that arrived as a JSON value, encoded as text."""
     return json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -152,12 +152,12 @@ def _index_of(delta: JsonObject) -> int | None:
 
 
 def _begins_another(call: CallPieces, call_id: str, name: str, arguments: JsonValue, *, has_index: bool) -> bool:
-    """Return whether a piece is the first one of another call than the one that its index or place suggests."""
+    """Return whether a piece begins another call than the one that its index or position suggests."""
     text = arguments if isinstance(arguments, str) else text_of(arguments) if arguments else ""
     begins = text.lstrip().startswith("{")
     is_renamed = bool(name) and name != call.name
     if call_id and call.id and call_id != call.id:
-        # Some servers make up another id for every piece.
+        # Some servers send a different id with every piece.
         if call.is_begun:
             return call.is_whole() or (bool(name) and begins)
         return is_renamed or not has_index

@@ -1,6 +1,6 @@
 """Chat Completions, as OpenAI defined it and as compatible servers understand it: local ones, Gemini's, routers.
 
-`chat_fold.py` reads the answers. What a server refuses of a request is left out of the next ones; see `refusals.py`.
+`chat_fold.py` reads the answers. Request parts that a server refuses are left out of later requests; see `refusals.py`.
 
 Reasoning has no place in OpenAI's own form, so every server has another one. It goes back in the form in which it came,
 to the provider that made it; `ReasoningRules.echo` says where more is needed.
@@ -83,9 +83,9 @@ _LEVELS = ("low", "medium", "high")
 _CALL_ID_LENGTH = 9
 _CALL_ID_LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _BETWEEN = "(interrupted)"
-"""Stands for an answer between a tool's result and a message of the user, where the server wants one there."""
+"""Text of the placeholder answer between a tool result and a user message, for servers that require one."""
 _LOOKS = "I look at the image."
-"""The same before an image that a tool has read."""
+"""Text of the placeholder answer before an image that a tool has read."""
 _LOCAL_PATHS = {"ollama": "/api/ps", "lmstudio": "/api/v0/models"}
 """Where local servers say with which windows their models are loaded."""
 
@@ -182,7 +182,7 @@ class ChatAdapter(Adapter):
         return None if self._host in _SILENT_HOSTS else "/models"
 
     def _limit(self, request: ModelRequest, refused: Features) -> JsonObject:
-        """Return the limit of the answer, under the name that the server takes."""
+        """Return the answer's token limit, under a name that the server accepts."""
         names: list[Feature] = ["max_tokens", "max_completion_tokens"]
         if self._host == _OFFICIAL_HOST:
             names.reverse()
@@ -200,9 +200,9 @@ class ChatAdapter(Adapter):
         refused: Features,
         messages: Sequence[JsonObject],
     ) -> JsonObject:
-        """Return the members that say how much the model is to think.
+        """Return the members that control how much the model thinks.
 
-        :param messages: the newest ones.
+        :param messages: the newest messages.
         """
         level = request.thought_level
         members: JsonObject = {}
@@ -232,8 +232,11 @@ class ChatAdapter(Adapter):
 def _claude_thinking(
     request: ModelRequest, profile: ModelProfile, rules: ReasoningRules, messages: Sequence[JsonObject]
 ) -> tuple[str, JsonObject]:
-    """Return the effort of a Claude behind a gateway, and its `thinking`, which LiteLLM passes on to the Messages API.
-    One of the two is empty: LiteLLM makes `thinking` of an effort."""
+    """Return the effort and the `thinking` member for a Claude model behind a gateway.
+
+    LiteLLM passes `thinking` on to the Messages API. It also converts an effort to `thinking`, so only one of the two
+    is set.
+    """
     level, kind = request.thought_level, profile.thinking
     if kind in ("none", "effort"):
         return "", {}
@@ -241,7 +244,7 @@ def _claude_thinking(
         budget = thinking_budget(level, profile, request.max_output_tokens)
         none: JsonObject = {}
         newest = next((each for each in reversed(messages) if each["role"] == "assistant"), none)
-        # The API refuses to go on thinking after a call that was made without.
+        # After a tool call that was made without thinking, the API refuses to continue with thinking.
         is_without = "tool_calls" in newest and BLOCKS not in newest
         return "", {"type": "enabled", "budget_tokens": budget} if budget and not is_without else {}
     if level in _LEVELS:
@@ -255,9 +258,9 @@ def _claude_thinking(
 
 
 def _system(text: str, *, marked: bool) -> JsonObject | None:
-    """Return the system prompt as a message; None if there is none.
+    """Return the system prompt as a message, or None if it is blank.
 
-    :param marked: whether it is to be cached, with the tools before it.
+    :param marked: whether to mark the prompt for caching, together with the tools before it.
     """
     if not text.strip():
         return None
@@ -267,8 +270,10 @@ def _system(text: str, *, marked: bool) -> JsonObject | None:
 
 
 def _with_breakpoints(messages: list[JsonObject]) -> list[JsonObject]:
-    """Return the messages with cache marks on what is sent now and on what was sent before: on the last message of
-    the user, or result of a tool, before each of the two newest answers to come."""
+    """Return the messages with cache breakpoints at the end of this request and at the end of the previous one.
+
+    A breakpoint goes on the last user message or tool result before an answer, including the answer to come.
+    """
     marked = list(messages)
     left = 2
     for at in range(len(marked) - 1, -1, -1):
@@ -294,7 +299,7 @@ class _ChatEncoder(Encoder):
     Consecutive user messages become one, since the chat templates of local models expect turns. A result is text here,
     so a tool's images follow all results of the step in a user message of their own.
 
-    :param refused: what the server does not take.
+    :param refused: features that the server does not support.
     """
 
     def __init__(
@@ -398,7 +403,7 @@ class _ChatEncoder(Encoder):
         wants_short = "call_ids" in self._refused
         names: dict[str, str] = {}
         for own, sent in self._call_ids.items():
-            # Nine letters and digits, as Mistral's templates want them, and no other server minds.
+            # Mistral's templates require nine letters and digits, and all other servers accept them.
             is_own = sent == own
             names[own] = _short_id(own) if is_own or (wants_short and not _is_short_id(sent)) else sent
         self._call_ids = names
@@ -452,7 +457,7 @@ class _ChatEncoder(Encoder):
         key = next((key for part in own if (key := get_text(part.data, "key"))), "")
         is_required = echo == "always" or (echo == "calls" and has_calls)
         if key in TEXT_KEYS and any(BLOCKS in part.data for part in own):
-            key = ""  # LiteLLM has `thinking_blocks` for it
+            key = ""  # LiteLLM takes the reasoning in `thinking_blocks`
         if key and self._is_openrouter:  # which has `reasoning_details` for the others
             key = REASONING if echo in ("always", "calls") else ""
         if is_required:
@@ -468,11 +473,11 @@ class _ChatEncoder(Encoder):
 
 
 def _fragments(own: Iterable[Thinking]) -> JsonObject:
-    """Return the members of an answer that hold its reasoning in blocks, as OpenRouter and LiteLLM send it."""
+    """Return the members of an answer that hold its reasoning blocks, as OpenRouter and LiteLLM send them."""
     members: JsonObject = {}
     for kind in (DETAILS, BLOCKS):
         blocks = [block for part in own for block in get_objects(part.data, kind)]
-        if kind == BLOCKS:  # whose index is one of the stream, and none of the API's
+        if kind == BLOCKS:  # `index` belongs to the stream and is not a field of the API
             blocks = [{key: value for key, value in block.items() if key != "index"} for block in blocks]
         if blocks:
             members[kind] = list[JsonValue](blocks)
@@ -484,7 +489,7 @@ def _is_short_id(call_id: str) -> bool:
 
 
 def _short_id(call_id: str) -> str:
-    """Return nine letters and digits that stand for a call, always the same ones."""
+    """Return an id of nine letters and digits, always the same one for the same call id."""
     number = int.from_bytes(blake2b(call_id.encode(), digest_size=8).digest())
     letters: list[str] = []
     for _ in range(_CALL_ID_LENGTH):

@@ -1,8 +1,8 @@
-"""The answers of Chat Completions, as they stream from all the servers that imitate it.
+"""Reads Chat Completions answers, from OpenAI and from compatible servers.
 
-Lenient in what it reads; see `calls.py` for tool calls. Content may be a list of chunks, as Mistral's reasoning models
-send it. An answer that ends without a `finish_reason` is whole if the stream says that it has ended, by `[DONE]` or by
-the chunk with its tokens, and if no call in it is cut off: OpenAI's API sends that chunk last.
+Parsing is lenient; see `calls.py` for tool calls. Content may be a list of chunks, as Mistral's reasoning models send
+it. An answer without a `finish_reason` is complete if no tool call is cut off and the stream ends with `[DONE]` or with
+the usage chunk, which OpenAI's API sends last.
 
 Source: the types of the openai SDK 3.54; Mistral's OpenAPI description for its chunks; OpenRouter's page on reasoning
 tokens; LiteLLM's on thinking, for `thinking_blocks`.
@@ -26,18 +26,18 @@ EXTRA = "extra_content"
 BLOCKS = "thinking_blocks"
 REASONING = "reasoning_content"
 TEXT_KEYS = (REASONING, "reasoning")
-"""Members that hold reasoning as text. vLLM, Ollama and Cerebras have the second one, and most others the first."""
+"""Members that hold reasoning as text. vLLM, Ollama and Cerebras use the second one, and most others use the first."""
 _GROWING = {"reasoning.text": "text", "reasoning.summary": "summary", "thinking": "thinking"}
-"""Entries of `reasoning_details` and `thinking_blocks` that come in fragments, and the member that grows. All others
-come whole."""
+"""Types of entries in `reasoning_details` and `thinking_blocks` that arrive in fragments, and the member that grows.
+All other entries arrive whole."""
 
 
 class _Fragments:
-    """A block of reasoning that comes in fragments.
+    """A block of reasoning that arrives in fragments.
 
-    The fragments have to be merged, since a model's maker refuses a signature without the text that it signs.
+    The fragments must be merged, since the model's maker refuses a signature without the text that it signs.
 
-    :param fragment: the first one.
+    :param fragment: the first fragment.
     """
 
     def __init__(self, fragment: JsonObject) -> None:
@@ -47,7 +47,7 @@ class _Fragments:
         self._text.write(get_text(fragment, self._growing))
 
     def add(self, fragment: JsonObject) -> bool:
-        """Add a fragment, and return whether it belongs to this block."""
+        """Add a fragment if it belongs to this block, and return whether it does."""
         members = self._members
         if not self._growing or fragment.get("type") != members["type"] or members.get("signature"):
             return False
@@ -62,13 +62,13 @@ class _Fragments:
         return True
 
     def merged(self) -> JsonObject:
-        """Return the block as far as it came."""
+        """Return the block, as received so far."""
         text = self._text.getvalue()
         return {**self._members, self._growing: text} if text else self._members
 
 
 class ChatFold(Fold):
-    """Folds the chunks of one stream, or the one object of an answer that does not stream."""
+    """Folds the chunks of one stream, or the single object of an answer that is not streamed."""
 
     ends_with_done = True
 
@@ -94,7 +94,7 @@ class ChatFold(Fold):
         for choice in choices:
             delta = get_object(choice, "delta") or get_object(choice, "message")
             if get_object(choice, "message") and "delta" not in choice:
-                self.complete = True  # no stream
+                self.complete = True  # the answer is not streamed
             if thought := self._thought(delta):
                 self._thinking.append(thought)
                 deltas.append(ThinkingDelta(thought))
@@ -120,7 +120,7 @@ class ChatFold(Fold):
         if not is_ended or not (calls or self._text or self._thinking):
             return
         if calls:
-            # Without any arguments, a call may be cut off before them.
+            # A call without arguments may have been cut off before them.
             self.complete = all(call.is_whole() or (self._counts_last and not call.is_begun) for call in calls)
         else:
             self.complete = self._counts_last or bool(self._text)
@@ -144,7 +144,7 @@ class ChatFold(Fold):
         return build_answer(parts, self._finish, self._counted())
 
     def _thought(self, delta: JsonObject) -> str:
-        """Take the reasoning in a delta, note the key under which it goes back, and return its text."""
+        """Collect the reasoning in a delta, note the key to send it back under, and return its text."""
         repeated = ""
         for kind, known in self._fragments.items():
             fragments = get_objects(delta, kind)
@@ -160,11 +160,11 @@ class ChatFold(Fold):
         if thought := "".join(_chunk_texts(delta, "thinking")):
             self._key = self._key or CONTENT
             return thought
-        # OpenRouter and LiteLLM say it a second time as text; servers that imitate them may not.
+        # OpenRouter and LiteLLM repeat the reasoning as text; servers that imitate them may not.
         return repeated
 
     def _counted(self) -> Usage:
-        price = self._usage.get("cost")  # OpenRouter's
+        price = self._usage.get("cost")  # from OpenRouter
         cost = None
         if isinstance(price, int | float) and not isinstance(price, bool) and 0 <= price < MAX_COUNT:
             cost = float(price)
@@ -172,9 +172,9 @@ class ChatFold(Fold):
 
 
 def _chunk_texts(delta: JsonObject, kind: str) -> Iterable[str]:
-    """Yield the texts of one kind in a content that is a list of chunks, or one chunk.
+    """Yield the texts of one kind, if the content is a list of chunks or a single chunk.
 
-    :param kind: `thinking`, whose chunks hold text or chunks of text themselves, or `text`.
+    :param kind: `text`, or `thinking`, whose chunks hold text or nested text chunks.
     """
     content = delta.get(CONTENT)
     for chunk in content if isinstance(content, list) else [content]:

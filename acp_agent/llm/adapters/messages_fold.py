@@ -1,7 +1,7 @@
-"""The answers of Anthropic's Messages API, as they stream from it and from gateways.
+"""Reads answers of the Messages API, from Anthropic and from gateways.
 
-Lenient in what it reads; see `calls.py` for tool calls. Source: the types of the anthropic SDK 2.12, and the page on
-streaming of platform.claude.com.
+Parsing is lenient; see `calls.py` for tool calls. Source: the types of the anthropic SDK 2.12, and the page on
+streaming at platform.claude.com.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from acp_agent.llm.errors import CallFailed, stream_error
 from acp_agent.llm.provider import Answered, TextDelta, ThinkingDelta
 
 _GROWING = ("text", "thinking", "signature")
-"""Members of a block that come in pieces."""
+"""Members of a block that arrive in pieces."""
 _OTHER_MODEL = "model_binding_mismatch"
-"""Why the API drops another model's reasoning; it is valid again once that model is asked."""
+"""The API's reason for dropping another model's reasoning, which is valid again once that model is called."""
 
 
 class _BlockPieces:
-    """One block of content, as far as it has come.
+    """One content block, as received so far.
 
-    :param index: the one that the API gives it, which orders the blocks.
-    :param start: the block as it begins.
+    :param index: the block's index in the API, which orders the blocks.
+    :param start: the block in its first event.
     """
 
     def __init__(self, index: int, start: JsonObject) -> None:
@@ -46,12 +46,12 @@ class _BlockPieces:
         self._members = {key: value for key, value in start.items() if key not in _GROWING}
         self._grown: defaultdict[str, StringIO] = defaultdict(StringIO)
         if self.type == "tool_use":
-            # Some gateways have the whole input here, as an object or as its text.
+            # Some gateways send the whole input here, as an object or as JSON text.
             given = self._members.pop("input", None)
             self._whole_input = given if isinstance(given, str | dict) else None
 
     def add(self, delta: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
-        """Take a piece, and return what can be shown of it."""
+        """Add a piece, and return the deltas to show."""
         if self.type == "tool_use" and "partial_json" in delta:
             self.call.add(delta["partial_json"])
         for key in _GROWING:
@@ -64,22 +64,22 @@ class _BlockPieces:
         return (ThinkingDelta(text),) if (text := get_text(delta, "thinking")) else ()
 
     def is_cut(self) -> bool:
-        """Return whether it is a call whose arguments are not whole."""
+        """Return whether the block is a tool call with incomplete arguments."""
         return self.type == "tool_use" and self.call.is_begun and not self.call.is_whole()
 
     def block(self) -> JsonObject:
-        """Return the block; of a call without its input."""
+        """Return the block. A tool call's block has no input."""
         return self._members | {key: text.getvalue() for key, text in self._grown.items()}
 
     def tool_call(self) -> ToolCall:
-        """Return the call that it is."""
+        """Return the block as a tool call."""
         if not self.call.is_begun:
             self.call.add(self._whole_input)
         return self.call.call(keep_raw=False)
 
 
 class MessagesFold(Fold):
-    """Folds the events of one stream, or the one object of an answer that does not stream."""
+    """Folds the events of one stream, or the single object of an answer that is not streamed."""
 
     def __init__(self, provider: str) -> None:
         self._provider = provider
@@ -104,7 +104,7 @@ class MessagesFold(Fold):
                 self._note_stop(get_object(event, "delta"))
                 self._count(get_object(event, "usage"))
             case "message_stop":
-                if not self._stop:  # it may not have been all
+                if not self._stop:  # the answer may be incomplete
                     raise CallFailed("dropped", "the stream ended without a reason to stop")
                 self.complete = True
             case "message":
@@ -116,7 +116,7 @@ class MessagesFold(Fold):
         return ()
 
     def close(self, *, done: bool) -> None:
-        # Some gateways leave out the last event. The reason to stop comes after all content.
+        # Some gateways omit the last event. The stop reason arrives after all content.
         self.complete = bool(self._stop) and not any(block.is_cut() for block in self._blocks)
 
     def answer(self) -> Answered:
@@ -129,7 +129,7 @@ class MessagesFold(Fold):
         return build_answer(parts, self._stop, self._counted(), compacted, self._explanation)
 
     def _index(self, event: JsonObject) -> int:
-        """Return the index of the block that an event is about: the newest one if it does not say."""
+        """Return the index of an event's block. An event without an index begins a block or extends the newest one."""
         if "index" in event or not self._blocks:
             return get_int(event, "index")
         is_new = event.get("type") == "content_block_start"
@@ -138,7 +138,7 @@ class MessagesFold(Fold):
     def _begin(self, index: int, start: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
         known = self._by_index.get(index)
         if known is not None and known.id and (known.id, known.type) == (start.get("id"), start.get("type")):
-            return ()  # it is said twice
+            return ()  # a repeated event
         block = self._by_index[index] = _BlockPieces(index, start)
         self._blocks.append(block)
         return block.add({key: value for key, value in start.items() if key in _GROWING})
@@ -178,14 +178,16 @@ class MessagesFold(Fold):
             )
 
     def _count(self, usage: JsonObject) -> None:
-        """Replace earlier counts by later ones, since they are cumulative. Null is ignored, and so is 0, which some
-        gateways send for an unknown count."""
+        """Replace earlier counts with later ones, since counts are cumulative.
+
+        Null is ignored, and so is 0, which some gateways send for an unknown count.
+        """
         self._usage |= {key: count for key, count in usage.items() if count}
 
     def _counted(self) -> Usage:
         iterations = get_objects(self._usage, "iterations")
         compacts = any(iteration.get("type") == "compaction" for iteration in iterations)
-        counts = iterations if compacts else [self._usage]  # the other fields leave compactions out
+        counts = iterations if compacts else [self._usage]  # the other fields do not include compactions
         keys = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
         return Usage(*(sum(get_int(count, key) for count in counts) for key in keys))
 

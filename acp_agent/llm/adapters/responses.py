@@ -1,4 +1,4 @@
-"""OpenAI's Responses API: our request to theirs. `responses_fold.py` reads the answers.
+"""Encodes requests for OpenAI's Responses API. `responses_fold.py` reads the answers.
 
 Nothing is stored at the provider: the whole conversation is sent each time, with the encrypted reasoning items that the
 same provider made. Source: the types of the openai SDK 3.54, and its guide on compaction.
@@ -54,7 +54,7 @@ _OFFICIAL_HOST = "api.openai.com"
 
 
 class ResponsesAdapter(Adapter):
-    """The Responses API. OpenAI's own does not say how large a model's window is."""
+    """The Responses API. OpenAI's own server does not report a model's window."""
 
     refusals = (
         ("summaries", ("reasoning summar", "reasoning.summar", "reasoning_summar")),

@@ -1,6 +1,6 @@
-"""The answers of OpenAI's Responses API, as they stream from it and from gateways.
+"""Reads answers of the Responses API, from OpenAI and from gateways.
 
-Lenient in what it reads; see `calls.py` for tool calls. Source: the types of the openai SDK 3.54.
+Parsing is lenient; see `calls.py` for tool calls. Source: the types of the openai SDK 3.54.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from acp_agent.llm.parts import tool_call
 from acp_agent.llm.provider import Answered, TextDelta, ThinkingDelta
 
 ITEMS = "items"
-"""The member of a compacted conversation that holds what the API made of it."""
+"""The member of a compacted conversation that holds the items that the API returned."""
 _EXPECTED_REASONS = ("turn_boundary", "model_mismatch")
-"""Why the API leaves reasoning out as a matter of course: a model that uses that of the present turn alone, or that
-cannot read it."""
+"""Expected reasons for the API to leave out reasoning: the model uses only the reasoning of the current turn, or it
+cannot read the reasoning."""
 
 
 class _ItemPieces:
-    """One item of an answer, as far as it has come.
+    """One item of an answer, as received so far.
 
-    :ivar item: as the newest event has it.
-    :ivar call: the arguments that have streamed; an item that is done has them all.
-    :ivar is_done: whether the event that ends the item came.
+    :ivar item: the item, as of the newest event.
+    :ivar call: the arguments streamed so far; a finished item has all of them itself.
+    :ivar is_done: whether the event that ends the item has arrived.
     """
 
     def __init__(self, index: int, item: JsonObject) -> None:
@@ -45,20 +45,20 @@ class _ItemPieces:
         self.is_done = False
 
     def has_id(self, item_id: str) -> bool:
-        """Return whether the item has this id, which is not empty."""
+        """Return whether the item has this id; False for an empty id."""
         return bool(item_id) and item_id in (self.item.get("id"), self.item.get("call_id"))
 
     def take(self, item: JsonObject) -> None:
-        """Take the item as a later event has it; what that leaves empty stays as it was."""
+        """Update the item from a later event. Values that are empty in the event stay unchanged."""
         self.item = self.item | {key: value for key, value in item.items() if value not in ("", None)}
 
     def is_cut(self) -> bool:
-        """Return whether it is a call whose arguments are not whole."""
+        """Return whether the item is a tool call with incomplete arguments."""
         is_call = self.item.get("type") == "function_call"
         return is_call and not self.item.get("arguments") and self.call.is_begun and not self.call.is_whole()
 
     def tool_call(self) -> ToolCall:
-        """Return the call that it is."""
+        """Return the item as a tool call."""
         call_id = get_text(self.item, "call_id") or get_text(self.item, "id")
         name, arguments = get_text(self.item, "name"), self.item.get("arguments")
         if arguments:
@@ -70,7 +70,7 @@ class _ItemPieces:
 
 
 class ResponsesFold(Fold):
-    """Folds the events of one stream, or the one object of an answer that does not stream."""
+    """Folds the events of one stream, or the single object of an answer that is not streamed."""
 
     def __init__(self, provider: str) -> None:
         self._provider = provider
@@ -101,7 +101,7 @@ class ResponsesFold(Fold):
                 raise stream_error(get_object(event, "response"))
             case "error":
                 raise stream_error(event)
-            case None if "output" in event:  # no event, but the whole answer
+            case None if "output" in event:  # the whole answer instead of an event
                 self._final = event
                 self.complete = True
                 return self._shown_of_whole() if event.get("object") == "response" else ()
@@ -110,7 +110,7 @@ class ResponsesFold(Fold):
         return ()
 
     def close(self, *, done: bool) -> None:
-        # Some gateways leave out the last event, and say that it is the end.
+        # Some gateways omit the last event and end the stream with `[DONE]` alone.
         self.complete = done and bool(self._items) and not any(pieces.is_cut() for pieces in self._items)
 
     def answer(self) -> Answered:
@@ -140,7 +140,7 @@ class ResponsesFold(Fold):
         return build_answer(parts, reason, usage, self._compacted())
 
     def _all_items(self) -> list[_ItemPieces]:
-        """Return the items in order, with what only the last event has of them."""
+        """Return the items in order, including values that only the last event contains."""
         final = get_objects(self._final, "output")
         if not self._items:
             return [_ItemPieces(index, item) for index, item in enumerate(final)]
@@ -164,7 +164,10 @@ class ResponsesFold(Fold):
         return shown
 
     def _pieces(self, event: JsonObject) -> _ItemPieces | None:
-        """Return the item that an event is about: by its id, else the newest one at its index, else the newest one."""
+        """Return the item that an event is about: by id, else the newest item at its index.
+
+        Without an index, return the newest item.
+        """
         item_id = get_text(event, "item_id")
         named = [pieces for pieces in self._items if pieces.has_id(item_id)]
         at_index = [pieces for pieces in self._items if pieces.index == event.get("output_index")]
@@ -172,8 +175,10 @@ class ResponsesFold(Fold):
         return found[-1] if found else None
 
     def _take(self, event: JsonObject) -> None:
-        """Take an event that begins or ends an item. The ids of the two may differ, and several items may have one
-        index."""
+        """Process an event that begins or ends an item.
+
+        The two events may have different ids, and several items may share an index.
+        """
         item = get_object(event, "item")
         ends = event.get("type") == "response.output_item.done"
         item_id = get_text(item, "id") or get_text(item, "call_id")
@@ -192,8 +197,8 @@ class ResponsesFold(Fold):
         pieces.is_done = pieces.is_done or ends
 
     def _compacted(self) -> CompactedBlock | None:
-        # All items are to be sent back as they stand, the user's messages among them. The summary is encrypted, so that
-        # the block has no text.
+        # All items are sent back unchanged, including the user's messages. The summary is encrypted, so the block has
+        # no text.
         items = get_objects(self._final, "output")
         if not any(item.get("type") == "compaction" and get_text(item, "encrypted_content") for item in items):
             return None
@@ -202,6 +207,6 @@ class ResponsesFold(Fold):
     def _thinking(self, item: JsonObject) -> Thinking:
         texts = get_objects(item, "summary") or get_objects(item, "content")
         text = "\n\n".join(get_text(piece, "text") for piece in texts)
-        # Without the encrypted form the provider could not find the item again, as nothing is stored there.
+        # The provider stores nothing, so it cannot find the item again without the encrypted form.
         kept: JsonObject = {key: value for key, value in item.items() if key != "status" and value is not None}
         return Thinking(text, self._provider, kept if "encrypted_content" in kept else {})

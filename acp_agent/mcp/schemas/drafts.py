@@ -1,4 +1,4 @@
-"""Older drafts of JSON Schema, and OpenAPI's variant of it, in the words of draft 2020-12.
+"""Translates older drafts of JSON Schema, and OpenAPI's variant of it, to draft 2020-12.
 
 JSON Schema, "Migrating from older drafts"; OpenAPI 3.0, "Schema Object".
 """
@@ -13,14 +13,14 @@ REMARKS = frozenset(
         *("format", "contentEncoding", "contentMediaType", "contentSchema"),
     )
 )
-"""Keywords that exclude no value."""
+"""Keywords that do not restrict the value."""
 _RENAMED = {"divisibleBy": "multipleOf", "extends": "allOf", "$recursiveRef": "$ref", "$dynamicRef": "$ref"}
 
 
 def in_newest_words(schema: JsonObject, *, legacy: bool) -> JsonObject:
-    """Return a schema's own keywords, without those of the schemas within it, in the words of draft 2020-12.
+    """Translate a schema's own keywords to draft 2020-12, but not those of its subschemas.
 
-    :param legacy: whether it says that it is of draft 7 or older, in which `$ref` stands alone.
+    :param legacy: whether the schema declares draft 7 or older, where `$ref` overrides the keywords beside it.
     """
     made: JsonObject = {}
     for key, value in schema.items():
@@ -38,7 +38,7 @@ def in_newest_words(schema: JsonObject, *, legacy: bool) -> JsonObject:
 
 
 def _rename_items(made: JsonObject) -> None:
-    """`items` was a list for the first items, and `additionalItems` the schema of the others."""
+    """Translate `items` as a list, which described the first items, and `additionalItems`, which described the rest."""
     items, others = made.get("items"), made.pop("additionalItems", None)
     if isinstance(items, list):
         del made["items"]
@@ -61,7 +61,7 @@ def _rename_items(made: JsonObject) -> None:
 
 
 def _rename_bounds(made: JsonObject) -> None:
-    """`exclusiveMinimum` said of `minimum` whether it is excluded."""
+    """Translate the boolean `exclusiveMinimum` and `exclusiveMaximum`, which excluded the bound itself."""
     for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         is_excluded = made.get(exclusive)
         if isinstance(is_excluded, bool):
@@ -88,7 +88,7 @@ def _rename_dependencies(made: JsonObject) -> None:
 
 
 def _rename_choices(made: JsonObject) -> None:
-    """`const` is an `enum` of one, which all providers know; OpenAPI has `nullable` and `example`."""
+    """Translate `const` to an `enum` of one, which all providers know, and `nullable` and `example` from OpenAPI."""
     if "const" in made:
         made["enum"] = [made.pop("const")]
     if "example" in made:
@@ -103,7 +103,7 @@ def _rename_choices(made: JsonObject) -> None:
 
 
 def _gather_required(made: JsonObject) -> None:
-    """In draft 3, a property said of itself that it is required."""
+    """Collect the required properties of draft 3, where each property had its own `required: true`."""
     properties, required = made.get("properties"), made.get("required")
     if isinstance(required, bool):
         del made["required"]

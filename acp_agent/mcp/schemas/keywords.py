@@ -1,4 +1,4 @@
-"""The values that keywords of JSON Schema may have, and keywords that belong together.
+"""Checks the values of JSON Schema keywords, and the keywords that depend on each other.
 
 JSON Schema, draft 2020-12, "Validation".
 """
@@ -22,11 +22,11 @@ TYPES: dict[str, str] = {
     **dict.fromkeys(("list", "tuple", "set"), "array"),
     **dict.fromkeys(("none", "nil"), "null"),
 }
-"""JSON Schema's types by what servers call them, in small letters."""
+"""The types of JSON Schema, by the names that servers use for them, in lower case."""
 WITHIN = ("allOf", "anyOf", "oneOf")
-"""Keywords with schemas that say more of the same value."""
+"""Keywords whose subschemas apply to the same value."""
 LEFT_OUT: JsonObject = {"": ""}
-"""Stands for a value that its keyword may not have."""
+"""A sentinel for a value that is invalid for its keyword."""
 
 
 def text(value: JsonValue, scope: Scope) -> JsonValue:
@@ -70,7 +70,7 @@ def choices(value: JsonValue, scope: Scope) -> JsonValue:
         return LEFT_OUT
     kept: list[JsonValue] = []
     for each in value:
-        # For Python 1 is 1.0 and True; for JSON Schema the last is another value.
+        # In Python, 1 equals 1.0 and True. In JSON Schema, true is a different value.
         if not any(each == other and isinstance(each, bool) == isinstance(other, bool) for other in kept):
             kept.append(each)
     return kept or LEFT_OUT
@@ -89,7 +89,7 @@ def names_by_name(value: JsonValue, scope: Scope) -> JsonValue:
 
 
 def types(value: JsonValue, scope: Scope) -> JsonValue:
-    """Return the types; none where one of them is unknown, which may stand for anything."""
+    """Return the types, or `LEFT_OUT` if one of them is unknown, since it could mean anything."""
     given = value if isinstance(value, list) else [value]
     known: list[str] = []
     for each in given:
@@ -109,11 +109,11 @@ def objects(value: JsonValue) -> list[JsonObject]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-# --- keywords that belong together ---
+# --- keywords that depend on each other ---
 
 
 def settle_alternatives(made: JsonObject, old: JsonObject) -> None:
-    """Leave out what has lost the keyword that it belongs to."""
+    """Remove keywords that lack the keyword they depend on."""
     if "if" in old and "if" not in made:
         made.pop("then", None)
         made.pop("else", None)
@@ -123,7 +123,7 @@ def settle_alternatives(made: JsonObject, old: JsonObject) -> None:
 
 
 def settle_type(made: JsonObject) -> None:
-    """Give arrays `items`, whole numbers bounds that they may have, and choices between texts their type."""
+    """Add `items` to arrays, make the bounds of integers inclusive, and add the type to an `enum` of strings."""
     kind = made.get("type")
     if kind == "array" or (isinstance(kind, list) and "array" in kind):
         made.setdefault("items", {})

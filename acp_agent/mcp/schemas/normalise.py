@@ -1,11 +1,11 @@
-"""The JSON Schema of a tool's arguments, as every provider takes it, whatever a server has written.
+"""Rewrites the JSON Schema of a tool's arguments into a form that every provider accepts.
 
-Servers write any draft of JSON Schema, OpenAPI's variant of it, and mistakes. A provider refuses the whole request for
-one tool whose schema it does not take, and with it every prompt of the session. `input_schema` returns draft 2020-12:
-what older drafts and OpenAPI say in other words is translated, and a keyword that draft 2020-12 does not allow, or does
-not know, is left out. What a valid schema accepts stays the same, with three exceptions: alternatives at the top become
-one object, since providers take none there; `required` names what `properties` has; and a pattern stays where all
-engines take it.
+Servers use any draft of JSON Schema or OpenAPI's variant of it, and make mistakes. A provider that rejects one tool's
+schema refuses the whole request, and with it every prompt of the session. `input_schema` returns draft 2020-12. It
+translates the keywords of older drafts and of OpenAPI, and leaves out keywords that draft 2020-12 does not know or does
+not allow. A valid schema still accepts the same values, with three exceptions: alternatives at the top level become one
+object, since providers reject them there; every name in `required` is also in `properties`; and a pattern is kept only
+if all regular expression engines accept it.
 
 JSON Schema, draft 2020-12, "Core" and "Validation", and its "Migrating from older drafts".
 OpenAI, "Function calling" (`parameters` is an object; an array has `items`). Anthropic, "Tool use" (`input_schema` is
@@ -26,8 +26,8 @@ from acp_agent.mcp.schemas.top import Top, branch_properties, used_definitions
 from acp_agent.patterns import is_portable
 
 MAX_DEPTH = 60
-"""Levels of schemas within schemas; what is deeper is left out. No tool is that deep, and readers of some providers
-fail."""
+"""Maximum depth of nested schemas; deeper ones are left out. No real tool nests that deep, and the parsers of some
+providers fail."""
 _COUNTS = (
     *("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"),
     *("minContains", "maxContains"),
@@ -35,11 +35,11 @@ _COUNTS = (
 _AT_TOP = frozenset(
     ("type", "properties", "required", "$ref", *WITHIN, "not", "if", "then", "else", "dependentSchemas", "enum")
 )
-"""Keywords of the top that are not kept as they are: providers do not take most of them there."""
+"""Keywords that are not copied unchanged at the top level: providers reject most of them there."""
 
 
 def input_schema(schema: JsonObject) -> JsonObject:
-    """Return the schema of a tool's arguments: an object with properties, valid by draft 2020-12."""
+    """Return the schema of a tool's arguments: an object with properties, valid in draft 2020-12."""
     normaliser = _Normaliser(schema)
     scope = normaliser.references.scope
     whole = normaliser.schema(schema, scope)
@@ -60,9 +60,9 @@ def input_schema(schema: JsonObject) -> JsonObject:
 class _Normaliser:
     """Rewrites the schemas of one tool.
 
-    :ivar references: where `$ref` leads in what the server has written.
-    :ivar definitions: what it leads to, rewritten.
-    :ivar loosened: how often a constraint was left out. What was under a `not` is then left out with it.
+    :ivar references: resolves `$ref` in the server's schema.
+    :ivar definitions: the rewritten schemas that references point to.
+    :ivar loosened: how many constraints were left out. If a schema under `not` or `if` loses one, it is left out too.
     """
 
     def __init__(self, root: JsonObject) -> None:
@@ -97,13 +97,13 @@ class _Normaliser:
         }
 
     def schema(self, value: JsonValue, scope: Scope, *, in_place: bool = False) -> JsonObject:
-        """Return a schema that stands anywhere, rewritten.
+        """Return the rewritten schema.
 
-        :param in_place: whether it says more of a value that another schema describes, as those of `anyOf` do.
+        :param in_place: whether it adds to another schema of the same value, as the branches of `anyOf` do.
         """
         if value is False:
             return {"not": {}}
-        if isinstance(value, str) and value.lower() in TYPES:  # as some write {"name": "string"}
+        if isinstance(value, str) and value.lower() in TYPES:  # some servers write {"name": "string"}
             value = {"type": value}
         if not isinstance(value, dict):
             return {}
@@ -141,7 +141,7 @@ class _Normaliser:
         if made is LEFT_OUT:
             self.loosened += key not in REMARKS
             return {}
-        if key == "oneOf" and self.loosened > before:  # two of them may now accept a value
+        if key == "oneOf" and self.loosened > before:  # two branches may now accept the same value
             alternatives: JsonObject = {"anyOf": made}
             return {"allOf": [alternatives]}
         return {key: made}
@@ -184,7 +184,7 @@ class _Normaliser:
         return kept
 
     def _exactly(self, value: JsonValue, scope: Scope) -> JsonValue:
-        """Return a schema that must not accept more than it did: what it accepts is refused, or decides."""
+        """Return the rewritten schema under `not` or `if`, or `LEFT_OUT` if it would accept more values than before."""
         before = self.loosened
         made = self.schema(value, scope, in_place=True)
         return LEFT_OUT if self.loosened > before or not isinstance(value, dict | bool) else made
@@ -195,10 +195,10 @@ class _Normaliser:
         return self.schema(value, scope) if isinstance(value, dict) else LEFT_OUT
 
     def _settle_required(self, made: JsonObject, *, in_place: bool) -> None:
-        """Let `required` name properties that are there.
+        """Make `required` name only properties that exist.
 
-        `anyOf: [{"required": ["a"]}, …]` demands what is described elsewhere, so that it gets a property that may be
-        anything. Elsewhere a name without a property is a mistake.
+        `anyOf: [{"required": ["a"]}, …]` requires a property that is described elsewhere, so the branch gets a property
+        that accepts whatever `additionalProperties` allows. Elsewhere, a name without a property is a mistake.
         """
         properties = made.get("properties")
         known: JsonObject = dict(properties) if isinstance(properties, dict) else {}

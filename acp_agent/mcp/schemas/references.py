@@ -1,4 +1,4 @@
-"""Where the references in a JSON Schema lead: to definitions, to any other place in it, or to a name or address of one.
+"""Resolves the references in a JSON Schema: to definitions, to any other place in it, and to schemas by URI or anchor.
 
 JSON Schema, draft 2020-12, "Core", sections 8 and 9; RFC 6901, "JSON Pointer".
 """
@@ -16,18 +16,18 @@ _OLD_DRAFT = re.compile(r"draft-0[1-7]\b")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 _DEFINITIONS = ("$defs", "definitions")
 _MAX_VALUES = 200_000
-"""Values of one schema that are searched for names."""
+"""Maximum number of values of one schema that are searched for URIs and anchors."""
 
 
 @frozen
 class Scope:
-    """The place of a schema, for what references in it mean.
+    """The context in which the references of a schema are resolved.
 
-    :ivar root: to what `#` leads: the whole, or the nearest schema around with an address of its own.
-    :ivar base: the address of that.
-    :ivar around: schemas around this one that have definitions, the nearest first.
-    :ivar legacy: whether it is of draft 7 or older.
-    :ivar depth: how many schemas are around it.
+    :ivar root: the schema that `#` points to: the whole schema, or the nearest enclosing one with its own URI.
+    :ivar base: the URI of `root`.
+    :ivar around: the enclosing schemas that have definitions, the nearest first.
+    :ivar legacy: whether the schema is written in draft 7 or older.
+    :ivar depth: how many schemas enclose this one.
     """
 
     root: JsonObject
@@ -38,10 +38,10 @@ class Scope:
 
 
 class References:
-    """The references of one schema.
+    """Resolves the references of one schema.
 
-    :ivar scope: that of the whole.
-    :ivar waiting: places that were named by `name_of` and not taken from here yet, each with its name and scope.
+    :ivar scope: the scope of the whole schema.
+    :ivar waiting: the schemas that `name_of` has named and the caller has not taken yet, each with its name and scope.
     """
 
     def __init__(self, root: JsonObject) -> None:
@@ -54,9 +54,9 @@ class References:
         self._named: dict[str, tuple[JsonObject, Scope]] | None = None
 
     def within(self, schema: JsonObject, scope: Scope) -> Scope:
-        """Return the scope of what is in a schema.
+        """Return the scope inside a schema.
 
-        :param scope: that around it.
+        :param scope: the scope around the schema.
         """
         inner = replace(scope, depth=scope.depth + 1)
         address = _address(schema)
@@ -67,9 +67,9 @@ class References:
         return inner
 
     def name_of(self, reference: str, scope: Scope) -> str | None:
-        """Return the name of the definition that a reference shall lead to; None if it leads nowhere.
+        """Return the name of the definition for a reference, or None if the reference cannot be resolved.
 
-        :param scope: of the schema that has it.
+        :param scope: the scope of the schema that contains the reference.
         """
         found = self._target(reference, scope)
         if found is None:
@@ -87,7 +87,7 @@ class References:
         return self._names[id(target)]
 
     def _target(self, reference: str, scope: Scope) -> tuple[JsonValue, Scope] | None:
-        """Return where a reference leads; None if it leads nowhere, or in a circle of nothing but references."""
+        """Return the target of a reference, or None if it cannot be resolved or leads into a cycle of references."""
         first = found = self._resolved(reference, scope)
         seen: set[int] = set()
         while found is not None:
@@ -116,7 +116,7 @@ class References:
             return found
         if address or not tokens:
             return None
-        # Schemas are put into others with references that were right where they came from.
+        # Servers embed schemas whose references were only valid in the original document.
         for holder in (*scope.around, self._root):
             for key in _DEFINITIONS:
                 known = holder.get(key)
@@ -138,7 +138,7 @@ class References:
         return value, scope
 
     def _by_name(self, name: str) -> tuple[JsonObject, Scope] | None:
-        """Return the schema that has an address, or behind `#` a name, of its own."""
+        """Return the schema that declares this URI, or the anchor after its `#`."""
         if self._named is None:
             self._named = {}
             self._collect(self._root, Scope(self._root, legacy=self.scope.legacy))
@@ -163,7 +163,7 @@ class References:
 
 
 def _address(schema: JsonObject) -> str:
-    """Return a schema's own address; empty if it has none."""
+    """Return the URI that a schema declares for itself, or an empty string if it declares none."""
     for key in ("$id", "id"):
         value = schema.get(key)
         if isinstance(value, str) and not value.startswith("#"):

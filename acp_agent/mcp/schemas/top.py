@@ -1,4 +1,4 @@
-"""The top of a schema: one object with all arguments, since providers take no alternatives there."""
+"""Merges the top level of a schema into one object with all arguments, since providers reject alternatives there."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from acp_agent.mcp.schemas.keywords import WITHIN, objects, strings
 
 
 class Top:
-    """Makes one object of the alternatives at the top of a schema.
+    """Merges the alternatives at the top level of a schema into one object.
 
-    :param definitions: to which references lead.
+    :param definitions: the definitions that references point to.
     """
 
     def __init__(self, definitions: JsonObject) -> None:
@@ -19,7 +19,7 @@ class Top:
         self._known: dict[str, tuple[JsonObject, list[str]]] = {}
 
     def arguments(self, schema: JsonObject) -> tuple[JsonObject, list[str]]:
-        """Return the properties that any of the alternatives has, and those that all of them require."""
+        """Return the properties of all alternatives, and the names of those that every alternative requires."""
         own = schema.get("properties")
         properties: JsonObject = dict(own) if isinstance(own, dict) else {}
         required = strings(schema.get("required"))
@@ -41,7 +41,7 @@ class Top:
         return properties, list(dict.fromkeys(required))
 
     def _referred(self, schema: JsonObject) -> tuple[JsonObject, list[str]]:
-        """Return the same of what a schema refers to; nothing if it refers to nothing, or to what is around it."""
+        """Return the result for the target of `$ref`, or nothing if there is no reference or it is circular."""
         name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
         target = self._definitions.get(name)
         if not isinstance(target, dict):
@@ -53,7 +53,7 @@ class Top:
 
 
 def _join(properties: JsonObject, more: JsonObject, keyword: str) -> None:
-    """Add properties; one that is described in two ways is described by both, or by either."""
+    """Add properties; if a property already has a different schema, combine the two under `keyword`."""
     for name, schema in more.items():
         known = properties.get(name)
         if known is None or known == {}:
@@ -76,7 +76,7 @@ def _conditional(schema: JsonObject) -> list[JsonObject]:
 
 
 def branch_properties(schema: JsonObject) -> Iterable[str]:
-    """Yield the names of the properties that are described within a schema's alternatives."""
+    """Yield the names of the properties that a schema's alternatives describe."""
     within = [each for key in WITHIN for each in objects(schema.get(key))]
     for each in (*within, *_conditional(schema)):
         properties = each.get("properties")
@@ -85,7 +85,7 @@ def branch_properties(schema: JsonObject) -> Iterable[str]:
 
 
 def used_definitions(schema: JsonObject, definitions: JsonObject) -> JsonObject:
-    """Return the definitions that a schema refers to, or that one of those does."""
+    """Return the definitions that a schema refers to, directly or through other definitions."""
     found: dict[str, None] = {}
     waiting: list[JsonValue] = [schema]
     while waiting:

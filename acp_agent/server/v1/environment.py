@@ -1,11 +1,11 @@
 """Files through the editor, unsaved buffers included, or from the disk where it cannot help; commands in its terminals.
 
 Some editors read every file as UTF-8, normalise its line ends or split it into lines, and later write the result. So a
-file that is not UTF-8, or has line ends other than LF, is read from and written to the disk. One whose byte order mark
-the editor drops is written to the disk as well.
+file that is not UTF-8, or has line ends other than LF, is read from and written to the disk. A file whose byte order
+mark the editor drops is written to the disk as well.
 
-An editor may go on showing a file as it was before a command changed it. So the text that both had when they were the
-same is remembered: if the editor still has that, the disk counts.
+An editor may still show a file as it was before a command changed it. So we remember the last text that the editor and
+the disk had in common. If the editor still has that text, the text on the disk is used.
 
 ACP, "File System", "Terminals".
 """
@@ -52,8 +52,8 @@ _log = logging.getLogger(__name__)
 class EditorFiles:
     """`FileAccess` through `fs/read_text_file` and `fs/write_text_file`, as far as the editor offers them.
 
-    :param in_step: the digest of the text that the editor and the disk last had both, by path; None for no file. All
-        sessions of a connection share it, as they share the editor's buffers.
+    :param in_step: by path, the digest of the last text that the editor and the disk had in common; None if there was
+        no file. All sessions of a connection share this mapping, as they share the editor's buffers.
     """
 
     def __init__(
@@ -62,15 +62,15 @@ class EditorFiles:
         self._channel = channel
         self._reads, self._writes = capabilities.read_text_file, capabilities.write_text_file
         self._local = LocalFiles()
-        self._to_disk: set[Path] = set()  # files that the editor failed to read, or would write without their mark
+        self._to_disk: set[Path] = set()  # files that the editor failed to read, or would write without their BOM
         self._in_step = {} if in_step is None else in_step
 
     async def read_text(self, path: Path) -> str:
-        """Return the file as the editor shows it, or as the disk has it if only the disk has changed.
+        """Return the file as the editor shows it, or as it is on the disk if only the disk has changed.
 
         Read it from the disk if the editor does not know it, usually because it is outside the editor's project. Also
         do so if the editor fails to read it or does not answer; the text is then a `DiskText`. If both have changed
-        since they were the same, it is the editor's, as a `DivergedText`.
+        since they were last the same, return the editor's text as a `DivergedText`.
         """
         self._to_disk.discard(path)
         if not self._reads or await anyio.to_thread.run_sync(_needs_disk, path):
@@ -85,10 +85,10 @@ class EditorFiles:
         return self._newer(path, answer.content, on_disk)
 
     def _newer(self, path: Path, shown: str, on_disk: str | None) -> str:
-        """Return the text that counts: the editor's, unless it is what both last had, and the disk has another one.
+        """Return the editor's text, or the text on the disk if only the disk has changed since both were the same.
 
         :param on_disk: None if there is no file.
-        :raises FileNotFoundError: there is none that counts.
+        :raises FileNotFoundError: if there is no file, and the editor has no changed text for it.
         """
         from acp_agent.tools.files.changes import DivergedText
 
@@ -141,7 +141,7 @@ class EditorFiles:
             await self._local.write_text(path, text, outside=outside)
             return
         await self._write_through(path, text, outside=outside)
-        on_disk = await anyio.to_thread.run_sync(_text, path)  # which the editor's formatter may have changed
+        on_disk = await anyio.to_thread.run_sync(_text, path)  # the editor's formatter may have changed it
         self._in_step[path] = None if on_disk is None else digest(on_disk)
 
     async def _write_through(self, path: Path, text: str, *, outside: bool) -> None:
@@ -174,9 +174,10 @@ class EditorFiles:
 
 
 def _forms(shown: str, on_disk: str | None) -> list[str]:
-    """Return the texts that a file may have if an editor shows this one; the last has the disk's byte order mark.
+    """Return the texts that a file may have if the editor shows this one.
 
-    Some split a file into lines and join them, so that the last line end is missing; some drop the byte order mark.
+    Some editors split a file into lines and join them again, which loses the last line end. Some drop the byte order
+    mark; if the file on the disk has one, so does the last text that is returned.
     """
     forms = [shown, f"{shown}\n"] if shown else [shown]
     if on_disk is not None and on_disk.startswith(_BOM) and not shown.startswith(_BOM):
@@ -197,7 +198,7 @@ def _needs_disk(path: Path) -> bool:
 
 
 def _text(path: Path) -> str | None:
-    """Return the text of a file on the disk; None if there is no file that can be read as text."""
+    """Return the text of a file on the disk, or None if there is no file or it cannot be read as text."""
     try:
         return read_regular(path).decode()
     except (OSError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""`BackgroundSummary`: has a summary written in the background, for a later compaction."""
+"""`BackgroundSummary`: prepares a summary in the background, for a later compaction."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(eq=False, slots=True)
 class BackgroundSummary:
-    """Writes a summary while the turn goes on, against a frozen revision of the context; at most one at a time.
+    """Writes a summary of a fixed revision of the context while the turn goes on; at most one at a time.
 
-    It is shown only to a caller that waits for it. If it is not used, it is dropped, and the log says what it cost.
+    The summary is shown only to a caller that waits for it. An unused summary is dropped, and its cost is logged.
     """
 
     _log: SessionLog
@@ -38,12 +38,14 @@ class BackgroundSummary:
     _compactor: Compactor
     _tasks: TaskGroup
     _draft: Draft | None = None
-    _beside: Draft | None = None  # was being written by the same server when the turn's request began
-    _turn: bool = False  # whether a turn runs that has asked the model
+    _beside: Draft | None = None  # the summary that was being written when the turn's request began
+    _turn: bool = False  # whether a turn that has called the model is running
 
     def give_way(self) -> None:
-        """Note that the turn asks the model now: if its server answers one request at a time, the summary waits until
-        the turn is over."""
+        """Note that the turn is about to call the model.
+
+        If the model's server answers one request at a time, the summary waits until the turn is over.
+        """
         self._turn = True
         self._beside = None
         draft = self._draft
@@ -52,7 +54,10 @@ class BackgroundSummary:
             self._beside = None if draft.is_answered else draft
 
     def turn_answered(self, active: ActiveModel, requests: Requests) -> None:
-        """Note that the turn's answer begins: if its server has written the summary first, it made the turn wait."""
+        """Note that the turn's answer begins.
+
+        If the same server has finished the summary first, it made the turn wait for the summary.
+        """
         draft, self._beside = self._beside, None
         if draft is None or draft.order is None or active.parallel != "unknown":
             return
@@ -60,14 +65,14 @@ class BackgroundSummary:
             requests.learn_queue(active.provider.name)
 
     def go_on(self) -> None:
-        """Note that the turn is over, so that the summary may be written."""
+        """Note that the turn is over, and let the summary continue."""
         self._turn = False
         if self._draft is not None:
             self._draft.courtesy.go_on()
 
     @property
     def state(self) -> Background:
-        """Return how far the summary of the context as it is has come."""
+        """Return the state of the current context's background summary."""
         draft = self._draft
         if draft is None or draft.taken.is_set() or draft.revision != self._log.context.revision:
             return "none"
@@ -77,16 +82,16 @@ class BackgroundSummary:
 
     @property
     def draft(self) -> Draft | None:
-        """Return the summary of the context as it is that is being written or is ready."""
+        """Return the current context's summary if it is being written or is ready."""
         return self._draft if self.state in ("running", "ready") else None
 
     @property
     def failure(self) -> AgentError | None:
-        """Return why the summary of the context as it is failed."""
+        """Return the error if the current context's summary failed."""
         return self._draft.failure if self._draft and self.state == "unavailable" else None
 
     def begin(self, active: ActiveModel) -> None:
-        """Begin a summary of the context as it is, unless masking old results will do."""
+        """Begin a summary of the current context, unless masking old results is enough."""
         self.drop()
         self._draft = Draft(self._log.context.revision)
         if not self._turn:
@@ -94,12 +99,12 @@ class BackgroundSummary:
         self._tasks.start_soon(self._write, active, self._draft)
 
     def fail(self, error: AgentError) -> None:
-        """Note that the summary cannot be used, and why."""
+        """Mark the summary as unusable, and store the error."""
         self.drop()
         self._draft = Draft(self._log.context.revision, done=True, failure=error)
 
     def drop(self) -> None:
-        """Drop the summary; the log will say what it cost."""
+        """Drop the summary; its cost is logged."""
         if self._draft is not None:
             self._draft.scope.cancel()
             self._draft = None
@@ -131,7 +136,7 @@ class BackgroundSummary:
         finally:
             draft.done = True
             draft.wake()
-            # Also where the whole session is being ended: an append takes a moment.
+            # Shielded, since the session may be closing. An append is quick.
             with anyio.CancelScope(shield=True), suppress(AgentError):
                 if calls is not None and calls.usage is not None and not draft.taken.is_set():
                     await self._log.append(SummaryDropped(calls.usage))

@@ -146,8 +146,8 @@ class SessionCompaction:
         active, shorter_fits = await requests.active(), False
         if counted and refusal.maximum is not None and self._shortened_at != self._requests.context.head:
             now = requests.answer_tokens(active)
-            # By the provider's own count of the prompt, if the refusal states one: where that alone is too much, a call
-            # with a shorter answer would only be refused as well.
+            # `used` includes the provider's own count of the prompt, if the refusal states one. If the prompt alone is
+            # too long, a request with a shorter answer would be refused too.
             shorter_fits = now < before and requests.used(active) + now <= active.budget.window
         if why := await self._make_room(active, refusal.limit, shorter_fits=shorter_fits):
             if forget is not None and refusal.maximum is None:

@@ -1,4 +1,4 @@
-"""`Draft`: one summary that is written in the background."""
+"""`Draft`: a summary that is written in the background."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from acp_agent.session.compact.order import Order
 
 @dataclass(eq=False, slots=True)
 class Draft:
-    """One summary of a context's revision, from its order until it is used or dropped.
+    """A summary of one revision of the context, from its order until it is used or dropped.
 
-    :ivar text: as much as has streamed.
-    :ivar changed: is set, and replaced, when more has streamed, or nothing more comes.
-    :ivar done: whether it is written, or will never be.
-    :ivar taken: is set when it is used.
-    :ivar calls: the requests that it is written with.
-    :ivar courtesy: has them wait, if the server is needed otherwise and answers one request at a time.
+    :ivar text: the text that has streamed so far.
+    :ivar changed: set and replaced when more text has streamed, or when no more will come.
+    :ivar done: whether the summary is written, or never will be.
+    :ivar taken: set when the summary is used.
+    :ivar calls: the requests that write the summary.
+    :ivar courtesy: makes these requests wait while the turn needs a server that answers one request at a time.
     """
 
     revision: int
@@ -57,8 +57,8 @@ class Draft:
         self.changed = anyio.Event()
 
     async def take(self, show: ShowText) -> CompactedState | None:
-        """Take the summary; None if it failed. While it is being written, wait for it, and show all of it."""
-        self.courtesy.go_on()  # the turn waits for it
+        """Take the summary, or return None if it failed. If it is still being written, wait and show all of it."""
+        self.courtesy.go_on()  # the turn waits for the summary
         shown = 0
         while not self.done:
             changed, text = self.changed, self.text[shown:]

@@ -113,8 +113,9 @@ class Compactor:
         return swapped
 
     async def prepare(self, order: Order, calls: ModelCalls) -> CompactedState | None:
-        """Run the `before_compaction` hooks, then compact without committing; None if there is nothing to do, in which
-        case no hook is asked.
+        """Run the `before_compaction` hooks, then compact without committing.
+
+        If there is nothing to compact, run no hooks and return None.
 
         :raises CompactionVetoedError: a hook wants none.
         :raises AgentError: it failed.
@@ -146,7 +147,7 @@ class Compactor:
         return await self._service.has_work(order.state, order.policy, order.model.stream, order.index)
 
     async def _log_refusals(self, model: ActiveModel, calls: ModelCalls) -> None:
-        """Log what the provider refused of the requests for a summary, so that it is not sent again."""
+        """Log the parts of the summary requests that the provider refused, so that they are not sent again."""
         events: list[Event] = []
         for refusal in calls.refusals:
             if isinstance(refusal, Refused):
@@ -173,7 +174,7 @@ class Compactor:
             )
         finally:
             for overflow in calls.overflows:
-                # A window that is only guessed is not kept if the smaller request failed as well.
+                # Do not keep a guessed window if the smaller request failed too.
                 if overflow.refusal.maximum is not None or calls.usage is not overflow.before:
                     self._requests.learn_overflow(order.model, overflow.refusal, overflow.estimate)
 

@@ -188,8 +188,10 @@ def _begun_anew(
 
 
 def _behind(result: CompactedState, kept: Sequence[Entry], context: Context) -> Amendment | None:
-    """Return what stands after the messages that stay: what is carried over, and the changes of the system prompt that
-    were told in the messages that leave. Changes of tools and of the level of reasoning are told before each request.
+    """Return the message to place after the kept messages.
+
+    It contains what is carried over, and the system prompt changes that the removed messages announced. Changes of
+    tools and of the thinking level are announced before each request.
     """
     if not result.sent:
         return None
@@ -255,8 +257,8 @@ class Orders:
         state, revision, index = await self._conversation(active, guessed=refused == "tokens" and active.guessed)
         has_room = state.budget.used < (state.budget.window if refused == "bytes" else state.budget.limit)
         if refused in ("bytes", "tokens") and has_room:
-            # What was refused is taken to fill the window: bytes say nothing of our count, and if the provider refuses
-            # what should fit by our count, the count is wrong.
+            # Assume that the refused request fills the window. A byte limit says nothing about our token count. If the
+            # provider refuses a request that should fit by our count, the count is wrong.
             state = replace(state, budget=replace(state.budget, window=max(1, state.budget.used)), guessed=True)
         policy = replace(await self._policy(trigger, active, run, state, refused), prompt=prompt)
         described = Writer(writer.model_id, writer.budget.window, writer.max_output_tokens) if writer else None
@@ -297,7 +299,7 @@ class Orders:
             guessed=guessed,
             source=self._source.entries,
         )
-        # A refusal may have counted more than the answers before it.
+        # A refusal may state a higher count than the answers before it.
         budget = state.budget.filled(self._requests.used(active, context), state.prefix)
         return replace(state, budget=budget), context.revision, index
 

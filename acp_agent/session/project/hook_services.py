@@ -102,7 +102,7 @@ class HookServices:
                 max_output_tokens=own.max_output_tokens,
                 cwd=self._requests.context.cwd,
             )
-        # Nothing of the session is changed, so that the running prompt may be summarised as well.
+        # The session itself does not change, so the running prompt may be summarised too.
         state = replace(state, turn_from=None)
         writing = await self._named(model)
         writer = None

@@ -184,7 +184,7 @@ class SessionHooks:
     # --- a compaction ---
 
     async def listen(self, name: EventName) -> bool:
-        """Return whether a hook may be asked about such an event; those of a recipe only while it runs."""
+        """Return whether any hook handles an event. A recipe's hooks count only while the recipe runs."""
         last, first = self._recipe
         return any(name in hook.events for hook in (*first, *(await self._ready()).hooks, *last))
 
@@ -270,7 +270,7 @@ class SessionHooks:
         return outcome
 
     def _want_compaction(self, name: EventName, wanted: Compact) -> None:
-        """Note a compaction that has to wait; the first one counts until it is done."""
+        """Note a compaction that has to wait. Further ones are ignored until it is done."""
         if self._wanted_compaction is None:
             self._wanted_compaction = wanted
         elif wanted != self._wanted_compaction:
@@ -340,8 +340,10 @@ class SessionHooks:
 
 
 def _tokens_before(usage: TokenUsage) -> int:
-    """Return the tokens of a context before it is compacted: the provider's count, or what it takes by ours, where
-    nothing was asked since the last compaction."""
+    """Return the tokens of a context before it is compacted.
+
+    This is the provider's count, or our estimate if the model was not called since the last compaction.
+    """
     return usage.input_tokens or usage.current_context_window
 
 

@@ -1,4 +1,4 @@
-"""What refusals and counts show of a model: how large its window is, and how it counts."""
+"""Learn the size of a model's window, and how the model counts tokens, from refusals and counts."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from acp_agent.errors import ContextOverflowError
 from acp_agent.frozen import frozen
 
 LEAST_WINDOW = 1_000
-"""Tokens: no refusal, however odd, makes a window smaller."""
+"""Minimum tokens of a window, whatever a refusal says."""
 
 
 @frozen
 class LearnedWindow:
-    """What the refusals of one model have shown of its context window in this session.
+    """What the refusals of one model have shown about its context window in this session.
 
-    :ivar tokens: the most that the window holds; None while nothing was refused.
-    :ivar guessed: whether the provider has refused a request without saying how much it takes.
-    :ivar rate: tokens as the provider counts them for each of our estimate.
+    :ivar tokens: maximum tokens that the window holds; None while nothing was refused.
+    :ivar guessed: whether the provider has refused a request without stating its limit.
+    :ivar rate: tokens by the provider's count for each token of our estimate.
     """
 
     tokens: int | None = None
@@ -28,23 +28,23 @@ class LearnedWindow:
     rate: float = 1.0
 
     def after_refusal(self, refusal: ContextOverflowError, used: int, estimate: int) -> LearnedWindow:
-        """Learn from a request that was refused for its length.
+        """Learn from a request that was refused as too long.
 
-        :param used: its tokens by the provider's last count and our estimate of what came since.
-        :param estimate: its tokens by our estimate alone.
+        :param used: tokens of the request: the provider's last count plus our estimate of what was added since.
+        :param estimate: tokens of the request by our estimate alone.
         """
         learned = replace(self, rate=_rate(refusal.prompt or max(used, estimate * DOUBT), estimate))
         if refusal.maximum is not None:
             return replace(learned, tokens=max(LEAST_WINDOW, refusal.maximum), guessed=False)
-        # An answer that broke off was begun: it is not known how much it took.
+        # The answer broke off after it had begun, so it is unknown how many tokens it took.
         return learned if refusal.partial else learned._at_most(int(used * SURE_SHARE))
 
     def after_answer(self, counted: int, estimate: int) -> LearnedWindow:
-        """Learn from the provider's count of a request that it has answered, and ours."""
+        """Learn from the provider's count of an answered request, and our estimate of it."""
         return replace(self, rate=_rate(counted, estimate))
 
     def after_full(self, used: int, estimate: int) -> LearnedWindow:
-        """Learn that a request and its answer have filled the window; the parameters are those of `after_refusal`."""
+        """Learn that a request and its answer filled the window; see `after_refusal` for the parameters."""
         return self.after_answer(used, estimate)._at_most(used)
 
     def _at_most(self, tokens: int) -> LearnedWindow:
@@ -58,10 +58,11 @@ def _rate(counted: float, estimate: int) -> float:
 
 @frozen
 class RefusedCount:
-    """A provider's count of a request that it has refused.
+    """A provider's count of a request that it refused.
 
     :ivar model: `provider/model`.
-    :ivar revision: of the context that the request was made of; and `head`, its last event.
+    :ivar revision: revision of the request's context.
+    :ivar head: last event of that context.
     """
 
     model: str
@@ -70,9 +71,9 @@ class RefusedCount:
     tokens: int
 
     def used_by(self, context: Context, rate: float) -> int:
-        """Return the tokens that a request takes by this count; 0 if its conversation was made short since.
+        """Return the tokens that a request takes by this count, or 0 if the conversation was shortened since.
 
-        :param rate: tokens as the provider counts them for each of our estimate.
+        :param rate: tokens by the provider's count for each token of our estimate.
         """
         if context.revision != self.revision:
             return 0

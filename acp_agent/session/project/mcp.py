@@ -130,9 +130,9 @@ class SessionMcp:
             self._tools = tools
 
     def sections(self, told: Iterable[Section]) -> tuple[Section, ...]:
-        """Return what the servers say about their use, as parts of the system prompt.
+        """Return the servers' instructions as sections of the system prompt.
 
-        :param told: the parts that the model knows. Of a server that has not answered yet, what it knows stays.
+        :param told: the sections that the model knows. A server that has not answered yet keeps its known section.
         """
         known = {section.name: section for section in told if section.name.startswith(SERVER_SECTION)}
         if not self._servers:
@@ -184,7 +184,7 @@ class SessionMcp:
         return tuple(dict.fromkeys(resource for each in found for resource in each))
 
     def lists(self, uri: str) -> bool:
-        """Return whether a server lists a resource with this address."""
+        """Return whether any server lists a resource with this URI."""
         return any(uri in server.offer.resources for server in self._servers)
 
     async def _made(self, parts: tuple[UserPart, ...]) -> tuple[UserPart, ...] | None:

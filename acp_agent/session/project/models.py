@@ -115,7 +115,7 @@ class SessionModels:
 
     :param tasks: where providers are asked for windows, so that a slow answer holds no turn up.
     :ivar learned: what the refusals of each model have shown.
-    :ivar queueing: providers that have made a request wait for another one.
+    :ivar queueing: providers that have made one request wait for another.
     :ivar registry: is replaced, and closed, when the settings are read again.
     """
 
@@ -195,7 +195,7 @@ class SessionModels:
         )
 
     async def ask_window(self, name: str, *, lost: bool = False) -> None:
-        """Ask a provider for a model's window once more; takes three seconds at most.
+        """Ask a provider again for a model's window; takes at most three seconds.
 
         :param lost: see `Provider.learn_window`.
         """

@@ -1,11 +1,11 @@
-"""Judge a provider's count of a request: whether it says how large the context is.
+"""Decide whether a provider's token count of a request shows how large the context is.
 
-Servers count wrongly at times: gateways leave cached tokens out or add requests up, and local servers cut a request
-that exceeds their window without a word, and count the rest. A false count of twice the tokens would compact a
-conversation for nothing, and one that is too low would let it outgrow the window.
+Servers sometimes count wrongly. Gateways leave out cached tokens or add up several requests. Local servers silently
+truncate a request that exceeds their window, and count the rest. A count of twice the real tokens would compact a
+conversation for no reason. A count that is too low would let the conversation outgrow the window.
 
-Source: Ollama's API reference for `/api/ps`, and its maintainers on what it cuts: of a prompt that is longer than the
-window it keeps half of the window (github.com/ollama/ollama/issues/17427).
+Source: Ollama's API reference for `/api/ps`, and its maintainers on truncation: if a prompt is longer than the window,
+Ollama keeps half a window of it (github.com/ollama/ollama/issues/17427).
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from acp_agent.session.project.models import ActiveModel
 from acp_agent.session.project.requests import Requests
 
 HIGH = 1.75
-"""A count of more than so many times what was expected waits for a second one like it."""
+"""A count of more than this many times the expected one is not believed until a second count confirms it."""
 HIGH_AT_FIRST = 8
-"""The same for the first count of a conversation, for which there are only our estimates: well above the ratio of any
+"""The same for the first count of a conversation, when only our estimate is known. It is well above the ratio of any
 script."""
 LOW = 2
-"""A count that is so many times below our estimate is not of the whole request, if that does not fit the window."""
+"""A count this many times below our estimate misses part of the request, if the request does not fit the window."""
 SHORT = 1.2
-"""A count that is so many times below what was expected may be of half a window."""
+"""A count this many times below the expected one may be a count of half a window."""
 HALF_MARGIN = 4
-"""Tokens by which what Ollama keeps may differ from half of the window."""
+"""Tokens by which a prompt truncated by Ollama may differ from half of the window."""
 IMPOSSIBLE = 4
-"""No tokenizer needs so many times fewer tokens than we estimate, whatever the window."""
+"""A count this many times below our estimate is impossible for any tokenizer, whatever the window."""
 
 
 @frozen
 class Reading:
-    """What to make of a count.
+    """The verdict on a count.
 
-    :ivar doubtful: whether it contradicts what was counted before.
-    :ivar notice: what to tell the user of a server that seems to cut requests.
+    :ivar doubtful: whether the count contradicts what was counted before.
+    :ivar notice: notice to the user if the server seems to truncate requests; else empty.
     """
 
     doubtful: bool = False
@@ -47,12 +47,12 @@ class Reading:
 async def judge(requests: Requests, model: ActiveModel, usage: Usage, asked: Context) -> Reading:
     """Judge the usage of an answer.
 
-    :param model: that was asked.
+    :param model: the model that answered.
     :param asked: the context of the request.
     """
     counted, expected = usage.prompt_tokens, requests.used(model, asked)
     if counted * SHORT < expected:
-        # Of images and reasoning, providers count as little as nothing.
+        # Some providers do not count images and reasoning at all.
         least = requests.prefix_tokens() + estimate_words(asked.messages)
         if counted * SHORT < least:
             reading = await _judge_low(requests, model, counted, least)
@@ -66,7 +66,7 @@ async def judge(requests: Requests, model: ActiveModel, usage: Usage, asked: Con
 async def _judge_low(requests: Requests, model: ActiveModel, counted: int, least: int) -> Reading:
     """Judge a count that is lower than it should be.
 
-    :param least: tokens of the request, without what a provider may not count.
+    :param least: tokens of the request, without the parts that a provider may not count.
     """
     is_low = counted * LOW < least
     # The server has loaded the model by now.
@@ -75,14 +75,14 @@ async def _judge_low(requests: Requests, model: ActiveModel, counted: int, least
     is_impossible = counted * IMPOSSIBLE < least
     is_half = not now.guessed and abs(counted - window // 2) <= HALF_MARGIN
     if is_half or (is_low and least > window) or (is_impossible and now.guessed):
-        # At a provider in the cloud it is the count that is wrong.
+        # A cloud provider does not truncate requests, so its count is wrong.
         told = not now.guessed or model.parallel != "many"
         return Reading(True, _cut_notice(model.name, counted, least, None if now.guessed else window) if told else "")
     return Reading(is_impossible)
 
 
 def _is_confirmed(asked: Context, counted: int) -> bool:
-    """Return whether a count is like the doubtful one before it, so that both are believed."""
+    """Return whether a count is close to the doubtful one before it, so that both are believed."""
     answers = (entry.message for entry in reversed(asked.entries) if entry.seq > asked.revision)
     newest = next((answer for answer in answers if isinstance(answer, AssistantMessage)), None)
     if newest is None or newest.usage is None or not newest.doubtful:
@@ -92,9 +92,9 @@ def _is_confirmed(asked: Context, counted: int) -> bool:
 
 
 def _cut_notice(model: str, counted: int, least: int, window: int | None) -> str:
-    """Return what the user is told of a server that counts far fewer tokens than a request has.
+    """Return the notice about a server that counts far fewer tokens than a request has.
 
-    :param window: tokens; None if it is not known.
+    :param window: the window in tokens; None if it is unknown.
     """
     said = f"{model} has counted {counted:,} tokens of a request of about {least:,}"
     if window is None:

@@ -78,7 +78,7 @@ class Requests:
         return self._state.compaction(model)
 
     async def instructions(self) -> InstructionsLoaded:
-        """Return the system prompt as the project's files and the MCP servers say now."""
+        """Return the system prompt, built from the current project files and MCP servers."""
         loaded = await self._instructions.read(self._state.directories, self.settings.home)
         more = self._mcp.sections(self.context.told.sections)
         if not more:
@@ -180,10 +180,10 @@ class Requests:
         """Return how long an answer the next request asks for."""
         return active.budget.output(self.used(active), active.max_output_tokens)
 
-    # --- what a model's refusals and counts show ---
+    # --- learning from a model's refusals and counts ---
 
     async def lost_part(self, name: str) -> ActiveModel:
-        """Return a model whose server seems to have lost part of a request, with the window that it says now."""
+        """Return a model whose server seems to have lost part of a request, with the window that it now reports."""
         await self._models.ask_window(name, lost=True)
         return await self.named(name)
 
@@ -204,10 +204,10 @@ class Requests:
         return partial(all_learned.__setitem__, active.name, before)
 
     def learn_overflow(self, writer: ActiveModel, refusal: ContextOverflowError, estimate: int) -> None:
-        """Learn from the refusal of a request for a summary.
+        """Learn from a refused summary request.
 
-        :param writer: the model that was to write it.
-        :param estimate: tokens of that request, estimated.
+        :param writer: the model that was asked for the summary.
+        :param estimate: estimated tokens of the request.
         """
         if refusal.limit == "tokens":
             learned = self._models.learned[writer.name]

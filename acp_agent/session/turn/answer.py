@@ -69,7 +69,7 @@ _TOLD: dict[Feature, str] = {
     "reasoning": _NO_LEVEL,
     "thinking": _NO_LEVEL,
 }
-"""What the user is told if a provider refuses a part of the API that can be noticed."""
+"""Notices for refused features that the user would miss."""
 _OTHER_LEVEL = "{model} takes other thinking levels ({takes}); it is asked with the nearest one."
 
 
@@ -95,9 +95,9 @@ class AnswerStream:
 
         :param is_last: whether an answer ends the turn, whose end is then logged with it, in one transaction. A cancel
             that comes while this is still being shown finds the turn ended.
-        :param begins: called when something of the answer has arrived.
-        :returns: the answer as appended, whose calls have our own ids, and which has none if it was cut off; and of a
-            refusal, why the provider refused, if it says so.
+        :param begins: called whenever a part of the answer arrives.
+        :returns: the answer as logged, and the provider's explanation if it refused and gave one. The answer's calls
+            have our own ids; an answer that was cut off has no calls.
         :raises ModelError: see `Provider.stream`.
         """
         await self._notices.flush()  # also if the last answer broke off
@@ -166,7 +166,7 @@ class AnswerStream:
         return message, explanation
 
     async def _note_refused(self, active: ActiveModel, refused: Refused) -> None:
-        """Never again send a part of a request that the provider does not take, and say what will be missed."""
+        """Stop sending a part of requests that the provider refused, and tell the user what is lost."""
         await self._log.append(FeatureRefused(active.name, refused.feature, refused.takes))
         told = _TOLD.get(refused.feature)
         if told is not None and refused.takes:
@@ -176,16 +176,16 @@ class AnswerStream:
             await self._notices.tell(told.format(model=active.name, takes=takes))
 
     async def _leave_images_out(self, active: ActiveModel, images: tuple[str, ...]) -> None:
-        """Never again send images to a model whose provider refused a request for one of them, and tell the user.
+        """Stop sending images to a model whose provider refused a request because of one of them, and tell the user.
 
-        :param images: SHA-256 of their bytes.
+        :param images: SHA-256 digests of their bytes.
         """
         await self._log.append(ImagesRefused(active.name, images))
         left_out = counted(len(images), "image")
         await self._notices.tell(f"{active.name} refused the request for an image. It goes on without {left_out}.")
 
     async def _leave_tools_out(self, active: ActiveModel, tools: tuple[str, ...]) -> None:
-        """Never again tell a model of tools that its provider refused, and tell the user."""
+        """Stop offering a model the tools that its provider refused, and tell the user."""
         await self._log.append(ToolsRefused(active.name, tools))
         await self._tell_left_out_tools(active)
 
@@ -198,12 +198,12 @@ class AnswerStream:
             )
 
     async def _withhold(self, refused: ReasoningRefused) -> None:
-        """Never again send reasoning that the provider refused, and tell the user."""
+        """Stop sending reasoning that the provider refused, and tell the user."""
         await self._log.append(ReasoningWithheld(refused.messages, f"{_REFUSED}: {refused.said}", refused.pieces))
         await self._notices.tell(_left_out(len(refused.pieces), _REFUSED))
 
     async def _note_withheld(self, withheld: tuple[Withheld, ...]) -> None:
-        """Log and show which reasoning the request left out, unless that is known already."""
+        """Log and show the reasoning that the request left out, unless that was already logged."""
         known = self._log.context.withheld
         news = [each for each in withheld if each.message_id not in known]
         if news:

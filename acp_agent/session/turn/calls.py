@@ -194,7 +194,7 @@ def _failure(call: ToolCall, view: CallView, error: Exception) -> CallResult:
 
 def _reporter(show: Show, call_id: str) -> Callable[[Progress], Awaitable[None]]:
     """Return a callback that shows the progress of a running call."""
-    # Of the longer text the end is one piece.
+    # `ShownOutput` cuts out the middle. Keep four times the text, so that the end that is shown is one piece.
     output, shown_at = ShownOutput(4 * SHOWN_OUTPUT), -OUTPUT_SECONDS
 
     async def report(progress: Progress) -> None:

@@ -103,15 +103,15 @@ class AnswerHandler:
     _record: TurnRecord
     _notices: Notices
     _continues: int = 0
-    _has_nudged: bool = False  # the model, in this turn, after an empty answer
+    _has_nudged: bool = False  # whether the model was asked again after an empty answer
 
     def begin(self) -> None:
-        """Count what happens for a new prompt from zero."""
+        """Reset the counters for a new prompt."""
         self._continues = 0
         self._has_nudged = False
 
     async def leave_out_refused(self) -> bool:
-        """Leave out of the context what the provider refused for the second time; return whether there was anything."""
+        """Leave out the part of the context that the provider refused twice; return whether there was any."""
         return await self._record.leave_out_refused()
 
     async def compact_for_hook(self, *, turn_over: bool = True) -> None:
@@ -128,9 +128,9 @@ class AnswerHandler:
     async def handle(
         self, answer: AssistantMessage, active: ActiveModel, recipe_run: RecipeRun | None, explanation: str
     ) -> StopReason | None:
-        """Do what an answer asks for; return why the turn ends, or None if the model is to be asked again.
+        """Do what an answer asks for; return why the turn ends, or None to ask the model again.
 
-        :param explanation: of a refusal, why the provider refused, if it says so.
+        :param explanation: the provider's explanation if it refused and gave one; else empty.
         """
         if answer.stop_reason == "refusal":
             await self._record.leave_out_open_turn()
@@ -151,7 +151,10 @@ class AnswerHandler:
         return None
 
     async def _nudge(self) -> bool:
-        """Tell the user that an answer was empty; return whether the model was asked to answer, which is done once."""
+        """Tell the user that an answer was empty, and ask the model again, once for each prompt.
+
+        :returns: whether the model was asked again.
+        """
         if self._has_nudged:
             await self._record.note(_NO_ANSWER, "failure", apart=True)
             return False

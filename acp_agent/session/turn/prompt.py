@@ -25,7 +25,7 @@ from acp_agent.tools.paths import scheme_of
 from acp_agent.tools.text import one_line
 
 _READABLE = ("file", "http", "https")
-"""Schemes of links that a tool may open."""
+"""Schemes of links that a tool may be able to open."""
 
 
 @dataclass(eq=False, slots=True)
@@ -118,7 +118,7 @@ class PromptIntake:
         return scheme_of(part.uri) not in ("", *_READABLE)
 
     def _marked(self, part: UserPart) -> UserPart:
-        """Return a part as the model reads it: a link that cannot be opened says so."""
+        """Return a part as the model reads it, with a remark if it is a link that no tool can open."""
         if not isinstance(part, ResourceLink) or not self._is_unreadable(part):
             return part
         remark = f"cannot be read: no tool opens addresses of {scheme_of(part.uri)}:"

@@ -219,8 +219,10 @@ class TurnRecord:
             await self._leave_out(self._log.context.turn_from)
 
     async def leave_out_refused(self) -> bool:
-        """Take out of the context what a provider has refused for the second time, and tell the user; return False if
-        there is nothing such."""
+        """Leave out the part of the context that a provider has refused twice, and tell the user.
+
+        :returns: whether anything was left out.
+        """
         context = self._log.context
         left_out = leaving_out_refused(context)
         if left_out is None:
@@ -239,7 +241,7 @@ class TurnRecord:
         return True
 
     async def note_refusal(self, model: str, explanation: str) -> None:
-        """Tell the user why a model refused to answer, if it is known, and what helps if it has done so before.
+        """Tell the user why a model refused to answer, if that is known, and what to do if it has refused before.
 
         :param model: `provider/model`.
         :param explanation: the provider's words; may be empty.
@@ -252,7 +254,7 @@ class TurnRecord:
         await self.note(f"{sentence(why)}{ways_out}", "veto", apart=True)
 
     def _ways_out(self) -> str:
-        """Return what helps if prompts are refused one after another."""
+        """Return advice for a series of refused prompts."""
         prompts = [entry.seq for entry in self._log.context.entries if entry.typed]
         fork = "fork the session before it"
         if prompts:

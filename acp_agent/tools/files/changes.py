@@ -43,7 +43,7 @@ class DiskText(str):
 
 
 class DivergedText(str):
-    """A file's text in the editor, which is not saved, while the file on the disk has been changed to another one."""
+    """A file's unsaved text in the editor, while the file on the disk has been changed to a different text."""
 
     __slots__ = ()
 

@@ -49,7 +49,7 @@ async def _change(asked: _Edit, target: Target) -> PreparedCall:
 def _apply(text: str, replacements: Sequence[_Replacement]) -> tuple[str, list[str]]:
     """Apply the edits in order, each to the result of the one before.
 
-    :returns: the new text, and what the model should know of it.
+    :returns: the new text, and what the model should know about it.
     :raises ToolError: one of them cannot be applied; says which and why, and what to do.
     """
     editing = Editing(text)

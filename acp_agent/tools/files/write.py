@@ -26,7 +26,7 @@ class _Write(Arguments):
 async def _prepare(asked: _Write, environment: Environment) -> PreparedCall:
     target = Target.of(asked.path, environment, edited=True, exactly=True)
     near = Target.of(asked.path, environment, edited=True)
-    if str(near.path) in environment.seen:  # the file that was read is meant, and no second one beside it
+    if str(near.path) in environment.seen:  # the model means the file that it read, not a second one
         target = near
     return await permitted_change(target, "Write", partial(_change, asked, target))
 

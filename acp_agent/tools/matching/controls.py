@@ -1,8 +1,8 @@
-"""Control characters of a file, each shown to the model as a visible character that stands for it.
+"""Control characters of a file, each shown to the model as a visible character.
 
-A form feed is shown as `␌` and an escape as `␛`, their pictures in Unicode. If a file contains such a picture as well
-as the character that it depicts, another character that the file does not contain stands for the latter. So what is
-shown can always be read back, and a text has as many characters shown as it has in the file.
+A form feed is shown as `␌` and an escape as `␛`, their pictures in Unicode. If a file contains both a control character
+and its picture, the control character is shown as another character that the file does not contain. So a shown text can
+always be converted back, and it has as many characters as the text in the file.
 
 Unicode 16, chapter 22.7, "Control Pictures" (U+2400 to U+2421).
 """
@@ -18,31 +18,31 @@ from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
 
 REPLACEMENT = "\ufffd"
-"""What stood for every control character in the results of earlier versions, and what decoders put for broken bytes."""
+"""Stood for every control character in results of earlier versions. Decoders also put it in place of invalid bytes."""
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
-"""Characters that are never shown as they are: no model, terminal or database takes all of them."""
+"""Characters that are never shown unchanged: no model, terminal or database accepts all of them."""
 _PICTURE_OF = {**{chr(number): chr(0x2400 + number) for number in range(0x20)}, "\x7f": "\u2421"}
 PICTURES = "".join(_PICTURE_OF.values())
 """Unicode's pictures of control characters."""
 _SPARE = (range(0x2500, 0x2900), range(0xE000, 0xF900), range(0x10000, 0x110000))
-"""Characters that stand for a control character if its picture is taken; box drawings and the like first."""
+"""Characters that stand for a control character if its picture is taken; box drawings and the like come first."""
 
 
 @frozen
 class Notation:
-    """Which characters stand for the control characters of one text.
+    """The visible characters that stand for the control characters of one text.
 
-    :ivar controls: the control character that each of them stands for.
+    :ivar controls: maps each visible character to the control character that it stands for.
     """
 
     controls: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @classmethod
     def of(cls, text: str, more: Iterable[str] = ()) -> Notation:
-        """Return the notation of a text, which is the same whenever the text is.
+        """Return the notation of a text. Equal texts have the same notation.
 
-        :param more: characters that are to be shown as well, such as a carriage return that ends no line.
-        :raises ToolError: the text contains every character that there is.
+        :param more: further characters to show in this way, such as a carriage return that ends no line.
+        :raises ToolError: if no unused character is left to stand for a control character.
         """
         used = sorted({*CONTROL.findall(text), *more})
         if not used:
@@ -58,15 +58,15 @@ class Notation:
         return cls(controls)
 
     def show(self, text: str) -> str:
-        """Return the text with a visible character for every control character."""
+        """Return the text with every control character replaced by its visible character."""
         return text.translate({ord(control): shown for shown, control in self.controls.items()})
 
     def read(self, text: str) -> str:
-        """Return what a text means in which control characters are written as they were shown."""
+        """Return the text with every visible character replaced by the control character that it stands for."""
         return text.translate({ord(shown): control for shown, control in self.controls.items()})
 
     def legend(self, shown: str) -> str:
-        """Return a sentence about the visible characters in a text that was shown; empty if there are none."""
+        """Return a sentence about the visible characters in a shown text, or an empty string if there are none."""
         told = [f"{mark} for {code(control)}" for mark, control in self.controls.items() if mark in shown]
         if not told:
             return ""
@@ -74,9 +74,9 @@ class Notation:
 
 
 def pictures_told(before: str, after: str) -> str:
-    """Return a sentence about pictures that a new text brings into a file, where they stand for nothing; or nothing.
+    """Return a sentence about pictures that a new text adds to a file, or an empty string if there are none.
 
-    A model that has read another file may mean the control characters.
+    They stand for nothing there, but a model that has read another file may mean the control characters.
     """
     new = sorted(set(PICTURES) & set(after) - set(before))
     if not new:

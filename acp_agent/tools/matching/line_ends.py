@@ -1,7 +1,7 @@
-"""Line ends: a text as lines that are joined by LF, and apart from that the end that each line has.
+"""Line ends: splits a text into its lines, joined by LF, and the original end of each line.
 
-A model writes LF, whatever a file has. So texts are compared by their lines, and a changed line takes the end of the
-line that it replaces; a line that is new takes the end of its neighbour.
+A model writes LF, whatever a file has. So texts are compared by their lines. A changed line takes the end of the line
+that it replaces, and a new line takes the end of its neighbour.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _END = re.compile("\r\n|\n|\r")
 
 @frozen
 class Lines:
-    """A text apart from its line ends.
+    """A text, with its line ends kept separately.
 
-    :ivar plain: the text with LF as every end.
-    :ivar ends: the ends that it has, in order: LF, CRLF or CR.
+    :ivar plain: the text with LF as every line end.
+    :ivar ends: the original line ends, in order: LF, CRLF or CR.
     """
 
     plain: str
@@ -32,14 +32,14 @@ class Lines:
 
     @classmethod
     def of(cls, text: str) -> Lines:
-        """Take a text apart."""
+        """Split a text."""
         if CR not in text:
             return cls(text, (LF,) * text.count(LF))
         return cls(_END.sub(LF, text), tuple(_END.findall(text)))
 
     @property
     def text(self) -> str:
-        """Return the text with its own ends."""
+        """Return the text with its original line ends."""
         if CR not in self.ends and CRLF not in self.ends:
             return self.plain
         lines = self.plain.split(LF)
@@ -47,27 +47,28 @@ class Lines:
 
     @property
     def only_cr(self) -> bool:
-        """Return whether CR alone ends lines here, as on the Macs of the last century."""
+        """Return whether CR is the only line end, as in classic Mac OS."""
         return bool(self.ends) and all(end == CR for end in self.ends)
 
     @property
     def usual(self) -> str:
-        """Return the end that most lines have; LF if there is none."""
+        """Return the most common line end, or LF if there is none."""
         counts = Counter(self.ends)
         return max(counts, key=lambda end: (counts[end], end == LF), default=LF)
 
     @property
     def shown_ends(self) -> tuple[str, ...]:
-        """Return the ends as a model sees them: a CR among others is shown, and every other end is LF."""
+        """Return the line ends as a model sees them: a CR among other ends is shown, and every other end is LF."""
         if self.only_cr:
             return (LF,) * len(self.ends)
         return tuple(CR if end == CR else LF for end in self.ends)
 
 
 def shown_lines(text: str) -> list[str]:
-    """Return the lines of a text as they are numbered for a model, without their ends; an empty one after the last.
+    """Return the lines of a text as they are numbered for a model, without their ends.
 
-    LF and CRLF end a line. CR does only in a text that has nothing else: in others it belongs to a progress bar.
+    LF and CRLF end a line. CR ends a line only in a text without other line ends; elsewhere it belongs to a progress
+    bar. If the text ends with a line end, the last line is empty.
     """
     if CR not in text:
         return text.split(LF)
@@ -79,7 +80,7 @@ def shown_lines(text: str) -> list[str]:
 def as_sent(text: str, notation: Notation) -> Lines:
     """Return the lines of a text that a model wrote about a file with this notation.
 
-    A CRLF is only an LF in it. A CR is one, as is the character that stands for it.
+    A CRLF counts as an LF. A CR counts as a CR, and so does the character that stands for it.
     """
     text = text.replace(CRLF, LF)
     marks = [mark for mark, control in notation.controls.items() if control == CR]
@@ -89,20 +90,20 @@ def as_sent(text: str, notation: Notation) -> Lines:
 
 
 def fitted(new: Lines, old: Lines, kept: Sequence[str], after: str, usual: str) -> tuple[str, ...]:
-    """Return the ends for lines that replace others.
+    """Return the line ends for lines that replace others.
 
     :param new: the new lines, with the ends that the model wrote.
-    :param old: the lines that it named, with the ends that it wrote or was shown.
-    :param kept: the ends that these lines have in the file.
-    :param after: the end of the line in which the last of them lies; empty if it has none.
-    :param usual: the end that most lines of the file have.
+    :param old: the lines that the model named, with the ends that it wrote or was shown.
+    :param kept: the ends that the old lines have in the file.
+    :param after: the end of the line that contains the last of the old lines; empty if it has none.
+    :param usual: the most common line end of the file.
     """
     if set(kept) | {after or usual} == {usual} and CR not in new.ends:
         return (usual,) * len(new.ends)
     olds, news = old.plain.split(LF), new.plain.split(LF)
     start = common_length(olds, news)
     behind = min(common_length(olds[::-1], news[::-1]), len(olds) - start, len(news) - start)
-    last = len(olds) - behind - 1  # the last of the lines that are replaced
+    last = len(olds) - behind - 1  # the last replaced line
     ends: list[str] = []
     for index, written in enumerate(new.ends):
         at = index
@@ -112,7 +113,7 @@ def fitted(new: Lines, old: Lines, kept: Sequence[str], after: str, usual: str) 
             at = max(min(index, last), start - 1, 0)
         was_written = old.ends[at] if at < len(old.ends) else LF
         if (written == CR) != (was_written == CR):
-            # The model sees a CR among other ends, so it means to change it, or to add one.
+            # The model sees a CR among other ends, so it wants to change or add one.
             ends.append(CR if written == CR else usual if usual != CR else LF)
         elif at < len(kept):
             ends.append(kept[at])

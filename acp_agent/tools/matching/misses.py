@@ -1,4 +1,4 @@
-"""Why a text that a model wrote is not in a file: what it probably meant, and where that differs from it."""
+"""Explains why a file does not contain a model's text: what the model probably meant, and how the two differ."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from acp_agent.tools.text import common_length, cut_line
 
 _LINE_NUMBER = re.compile(r"^ *\d+\t", re.MULTILINE)
 _QUOTE = 200
-"""Characters of a line that are quoted at most."""
+"""Maximum number of characters to quote from a line."""
 
 
 def explained(text: str, old: str) -> str:
-    """Return what is wrong with a text that is not in a file.
+    """Return what is wrong with a text that a file does not contain.
 
-    :param text: of the file, with LF alone.
-    :param old: what was looked for, with LF alone.
+    :param text: the text of the file, with LF as its only line end.
+    :param old: the text that was looked for, with LF as its only line end.
     """
     without_numbers = _LINE_NUMBER.sub("", old)
     if without_numbers != old and without_numbers in text:
@@ -39,7 +39,7 @@ def _line(text: str, at: int) -> int:
 
 
 def _but_for_blanks(text: str, old: str) -> int | None:
-    """Return where a text contains another one apart from white space; None if it does not."""
+    """Return where `text` contains `old` if white space is ignored, or None if it does not."""
     squeezed = "".join(old.split())
     start = "".join(text.split()).find(squeezed) if squeezed else -1
     if start < 0:
@@ -56,11 +56,11 @@ def _but_for_blanks(text: str, old: str) -> int | None:
 
 
 def _nearest(text: str, old: str) -> str:
-    """Return how far the text is in the file, and what the file has where that ends."""
+    """Return how much of the beginning of `old` is in the file, and what the file has after that."""
     lines = old.split("\n")
     first = next((index for index, line in enumerate(lines) if line.strip()), 0)
     low, high = first, len(lines)
-    while low < high:  # a longer beginning is only where a shorter one is
+    while low < high:  # a longer beginning is found only if a shorter one is
         middle = (low + high + 1) // 2
         if "\n".join(lines[first:middle]) in text:
             low = middle
@@ -81,7 +81,7 @@ def _nearest(text: str, old: str) -> str:
 
 
 def _first_difference(there: str, written: str) -> str:
-    """Return where two texts begin to differ, in code points, as a clause."""
+    """Return a clause with the code points at which two texts begin to differ."""
     at = common_length(there, written)
     return f"it has {_code(there, at)} where you wrote {_code(written, at)}"
 

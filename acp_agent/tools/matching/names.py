@@ -1,7 +1,7 @@
-"""Names of files that look like the one that a model wrote: with other blanks, quotes, dashes or accents.
+"""File names that look like the name that a model wrote, but have other spaces, quotes, dashes or accents.
 
-macOS puts U+202F into the names of screenshots, and takes accents apart in others. A model writes a blank and composed
-letters, and so would never find such a file, or make a second one beside it.
+macOS puts U+202F into the names of screenshots, and decomposes accented letters in other names. A model writes plain
+spaces and composed letters. So it would never find such a file, or it would create a second one beside it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from acp_agent.tools.text import one_line
 
 
 def nearest(path: Path) -> Path:
-    """Return a path in which each name that is not there is replaced by the only one there that looks like it.
+    """Return a path in which each missing name is replaced by the only existing name that looks like it.
 
     :param path: absolute, without `..`.
     """
@@ -33,7 +33,7 @@ def nearest(path: Path) -> Path:
 
 
 def names_alike(folder: Path, name: str) -> list[str]:
-    """Return the names in a folder that look like another one, or that are shown as it."""
+    """Return the names in a folder that look like `name`, or that are shown as `name`."""
     try:
         names = [each.name for each in folder.iterdir()]
     except (OSError, ValueError):
@@ -45,7 +45,7 @@ def names_alike(folder: Path, name: str) -> list[str]:
 
 
 def told(there: str, written: str) -> str:
-    """Return in which characters a name differs from one that looks like it, to follow "whose name has"."""
+    """Return how a name differs from one that looks like it, as a phrase to follow "whose name has"."""
     if fold(there) != fold(written):
         return "characters that cannot be shown"
     return ", ".join(differences(there, written))

@@ -1,9 +1,9 @@
-"""Texts and names that look alike: they differ in characters that models do not see, or write in another way.
+"""Texts and names that look alike: they differ in characters that models do not see or that they write differently.
 
-What a model copies comes back with plain blanks, straight quotes and composed letters, whatever there was. `fold` makes
-such texts equal. It is never written anywhere: it only finds the place that is meant.
+A model that copies a text writes plain spaces, straight quotes and composed letters, whatever the original has. `fold`
+makes such texts equal. A folded text is never written anywhere: it only serves to find the place that the model means.
 
-Unicode Standard Annex 15, "Unicode Normalization Forms": NFKD, which takes letters and compatible forms apart.
+Unicode Standard Annex 15, "Unicode Normalization Forms": NFKD, which decomposes letters and compatibility characters.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ _ALIKE = {
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2043\u2212\ufe58", "-"),
     **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u2035\u02b9\u02bb\u02bc\u02bd", "'"),
     **dict.fromkeys("\u201c\u201d\u201e\u201f", '"'),
-    # Zero width: joiners, marks of direction, variation selectors, the soft hyphen, the byte order mark.
+    # Zero width: joiners, direction marks, variation selectors, the soft hyphen, the byte order mark.
     **dict.fromkeys("\u00ad\u034f\u061c\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff", ""),
     **dict.fromkeys(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A), *range(0xFE00, 0xFE10))), ""),
 }
 _TABLE = str.maketrans(_ALIKE | dict.fromkeys(PICTURES, REPLACEMENT))
 _MOST_TOLD = 3
 _LONGEST_COMPARED = 20_000
-"""Characters of a replacement up to which it is compared in detail with what it replaces."""
+"""Longest replacement, in characters, that is compared in detail with the text that it replaces."""
 
 
 def fold(text: str) -> str:
-    """Return a text in a form that is the same for all that look alike. It has the same line ends."""
+    """Return a form of the text that is the same for all texts that look alike. Line ends are kept."""
     if not text.isascii():
         text = unicodedata.normalize("NFKD", text).translate(_TABLE)
     return CONTROL.sub(REPLACEMENT, text)
 
 
 def clusters(text: str) -> list[str]:
-    """Return the text in the pieces whose folds make up its fold: characters with the marks that combine with them."""
+    """Split a text into pieces whose folds make up its fold: each character with its combining marks."""
     pieces: list[str] = []
     for character in text:
         combines = unicodedata.combining(unicodedata.normalize("NFKD", character)[0])
@@ -54,11 +54,11 @@ def clusters(text: str) -> list[str]:
 
 @frozen
 class Folded:
-    """A text with its fold, and where each piece of it is in both.
+    """A text and its fold, with the position of each piece in both.
 
     :ivar pieces: see `clusters`.
-    :ivar at: where each piece begins in the text, and the text's end.
-    :ivar folded_at: the same in the fold.
+    :ivar at: where each piece begins in the text, followed by the end of the text.
+    :ivar folded_at: the same positions in the fold.
     """
 
     pieces: tuple[str, ...]
@@ -67,15 +67,15 @@ class Folded:
 
     @classmethod
     def of(cls, text: str) -> Folded:
-        """Fold a text, which had better not be long."""
+        """Fold a text, which should be short."""
         pieces = tuple(clusters(text))
         at = tuple(accumulate(map(len, pieces), initial=0))
         return cls(pieces, at, tuple(accumulate((len(fold(piece)) for piece in pieces), initial=0)))
 
     def index(self, folded: int, *, behind: bool) -> int | None:
-        """Return the index of the piece that begins at a place of the fold; None if that lies within a piece.
+        """Return the index of the piece that begins at a position in the fold, or None if it lies within a piece.
 
-        :param behind: whether pieces that leave nothing in the fold lie before that place.
+        :param behind: whether to skip the pieces at this position that fold to nothing.
         """
         find = bisect_right if behind else bisect_left
         index = find(self.folded_at, folded) - behind
@@ -83,9 +83,9 @@ class Folded:
 
 
 def near_places(text: str, wanted: str, most: int) -> list[tuple[int, int]]:
-    """Return where a text contains something that looks like another one, from the beginning on, without overlaps.
+    """Return the places where `text` contains something that looks like `wanted`, in order and without overlaps.
 
-    :param most: how many places at most.
+    :param most: the maximum number of places.
     """
     needle = fold(wanted)
     if not needle or (text.isascii() and wanted.isascii() and not CONTROL.search(text)):
@@ -104,9 +104,9 @@ def near_places(text: str, wanted: str, most: int) -> list[tuple[int, int]]:
 
 
 def _unfolded(lines: Sequence[str], haystack: str, start: int, end: int) -> tuple[int, int] | None:
-    """Return the place in a text that belongs to one in its fold; None if that splits a character.
+    """Return the place in a text that corresponds to a place in its fold, or None if it would split a character.
 
-    :param lines: of the text.
+    :param lines: the lines of the text.
     """
     first = _offset(lines, haystack, start, behind=True)
     last = _offset(lines, haystack, end, behind=False)
@@ -114,7 +114,7 @@ def _unfolded(lines: Sequence[str], haystack: str, start: int, end: int) -> tupl
 
 
 def _offset(lines: Sequence[str], haystack: str, folded: int, *, behind: bool) -> int | None:
-    """Return the place in a text that belongs to one in its fold. Only the line in which it lies is taken apart."""
+    """Return the position in a text that corresponds to one in its fold. Only the line that contains it is split up."""
     number = haystack.count("\n", 0, folded)
     line = Folded.of(lines[number])
     index = line.index(folded - haystack.rfind("\n", 0, folded) - 1, behind=behind)
@@ -124,11 +124,11 @@ def _offset(lines: Sequence[str], haystack: str, folded: int, *, behind: bool) -
 
 
 def carried(part: str, old: str, new: str) -> str:
-    """Return what replaces a part of a text, if `new` replaces what only looks like it.
+    """Return the replacement for a part of a text that only looks like `old`.
 
-    Where `new` is the same as `old`, the part's own characters stay.
+    Where `new` is the same as `old`, the part's own characters are kept.
 
-    :param part: of the text; it has the same fold as `old`.
+    :param part: the part of the text; it has the same fold as `old`.
     """
     if max(len(old), len(new)) > _LONGEST_COMPARED:
         return new
@@ -148,7 +148,7 @@ def carried(part: str, old: str, new: str) -> str:
 
 
 def _kept(was: Folded, there: Folded, start: int, end: int) -> tuple[int, int, str] | None:
-    """Return which of these pieces stand in the text as pieces of its own, and the text that they are there."""
+    """Return the range of these pieces that align with pieces of the text, and the text of those pieces."""
     begin, stop = start, end
     while begin < stop and there.index(was.folded_at[begin], behind=True) is None:
         begin += 1
@@ -164,7 +164,7 @@ def _kept(was: Folded, there: Folded, start: int, end: int) -> tuple[int, int, s
 
 
 def differences(there: str, written: str) -> list[str]:
-    """Return in which characters a text differs from one that looks like it, each difference once.
+    """Return the differences in characters between a text and one that looks like it, each difference once.
 
     :returns: phrases such as `U+00A0 where you wrote U+0020`.
     """
@@ -179,7 +179,7 @@ def differences(there: str, written: str) -> list[str]:
 def _differing(there: str, written: str) -> Iterator[tuple[str, str]]:
     """Yield the pieces in which two texts with the same fold differ."""
     one, other = Folded.of(there), Folded.of(written)
-    ends = dict(zip(one.folded_at, one.at, strict=True))  # of a place with several pieces the last one counts
+    ends = dict(zip(one.folded_at, one.at, strict=True))  # if several pieces share a position, the last counts
     ends_written = dict(zip(other.folded_at, other.at, strict=True))
     at = at_written = 0
     for place, end in ends.items():
@@ -193,7 +193,7 @@ def _differing(there: str, written: str) -> Iterator[tuple[str, str]]:
 
 
 def _without_common(one: str, other: str) -> tuple[str, str]:
-    """Return two texts without what is the same at their beginnings and ends."""
+    """Return two texts without their common prefix and suffix."""
     start = common_length(one, other)
     one, other = one[start:], other[start:]
     end = common_length(one[::-1], other[::-1])
@@ -207,6 +207,6 @@ def _codes(text: str) -> str:
 
 
 def alike(wanted: str, names: Iterable[str]) -> list[str]:
-    """Return the names that look like the one that is wanted."""
+    """Return the names that look like the wanted name."""
     folded = fold(wanted)
     return [name for name in names if name != wanted and fold(name) == folded]

@@ -1,7 +1,7 @@
-"""Exact replacement in the text of a file, for what a model writes about it.
+"""Exact replacement in the text of a file, as requested by a model.
 
-A place matches if it is the same character by character, apart from line ends. If there is none, the only place that
-looks like what the model wrote is taken, and the answer says in which characters that differs.
+A place matches if it is the same character by character, apart from line ends. If nothing matches, the only place that
+looks like the model's text is used, and the answer says which characters differ.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ _BOM = "\ufeff"
 
 
 def notation_of(text: str) -> Notation:
-    """Return the notation in which a model is shown this text of a file."""
+    """Return the notation that is used to show this text of a file to a model."""
     lines = Lines.of(text)
     return Notation.of(text, CR if CR in lines.ends and not lines.only_cr else "")
 
 
 def whole(before: str, content: str) -> str:
-    """Return the new text of a file for the content that a model wrote, in the form of its old text.
+    """Return the new text of a file from the content that a model wrote, in the form of the old text.
 
-    That is its byte order mark, its control characters and its line ends, which models leave out or write as shown.
+    The form is the byte order mark, the control characters and the line ends. Models leave these out or write them as
+    they were shown.
 
-    :raises ToolError: it has U+FFFD in the place of control characters.
+    :raises ToolError: if the content has U+FFFD in place of control characters.
     """
     notation, old = notation_of(before), Lines.of(before.removeprefix(_BOM))
     mark = _BOM if before.startswith(_BOM) else ""
@@ -43,9 +44,9 @@ def whole(before: str, content: str) -> str:
 
 @dataclass(slots=True)
 class Editing:
-    """A text on which edits are made one after another.
+    """A text to which edits are applied one after another.
 
-    :ivar notes: what the model should know of them.
+    :ivar notes: what the model should know about the edits.
     """
 
     before: str
@@ -61,14 +62,14 @@ class Editing:
 
     @property
     def text(self) -> str:
-        """Return the text as it is now."""
+        """Return the current text."""
         return self._lines.text
 
     def replace(self, old_text: str, new_text: str, *, everywhere: bool, name: str) -> None:
         """Replace a text at its only place, or everywhere.
 
-        :param name: of this edit, for the model.
-        :raises ToolError: there is no such place, or there are more of them; says where, and what to do.
+        :param name: the name of this edit in messages to the model.
+        :raises ToolError: if there is no such place, or more than one; the message says where, and what to do.
         """
         old, new = as_sent(old_text, self.notation), as_sent(new_text, self.notation)
         if not old_text:
@@ -98,14 +99,14 @@ class Editing:
         return self._lines.ends[line - 1] if line else ""
 
     def _places(self, old: str, *, everywhere: bool, name: str) -> list[tuple[int, int]]:
-        """Return where a text is, and where what looks like it is if it is nowhere.
+        """Return the places of a text, or the places that look like it if there are none.
 
-        :raises ToolError: there is no place, or more than one although not everything is to change.
+        :raises ToolError: if there is no place, or if there is more than one and `everywhere` is not set.
         """
         plain = self._lines.plain
         start = plain.find(old)
         if start >= 0:
-            # From the next character on, so that places which overlap count as two.
+            # Search from the next character on, so that overlapping places count as two.
             again = plain.find(old, start + 1)
             if again >= 0 and not everywhere:
                 raise _several(plain, (start, again), f"{name}: this text is found at more than one place")
@@ -132,7 +133,7 @@ class Editing:
 
 
 def _all_places(text: str, wanted: str) -> list[tuple[int, int]]:
-    """Return where a text contains another one, from the beginning on, without overlaps."""
+    """Return the places where `text` contains `wanted`, in order and without overlaps."""
     places: list[tuple[int, int]] = []
     start = text.find(wanted)
     while start >= 0:
@@ -150,9 +151,9 @@ def _several(text: str, starts: tuple[int, int], what: str) -> ToolError:
 
 
 def _refuse_replacements(before: str, new: str, name: str) -> None:
-    """Refuse a text with U+FFFD where the file has control characters, for which that stood once.
+    """Refuse a text with new U+FFFD if the file has control characters: earlier versions showed them as U+FFFD.
 
-    :raises ToolError: it is one.
+    :raises ToolError: if the text is refused.
     """
     controls = sorted(set(CONTROL.findall(before)))
     if controls and new.count(REPLACEMENT) > before.count(REPLACEMENT):

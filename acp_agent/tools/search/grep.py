@@ -1,7 +1,7 @@
 """The `grep` tool: lines of files by regular expression.
 
 Searches the files on the disk by RE2, everywhere in the same way, whatever else is installed. A file is searched as a
-whole or in large blocks, which is many times faster than line by line. Walk and search run in worker threads.
+whole or in large blocks, which is many times faster than line by line. The walk and the search run in worker threads.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from acp_agent.tools.tool import PreparedCall
 
 MAX_CHARACTERS = 30_000
 MAX_FILE_BYTES = BLOCK
-"""The largest file that is searched without being named."""
+"""The largest file that is searched unless `path` names it."""
 MAX_SECONDS = 20.0
 
 
@@ -86,9 +86,9 @@ class _Search:
         return "\n".join(self._answer())
 
     def _search(self, path: Path, deadline: float, *, whole: bool) -> None:
-        """Search one file, a large one in parts.
+        """Search one file, in blocks if it is large.
 
-        :param whole: whether it is searched however large it is.
+        :param whole: whether to search the file whatever its size.
         """
         try:
             refuse_keys(path, self.target.environment.private, path.name)
@@ -129,7 +129,7 @@ class _Search:
 
 
 def _near_pattern(asked: _Grep) -> Pattern | None:
-    """Return the pattern in the form in which what looks alike is the same; None if it is no pattern then."""
+    """Return the folded pattern, to find lines that only look like a match, or None if it is not a valid pattern."""
     try:
         return compile_pattern(fold(asked.pattern), ignore_case=asked.ignore_case, multiline=True, within_lines=True)
     except PatternError:

@@ -1,4 +1,4 @@
-"""The lines that match, for `grep`. A file is searched in blocks, which is many times faster than line by line."""
+"""The matching lines, for `grep`. A file is searched in blocks, which is many times faster than line by line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from acp_agent.tools.matching.replace import notation_of
 from acp_agent.tools.text import cut_line
 
 BLOCK = 10 << 20
-"""Bytes that are searched at once, up to the end of a line; a file that is no larger is one block."""
+"""Bytes that are searched at once, up to the end of a line. A file that is no larger is a single block."""
 MAX_LINE_BYTES = 64 << 20
 MAX_LINES = 300
 MAX_LINE = 500
@@ -22,20 +22,20 @@ _BOM = "\ufeff"
 
 
 class TooLongLineError(Exception):
-    """A line is so long that it is not read whole."""
+    """Raised if a line is too long to be read whole."""
 
 
 @dataclass(slots=True)
 class Matches:
-    """Collects the lines that match, over all files.
+    """Collects the matching lines of all files.
 
-    :ivar near_pattern: the pattern in the form in which what looks alike is the same; None for no such search.
-    :ivar is_ascii: whether the pattern is ASCII: then nothing in a text that is ASCII looks like it.
+    :ivar near_pattern: the folded pattern, to find lines that only look like a match; None to skip this search.
+    :ivar is_ascii: whether the pattern is ASCII. If so, nothing in an ASCII text can merely look like it.
     :ivar context: lines to show before and after each match.
-    :ivar lines: those found, as `path:line:text`, with context lines as `path-line-text`.
-    :ivar near: lines that look like a match while no line matches.
-    :ivar legends: which characters stand for control characters in them.
-    :ivar cut: whether there are more.
+    :ivar lines: the lines found, as `path:line:text`, with context lines as `path-line-text`.
+    :ivar near: lines that look like a match, collected while no line matches.
+    :ivar legends: sentences about which characters stand for control characters in `lines`.
+    :ivar cut: whether there are more matches.
     """
 
     pattern: Pattern
@@ -48,10 +48,10 @@ class Matches:
     cut: bool = False
 
     def add(self, name: str, file: BinaryIO) -> Iterator[None]:
-        """Search a file; yields after each block, so that the caller can end.
+        """Search a file. Yields after each block, so that the caller can stop.
 
-        :param name: of the file, as shown.
-        :raises TooLongLineError: a line has more than `MAX_LINE_BYTES`.
+        :param name: the name of the file, as shown.
+        :raises TooLongLineError: if a line has more than `MAX_LINE_BYTES`.
         """
         search = _FileSearch(self, name)
         for number, block in enumerate(_blocks(file)):
@@ -68,10 +68,10 @@ class Matches:
 class _FileSearch:
     """The search of one file.
 
-    :ivar before: the number of lines in the blocks before.
+    :ivar before: the number of lines in the previous blocks.
     :ivar told: the number of the last line that was collected.
     :ivar last: the number of the last line that matched.
-    :ivar tail: the last lines of the block before, for the context.
+    :ivar tail: the last lines of the previous block, for the context.
     """
 
     matches: Matches
@@ -97,7 +97,7 @@ class _FileSearch:
         self.tail = (self.tail + lines)[-self.matches.context :] if self.matches.context else []
 
     def _hits(self, text: str) -> list[int]:
-        """Return the numbers of the lines that match, from 1 in the file, as many as may still be collected."""
+        """Return the numbers of the matching lines, counted from 1 in the file, as many as may still be collected."""
         matches, data = self.matches, text.encode("utf-8", "replace")
         hits: list[int] = []
         number, start = self.before, 0
@@ -112,7 +112,7 @@ class _FileSearch:
         return hits
 
     def _collect(self, text: str, lines: list[str], hits: list[int]) -> None:
-        """Collect the lines that match with those around them, which may lie in the block before."""
+        """Collect the matching lines with their context, which may lie in the previous block."""
         around = self.matches.context
         notation = notation_of(text)
         first = self.before - len(self.tail) + 1
@@ -144,9 +144,9 @@ class _FileSearch:
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the file in pieces that end at the ends of lines.
+    """Yield the file in pieces that end at line ends.
 
-    :raises TooLongLineError: a line has more than `MAX_LINE_BYTES`.
+    :raises TooLongLineError: if a line has more than `MAX_LINE_BYTES`.
     """
     rest = b""
     while data := file.read(BLOCK):

@@ -1,7 +1,7 @@
-"""The files that a glob names, for `glob` and `grep`, and what is to be said of those that it nearly names.
+"""The files that a glob names, for `glob` and `grep`, and notes about files that it nearly names.
 
-Files that git ignores are found by their whole name only. Of others that match, an empty answer says how many there
-are: the model cannot know that they were left out.
+Files that git ignores are found only by their full name. If a glob matches nothing else, the answer says how many
+ignored files match: the model cannot know that they were left out.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _MOST_TOLD = 3
 
 @dataclass(slots=True)
 class NamedFiles:
-    """The files below a directory that a glob names, without symbolic links to directories.
+    """The files below a directory that a glob names. Symbolic links to directories are not followed.
 
-    :ivar files: in the order of their names.
-    :ivar notes: what the model should know of them, each a sentence without an end.
+    :ivar files: the files, in the order of their names.
+    :ivar notes: what the model should know about the files; each note is a sentence without a full stop.
     :ivar cut: why the search ended early, as the end of a sentence; empty if it did not.
     :ivar unreadable: how many directories could not be read.
     """
@@ -37,9 +37,9 @@ class NamedFiles:
     unreadable: int = 0
 
     def find(self) -> None:
-        """Look for them; call it in a worker thread of anyio only.
+        """Find the files. Call this only in a worker thread of anyio.
 
-        :raises ToolError: the directory cannot be read.
+        :raises ToolError: if the directory cannot be read.
         """
         walk, near = Walk(self.target.path, closed=self.target.closed), list[Path]()
         for entry in walk:
@@ -63,11 +63,11 @@ class NamedFiles:
         return not entry.is_directory and (self.with_links or not entry.is_link)
 
     def _add_exact(self, matcher: Matcher) -> None:
-        """Add the file whose whole name the glob is, also if git ignores it."""
+        """Add the file whose full name is the glob, even if git ignores it."""
         path, closed = matcher.exact, self.target.closed
         if path in self.files or ".." in path.parts or (closed is not None and path.is_relative_to(closed)):
             return
-        real = path.parent.resolve()  # what lies behind a link is found by no other pattern either
+        real = path.parent.resolve()  # other patterns do not find files behind links either
         if path.is_file() and not path.is_symlink() and real.is_relative_to(self.target.path.resolve()):
             self.files.append(path)
 
@@ -80,7 +80,7 @@ class NamedFiles:
         return f"no file has exactly this name; the one that looks like it has {', '.join(told)}"
 
     def _look_into_ignored(self, matcher: Matcher) -> None:
-        """Take the files that git ignores if the glob is a name, and count them if it is not."""
+        """Add the matching files that git ignores if the glob is a name; otherwise only count them."""
         walk = Walk(self.target.path, closed=self.target.closed, show_ignored=True, enter_ignored=True)
         found = [entry.path for entry in walk if self._counts(entry) and entry.ignored and matcher.matches(entry.path)]
         if not found:

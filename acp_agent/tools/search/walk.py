@@ -40,7 +40,7 @@ class Walk:
     :ivar base: absolute path of an existing directory.
     :ivar depth: how many levels.
     :ivar show_ignored: whether what git ignores is among it.
-    :ivar enter_ignored: whether directories that git ignores are entered as well; `.git` never is.
+    :ivar enter_ignored: whether to enter directories that git ignores as well; `.git` is never entered.
     :ivar closed: a directory that is not entered, as the walk comes to it; None: every one is.
     :ivar cut: why the walk ended early, as the end of a sentence; empty where it did not.
     :ivar unreadable: how many directories could not be read.

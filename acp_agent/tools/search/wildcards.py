@@ -27,7 +27,7 @@ from acp_agent.tools.text import one_line
 _MAX_GLOB = 1000
 _MAX_ALTERNATIVES = 100
 _OPENED, _CLOSED = "\0", "\n"
-"""Braces that are expanded no more; a glob has neither of these characters."""
+"""Stand for braces that are not expanded again. A glob contains neither of these characters."""
 _BRACKET = re.compile(r"[\[\]]")
 _CHOICE = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _MAX_BYTES = 256 * 1024
@@ -40,7 +40,7 @@ _Rule: TypeAlias = tuple[Pattern, bool]
 
 @frozen
 class Matcher:
-    """Tests paths below a directory by a glob.
+    """Tests paths below a directory against a glob.
 
     :ivar base: the directory.
     :ivar glob: the glob, relative to the directory.
@@ -52,14 +52,14 @@ class Matcher:
     _folded: Pattern
 
     def matches(self, path: Path) -> bool:
-        """Return whether the glob means this path, as wildcards or letter by letter."""
+        """Return whether the glob matches this path, either by its wildcards or literally."""
         return self._pattern.search(_encoded(path.relative_to(self.base).as_posix())) is not None
 
     def nearly(self, path: Path) -> bool:
-        """Return whether the glob means a path that looks like this one."""
+        """Return whether the glob matches a path that looks like this one."""
         relative = path.relative_to(self.base).as_posix()
         if relative.isascii() and self.glob.isascii():
-            return False  # as nearly always; nothing of ASCII looks like something else
+            return False  # the usual case: no two ASCII texts look alike
         return self._folded.search(_encoded(fold(relative))) is not None
 
     @property
@@ -69,7 +69,7 @@ class Matcher:
 
     @property
     def exact(self) -> Path:
-        """Return the path that the glob is, letter by letter."""
+        """Return the path that the glob names if it is taken literally."""
         return self.base / self.glob
 
 
@@ -78,7 +78,7 @@ def matcher(glob: str, base: Path) -> Matcher:
 
     A glob means what a line of `.gitignore` means (`*.py` at any depth, `src/*.py` in src, `**/` for any directories),
     with `{a,b}` besides, and what lies below a directory that it names. The directory itself may stand in front of it.
-    Brackets and braces match themselves as well: `app/[id]/page.tsx` is a usual name.
+    Brackets and braces also match themselves, since names such as `app/[id]/page.tsx` are common.
 
     :raises ToolError: it cannot be read, or begins with some other directory.
     """
@@ -102,15 +102,15 @@ def matcher(glob: str, base: Path) -> Matcher:
 def _compiled_glob(glob: str) -> Pattern:
     """Compile a glob.
 
-    :raises PatternError: it ends behind a backslash.
-    :raises ToolError: it stands for too many patterns.
+    :raises PatternError: if it ends with a backslash.
+    :raises ToolError: if it expands to too many patterns.
     """
     alternatives = _expanded(glob)
-    with suppress(ToolError):  # so many braces are not all meant letter by letter
+    with suppress(ToolError):  # with so many braces, not all are meant literally
         alternatives = _expanded(glob, or_literal=True)
     try:
         return compile_wildcards((*alternatives, glob), or_literal=True)
-    except PatternError:  # what is in the brackets is no class
+    except PatternError:  # the brackets do not contain a valid class
         return compile_wildcards([_BRACKET.sub(r"\\\g<0>", each) for each in (*alternatives, glob)])
 
 
@@ -122,7 +122,7 @@ def _encoded(path: str) -> bytes:
 def _expanded(glob: str, *, or_literal: bool = False) -> list[str]:
     """Expand `{a,b}`, nested too; braces without a choice in them stand for themselves.
 
-    :param or_literal: whether those with a choice stand for themselves as well.
+    :param or_literal: whether braces with a choice also stand for themselves.
     :raises ToolError: into too many.
     """
     done: list[str] = []

@@ -1,4 +1,4 @@
-"""What programs print of the paths that the sandbox closes, and what it means for the model and for a second run.
+"""Messages that programs print about paths closed by the sandbox, and what they mean for the model and for a rerun.
 
 Source: git's builtin/clean.c, entry.c and unlink_or_warn; rm of GNU coreutils
 """
@@ -16,20 +16,20 @@ _REMOVED = re.compile(
     r": Device or resource busy\r?(?:\n|\Z)",
     re.MULTILINE,
 )
-"""That an empty folder could not be removed."""
+"""Matches the complaint that an empty folder could not be removed."""
 _UNWRITTEN = re.compile(
     r"^(?:error|warning): unable to (?:unlink|unlink old|create file) '?(?P<path>[^'\n]+?)'?"
     r": (?:Device or resource busy|Read-only file system|Is a directory)\r?$",
     re.MULTILINE,
 )
-"""What git says of a file of another commit, and then goes on."""
+"""Matches what git says about a file of another commit that it cannot write, before it goes on."""
 
 
 def split_placeholders(output: str, roots: Sequence[Path]) -> tuple[str, str]:
-    """Return an output without the complaints that an empty folder of the sandbox could not be removed, and a sentence
-    about them; "" where there are none.
+    """Remove from an output the complaints that an empty folder of the sandbox could not be removed.
 
-    :param roots: the session's directories, in which no command has such a folder any more.
+    :param roots: the session's directories, where no command needs these folders any more.
+    :returns: the rest of the output, and a sentence about the complaints, which is empty if there are none.
     """
     names: dict[str, None] = {}
 
@@ -50,8 +50,10 @@ def split_placeholders(output: str, roots: Sequence[Path]) -> tuple[str, str]:
 
 
 def unwritten(output: str) -> str:
-    """Return a sentence about files that git has left as they were since the sandbox never writes them; "" where there
-    are none."""
+    """Return a sentence about files that git left unchanged because the sandbox never writes to them.
+
+    :returns: an empty string if there are none.
+    """
     paths = dict.fromkeys(found["path"] for found in _UNWRITTEN.finditer(output))
     closed = [path for path in paths if not {*Path(path).parts}.isdisjoint(GUARDED)]
     if not closed:

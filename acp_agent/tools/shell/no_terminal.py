@@ -1,11 +1,11 @@
-"""Runs a command inside an editor's terminal as the agent itself runs one: no input, no terminal.
+"""Runs a command inside an editor's terminal as the agent runs its own commands: without input or a terminal.
 
 Programs find a terminal in three places: stdin, `/dev/tty`, and stdout or stderr, from which pagers and editors read
-keys where the others fail. So the command gets `/dev/null`, no controlling terminal, and a pipe whose content is copied
+keys if the others fail. So the command gets `/dev/null`, no controlling terminal, and a pipe whose content is copied
 to the terminal.
 
-The editor starts this file as a program of its own, with the standard library alone. It stays as the parent of the
-command: the sandbox ends with the thread that started it, and threads of an editor may end before their terminals do.
+The editor starts this file as a separate program, which uses only the standard library. It stays the parent of the
+command: the sandbox ends with the thread that started it, and an editor's threads may end before their terminals do.
 
 Source: tty_ioctl(4), "Controlling terminal"; prctl(2), PR_SET_PDEATHSIG; POSIX.1-2017, 11.1.3
 """
@@ -24,27 +24,27 @@ from types import FrameType
 from typing import NoReturn
 
 _START = 'if [ -x "$1" ] && [ -f "$3" ]; then exec "$@"; fi; shift 3; exec "$@" < /dev/null'
-"""Another machine may lack this file; the command has no input there either."""
+"""This file may be missing on another machine; even then, the command has no input."""
 _CHUNK = 1 << 16
 _DRAIN_SECONDS = 0.1
-"""How long output is waited for after the command has ended, while processes that it left hold the pipe."""
+"""How long to wait for output after the command has ended, if processes that it left behind hold the pipe open."""
 _NOT_FOUND, _NOT_STARTED = 127, 126
-"""The exit statuses of a shell for a program that is missing, and for one that cannot be run."""
+"""A shell's exit statuses for a missing program, and for a program that cannot be run."""
 _PR_SET_PDEATHSIG = 1
 
 
 def command_line(argv: Sequence[str]) -> tuple[str, ...]:
-    """Return the command line that runs a program in an editor's terminal, as if there were none."""
+    """Return the command line that runs a program in an editor's terminal as if it had no terminal."""
     return ("/bin/sh", "-c", _START, "sh", sys.executable, "-IS", __file__, *argv)
 
 
 def run(argv: Sequence[str]) -> NoReturn:
-    """Run a program to its end, and end as it did: with its exit status, or by the same signal."""
+    """Run a program to its end, then end in the same way: with its exit status, or by the same signal."""
     read_end, write_end = os.pipe()
     wake_read, wake_write = os.pipe()
     os.set_blocking(wake_write, False)
     signal.set_wakeup_fd(wake_write)
-    # The terminal sends the first two to the command as well, which ends by them or goes on.
+    # The terminal also sends the first two to the command, which may end or go on.
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGCHLD):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _note)
@@ -54,7 +54,7 @@ def run(argv: Sequence[str]) -> NoReturn:
     os.close(write_end)
 
     def pass_on(number: int, _: FrameType | None) -> None:
-        """End the command and this process, for an editor that signals only the process that it has started."""
+        """End the command and this process, for editors that signal only the process that they started."""
         os.kill(child, number)
         _end_by(number)
 
@@ -67,18 +67,20 @@ def run(argv: Sequence[str]) -> NoReturn:
 
 
 def _note(number: int, frame: FrameType | None) -> None:
-    """Let a signal write to the wake-up descriptor. A program that is started gets the default action again, which it
-    would not of a signal that is ignored."""
+    """Let a signal write to the wake-up descriptor.
+
+    A program that is started gets the default action for a handled signal. An ignored signal would stay ignored.
+    """
 
 
 def _become(argv: Sequence[str], output: int) -> NoReturn:
-    """Replace this process, a child of the one that the editor started, by the program."""
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+    """Replace this process, a child of the one that the editor started, with the program."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores these
         signal.signal(number, signal.SIG_DFL)
     _end_with_parent()
-    # The kernel takes the terminal away from this process alone, since it is not the leader of its session. The process
-    # group stays the same, so that the editor's signals still reach the command.
-    with suppress(OSError):  # there is none
+    # This process is not the session leader, so the kernel takes the terminal away from this process only. The process
+    # group stays the same, so the editor's signals still reach the command.
+    with suppress(OSError):  # there is no terminal
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
         fcntl.ioctl(terminal, termios.TIOCNOTTY)
         os.close(terminal)
@@ -94,7 +96,7 @@ def _become(argv: Sequence[str], output: int) -> NoReturn:
 
 
 def _end_with_parent() -> None:
-    """Have the kernel kill this process when its parent is killed, which some editors do to that one alone."""
+    """Ask the kernel to kill this process when its parent is killed, since some editors kill only the parent."""
     if sys.platform == "linux":
         with suppress(ImportError, OSError):
             import ctypes
@@ -103,7 +105,7 @@ def _end_with_parent() -> None:
 
 
 def _copy_until_end(child: int, output: int, wake: int) -> int:
-    """Copy what the program prints until it has ended, and return its status as of `os.waitpid`."""
+    """Copy the program's output until the program has ended, and return its status as given by `os.waitpid`."""
     status: int | None = None
     waited = None
     open_ends = [output, wake]
@@ -125,7 +127,7 @@ def _copy_until_end(child: int, output: int, wake: int) -> int:
 
 
 def _write(data: bytes) -> bool:
-    """Write to the terminal; return whether it is still there."""
+    """Write to the terminal, and return whether it still exists."""
     try:
         while data:
             data = data[os.write(1, data) :]
@@ -135,12 +137,12 @@ def _write(data: bytes) -> bool:
 
 
 def _end_by(number: int) -> NoReturn:
-    """End by a signal, without a second memory dump."""
+    """End this process by a signal, without a second core dump."""
     import resource
 
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    with suppress(OSError):  # SIGKILL
+    with suppress(OSError):  # SIGKILL cannot be changed
         signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
     os._exit(128 + number)

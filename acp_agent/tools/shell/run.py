@@ -21,7 +21,7 @@ from acp_agent.tools.paths import because, printable
 from acp_agent.tools.shell.screen import ShownOutput
 
 STREAM_LIMIT = 16_000
-"""Characters kept of what a terminal would show of stdout, and as many of stderr: the beginning and the end."""
+"""Characters kept per stream (stdout, stderr) of what a terminal would show: the beginning and the end."""
 _REPORT_SECONDS = 0.1
 """Output is reported at most this often; a program that prints by the byte would flood the editor."""
 REPORT_LIMIT = 1 << 16

@@ -1,7 +1,7 @@
-"""`ShownOutput`: what a terminal would show of a program's output, so that a progress bar is its last state alone.
+"""`ShownOutput`: renders a program's output as a terminal would, so that only a progress bar's last state remains.
 
-The screen is as wide as any line. Its last rows can be written over; those above are fixed. What clears the screen
-begins a page below all that is there, and clears only that page: an error that a program printed before is still read.
+The screen is as wide as the longest line. Its last rows can be overwritten; the rows above them are fixed. Clearing the
+screen starts a page below all existing text and clears only that page, so earlier error messages stay visible.
 
 Source: ECMA-48; xterm, "Control Sequences"; console_codes(4)
 """
@@ -15,13 +15,13 @@ from copy import copy
 from acp_agent.tools.text import HeadAndTail, clean
 
 _ROWS = 200
-"""The last rows, which can be written over: more than any terminal has, since programs keep to theirs."""
+"""How many of the last rows can be overwritten. No terminal has more, and programs stay within their terminal."""
 _FIXED = 4096
-"""Characters of a long line's beginning that cannot be written over any more once there are as many behind them."""
+"""How many characters at the start of a long line become fixed once more than that many follow them."""
 _FARTHEST = 255
-"""Columns to which the cursor can be moved where there is no text."""
+"""The farthest column that a sequence can move the cursor to."""
 _STRING = "[PX\\]^_][^\x07\x1b\n]{0,4096}"
-"""The beginning of a string for the terminal, such as a title or a link."""
+"""The beginning of a control string, such as a window title or a link."""
 _TOKEN = re.compile(
     "[\r\b\x07]"
     "|\x1b(?:\\[(?P<parameters>[0-?]{0,64})[ -/]{0,8}(?P<final>[@-~])"
@@ -31,38 +31,38 @@ _TOKEN = re.compile(
 )
 _UNFINISHED = re.compile(f"\x1b(?:\\[[0-?]{{0,64}}[ -/]{{0,8}}|{_STRING}\x1b?|[ -/]{{0,8}})?\\Z")
 _LONGEST = 4200
-"""Characters of the longest sequence."""
+"""Length of the longest sequence, in characters."""
 
 
 class ShownOutput:
-    """Takes output in pieces, and keeps the beginning and the end of what a terminal would show of it.
+    """Takes output in pieces, and keeps the beginning and the end of what a terminal would show.
 
-    The same is shown however the output is cut into pieces.
+    The result does not depend on how the output is split into pieces.
 
-    :param limit: characters of the result; see `HeadAndTail`.
+    :param limit: maximum number of characters in the result; see `HeadAndTail`.
     """
 
     def __init__(self, limit: int) -> None:
         self._kept = HeadAndTail(limit)
         self._rows = [""]
         self._row = self._column = 0
-        self._end: int | None = 0  # column behind the cursor's row, as far as it is known
+        self._end: int | None = 0  # width of the cursor's row, or None if it is not known
         self._saved: tuple[int, int] | None = None
         self._page: int | None = None
         self._unfinished = ""
 
     @property
     def text(self) -> str:
-        """Return what is shown by now, without control characters."""
+        """Return the text shown so far, without control characters."""
         rows = self._rows.copy()
         while len(rows) > self._row + 1 and not (rows[-1] + rows[-2]).strip(" "):
-            rows.pop()  # blank ones that a cleared page has left
+            rows.pop()  # blank rows left over from a cleared page
         kept = copy(self._kept)
         kept.add(clean("\n".join(rows)))
         return kept.text
 
     def add(self, piece: str) -> None:
-        """Take a piece of the output."""
+        """Process the next piece of the output."""
         piece = self._unfinished + piece.replace("\r\n", "\n")
         unfinished = _UNFINISHED.search(piece, max(0, len(piece) - _LONGEST))
         end = unfinished.start() if unfinished else len(piece)
@@ -75,14 +75,14 @@ class ShownOutput:
         self._write(piece[position:end])
 
     def finish(self) -> None:
-        """Take note that no more comes: a sequence that has begun is text."""
+        """End the output: an incomplete sequence becomes text."""
         self._write(self._unfinished)
         self._unfinished = ""
 
     # --- what a program prints ---
 
     def _write(self, text: str) -> None:
-        """Write characters and line ends at the cursor, over what is there."""
+        """Write characters and line ends at the cursor, overwriting what is there."""
         line, end, rest = text.partition("\n")
         self._write_in_row(line)
         while end and self._row < len(self._rows) - 1:
@@ -108,7 +108,7 @@ class ShownOutput:
         self._fix_beginning()
 
     def _append(self, text: str) -> None:
-        """Write lines below the last row; most output is nothing else, and may be much."""
+        """Append lines below the last row. Most output takes only this path, and there can be a lot of it."""
         first, *rows = text.rsplit("\n", _ROWS)
         if len(rows) == _ROWS:
             self._fix_rows(len(self._rows))
@@ -126,7 +126,7 @@ class ShownOutput:
         self._column = self._end = _width(self._rows[-1])
 
     def _obey(self, token: re.Match[str]) -> None:
-        """Carry out a control character or a sequence; one that is unknown does nothing."""
+        """Carry out a control character or a sequence. Unknown ones have no effect."""
         parameters = token["parameters"] or ""
         if parameters.startswith(("<", "=", ">", "?")):  # a mode of the terminal
             return
@@ -174,7 +174,7 @@ class ShownOutput:
             self._column = 0
 
     def _go_to(self, row: int, column: int) -> None:
-        """Move to a place of the page, which begins below all that is there unless the program has begun one."""
+        """Move to a position on the page. If there is no page yet, start one below all existing text."""
         self._begin_page()
         assert self._page is not None
         self._row = min(self._page + row, self._page + _ROWS) - 1
@@ -210,17 +210,17 @@ class ShownOutput:
             assert self._page is not None
             self._rows[self._page :] = [""] * max(1, self._row + 1 - self._page)
 
-    # --- what cannot be written over any more ---
+    # --- text that can no longer be overwritten ---
 
     def _fix_rows(self, count: int) -> None:
-        """Fix the first rows, if there are to be fewer."""
+        """Fix the first `count` rows, if `count` is positive."""
         if count > 0:
             self._kept.add(clean("".join(f"{row}\n" for row in self._rows[:count])))
             del self._rows[:count]
             self._move_up(count)
 
     def _move_up(self, count: int) -> None:
-        """Take note that rows have gone, above those that are left."""
+        """Adjust the positions after rows were removed at the top."""
         self._row = max(0, self._row - count)
         if self._saved is not None:
             self._saved = (max(0, self._saved[0] - count), self._saved[1])
@@ -228,7 +228,7 @@ class ShownOutput:
             self._page = max(0, self._page - count)
 
     def _fix_beginning(self) -> None:
-        """Fix the beginning of the cursor's row and all rows above it, where the row is too long."""
+        """Fix the beginning of the cursor's row and all rows above it, if the row is too long."""
         while len(self._rows[self._row]) > 2 * _FIXED:
             self._fix_rows(self._row)
             fixed, self._rows[0] = self._rows[0][:_FIXED], self._rows[0][_FIXED:]
@@ -238,7 +238,7 @@ class ShownOutput:
 
 
 def as_shown(output: str, limit: int) -> str:
-    """Return what a terminal would show of an output, cut in the middle to so many characters."""
+    """Return what a terminal would show of an output, cut in the middle to at most `limit` characters."""
     shown = ShownOutput(limit)
     shown.add(output)
     shown.finish()
@@ -246,7 +246,7 @@ def as_shown(output: str, limit: int) -> str:
 
 
 def _numbers(parameters: str, default: int = 1) -> tuple[int, int]:
-    """Return the first two numbers of a sequence, of which any may be left out."""
+    """Return the first two numbers of a sequence, with `default` for each missing one."""
     first, second, *_ = [*parameters.split(";"), "", ""]
     return _number(first, default), _number(second, default)
 
@@ -256,7 +256,7 @@ def _number(text: str, default: int) -> int:
 
 
 def _width(text: str) -> int:
-    """Return how many columns a text takes."""
+    """Return how many columns a text occupies."""
     return len(text) if text.isascii() else sum(map(_columns, text))
 
 
@@ -269,7 +269,7 @@ def _columns(character: str) -> int:
 
 
 def _cells(text: str) -> list[str]:
-    """Return the text of each column: behind a wide character an empty one; marks stand with what they belong to."""
+    """Return the text of each column. An empty cell follows a wide character; combining marks stay with their base."""
     cells: list[str] = []
     leading = ""
     for character in text:
@@ -285,12 +285,12 @@ def _cells(text: str) -> list[str]:
 
 
 def _overwritten(row: str, column: int, text: str) -> tuple[str, int]:
-    """Return a row with a text written over it, and the column behind that text."""
+    """Overwrite a row with a text, starting at a column. Return the new row and the column after the text."""
     if row.isascii() and text.isascii():
         return row[:column] + text + row[column + len(text) :], column + len(text)
     before, rest = _split(row, column)
     while not before and text and not _columns(text[0]):
-        text = text[1:]  # a mark of nothing
+        text = text[1:]  # a combining mark without a base
     over = before + text
     end = _width(over)
     return over + _split(rest, max(0, end - column))[1], end
@@ -301,7 +301,7 @@ def _beginning(row: str, column: int) -> str:
 
 
 def _split(row: str, column: int) -> tuple[str, str]:
-    """Return the text of a row before a column, and from it on. A wide character that is cut leaves blanks."""
+    """Split a row before a column. A wide character that is cut in half becomes blanks."""
     cells = _cells(row)
     before, behind = cells[:column], cells[column:]
     if behind and not behind[0] and before:

@@ -1,4 +1,4 @@
-"""Sessions of a directory that can be reached by a symbolic link: they are its sessions from both sides."""
+"""Sessions of a directory that is also reachable through a symbolic link: both paths find them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.stage import Stage
 
 
 def linked(tmp_path: Path) -> tuple[Path, Path]:
-    """A directory as it is, and as it is reached by a link."""
+    """Return the real path of a directory, and its path through a link."""
     real = tmp_path / "real" / "p"
     real.mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "real")

@@ -1,4 +1,4 @@
-"""Servers that imitate an API and take only some of it: what is learned from a refusal, and kept."""
+"""Servers that implement only part of an API: what the agent learns from a refusal, and remembers."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ async def test_a_refusal_without_end_is_an_error_after_a_few_requests(tmp_path: 
 
 
 def ordered(body: dict[str, Any]) -> Reply | None:
-    """Refuse what Mistral's API refuses: ids, and the order of roles."""
+    """Refuse what Mistral's API refuses: malformed tool call IDs, and a user message right after a tool result."""
     before = ""
     for message in body["messages"]:
         role = message["role"]

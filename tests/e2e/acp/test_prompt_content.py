@@ -130,7 +130,7 @@ async def test_a_link_that_nothing_can_open_is_named_so_to_the_user_and_to_the_m
         first, second = results(it.server.calls[1].body)
         assert "is an address of zed: and no file" in first.text
         assert "is an address of vscode: and no file" in second.text
-        # What the user sees again is the link as it was.
+        # A loaded session shows the user the original link.
         await it.agent.load(it.session, it.folder)
         shown = it.agent.updates(kind="user_message_chunk")
         assert "cannot be read" not in json.dumps(shown)

@@ -1,4 +1,4 @@
-"""What a provider refuses for good must not block a session: a turn's last step, images, an earlier turn."""
+"""A permanent refusal must not block a session, whether of a turn's last step, of images or of an earlier turn."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def told(it: Any) -> str:
 
 
 def refuses(what: str, *replies: Reply, status: int = 400) -> Any:
-    """A script whose model refuses each request with some words in it."""
+    """Return a script whose model refuses each request that contains the given text."""
     waiting = list(replies)
 
     def answer(body: dict[str, Any]) -> Reply:
@@ -65,7 +65,7 @@ async def test_a_step_that_was_refused_before_a_restart_leaves_the_context_after
             assert "was left out of it" in told(later)
         async with it.restarted() as last:
             await last.agent.load(it.session, it.folder)
-            # The log has all of it.
+            # The log still contains everything.
             assert "poison" in str(last.agent.updates())
 
 
@@ -77,7 +77,7 @@ async def test_a_whole_turn_leaves_the_context_if_its_last_step_is_not_to_blame(
         if not body.get("tools"):
             return Reply("A title")
         seen += 1
-        # The provider takes the prompt first, and then changes its mind.
+        # The provider accepts the prompt twice, and refuses it from then on.
         if "strange" in str(body) and seen > 2:
             return Reply(http_status=400, body={"error": {"message": "No."}})
         return READ if seen < 3 else Reply("Yes.")
@@ -195,7 +195,7 @@ async def test_only_the_newest_image_is_left_out_if_older_ones_have_been_answere
 
 
 async def test_a_refusal_in_words_that_nobody_knows_is_learned_for_what_is_new_in_the_request(tmp_path: Path) -> None:
-    """A gateway under the provider's own name takes no system messages in mid-conversation."""
+    """A gateway configured under the provider's own name rejects system messages in the middle of a conversation."""
     said = {"type": "error", "error": {"type": "invalid_request_error", "message": "messages.2: no such turn"}}
 
     def answer(body: dict[str, Any]) -> Reply:
@@ -215,7 +215,7 @@ async def test_a_refusal_in_words_that_nobody_knows_is_learned_for_what_is_new_i
 
 
 async def test_what_did_not_help_when_it_was_left_out_is_sent_again(tmp_path: Path) -> None:
-    """DeepSeek's rule, and one refusal of something else."""
+    """The server enforces DeepSeek's rule about reasoning, and refuses one request for another reason."""
     refusals = [{"error": {"message": "messages.5.tool_calls.0.index: Extra inputs are not permitted"}}]
 
     def answer(body: dict[str, Any]) -> Reply:

@@ -49,7 +49,7 @@ async def test_of_a_prompt_that_repeats_earlier_ones_the_model_reads_what_is_new
 
 
 async def asked(it: Stage, *prompts: list[dict[str, Any]]) -> list[str]:
-    """Send prompts, and return what the model read in each of them."""
+    """Send the prompts, and return the user messages of the last request."""
     for prompt in prompts:
         await it.prompt(prompt)
     return [said for role, said in conversation(it.server.calls[-1].body) if role == "user"]
@@ -61,7 +61,7 @@ async def test_a_new_prompt_that_stands_among_earlier_ones_is_read_and_no_old_on
         await asked(it, as_avante_sends("first"), as_avante_sends("second", "first"))
         async with it.restarted() as later:
             await later.agent.load(it.session, it.folder)
-            # The new prompt has the id of an older message, and takes its place.
+            # The new prompt has the ID and the position of an older message.
             await later.prompt(as_avante_sends("second", "new words", "first"))
             read = [said for role, said in conversation(later.server.calls[-1].body) if role == "user"][-1]
             assert "new words" in read
@@ -75,7 +75,7 @@ async def test_words_that_are_said_again_are_read_again(tmp_path: Path) -> None:
             it,
             as_avante_sends("go on"),
             as_avante_sends("go on", "go on"),
-            as_avante_sends("go on"),  # the older ones are not among the last five
+            as_avante_sends("go on"),  # the older prompts are no longer among the last five
         )
         assert len(read) == 3
         assert all("go on" in each for each in read)

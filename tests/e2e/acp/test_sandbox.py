@@ -292,7 +292,7 @@ async def test_where_the_project_has_no_sandbox_the_question_says_why(tmp_path: 
 
 
 def branches(folder: Path) -> None:
-    """Make a repository with a changed file and two branches that have guarded names."""
+    """Create a repository with a modified file and two branches that have guarded names."""
     for line in (
         "git init -q -b main && git add . && git commit -qm first",
         "git checkout -qb old && echo old > .envrc && git add . && git commit -qm old",

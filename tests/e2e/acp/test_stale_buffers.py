@@ -1,4 +1,4 @@
-"""Files that commands change while the editor goes on showing what it has in its buffers, and files that it garbles."""
+"""Files that commands change while the editor still shows its old buffers, and files that the editor garbles."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def turn(*calls: ToolCall) -> list[Reply]:
 
 
 def returned(it: Stage) -> list[str]:
-    """The result of the last call in each request after the first."""
+    """Return the last tool result of each request after the first."""
     return [results(call.body)[-1].text for call in it.server.calls[1:]]
 
 
 class Buffers:
-    """An editor that reads a file once, and shows it like that until it writes it.
+    """An editor that reads each file once, and shows the same text until it writes the file.
 
-    :ivar texts: what is in its buffers, by path.
-    :ivar strips: whether it drops a byte order mark.
-    :ivar formats: what it makes of a text that it saves.
+    :ivar texts: contents of the buffers, by path.
+    :ivar strips: whether it removes byte order marks.
+    :ivar formats: what it replaces when it saves a text, and by what.
     """
 
     def __init__(self, it: Stage, *, strips: bool = False) -> None:
@@ -139,7 +139,7 @@ async def test_nothing_is_written_if_both_the_editor_and_the_disk_have_changed(t
         assert read.startswith("1\tunsaved\n2\ttwo\n3\tthree\n(This is the text in the editor, which is not saved.")
         assert "One of the two would be lost" in edited
         assert path.read_text() == "one\nTWO\nthree\n"
-        buffers.texts.clear()  # the user reloads it
+        buffers.texts.clear()  # the user reloads the file
         await it.prompt()
         assert path.read_text() == "one\nTWO\n3\n"
 

@@ -1,4 +1,4 @@
-"""`acp-agent run` in a session whose last turn was killed in the middle of its answer."""
+"""`acp-agent run` in a session whose last process was killed in the middle of an answer."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from support.models import ModelServer, Reply, ToolCall, Usage, model_server
 
 
 def killed() -> Reply:
-    """An answer that never ends."""
+    """Return an answer that never ends."""
     return Reply(["The killed answer began. ", "It goes on."], hold=anyio.Event(), hold_after=1)
 
 
 async def killed_in_its_answer(home: Path, server: ModelServer) -> None:
-    """Run a turn, and kill its process once a part of the answer is in the log."""
+    """Run a turn, and kill its process once part of the answer is in the log."""
     base = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(REPOSITORY)}
     env = {**base, **server.env(), "ACP_AGENT_HOME": str(home / "state")}
     line = [sys.executable, "-m", "acp_agent", "run", "--output", "stream-json", "Begin"]

@@ -19,7 +19,7 @@ WRITE = ToolCall("write", {"path": "src/new.txt", "content": "new\n"})
 
 
 async def moved(it: Stage) -> tuple[Path, Path]:
-    """Have a turn, then move the project's folder; return where it was and where it is."""
+    """Run a turn, then move the project's folder; return its old and its new path."""
     await it.prompt("One?")
     await it.agent.request("session/close", {"sessionId": it.session})
     new = it.folder.with_name("elsewhere")

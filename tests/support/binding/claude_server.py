@@ -1,4 +1,4 @@
-"""A model server that checks thinking as Anthropic does, and a conversation with it, for the tests of the checks."""
+"""A model server that checks thinking as Anthropic does, and a sample conversation, to test these checks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PREFIX = "prefix_binding_mismatch"
 
 
 def answer(body: dict[str, Any]) -> Reply:
-    """Call a tool if the last user message wants it."""
+    """Answer a request. Call tools or think if the last user message asks for it."""
     if body.get("compaction"):
         return Reply("A summary.")
     said = [message["content"] for message in body["messages"] if message["role"] == "user"][-1]
@@ -37,7 +37,7 @@ async def serving(**settings: Any) -> AsyncGenerator[ModelServer, None]:
 
 
 async def three_turns(server: ModelServer, **settings: Any) -> ClaudeTalk:
-    """Return a conversation with thinking in the messages 1, 3, 5 and 7, and a call in the third."""
+    """Return a conversation with thinking in messages 1, 3, 5 and 7, and a tool call in message 3."""
     talk = ClaudeTalk(server, **settings)
     await talk.say("one")
     await talk.say("use the tool")

@@ -1,4 +1,4 @@
-"""Which answers of a model are a summary, and what of them is."""
+"""Which of a model's answers contain a summary, and which part of the answer it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server that answers one request at a time: a background summary is written while no turn needs the server."""
+"""On a server that handles one request at a time, background summaries run only while no turn needs the server."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ SUMMARY = "# Goal\nA cart."
 
 @dataclass(slots=True)
 class Queue:
-    """A session at a server that queues what comes while it answers.
+    """A session on a server that handles one request at a time and queues the others.
 
-    :ivar answers: to the turns' requests, in order; and `summaries` to those for a summary.
-    :ivar queued: is set when a request has to wait for another one.
+    :ivar answers: replies to the turns' requests, in order.
+    :ivar summaries: replies to the summary requests, in order.
+    :ivar queued: set when a request has to wait for another one.
     """
 
     agent: AgentInMemory = field(init=False)
@@ -62,7 +63,7 @@ class Queue:
 
 @asynccontextmanager
 async def queue(tmp_path: Path, dialect: DialectName, *summaries: Reply) -> AsyncGenerator[Queue]:
-    """Open a session at such a server."""
+    """Open a session on a server that handles one request at a time."""
     it = Queue(summaries=list(summaries))
     slot = anyio.Lock()
 
@@ -86,7 +87,7 @@ async def queue(tmp_path: Path, dialect: DialectName, *summaries: Reply) -> Asyn
 
 
 def held() -> tuple[Reply, anyio.Event]:
-    """A summary that stops in its middle until the event is set."""
+    """Return a summary that pauses after its beginning until the event is set, and the event."""
     hold = anyio.Event()
     return Reply([SUMMARY[:3], SUMMARY[3:]], hold=hold, hold_after=1), hold
 
@@ -98,11 +99,11 @@ async def test_at_a_local_server_a_summary_waits_for_the_turn_and_gives_way_to_t
         look = ToolCall("list", {"path": "."})
         steps = [Reply("Step.", tool_calls=[look], usage=Usage(PREPARE, 5))] * 3
         await it.prompt("Two?", *steps, Reply("Second answer.", usage=Usage(PREPARE, 5)))
-        # All steps of the turn were answered before the summary was asked for.
+        # All steps of the turn were answered before the summary was requested.
         assert [asks_for_summary(call.body) for call in it.server.calls[:5]] == [False] * 5
         await it.server.wait_held()
         assert it.asked == 1
-        # The server is free for the turn at once, although the summary is not written.
+        # The next turn gets the server at once, although the summary is unfinished.
         await it.prompt("Three?", Reply("Third answer.", usage=Usage(PREPARE, 5)))
         await it.server.wait_aborted()
         await it.ready()
@@ -159,7 +160,7 @@ async def test_a_server_that_has_made_a_turn_wait_for_a_summary_does_so_once(tmp
         assert await third.result() == {"stopReason": "end_turn"}
         await it.prompt("Four?", Reply(LONG, usage=Usage(PREPARE - 400, 400)))
         assert len(shown_compactions(it.agent)) == 1
-        # A summary is due again in the middle of this turn, and is not asked for before the turn is over.
+        # Another summary becomes due in the middle of this turn, but is not requested until the turn has ended.
         before = len(it.server.calls)
         steps = [Reply("Step.", tool_calls=[ToolCall("list", {"path": "."})], usage=Usage(PREPARE, 5))] * 2
         await it.prompt("Five?", *steps, Reply("Yes.", usage=Usage(PREPARE, 5)))

@@ -1,5 +1,4 @@
-"""A provider that refuses a request which fits by our count: what it says of the prompt counts, and is enough for one
-more request."""
+"""A provider refuses a request that fits by our count: we believe its error, and one more request is enough."""
 
 from __future__ import annotations
 
@@ -31,12 +30,12 @@ NUMBERS = {
 
 
 def items(number: int) -> str:
-    """Lines that are all different, of eight tokens each."""
+    """Return distinct lines of eight tokens each."""
     return "\n".join(f"The item {next(COUNT)} costs {next(COUNT) * 7} cents." for _ in range(number))
 
 
 def size(body: Mapping[str, Any]) -> int:
-    """Tokens of a request, about."""
+    """Return the approximate number of tokens in a request."""
     return len(json.dumps({**body, "max_tokens": 0})) // 4
 
 
@@ -56,7 +55,7 @@ async def test_a_prompt_that_the_provider_counts_above_its_window_is_made_short_
         if prompt > window:
             refused.append(prompt)
             return refusal(NUMBERS[says].format(prompt=prompt, window=window))
-        # What is reported leaves out two fifths of what the server counts when it refuses.
+        # The reported usage omits two fifths of the tokens that the server counts when it refuses.
         return Reply(items(60), usage=Usage(prompt * 58 // 100, 60))
 
     config = {"compaction": {"prepare": False}, "context_window": 200_000}

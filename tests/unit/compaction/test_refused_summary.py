@@ -1,4 +1,4 @@
-"""A summary request that the provider refuses as too long: it is sent once more, smaller, and teaches the window."""
+"""A summary request that the provider refuses as too long is retried once, smaller, and reveals the window."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SAYS = {
 
 
 def size(body: Mapping[str, Any]) -> int:
-    """Tokens of a request, about, as the server counts them: a little more than we do."""
+    """Return about how many tokens the server counts in a request: slightly more than our estimate."""
     return len(json.dumps({**body, "max_tokens": 0}, ensure_ascii=False)) * 10 // 38
 
 
@@ -53,7 +53,7 @@ COUNT = count(1)
 
 
 def items(number: int) -> str:
-    """Lines that are all different."""
+    """Return distinct lines."""
     return "\n".join(f"Item {next(COUNT)} costs {next(COUNT) * 7} cents." for _ in range(number))
 
 
@@ -124,7 +124,7 @@ async def test_a_separate_model_for_summaries_that_counts_more_gets_smaller_exce
         assert 1 <= len(asked) <= 2
         [compaction] = shown_compactions(it.agent)
         assert (compaction.statuses[-1], compaction.text) == ("completed", SUMMARY)
-        # The conversation's own model has lost nothing of its window.
+        # The window of the conversation's own model is unchanged.
         assert {meter["size"] for meter in it.agent.updates(kind="usage_update")} == {60_000}
 
 
@@ -143,7 +143,7 @@ async def test_a_summary_that_is_refused_twice_names_the_model_that_refused_it_a
         assert compaction.statuses == ["in_progress", "failed"]
         assert "small-test refused the request for a summary." in compaction.text
         assert SAYS["nothing"] in compaction.text
-        # What was only guessed is forgotten, so that the next attempt is no smaller for it.
+        # The guessed window is forgotten, so the next attempt is not smaller.
         first = next(call.body for call in it.server.calls if asks_for_summary(call.body))
         await it.prompt("/compact")
         again = [call.body for call in it.server.calls if asks_for_summary(call.body)][2]

@@ -1,4 +1,4 @@
-"""Conversations of other programs whose last message the model has not answered yet."""
+"""Conversations from other programs whose last message the model has not answered yet."""
 
 from __future__ import annotations
 

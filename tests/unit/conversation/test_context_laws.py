@@ -88,7 +88,7 @@ def test_a_refusal_brings_back_what_the_model_saw_before_the_prompt_whatever_the
         assert isinstance(entry.event, TurnRefused)
         since = log[entry.event.from_seq - 1 : entry.seq]
         if any(isinstance(each.event, TurnRefused) and each.event.before_seq for each in since):
-            continue  # this brings less back; see below
+            continue  # this refusal restores less; see the next test
         before, last = contexts[entry.event.from_seq - 1], contexts[-1]
         assert after == replace(
             last,
@@ -123,7 +123,7 @@ def test_what_a_provider_has_refused_twice_leaves_the_context_and_nothing_else_d
         assert all(last.refused_turn.from_seq <= each.seq < last.refused_turn.before_seq for each in gone)
         assert after.entries == tuple(each for each in last.entries if each not in gone)
         assert after.turn_from == last.turn_from
-        # A refusal of the prompt that runs now does not bring it back.
+        # Refusing the current prompt does not restore the entries that are gone.
         assert after.turn_from is not None
         again = after.apply(LoggedEvent(after.head + 1, 0, TurnRefused(after.turn_from)))
         assert not {each.seq for each in again.entries} & {each.seq for each in gone}

@@ -70,7 +70,7 @@ async def test_what_own_hooks_want_done_behind_an_answer_does_not_take_the_place
         await it.prompt("One?", Reply(LONG))
         await it.prompt("/compact")
         await it.filled(OUT_OF_ROOM)
-        await it.filled(OUT_OF_ROOM)  # such a jump is believed when it comes twice
+        await it.filled(OUT_OF_ROOM)  # such a jump is believed only if it comes twice
         await it.prompt("Two?", Reply("Yes."))
         text = "# Goal\nA basket." if rewords else SUMMARY
         assert [(each.statuses[-1], each.text) for each in shown_compactions(it.agent)] == [("completed", text)] * 2
@@ -171,7 +171,7 @@ async def test_the_hook_of_the_documentation_that_compacts_and_replaces_does_so_
 
 
 def told(home: Path) -> list[dict[str, Any]]:
-    """What a hook was told of compactions, in order."""
+    """Return what a hook was told about compactions, in order."""
     path = home / "told.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 

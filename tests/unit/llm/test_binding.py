@@ -109,7 +109,7 @@ def sent(call: Call) -> list[str]:
 
 
 def unbound(message: m.Message) -> m.Message:
-    """The message as earlier versions stored it."""
+    """Return the message as earlier versions stored it."""
     if not isinstance(message, m.AssistantMessage):
         return message
     parts = (replace(part, bound=None) if isinstance(part, m.Thinking) else part for part in message.parts)

@@ -1,4 +1,4 @@
-"""The forms of Chat Completions' messages for servers that do not take the usual ones."""
+"""Alternative forms of Chat Completions messages for servers that reject the usual ones."""
 
 from __future__ import annotations
 

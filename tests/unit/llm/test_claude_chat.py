@@ -1,4 +1,4 @@
-"""Claude through Chat Completions, as LiteLLM and OpenRouter have it: cache marks and thinking."""
+"""Claude through Chat Completions, as LiteLLM and OpenRouter serve it: cache marks and thinking."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ HISTORY = (
 
 
 def marked(sent: Any) -> list[str]:
-    """Where a request has cache marks."""
+    """Return where a request has cache marks."""
     found: list[str] = []
     for at, message in enumerate(sent["messages"]):
         content = message.get("content")

@@ -1,4 +1,4 @@
-"""Which part of a request a server has refused, by the words that real servers have for it."""
+"""Find the part of a request that a server has refused, from the error messages of real servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tool that the provider refuses: whichever way the error names it, the session goes on without it."""
+"""A tool that the provider refuses: however the error names it, the session continues without it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_an_error_names_a_tool_by_its_name_or_by_its_place(what: str, nested: bo
 
 
 def refusal(names: list[str], dialect: DialectName) -> Any:
-    """What a server answers that does not take a tool called `bad`; None where there is none."""
+    """Return the error of a server that refuses the first tool with `bad` in its name, or None if there is none."""
     at = next((number for number, name in enumerate(names) if "bad" in name), None)
     if at is None:
         return None
@@ -119,7 +119,7 @@ async def test_a_refused_tool_is_left_out_in_that_session_and_after_a_restart(
         assert len(calls) == 5
         assert names(calls[4].body)[-1] == "mcp__s__good"
         assert not any("bad" in name for name in names(calls[4].body))
-        # Another session learns it anew.
+        # Another session has to learn it again.
         other = await it.agent.new_session(it.folder, mcpServers=[server.entry])
         await server.noted("tools/list", times=3)
         await it.agent.prompt(other, "Hi")

@@ -1,4 +1,4 @@
-"""Streams that leave out the event which ends an answer, or that have nothing in them, and answers without a stream."""
+"""Streams that lack the final event or are empty, and answers that are not streamed."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ COUNTED: dict[str, Any] = {"choices": [], "usage": {"prompt_tokens": 9, "complet
 async def play(
     dialect: str, answer: Callable[[Request], bytes | Any]
 ) -> tuple[list[ModelEvent], ModelError | None, list[Any]]:
-    """What an adapter makes of a server's answers, and what was asked.
+    """Return an adapter's events and error for a server's answers, and the bodies of its requests.
 
-    :param answer: returns the bytes of a stream, or anything else as the body of status 400, or of 200 in a list.
+    :param answer: returns the bytes of a stream, the body of an answer with status 400, or a list that holds the body
+        of an answer with status 200.
     """
     asked: list[Any] = []
 

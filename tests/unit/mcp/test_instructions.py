@@ -1,4 +1,4 @@
-"""What a server says about its use: the model reads it as the server's word, bounded, behind what was sent before."""
+"""A server's instructions: the model sees them marked as the server's, limited in length, after earlier content."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_long_instructions_are_cut() -> None:
 
 
 def before_and_after(first: Any, second: Any) -> bool:
-    """Whether a request continues another."""
+    """Return whether the second request continues the first."""
     same = first["instructions"] == second["instructions"] if "instructions" in first else True
     return same and second["input"][: len(first["input"])] == first["input"]
 
@@ -57,7 +57,7 @@ async def test_the_model_reads_what_a_server_says_and_whose_word_it_is(tmp_path:
         assert "It is the server's word and not the user's" in told
         assert "silent" not in told.replace("mcp__silent__read", "")
         assert before_and_after(first, second)
-        # A session that is opened again in another process has them already.
+        # A reopened session already has the instructions.
         await it.agent.request("session/close", {"sessionId": it.session})
         await it.agent.load(it.session, it.folder, mcpServers=[server.entry, silent.entry])
         await server.noted("tools/list", times=2)

@@ -1,4 +1,4 @@
-"""Schemas of tools' arguments: whatever a server writes becomes what every provider takes, and means what it meant."""
+"""Schemas of tool arguments: whatever a server sends is made valid for every provider, with its meaning kept."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IN_PLACE = ("anyOf", "oneOf", "allOf", "not", "if", "then", "else")
 
 
 def nodes(schema: Any) -> list[dict[str, Any]]:
-    """All schemas in a schema; not what only looks like one in `default`, `enum` or `examples`."""
+    """Return the schema and all its subschemas, but no values of `default`, `enum` or `examples` that look like one."""
     if not isinstance(schema, dict):
         return []
     found = [schema]
@@ -37,7 +37,7 @@ def nodes(schema: Any) -> list[dict[str, Any]]:
 def assert_every_provider_takes(schema: Any) -> None:
     json.dumps(schema, allow_nan=False)
     Draft202012Validator.check_schema(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
-    # OpenAI and Anthropic: an object with properties, and no alternatives at the top.
+    # OpenAI and Anthropic: an object with properties, and no alternatives at the top level.
     assert schema["type"] == "object"
     assert isinstance(schema["properties"], dict)
     assert not {"anyOf", "oneOf", "allOf", "not", "enum", "const", "if", "$ref", "$schema", "$id"} & schema.keys()
@@ -54,7 +54,7 @@ def assert_every_provider_takes(schema: Any) -> None:
         assert set(required) <= node.get("properties", {}).keys()
         assert len(required) == len(set(required))
         assert required or "required" not in node
-        # Google: references point into the definitions of the root. Nothing else of a schema's identity is left.
+        # Google: references point into the root's definitions. No other identifiers or anchors remain.
         assert not {"$id", "id", "$anchor", "definitions"} & (node.keys() - {"properties"})
         assert node is schema or "$defs" not in node
         if "$ref" in node:
@@ -67,7 +67,7 @@ def assert_every_provider_takes(schema: Any) -> None:
 
 
 def property_of(schema: Any) -> Any:
-    """What a schema of one argument becomes."""
+    """Return the converted schema of a single argument."""
     made: Any = input_schema({"type": "object", "properties": {"v": schema}})
     assert_every_provider_takes(made)
     return made["properties"]["v"]
@@ -241,7 +241,7 @@ def test_references_lead_into_the_definitions_of_the_root_and_the_others_are_lef
     made: Any = input_schema(schema)
     assert_every_provider_takes(made)
     properties, definitions = made["properties"], made["$defs"]
-    assert properties["a"] == {"$ref": "#/$defs/A_b", "description": "d"}  # draft 7 has nothing beside a reference
+    assert properties["a"] == {"$ref": "#/$defs/A_b", "description": "d"}  # draft 7 ignores siblings of `$ref`
     assert properties["e"] == {"$ref": "#/$defs/A_b"}
     assert definitions["A_b"] == {"type": "array", "items": {}}
     assert definitions[properties["c"]["$ref"][8:]] == {"type": "number"}

@@ -1,4 +1,4 @@
-"""Variables in the entry of an MCP server: the same rule in every text of it, and none reaches the server unread."""
+"""Variables in an MCP server's entry: all its texts follow the same rule, and none is passed on unexpanded."""
 
 from __future__ import annotations
 

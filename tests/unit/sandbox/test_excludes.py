@@ -28,7 +28,7 @@ def git(folder: Path, *words: str) -> str:
 
 
 def in_sandbox(root: Path, line: str) -> subprocess.CompletedProcess[str]:
-    """Run a line of shell in the sandbox of a session in this folder."""
+    """Run a shell command in the sandbox of a session in this folder."""
     names = {f"GIT_{who}_{what}": "n@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     with Sandbox((root,), ()).wrap(("bash", "-c", line), root, network=False) as (_, words):
         return subprocess.run(
@@ -38,14 +38,14 @@ def in_sandbox(root: Path, line: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A folder that commands in the sandbox see, as they do not see `/tmp`."""
+    """A folder that commands in the sandbox can see, unlike `/tmp`."""
     with TemporaryDirectory(dir="/var/tmp") as folder:
         yield Path(folder).resolve()
 
 
 @pytest.fixture(params=["repository", "no info", "worktree", "odd [folder]* of one "])
 def root(request: pytest.FixtureRequest, place: Path) -> Path:
-    """A session's folder in a repository, with a changed file, a new one and an ignored one."""
+    """A session's folder in a repository, with a modified file, a new one and ignored ones."""
     main = place / "main"
     folder = main / request.param if request.param.startswith("odd") else main
     folder.mkdir(parents=True)
@@ -61,7 +61,7 @@ def root(request: pytest.FixtureRequest, place: Path) -> Path:
         subprocess.run(["rm", "-r", str(main / ".git/info")], check=True)
     else:
         with (main / ".git/info/exclude").open("a") as file:
-            file.write("*.mine")  # without a line end
+            file.write("*.mine")  # without a newline at the end
     (folder / "a.txt").write_text("two\n")
     for name in ("new.txt", "x.o", "x.mine"):
         (folder / name).write_text("new\n")

@@ -1,4 +1,4 @@
-"""Repositories outside of a session's directories: what git does there in the sandbox, and what stays closed."""
+"""Repositories outside a session's directories: what git can do there in the sandbox, and what stays closed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def git(folder: Path, *words: str) -> str:
 
 
 def in_sandbox(root: Path, line: str) -> subprocess.CompletedProcess[str]:
-    """Run a line of shell in the sandbox of a session in this folder."""
+    """Run a shell command in the sandbox of a session in this folder."""
     with Sandbox((root,), ()).wrap(("bash", "-c", line), root, network=False) as (_, words):
         return subprocess.run(
             words, cwd=root, env=environment_without(()), capture_output=True, text=True, check=False, timeout=60
@@ -37,14 +37,14 @@ def in_sandbox(root: Path, line: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A folder that commands in the sandbox see, as they do not see `/tmp`."""
+    """A folder that commands in the sandbox can see, unlike `/tmp`."""
     with TemporaryDirectory(dir="/var/tmp") as folder:
         yield Path(folder).resolve()
 
 
 @pytest.fixture(autouse=True)
 def home(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home of the test's own, with a name for commits."""
+    """A home directory for the test, with a name and an email address for commits."""
     folder = place / "home"
     folder.mkdir()
     (folder / ".gitconfig").write_text("[user]\n\tname = n\n\temail = n@example.org\n[init]\n\tdefaultBranch = main\n")
@@ -53,7 +53,7 @@ def home(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def repository(folder: Path) -> Path:
-    """A repository with a commit."""
+    """Create a repository with one commit."""
     (folder / "sub").mkdir(parents=True)
     git(folder, "init", "-q")
     for name in ("a.txt", "sub/b.txt"):
@@ -64,7 +64,7 @@ def repository(folder: Path) -> Path:
 
 
 def session_in(place: Path, kind: str) -> tuple[Path, Path]:
-    """Make a session's folder whose git directory lies outside of it; return both."""
+    """Create a session's folder whose git directory is outside it; return both."""
     main = repository(place / "main")
     if kind == "folder":
         return main / "sub", main / ".git"
@@ -106,7 +106,7 @@ def test_git_commits_stashes_and_fetches_where_its_directory_lies_outside(place:
     )
     done = in_sandbox(root, WORK)
     assert done.returncode == 0, done.stderr
-    # What `git branch -D` would take out of the settings stays there, as in a repository of the session's own.
+    # `git branch -D` cannot edit the config here, as in a repository inside the session's folder.
     assert [line for line in done.stderr.splitlines() if "config" not in line] == []
     assert done.stdout.splitlines()[:2] == ["third", "second"]
     assert git(root, "log", "--format=%s").splitlines()[:2] == ["third", "second"]
@@ -143,7 +143,7 @@ ATTACKS = {
 
 
 def _closed_state(root: Path, folder: Path) -> dict[str, bytes]:
-    """What a command must not change, by path."""
+    """Return the contents of the files that a command must not change, by path."""
     state: dict[str, bytes] = {}
     for path in folder.parent.parent.rglob("*"):
         inside = path.is_relative_to(folder)
@@ -189,7 +189,7 @@ def test_a_worktree_of_a_repository_that_is_a_directory_of_the_session_too_stays
 
 
 def victim(place: Path, kind: str) -> str:
-    """Make another's repository, and return its git directory."""
+    """Create a repository that belongs to someone else, and return its git directory."""
     other = repository(place / "victim")
     if kind == "repository":
         return str(other / ".git")
@@ -243,7 +243,7 @@ def test_a_hard_link_to_another_s_file_does_not_make_its_index_one_of_the_folder
     named, root = victim(place, "separate"), place / "planted"
     root.mkdir()
     os.link(place / "theirs" / "a.txt", root / "a.txt")
-    git(place / "theirs", "status")  # which notes the time of the link
+    git(place / "theirs", "status")  # records the time of the link in the index
     (root / ".git").write_text(f"gitdir: {named}\n")
     assert repository_of(root) is None
     assert repository_of(place / "theirs") is not None

@@ -147,7 +147,7 @@ async def test_a_page_is_read_off_an_index_and_nothing_is_sorted(
     connection.set_trace_callback(asked.append)
     read_page(connection, cwd, None, 50, archived, not_begun)
     connection.set_trace_callback(None)
-    *_, query = asked  # the first one may ask for the directories that there are
+    *_, query = asked  # an earlier query may look up the directories
     steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query}")]
     assert len(steps) == 1
     assert f"USING INDEX sessions_by_{'time' if cwd is None else 'place (cwd=?'}" in steps[0]

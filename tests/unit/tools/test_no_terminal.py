@@ -1,4 +1,4 @@
-"""Commands in an editor's terminal, which have no terminal of their own."""
+"""Commands in an editor's terminal run without a terminal of their own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MANY_LINES = "\n".join(str(number) for number in range(500))
 
 
 async def _read_until(process: subprocess.Popen[bytes], text: str) -> str:
-    """Return what a terminal has shown when it has shown a text, or has ended."""
+    """Wait until a terminal has shown the text or has ended, and return all that it has shown."""
     assert process.stdout is not None
     shown = b""
     with anyio.fail_after(SECONDS):
@@ -44,7 +44,7 @@ async def _read_until(process: subprocess.Popen[bytes], text: str) -> str:
 
 @asynccontextmanager
 async def _terminal(argv: Sequence[str], folder: Path) -> AsyncGenerator[subprocess.Popen[bytes]]:
-    """Run a program in a pseudo-terminal in which nobody types."""
+    """Run a program in a pseudo-terminal that gets no input."""
     process = await anyio.to_thread.run_sync(start_in_pseudo_terminal, command_line(argv), str(folder), None)
     try:
         yield process
@@ -56,7 +56,7 @@ async def _terminal(argv: Sequence[str], folder: Path) -> AsyncGenerator[subproc
 
 
 async def _shown(argv: Sequence[str], folder: Path) -> tuple[str, int]:
-    """Run a program to its end; return what its terminal shows, and its exit status."""
+    """Run a program until it exits; return its terminal's output and its exit status."""
     async with _terminal(argv, folder) as process:
         shown = await _read_until(process, "")
         with anyio.fail_after(SECONDS):
@@ -132,7 +132,7 @@ async def test_an_interrupt_from_the_keyboard_ends_the_command_and_not_what_show
 
 async def test_signals_mean_to_the_command_what_they_meant_before(tmp_path: Path) -> None:
     command = ("bash", "-c", "yes | head -n 1; trap")
-    before = await anyio.run_process(command)  # what started the tests may ignore some
+    before = await anyio.run_process(command)  # the process that started the tests may ignore some
     assert await _shown(command, tmp_path) == (before.stdout.decode(), 0)
 
 

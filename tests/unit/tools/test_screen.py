@@ -1,4 +1,4 @@
-"""What a terminal would show of an output."""
+"""Output as a terminal would show it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_an_error_between_thousands_of_frames_is_read(frame: str) -> None:
     output = f"begin\n\n\n{frames}\nerror: disk full\n\n\n{frames}\nend\n"
     pieces = [output[at : at + 1000] for at in range(0, len(output), 1000)]
     text = shown(*pieces)
-    if "\x1b[H" not in frame:  # which a terminal would clear away with the page
+    if "\x1b[H" not in frame:  # a terminal would clear the error with the page
         assert "error: disk full" in text
     assert "frame 4999" in text
     assert text.startswith("begin\n")
@@ -78,7 +78,7 @@ def test_an_error_between_thousands_of_frames_is_read(frame: str) -> None:
     assert len(text) < 200
 
 
-# Pieces of output as programs print it, so that sequences are whole more often than by chance.
+# Pieces of typical program output, so that complete escape sequences are more frequent than by chance.
 _NUMBERS = st.sampled_from(["", "0", "1", "2", "3", "1;3", "12", "?25"])
 _SHORT = st.one_of(
     st.text("ab é字\u0301\t", min_size=1, max_size=12),
@@ -122,7 +122,7 @@ def test_plain_text_is_shown_as_it_is_within_the_limit(text: str, limit: int) ->
     assert as_shown(text, limit) == cut_middle(text, limit)
 
 
-# What both this and pyte carry out; a program begins by clearing the screen, whose first row is then the same.
+# Sequences that both we and pyte support. Each program clears the screen first, so that both have the same first row.
 _KNOWN = st.one_of(
     st.text("abc ", min_size=1, max_size=10),
     st.sampled_from(["\r", "\n", "\r\n", "\b", "\x1b7", "\x1b]0;title\x07", "\x1b[31m", "\x1b[?25l", "\x07"]),

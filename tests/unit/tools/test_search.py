@@ -166,7 +166,7 @@ async def test_a_search_reads_no_pipe_and_no_device(workspace: Workspace, tmp_pa
         )
 
 
-# names with wildcards in them, names that git ignores, and names that look alike
+# names that contain wildcards, names that git ignores, and names that look alike
 
 NEXT = ("src/app/[locale]/(auth)/page.tsx", "src/app/[locale]/[[...sign-in]]/page.tsx", "src/app/l/other.tsx")
 
@@ -193,7 +193,7 @@ async def test_brackets_and_braces_match_themselves_too(workspace: Workspace, pa
         workspace.file(name, "needle\n")
     names = set((await workspace.text("glob", pattern=pattern)).split("\n"))
     assert set(found) <= names
-    assert names - set(found) <= {NEXT[2]}  # which the brackets mean as well, as a class
+    assert names - set(found) <= {NEXT[2]}  # the brackets also match it as a character class
     lines = set((await workspace.text("grep", pattern="needle", glob=pattern)).split("\n"))
     assert {f"{name}:1:needle" for name in found} <= lines
 

@@ -1,4 +1,4 @@
-"""A provider that keeps all that the user has said is asked to compact only if that leaves enough to replace."""
+"""A provider that keeps all user messages is asked to compact only if the rest is large enough."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHORT = Text("Go on.")
 
 
 class Provider:
-    """Compacts to a block of its own."""
+    """A provider that replaces the conversation with its own compaction block."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -48,9 +48,9 @@ def talk(said: Text, answered: Text, *others: Message) -> list[Message]:
 
 
 def block(said: str, encrypted: int) -> UserMessage:
-    """What an earlier compaction left.
+    """Return the message that an earlier compaction left.
 
-    :param encrypted: characters of the encrypted item.
+    :param encrypted: length of the encrypted item in characters.
     """
     prompt: JsonObject = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": said}]}
     item: JsonObject = {"type": "compaction", "encrypted_content": "e" * encrypted}

@@ -1,4 +1,4 @@
-"""Counts of a provider that cannot be true: one is not believed, two alike are, and those of a cut request never."""
+"""Implausible token counts: one is ignored, two similar ones are believed, and those of a cut request never are."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ COUNT = count(1)
 
 
 def size(body: Mapping[str, Any]) -> int:
-    """Tokens of a request, about."""
+    """Return the approximate number of tokens in a request."""
     return len(json.dumps({**body, "max_tokens": 0})) // 4
 
 
 def items(number: int) -> str:
-    """Lines that are all different, of eight tokens each."""
+    """Return distinct lines of eight tokens each."""
     return "\n".join(f"The item {next(COUNT)} costs {next(COUNT) * 7} cents." for _ in range(number))
 
 
@@ -63,7 +63,7 @@ async def test_one_count_of_several_times_the_tokens_compacts_nothing(
         assert shown_compactions(it.agent) == []
         assert len(it.server.calls) == 6
         assert used == sorted(used)
-        # In place of the false count stands the one before, with our estimate of what came since.
+        # The false count is replaced by the previous one plus our estimate of what was added since.
         assert used[3] < used[4] < used[5] < used[3] * 1.5
 
 
@@ -129,7 +129,7 @@ async def test_a_count_of_a_tenth_is_not_believed_where_the_request_fits(tmp_pat
 
 @asynccontextmanager
 async def ollama(server: ModelServer, window: int) -> AsyncIterator[str]:
-    """Ollama before the model's server: it loads the model with the first request, and says its window from then on."""
+    """Ollama in front of the model server: the first request loads the model; after that it reports the window."""
 
     async def app(exchange: Exchange) -> None:
         if exchange.request.path == "/api/ps":
@@ -146,7 +146,7 @@ async def ollama(server: ModelServer, window: int) -> AsyncIterator[str]:
 
 
 def cutting(window: int) -> Callable[[Mapping[str, Any]], Reply]:
-    """A server that drops what exceeds half of its window, and counts what is left."""
+    """Return a script for a server that cuts longer requests to half its window, and counts only what is left."""
 
     def answer(body: Mapping[str, Any]) -> Reply:
         whole = size(body)
@@ -188,7 +188,7 @@ async def test_a_request_that_was_cut_although_it_fits_by_our_count_is_known_by_
     window = 8_192
 
     def answer(body: Mapping[str, Any]) -> Reply:
-        whole = size(body) * 3 // 2  # as the server counts
+        whole = size(body) * 3 // 2  # as the server counts the tokens
         return Reply("Yes.", usage=Usage(whole if whole <= window else window // 2 + 2, 5))
 
     async with model_server(answer, "ollama") as server, ollama(server, window) as url:
@@ -208,7 +208,7 @@ async def test_a_request_that_was_cut_although_it_fits_by_our_count_is_known_by_
 
 
 async def test_what_cannot_be_made_short_enough_for_a_server_that_cuts_is_not_sent_to_it_again(tmp_path: Path) -> None:
-    window = 1_200  # less than the system prompt and the tools take
+    window = 1_200  # smaller than the system prompt and the tools
     async with model_server(cutting(window), "ollama") as server, ollama(server, window) as url:
         file = tmp_path / "state" / "config.yaml"
         file.parent.mkdir(mode=0o700)

@@ -1,4 +1,4 @@
-"""Control characters as a model is shown them."""
+"""Control characters as they are shown to the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Line ends of a file that is edited."""
+"""Line endings of edited files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = [("\n",), ("\r\n",), ("\r",), ("\n", "\r\n"), ("\r", "\r\n"), ("\n", "\r
 
 @st.composite
 def texts_and_lines(draw: st.DrawFn) -> tuple[str, list[str]]:
-    """A text, and lines to put into it. If it has both LF and CR, none is empty: CR and LF in a row are a CRLF."""
+    """Draw a text and lines to insert. If it has both LF and CR, no line is empty: CR and LF in a row are a CRLF."""
     kinds = draw(st.sampled_from(KINDS))
     words = st.text("ab ", min_size="\n" in kinds and "\r" in kinds, max_size=3)
     lines = draw(st.lists(words, min_size=1, max_size=8))
@@ -38,7 +38,7 @@ def test_an_edit_of_some_lines_changes_no_other_line_and_brings_no_new_kind_of_e
     text, new = case
     lines = Lines.of(text)
     plain = lines.plain.split("\n")
-    # A line that nothing else equals begins what is replaced, so that its place is the only one.
+    # The replaced text begins with a unique line, so that it occurs only once.
     plain[min(first, len(plain) - 1)] = "unique"
     text = Lines("\n".join(plain), lines.ends).text
     at = plain.index("unique")

@@ -1,4 +1,4 @@
-"""Names of files that look like the one that a model wrote."""
+"""File names that look like the one the model wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts that look like what is in a file."""
+"""Texts that look like a passage of a file."""
 
 from __future__ import annotations
 
