@@ -20,7 +20,7 @@ from acp_agent.llm.places import Endpoint, is_first_party
 Checks: TypeAlias = Literal["none", "anthropic", "openai", "unknown"]
 """Whether the provider checks that reasoning stays in the conversation that created it, and by whose rules."""
 ThinkingOff: TypeAlias = Literal["none", "disabled", "between_tools", "low", "least"]
-"""How a request turns thinking off. `none`: nothing, since thinking is off unless asked for. `disabled`,
+"""How a request turns thinking off. `none`: by sending nothing, as thinking is off by default. `disabled`,
 `between_tools`: that type of `thinking`. `low`, `least`: the lowest effort, since the model always thinks."""
 ToolChanges: TypeAlias = Literal["plain", "value", "reference", "items"]
 """How tools change during a conversation. `plain`: by another list of tools, which changes the start of the request.

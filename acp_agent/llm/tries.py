@@ -184,7 +184,7 @@ class Tries:
         return self._left_out(RefusedPart(feature), request)
 
     def _without_part(self, failure: CallFailed, request: ModelRequest, call: Call) -> ModelRequest | None:
-        """Return the request without the optional part that the provider refused."""
+        """Return the request without the optional member or form that the provider refused."""
         part = self._adapter.refused_part(failure, call, request.refused) if self._parts < _MAX_PARTS else None
         if part is None:
             return None

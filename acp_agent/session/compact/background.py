@@ -10,9 +10,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from acp_agent.compaction.calls import ModelCalls
-from acp_agent.conversation.events import (
-    SummaryDropped,
-)
+from acp_agent.conversation.events import SummaryDropped
 from acp_agent.errors import AgentError, CompactionError
 from acp_agent.logfile import log_failure
 from acp_agent.session.compact.decide import Background
