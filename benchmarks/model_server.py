@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 KEY = "benchmark-key"
 MODEL = "claude-benchmark"
-WINDOW = 1_000_000
+WINDOW = 10_000_000
 """Tokens; large, so that nothing is compacted but on request."""
 
 JsonObject: TypeAlias = dict[str, Any]
@@ -33,14 +33,14 @@ class Reply:
     :ivar calls: tool calls behind the text, as name and arguments.
     :ivar pause: seconds before each delta.
     :ivar hangs: never ends, once the deltas are out.
-    :ivar tokens: of the prompt, as it is counted.
+    :ivar tokens: of the prompt, as it is counted; if None, one for each four bytes of the request.
     """
 
     deltas: Sequence[str] = ()
     calls: Sequence[tuple[str, JsonObject]] = ()
     pause: float = 0.0
     hangs: bool = False
-    tokens: int = 2_000
+    tokens: int | None = None
 
 
 @dataclass(slots=True)
@@ -97,7 +97,8 @@ class ModelServer:
                     self._calls += 1
                     titled = "json_schema" in str(exchange.body.get("output_config"))
                     reply = _TITLE if titled else self.reply(exchange.body)
-                    await _answer(exchange, list(events(reply, self._calls)), reply.pause, writer)
+                    tokens = len(body) // 4 if reply.tokens is None else reply.tokens
+                    await _answer(exchange, list(events(reply, self._calls, tokens)), reply.pause, writer)
                 elif method == "GET" and path.startswith("/v1/models/"):
                     await _respond(writer, "200 OK", _model())
                 else:
@@ -115,9 +116,9 @@ class ModelServer:
         await asyncio.gather(*self._connections)
 
 
-def _messages(reply: Reply, number: int) -> Iterator[_Event]:
+def _messages(reply: Reply, number: int, tokens: int) -> Iterator[_Event]:
     """The events of an answer in Anthropic's Messages API."""
-    usage = {"input_tokens": reply.tokens, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}
+    usage = {"input_tokens": tokens, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}
     message: JsonObject = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": MODEL, "content": []}
     yield _chunk("message_start", message=message | {"stop_reason": None, "usage": usage | {"output_tokens": 1}}), False
     if reply.deltas:
@@ -138,7 +139,7 @@ def _messages(reply: Reply, number: int) -> Iterator[_Event]:
     yield _chunk("message_stop") + b"0\r\n\r\n", False
 
 
-def _responses(reply: Reply, number: int) -> Iterator[_Event]:
+def _responses(reply: Reply, number: int, tokens: int) -> Iterator[_Event]:
     """The same in OpenAI's Responses API."""
     response: JsonObject = {"id": f"resp_{number}", "object": "response", "status": "in_progress", "output": []}
     message: JsonObject = {
@@ -162,12 +163,15 @@ def _responses(reply: Reply, number: int) -> Iterator[_Event]:
         ids = {"id": f"fc_{number}_{index}", "call_id": f"call_{number}_{index}", "status": "completed"}
         call = {"type": "function_call", "name": name, "arguments": json.dumps(arguments)} | ids
         yield _chunk("response.output_item.done", output_index=index, item=call), False
-    usage = {"input_tokens": reply.tokens, "output_tokens": 1, "total_tokens": reply.tokens + 1}
+    usage = {"input_tokens": tokens, "output_tokens": 1, "total_tokens": tokens + 1}
     done = response | {"status": "completed", "usage": usage}
     yield _chunk("response.completed", response=done) + b"0\r\n\r\n", False
 
 
-APIS: dict[str, Callable[[Reply, int], Iterator[_Event]]] = {"/v1/messages": _messages, "/v1/responses": _responses}
+APIS: dict[str, Callable[[Reply, int, int], Iterator[_Event]]] = {
+    "/v1/messages": _messages,
+    "/v1/responses": _responses,
+}
 
 
 @asynccontextmanager

@@ -6,8 +6,8 @@ Four characters per token is off by up to a third in both directions; the provid
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import takewhile
 from typing import assert_never
 
 from acp_agent.conversation.context import Context
@@ -17,6 +17,7 @@ from acp_agent.conversation.messages import (
     Audio,
     CompactedBlock,
     Data,
+    Entry,
     Image,
     Message,
     Resource,
@@ -77,43 +78,115 @@ def estimate_tools(tools: Iterable[ToolDefinition]) -> int:
     return -(-schemas // CHARACTERS_PER_TOKEN)
 
 
-def used_tokens(context: Context, prefix: int, rate: float = 1.0) -> int:
+class RunningEstimate:
+    """Estimates of a conversation that grows at its end: each entry is looked at once, when it is first asked for.
+
+    A conversation that does not continue the last one, such as one after a compaction, is looked at anew.
+    """
+
+    def __init__(self) -> None:
+        self._entries: tuple[Entry, ...] = ()
+        # Item n is the estimate of the first n entries.
+        self._tokens = [0]
+        self._words = [0]
+        # The indices of entries that a provider has counted, and the counts.
+        self._counted: list[tuple[int, int]] = []
+
+    def tokens(self, entries: tuple[Entry, ...], start: int = 0, end: int | None = None) -> int:
+        """Return the tokens of the entries of a conversation.
+
+        :param entries: all entries of the conversation.
+        :param start: index of the first entry to count.
+        :param end: index after the last one; the end of the conversation if None.
+        """
+        self._follow(entries)
+        return self._tokens[len(entries) if end is None else end] - self._tokens[start]
+
+    def words(self, entries: tuple[Entry, ...]) -> int:
+        """Return the tokens of text, tool calls and tool results alone, which every provider reads and counts."""
+        self._follow(entries)
+        return self._words[len(entries)]
+
+    def growth(self, entries: tuple[Entry, ...], start: int) -> tuple[int, int]:
+        """Return by how many tokens the provider's counts of the entries from this index on have grown, and by how
+        many our estimate has between the same two counts."""
+        self._follow(entries)
+        first = bisect_left(self._counted, (start, 0))
+        last = bisect_left(self._counted, (len(entries), 0)) - 1
+        if first >= last:
+            return 0, 0
+        (begin, before), (end, after) = self._counted[first], self._counted[last]
+        return after - before, self._tokens[end] - self._tokens[begin]
+
+    def _follow(self, entries: tuple[Entry, ...]) -> None:
+        known = len(self._entries)
+        # Tuples compare by identity first, so that known entries are not looked into.
+        if len(entries) < known and self._entries[: len(entries)] == entries:
+            return
+        if entries[:known] != self._entries:
+            known = 0
+            del self._tokens[1:]
+            del self._words[1:]
+            self._counted.clear()
+        for index in range(known, len(entries)):
+            self._add(index, entries[index].message)
+        self._entries = entries
+
+    def _add(self, index: int, message: Message) -> None:
+        tokens = MESSAGE_TOKENS
+        words = 0
+        for part in message.parts:
+            size = estimate_part(part)
+            tokens += size
+            if isinstance(part, Text | ToolCall):
+                words += size
+        self._tokens.append(self._tokens[-1] + tokens)
+        self._words.append(self._words[-1] + words)
+        if isinstance(message, AssistantMessage) and message.counted is not None:
+            self._counted.append((index, message.counted.prompt_tokens))
+
+
+def used_tokens(context: Context, prefix: int, rate: float = 1.0, estimate: RunningEstimate | None = None) -> int:
     """Return the tokens that the context takes now.
 
     :param prefix: tokens of the system prompt and the tools, which are added if no provider has counted them yet.
     :param rate: the provider's tokens for each estimated one, where `calibration` cannot determine it.
+    :param estimate: the estimate of the same conversation so far, which saves looking at all of it again.
     """
+    entries = context.entries
+    estimate = estimate or RunningEstimate()
     if not context.baseline:
-        return round((prefix + estimate_messages(context.messages)) * rate) if context.entries else 0
-    newer = takewhile(lambda entry: entry.seq > context.baseline_seq, reversed(context.entries))
-    since = estimate_messages(entry.message for entry in newer)
+        return round((prefix + estimate.tokens(entries)) * rate) if entries else 0
+    since = estimate.tokens(entries, _first_after(context.baseline_seq, entries))
     if since > context.baseline * UNSURE_SHARE:
-        since = round(since * calibration(context, rate))
+        since = round(since * calibration(context, rate, estimate))
     used = context.baseline + since
     if context.usage is None and rate > 1:
         # After a compaction the baseline is an estimate too, from before the rate was known.
-        used = max(used, round((prefix + estimate_messages(context.messages)) * rate))
+        used = max(used, round((prefix + estimate.tokens(entries)) * rate))
     return used
 
 
-def calibration(context: Context, rate: float = 1.0) -> float:
+def calibration(context: Context, rate: float = 1.0, estimate: RunningEstimate | None = None) -> float:
     """Return the provider's tokens for each estimated one, by the growth of its counts since the last compaction.
 
     :param rate: the result if the counts are too few.
+    :param estimate: see `used_tokens`.
     :returns: at least 1: an underestimated request is refused, an overestimated one only compacted early.
     """
-    counted = [
-        (entry.seq, entry.message.counted.prompt_tokens)
-        for entry in context.entries
-        if entry.seq > context.revision and isinstance(entry.message, AssistantMessage) and entry.message.counted
-    ]
-    if len(counted) < 2:
+    start = _first_after(context.revision, context.entries)
+    counted, estimated = (estimate or RunningEstimate()).growth(context.entries, start)
+    if estimated < LEAST_GROWTH:
         return rate
-    (first, before), (last, after) = counted[0], counted[-1]
-    grown = estimate_messages(entry.message for entry in context.entries if first <= entry.seq < last)
-    if grown < LEAST_GROWTH:
-        return rate
-    return min(MAX_CALIBRATION, max(1.0, (after - before) / grown))
+    return min(MAX_CALIBRATION, max(1.0, counted / estimated))
+
+
+def _first_after(seq: int, entries: tuple[Entry, ...]) -> int:
+    """Return the index of the first entry that was added after the event with this seq.
+
+    Entries may be in another order before it: a compaction puts its summary before what it keeps.
+    """
+    return bisect_left(entries, True, key=lambda entry: entry.seq > seq)
 
 
 @frozen
@@ -129,12 +202,6 @@ class Sizes:
     def plus(self, messages: Sequence[Message]) -> Sizes:
         """Return the sizes with those of further messages."""
         return Sizes(self.images + count_images(messages), self.bytes + request_bytes(messages))
-
-
-def estimate_words(messages: Iterable[Message]) -> int:
-    """Return the tokens of text, tool calls and tool results alone, which every provider reads and counts."""
-    parts = (part for message in messages for part in message.parts)
-    return sum(estimate_part(part) for part in parts if isinstance(part, Text | ToolCall))
 
 
 def count_images(messages: Iterable[Message]) -> int:

@@ -10,7 +10,6 @@ Ollama keeps half a window of it (github.com/ollama/ollama/issues/17427).
 
 from __future__ import annotations
 
-from acp_agent.compaction.estimate import estimate_words
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.messages import AssistantMessage, Usage
 from acp_agent.frozen import frozen
@@ -52,8 +51,7 @@ async def judge(requests: Requests, model: ActiveModel, usage: Usage, asked: Con
     """
     counted, expected = usage.prompt_tokens, requests.used(model, asked)
     if counted * SHORT < expected:
-        # Some providers do not count images and reasoning at all.
-        least = requests.prefix_tokens() + estimate_words(asked.messages)
+        least = requests.words(asked)
         if counted * SHORT < least:
             reading = await _judge_low(requests, model, counted, least)
             if reading.doubtful:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from acp_agent.accumulator import Accumulator
 from acp_agent.compaction.budget import SURE_SHARE, Limits, TokenBudget
 from acp_agent.compaction.estimate import (
+    RunningEstimate,
     Sizes,
-    estimate_messages,
     estimate_text,
     estimate_tools,
     used_tokens,
@@ -59,6 +59,7 @@ class Requests:
     _sizes: Accumulator[Message, Sizes] = field(
         default_factory=lambda: Accumulator[Message, Sizes](Sizes(), Sizes.plus)
     )
+    _estimate: RunningEstimate = field(default_factory=RunningEstimate)
     _instructions: ProjectInstructions = field(default_factory=ProjectInstructions)
     _compared: tuple[Surroundings, tuple[ToolDefinition, ...], str] | None = None
     _refused: RefusedCount | None = None
@@ -254,14 +255,19 @@ class Requests:
         :param context: the context as it is, if not given.
         """
         context = context or self.context
-        used = used_tokens(context, self.prefix_tokens(), active.rate)
+        used = used_tokens(context, self.prefix_tokens(), active.rate, self._estimate)
         if self._refused is None or self._refused.model != active.name:
             return used
         return max(used, self._refused.used_by(context, active.rate))
 
     def estimate(self, context: Context | None = None) -> int:
         """Return the tokens of the next request by our estimate alone."""
-        return self.prefix_tokens() + estimate_messages((context or self.context).messages)
+        return self.prefix_tokens() + self._estimate.tokens((context or self.context).entries)
+
+    def words(self, context: Context) -> int:
+        """Estimate the tokens of a request's system prompt, tools and text, without images and reasoning, which some
+        providers do not count."""
+        return self.prefix_tokens() + self._estimate.words(context.entries)
 
     def prefix_tokens(self) -> int:
         """Estimate the tokens of the system prompt and the tools."""

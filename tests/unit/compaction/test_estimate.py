@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 
 from acp_agent.compaction.estimate import (
     MAX_CALIBRATION,
+    RunningEstimate,
     Sizes,
     count_images,
     estimate_message,
     estimate_messages,
+    estimate_part,
     request_bytes,
     used_tokens,
 )
@@ -19,6 +21,7 @@ from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import LoggedEvent
 from acp_agent.conversation.messages import (
     AssistantMessage,
+    Entry,
     Image,
     Message,
     Resource,
@@ -78,6 +81,42 @@ def test_the_providers_count_wins_and_what_came_since_is_added(log: tuple[Logged
         assert used == prefix + estimate_messages(context.messages)
     else:
         assert used == 0
+
+
+@given(legal_logs(), st.lists(st.integers(0), max_size=8), st.integers(0, 50))
+def test_an_estimate_that_runs_along_says_what_one_made_anew_says(
+    log: tuple[LoggedEvent, ...], steps: list[int], prefix: int
+) -> None:
+    # The conversation grows, is compacted, undone, and asked for as it was before.
+    running = RunningEstimate()
+    for length in (*range(len(log) + 1), *(step % (len(log) + 1) for step in steps)):
+        context = Context.from_log(log[:length])
+        assert used_tokens(context, prefix, 1.5, running) == used_tokens(context, prefix, 1.5)
+        assert running.tokens(context.entries) == estimate_messages(context.messages)
+        texts = [[part for part in message.parts if isinstance(part, Text | ToolCall)] for message in context.messages]
+        assert running.words(context.entries) == sum(estimate_part(part) for parts in texts for part in parts)
+
+
+class _Watched(UserMessage):
+    """A message that counts how often its parts are looked at."""
+
+    looks = 0
+
+    def __getattribute__(self, name: str) -> object:
+        if name == "parts":
+            type(self).looks += 1
+        return super().__getattribute__(name)
+
+
+def test_a_message_is_estimated_once_however_often_a_growing_conversation_is_measured() -> None:
+    # Counts that are not believed leave no baseline, so that all of the conversation is estimated for each request.
+    running = RunningEstimate()
+    entries: tuple[Entry, ...] = ()
+    for seq in range(1, 101):
+        entries = (*entries, Entry(seq, _Watched("m", (Text("word"),))))
+        for _ in range(5):
+            used_tokens(Context(head=seq, entries=entries), 10, estimate=running)
+    assert _Watched.looks == 100
 
 
 @pytest.mark.parametrize(("counts", "factor"), [(2, 2), (0.2, 1), (50, MAX_CALIBRATION)])
