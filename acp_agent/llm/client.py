@@ -27,10 +27,12 @@ from acp_agent.errors import (
     ModelAuthError,
     ModelRequestError,
 )
-from acp_agent.llm.adapters.adapter import Adapter, Call, Fold
+from acp_agent.llm.adapters.adapter import Adapter
 from acp_agent.llm.adapters.anthropic import AnthropicAdapter
 from acp_agent.llm.adapters.chat import ChatAdapter
 from acp_agent.llm.adapters.connection import Connection
+from acp_agent.llm.adapters.encoding import Call
+from acp_agent.llm.adapters.fold import Fold
 from acp_agent.llm.adapters.responses import ResponsesAdapter
 from acp_agent.llm.errors import CallFailed, classify, error_of
 from acp_agent.llm.parts import estimated_usage

@@ -17,7 +17,8 @@ from typing import TypeAlias
 from acp_agent.conversation.messages import AssistantMessage, Message, Thinking, name_of
 from acp_agent.conversation.surroundings import Feature
 from acp_agent.frozen import frozen
-from acp_agent.llm.adapters.adapter import Adapter, Call, ReasoningPlace
+from acp_agent.llm.adapters.adapter import Adapter
+from acp_agent.llm.adapters.encoding import Call, ReasoningPlace
 from acp_agent.llm.errors import CallFailed, classify, error_of, log_line, may_be_image, reason
 from acp_agent.llm.parts import without_images
 from acp_agent.llm.places import Endpoint

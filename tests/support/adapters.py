@@ -14,9 +14,10 @@ import anyio
 
 from acp_agent.conversation import messages as m
 from acp_agent.errors import ModelError
-from acp_agent.llm.adapters.adapter import Adapter, Fold
+from acp_agent.llm.adapters.adapter import Adapter
 from acp_agent.llm.adapters.anthropic import AnthropicAdapter
 from acp_agent.llm.adapters.chat import ChatAdapter
+from acp_agent.llm.adapters.fold import Fold
 from acp_agent.llm.adapters.responses import ResponsesAdapter
 from acp_agent.llm.client import ModelClient, make_client
 from acp_agent.llm.places import Endpoint

@@ -15,8 +15,8 @@ from io import StringIO
 
 from acp_agent.conversation.messages import AssistantPart, JsonObject, JsonValue, Text, Thinking, Usage
 from acp_agent.conversation.strict_json import MAX_COUNT, get_object, get_objects, get_text
-from acp_agent.llm.adapters.adapter import Fold, build_answer, openai_usage
 from acp_agent.llm.adapters.calls import ChatCalls
+from acp_agent.llm.adapters.fold import Fold, build_answer, openai_usage
 from acp_agent.llm.errors import stream_error
 from acp_agent.llm.provider import Answered, TextDelta, ThinkingDelta
 

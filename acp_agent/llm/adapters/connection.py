@@ -23,7 +23,8 @@ from anyio import to_thread
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.conversation.strict_json import parse_object
 from acp_agent.errors import ConfigError
-from acp_agent.llm.adapters.adapter import Call, Fold
+from acp_agent.llm.adapters.encoding import Call
+from acp_agent.llm.adapters.fold import Fold
 from acp_agent.llm.adapters.stream import Decoder
 from acp_agent.llm.errors import MAX_BODY, CallFailed, Came, FailureKind, log_line, names_in_error, read_error
 from acp_agent.llm.parts import ArgumentsTooLongError

@@ -20,8 +20,8 @@ from acp_agent.conversation.messages import (
     Usage,
 )
 from acp_agent.conversation.strict_json import get_int, get_object, get_objects, get_text
-from acp_agent.llm.adapters.adapter import Dropped, Fold, build_answer
 from acp_agent.llm.adapters.calls import CallPieces
+from acp_agent.llm.adapters.fold import Dropped, Fold, build_answer
 from acp_agent.llm.errors import CallFailed, stream_error
 from acp_agent.llm.provider import Answered, TextDelta, ThinkingDelta
 

@@ -26,19 +26,9 @@ from acp_agent.conversation.messages import (
     UserMessage,
 )
 from acp_agent.conversation.strict_json import get_objects, get_text
-from acp_agent.llm.adapters.adapter import (
-    Adapter,
-    Call,
-    Encoded,
-    Encoder,
-    Features,
-    Fold,
-    ReasoningPlace,
-    first_level,
-    first_tools,
-    says_something,
-    wire_name,
-)
+from acp_agent.llm.adapters.adapter import Adapter, first_level, first_tools
+from acp_agent.llm.adapters.encoding import Call, Encoded, Encoder, Features, ReasoningPlace, says_something, wire_name
+from acp_agent.llm.adapters.fold import Fold
 from acp_agent.llm.adapters.responses_fold import ITEMS, ResponsesFold
 from acp_agent.llm.binding import Prefix
 from acp_agent.llm.parts import arguments_text, has_raw_arguments, image_url, sent_arguments, user_parts

@@ -17,8 +17,8 @@ from acp_agent.conversation.messages import (
     ToolCall,
 )
 from acp_agent.conversation.strict_json import get_int, get_object, get_objects, get_text
-from acp_agent.llm.adapters.adapter import Dropped, Fold, build_answer, openai_usage
 from acp_agent.llm.adapters.calls import CallPieces, text_of
+from acp_agent.llm.adapters.fold import Dropped, Fold, build_answer, openai_usage
 from acp_agent.llm.errors import stream_error
 from acp_agent.llm.parts import tool_call
 from acp_agent.llm.provider import Answered, TextDelta, ThinkingDelta

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from acp_agent.conversation import messages as m
 from acp_agent.conversation.surroundings import Surroundings
-from acp_agent.llm.adapters.adapter import Adapter, Call
+from acp_agent.llm.adapters.adapter import Adapter
 from acp_agent.llm.adapters.anthropic import AnthropicAdapter
+from acp_agent.llm.adapters.encoding import Call
 from acp_agent.llm.adapters.responses import ResponsesAdapter
 from acp_agent.llm.binding import Prefix, head_of
 from acp_agent.llm.places import Endpoint

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from acp_agent.conversation import messages as m
-from acp_agent.llm.adapters.adapter import wire_name
+from acp_agent.llm.adapters.encoding import wire_name
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import ModelRequest, ToolDefinition
 from support.adapters import api, wire_body
