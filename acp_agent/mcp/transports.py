@@ -169,21 +169,44 @@ def _mend_tools(result: dict[str, Any]) -> None:
         return
     kept: list[dict[str, object]] = []
     for tool in cast("list[object]", tools):
-        if not isinstance(tool, dict):
-            continue
-        mended = {key: value for key, value in cast("dict[str, object]", tool).items() if key != "outputSchema"}
-        if not isinstance(mended.get("name"), str):
-            continue
-        schema = mended.get("inputSchema")
-        mended["inputSchema"] = {
-            "type": "object",
-            **cast("dict[str, object]", schema if isinstance(schema, dict) else {}),
-        }
-        for key, kind in (("description", str), ("title", str), ("annotations", dict), ("_meta", dict)):
-            if not isinstance(mended.get(key), kind):
-                mended.pop(key, None)
-        kept.append(mended)
+        mended = _mended_tool(cast("dict[str, object]", tool)) if isinstance(tool, dict) else None
+        if mended is not None:
+            kept.append(mended)
     result["tools"] = kept
+
+
+def _mended_tool(tool: dict[str, object]) -> dict[str, object] | None:
+    """Return a tool that the SDK accepts; None if it has no name.
+
+    Members that are not what the protocol says are left out. If that is not enough, everything that a tool can do
+    without is left out.
+    """
+    if not isinstance(tool.get("name"), str):
+        return None
+    mended = {key: value for key, value in tool.items() if key != "outputSchema"}
+    mended["inputSchema"] = _mended_schema(mended.get("inputSchema"))
+    for key, kind in (("description", str), ("title", str), ("annotations", dict), ("_meta", dict)):
+        if not isinstance(mended.get(key), kind):
+            mended.pop(key, None)
+    try:
+        types.Tool.model_validate(mended)
+    except ValidationError:
+        return {key: value for key, value in mended.items() if key in ("name", "description", "inputSchema")}
+    return mended
+
+
+def _mended_schema(schema: object) -> dict[str, object]:
+    """Return a schema whose members have the types that the SDK checks; `schemas` rewrites all of it later."""
+    mended: dict[str, object] = {
+        "type": "object",
+        **(cast("dict[str, object]", schema) if isinstance(schema, dict) else {}),
+    }
+    for key, kind in (("properties", dict), ("required", list), ("$schema", str)):
+        if not isinstance(mended.get(key), kind):
+            mended.pop(key, None)
+    if "required" in mended:
+        mended["required"] = [name for name in cast("list[object]", mended["required"]) if isinstance(name, str)]
+    return mended
 
 
 @asynccontextmanager

@@ -143,6 +143,8 @@ async def test_tools_are_told_in_a_form_that_every_provider_takes(tmp_path: Path
         {"name": "bare", "description": "d"},
         with_schema("later", {"type": "object"}, execution={"taskSupport": "required"}),
         with_schema("perhaps", {"type": "object"}, execution={"taskSupport": "optional"}),
+        with_schema("hole", {"required": ["q", None, 3], "properties": {"q": True}}, annotations={"title": 5}),
+        with_schema("icons", {}, icons={}, execution="forbidden", annotations={"readOnlyHint": True}),
         with_schema("long", {"type": "object"}, description="d" * 9000),
         {"title": "without a name"},
     ]
@@ -151,9 +153,10 @@ async def test_tools_are_told_in_a_form_that_every_provider_takes(tmp_path: Path
         await ready(it, "odd")
         assert await it.prompt() == {"stopReason": "end_turn"}
         told = {each["name"]: each for each in it.server.calls[0].body["tools"] if each["name"].startswith("mcp__")}
-        names = ["tags", "page", "none", "null", "text", "bare", "perhaps", "long"]
-        assert [*told] == [f"mcp__odd__{name}" for name in names]
+        names = ["tags", "page", "none", "null", "text", "bare", "perhaps", "icons", "long"]
         empty = {"type": "object", "properties": {}}
+        assert {*told} == {"mcp__odd__hole", *(f"mcp__odd__{name}" for name in names)}
+        assert told["mcp__odd__hole"]["parameters"] == empty | {"properties": {"q": {}}, "required": ["q"]}
         tags = {"type": "array", "items": {}}
         assert told["mcp__odd__tags"]["parameters"] == empty | {"properties": {"tags": tags}, "required": ["tags"]}
         assert told["mcp__odd__page"]["parameters"]["$defs"] == {"P": {"type": "string"}}
