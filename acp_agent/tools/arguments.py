@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Generic, Self, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -12,7 +13,7 @@ from pydantic_core import ErrorDetails
 
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, JsonValue
-from acp_agent.conversation.strict_json import get_text
+from acp_agent.conversation.strict_json import get_text, parse_json
 from acp_agent.conversation.views import ToolKind
 from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
@@ -21,6 +22,8 @@ from acp_agent.tools.text import one_line
 from acp_agent.tools.tool import PreparedCall
 
 _MOST_COMPLAINTS = 5
+_ENCODED = ("list_type", "tuple_type", "dict_type", "model_type")
+"""Pydantic's errors for a text in the place of a list or an object."""
 
 
 class Arguments(BaseModel):
@@ -37,13 +40,16 @@ class Arguments(BaseModel):
         """
         try:
             json.dumps(arguments, ensure_ascii=False).encode()
-            return cls.model_validate(arguments)
         except UnicodeEncodeError:
             raise ToolError(f"{tool}: the arguments hold half a character, which no file can.") from None
+        try:
+            return cls.model_validate(arguments)
         except ValidationError as error:
             found = error.errors(include_url=False, include_context=False, include_input=False)
-            complaints = (_complaint(detail, cls) for detail in found[:_MOST_COMPLAINTS])
-            raise ToolError(f"{tool}: {'; '.join(complaints)}.") from None
+        with suppress(ValidationError):
+            return cls.model_validate(_decoded(arguments, found))
+        complaints = (_complaint(detail, cls) for detail in found[:_MOST_COMPLAINTS])
+        raise ToolError(f"{tool}: {'; '.join(complaints)}.")
 
 
 A = TypeVar("A", bound=Arguments)
@@ -105,6 +111,31 @@ def _short(schema: JsonValue, definitions: JsonObject) -> JsonValue:
         for key, value in schema.items()
         if key != "title" and (value or key != "default")
     }
+
+
+def _decoded(arguments: JsonObject, found: Sequence[ErrorDetails]) -> JsonValue:
+    """Return the arguments with lists and objects in place of the texts that some models write them as.
+
+    :param found: what is wrong with the arguments.
+    """
+    decoded: JsonValue = arguments
+    for detail in found:
+        if detail["type"] in _ENCODED:
+            decoded = _decoded_at(decoded, detail["loc"])
+    return decoded
+
+
+def _decoded_at(value: JsonValue, place: Sequence[int | str]) -> JsonValue:
+    if not place and isinstance(value, str):
+        with suppress(ValueError):
+            inner = parse_json(value)
+            return inner if isinstance(inner, dict | list) else value
+    if place and isinstance(value, dict) and place[0] in value:
+        key = str(place[0])
+        return {**value, key: _decoded_at(value[key], place[1:])}
+    if place and isinstance(value, list) and isinstance(place[0], int) and place[0] < len(value):
+        return [*value[: place[0]], _decoded_at(value[place[0]], place[1:]), *value[place[0] + 1 :]]
+    return value
 
 
 def _complaint(detail: ErrorDetails, model: type[Arguments]) -> str:

@@ -90,3 +90,26 @@ async def test_any_arguments_are_prepared_or_refused_in_a_sentence(
         return
     message.encode()
     assert len(message) < 3000
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        '[{"old_text": "one", "new_text": "two"}]',
+        ['{"old_text": "one", "new_text": "two"}'],
+        [{"old_text": "one", "new_text": "two"}],
+    ],
+    ids=["list as text", "object as text", "as it should be"],
+)
+async def test_lists_and_objects_that_a_model_writes_as_json_text_are_read(
+    workspace: Workspace, edits: JsonValue
+) -> None:
+    (workspace.root / "a.txt").write_text("one\n")
+    await workspace.call("read", path="a.txt")
+    await workspace.call("edit", path="a.txt", edits=edits)
+    assert (workspace.root / "a.txt").read_text() == "two\n"
+
+
+async def test_text_that_is_no_json_is_still_refused_in_the_place_of_a_list(workspace: Workspace) -> None:
+    assert await complaint(workspace, "edit", path="a", edits="[one") == "edit: `edits` should be a valid list."
+    assert await complaint(workspace, "edit", path="a", edits='"one"') == "edit: `edits` should be a valid list."
