@@ -256,11 +256,15 @@ _SENTENCES: dict[_EndpointFailure, str] = {
 _IMAGE_WORDS = (
     *("image", "multimodal", "multi-modal", "vision", "picture", "content type", "photo", "pixel", "clip model"),
     *("webp", "png", "jpeg", "gif", "mmproj", "content must be a string", "expected a string", "media"),
+    *("text-only", "text only", "only text", "modality", "modalities", "attachment", "visual"),
 )
 _CONTENT_STATUSES = (400, 413, 415, 422, 500, 501)
 """Statuses that refuse a request because of its content, not because of its sender or its path."""
-_IMAGE_STATUSES = (400, 404, 415, 422)
+_NOT_FOUND = 404
+_IMAGE_STATUSES = (400, _NOT_FOUND, 415, 422)
 """404: of a router that has no server that takes images for the model (OpenRouter)."""
+SERVER_STATUSES = (500, 501)
+"""Statuses of servers that fail on what they do not support, instead of refusing it."""
 
 
 def may_be_image(failure: CallFailed, *, is_repeated: bool) -> bool:
@@ -272,11 +276,11 @@ def may_be_image(failure: CallFailed, *, is_repeated: bool) -> bool:
     """
     words = f"{failure.code} {failure.message}".lower()
     is_named = any(word in words for word in _IMAGE_WORDS)
-    if failure.status == 500:
+    if failure.status in SERVER_STATUSES:
         return classify(failure) in ("transient", "rejected") and (is_named or is_repeated)
     if failure.status not in _IMAGE_STATUSES or classify(failure) != "rejected":
         return False
-    return is_named or failure.status in (400, 422)
+    return is_named or failure.status != _NOT_FOUND
 
 
 def error_of(

@@ -18,15 +18,13 @@ from acp_agent.conversation.messages import JsonObject, JsonValue
 from acp_agent.conversation.strict_json import get_object, get_text
 from acp_agent.conversation.surroundings import Feature
 from acp_agent.frozen import frozen
-from acp_agent.llm.errors import CallFailed, classify
+from acp_agent.llm.errors import SERVER_STATUSES, CallFailed, classify
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 """Words for the effort of reasoning, in order."""
 LIMITS: tuple[Feature, ...] = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 """Members that limit an answer, of which an error may name the largest value."""
 _STATUSES = (400, 404, 415, 422)
-_SERVER_STATUSES = (500, 501)
-"""With which llama.cpp's server refuses what its chat template does not take."""
 _LEAST_LIMIT = 256
 """Tokens: a smaller number in an error is no limit of an answer."""
 _NUMBER = re.compile(r"(?<![\w.-])\d{1,3}(?:,\d{3})+(?![\w.])|(?<![\w.-])\d+(?![\w.]|,\d)")
@@ -209,7 +207,7 @@ def refused_part(
 def _may_be_refusal(failure: CallFailed, sent: Mapping[Feature, JsonValue]) -> bool:
     if failure.status in _STATUSES:
         return classify(failure) == "rejected"
-    if failure.status not in _SERVER_STATUSES:
+    if failure.status not in SERVER_STATUSES:
         return False
     said = failure.message.lower()
     return "raw_arguments" in sent or any(word in said for word in ("support", "jinja", "template", "role"))

@@ -19,7 +19,7 @@ from acp_agent.conversation.surroundings import Feature
 from acp_agent.frozen import frozen
 from acp_agent.llm.adapters.adapter import Adapter
 from acp_agent.llm.adapters.encoding import Call, ReasoningPlace
-from acp_agent.llm.errors import CallFailed, classify, error_of, log_line, may_be_image, reason
+from acp_agent.llm.errors import SERVER_STATUSES, CallFailed, classify, error_of, log_line, may_be_image, reason
 from acp_agent.llm.parts import without_images
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.profiles import ModelProfile
@@ -53,7 +53,6 @@ _EMPTY_STREAMS = 2
 """Streams without any event, after which the answer is asked for without a stream."""
 _MAX_ATTEMPTS: dict[str, int] = {"transient": 7, "connect": 3}
 """Attempts of one call, by the category of its failure; a failure of another category is not retried."""
-_SERVER_ERROR = 500
 _MAX_ANSWERED = 3
 """Attempts of one call that each time is answered and breaks off, since every answer has to be paid."""
 _MAX_DELAY = 20.0
@@ -223,7 +222,7 @@ class Tries:
         """Return the request without images if one of them may be the cause: first without the images that the model
         has not answered yet, then without any."""
         if not may_be_image(failure, is_repeated=self._server_errors > 0):
-            self._server_errors += failure.status == _SERVER_ERROR
+            self._server_errors += failure.status in SERVER_STATUSES
             return None
         if self._images is None:
             self._images = [0, self._adapter.accepted_messages(request)]

@@ -87,6 +87,8 @@ class CallPieces:
         """Return the call; see `parts.tool_call`."""
         joined = self.text
         readings = [joined, self._object]
+        if joined.strip() == "{}":  # servers that send the arguments as an object may add this
+            readings.reverse()
         if joined.startswith("{}"):
             readings.append(joined[2:])
         if self._repeats and self._last != joined:

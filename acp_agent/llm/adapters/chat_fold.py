@@ -17,6 +17,7 @@ from acp_agent.conversation.messages import AssistantPart, JsonObject, JsonValue
 from acp_agent.conversation.strict_json import MAX_COUNT, get_object, get_objects, get_text
 from acp_agent.llm.adapters.calls import ChatCalls
 from acp_agent.llm.adapters.fold import Fold, build_answer, openai_usage
+from acp_agent.llm.adapters.think_tags import ThinkTags
 from acp_agent.llm.errors import stream_error
 from acp_agent.llm.provider import Answered, TextDelta, ThinkingDelta
 
@@ -76,6 +77,7 @@ class ChatFold(Fold):
         self._provider = provider
         self._text: list[str] = []
         self._thinking: list[str] = []
+        self._tags = ThinkTags()
         self._key = ""
         self._fragments: dict[str, list[_Fragments]] = {DETAILS: [], BLOCKS: []}
         self._calls = ChatCalls()
@@ -100,15 +102,14 @@ class ChatFold(Fold):
                 deltas.append(ThinkingDelta(thought))
             refusal = get_text(delta, "refusal")
             text = get_text(delta, CONTENT) or "".join(_chunk_texts(delta, "text")) or refusal
-            if text:
-                self._text.append(text)
-                deltas.append(TextDelta(text))
+            deltas += self._said(text)
             for call in get_objects(delta, "tool_calls"):
                 self._calls.add(call)
             if refusal:
                 self._finish = "refusal"
             if finish := get_text(choice, "finish_reason"):
                 self._finish = self._finish or finish
+                deltas += self._rest()
                 self.complete = True
                 if finish == "error":
                     raise stream_error(get_object(choice, "error") or {"message": "the provider reported an error"})
@@ -116,6 +117,8 @@ class ChatFold(Fold):
 
     def close(self, *, done: bool) -> None:
         is_ended = self._counts_last or done
+        if is_ended:
+            list(self._rest())  # too late to be shown
         calls = list(self._calls)
         if not is_ended or not (calls or self._text or self._thinking):
             return
@@ -138,10 +141,28 @@ class ChatFold(Fold):
             data[EXTRA] = extra
         if self._thinking or data:
             parts.append(Thinking("".join(self._thinking), self._provider, data))
+        if self._tags.reasoning:
+            parts.append(Thinking(self._tags.reasoning))  # the models' templates drop it from earlier answers
         if text := "".join(self._text):
             parts.append(Text(text))
         parts += [call.call() for call in self._calls]
         return build_answer(parts, self._finish, self._counted())
+
+    def _said(self, text: str) -> Iterable[TextDelta | ThinkingDelta]:
+        """Collect a piece of the text, and yield what can be shown of it."""
+        reasoning, answer = self._tags.add(text)
+        if reasoning:
+            yield ThinkingDelta(reasoning)
+        if answer:
+            self._text.append(answer)
+            yield TextDelta(answer)
+
+    def _rest(self) -> Iterable[TextDelta]:
+        """Collect the text that was held back, and yield it."""
+        is_whole = self._finish in ("", "stop") and not self._calls
+        if rest := self._tags.finish(is_whole=is_whole):
+            self._text.append(rest)
+            yield TextDelta(rest)
 
     def _thought(self, delta: JsonObject) -> str:
         """Collect the reasoning in a delta, note the key to send it back under, and return its text."""

@@ -73,7 +73,7 @@ class _BlockPieces:
 
     def tool_call(self) -> ToolCall:
         """Return the block as a tool call."""
-        if not self.call.is_begun:
+        if not self.call.is_begun or (self._whole_input and self.call.text.strip() == "{}"):
             self.call.add(self._whole_input)
         return self.call.call(keep_raw=False)
 

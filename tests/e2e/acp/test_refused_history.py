@@ -112,6 +112,9 @@ REFUSALS = {
     "a list": (422, "messages[1].content: invalid type: sequence, expected a string"),
     "by a router": (404, "No endpoints found that support image input"),
     "as a failure": (500, "failed to decode image bytes"),
+    "a model for text": (415, "This model is text-only"),
+    "an unknown type": (415, "Nope"),
+    "what is not implemented": (501, "multimodal not implemented"),
     "as a failure without a word": (500, "Internal server error"),
     "by the model": (500, "image input is not supported - hint: provide the mmproj"),
 }

@@ -137,6 +137,7 @@ MESSAGES: dict[str, tuple[list[dict[str, Any]], list[Any]]] = {
     "input in the start as text": ([block(**A, input=WHOLE)], [READ]),
     "input in the start as text within text": ([block(**A, input=TWICE)], [READ]),
     "input in the start and in deltas": ([block(**A, input={"path": "x.txt"}), more(WHOLE)], [READ]),
+    "input in the start, and an empty object": ([block(**A, input={"path": "x.txt"}), more("{}")], [READ]),
     "no input": ([block(**A), more(WHOLE)], [READ]),
     "an object as a delta": ([block(**A, input={}), more({"path": "x.txt"})], [READ]),
     "JSON within JSON": ([block(**A, input={}), more(TWICE)], [READ]),

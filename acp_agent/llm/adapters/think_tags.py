@@ -1,0 +1,96 @@
+"""`ThinkTags`: separates reasoning that a server left in the text of an answer.
+
+Models such as Qwen3, DeepSeek-R1 and Magistral write their reasoning between two tags before the answer. A server
+without a parser for them sends the tags as text.
+
+Sources: the chat templates of these models; vLLM, "Reasoning Outputs"; Gemini's page on OpenAI compatibility, which has
+`<thought>`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+_TAGS = {
+    "<think>": "</think>",
+    "<thinking>": "</thinking>",
+    "<thought>": "</thought>",
+    "[THINK]": "[/THINK]",
+}
+"""The end tag by its start tag."""
+_LONGEST = max(map(len, _TAGS))
+
+
+class ThinkTags:
+    """Splits the text of one answer into reasoning and answer, piece by piece.
+
+    Only an answer that begins with a start tag has reasoning.
+    """
+
+    def __init__(self) -> None:
+        self._place: Literal["start", "reasoning", "gap", "answer"] = "start"
+        self._held = ""
+        """Text that may be the beginning of a tag."""
+        self._end = ""
+        self._start = ""
+        self._reasoning: list[str] = []
+
+    def add(self, text: str) -> tuple[str, str]:
+        """Return the reasoning and the part of the answer that are certain after this piece of text."""
+        if self._place == "answer":
+            return "", text
+        held, self._held = self._held + text, ""
+        if self._place == "start":
+            begin = held.lstrip()
+            start = next((tag for tag in _TAGS if begin.startswith(tag)), None)
+            if start is None:
+                if len(begin) < _LONGEST and any(tag.startswith(begin) for tag in _TAGS):
+                    self._held = held
+                    return "", ""
+                self._place = "answer"
+                return "", held
+            self._start = held[: len(held) - len(begin)] + start
+            self._end = _TAGS[start]
+            self._place = "reasoning"
+            held = begin[len(start) :]
+        reasoning = ""
+        if self._place == "reasoning":
+            reasoning, found, rest = held.partition(self._end)
+            if not found:
+                kept = _overlap(held, self._end)
+                reasoning, self._held = held[: len(held) - kept], held[len(held) - kept :]
+            self._reasoning.append(reasoning)
+            if not found:
+                return reasoning, ""
+            self._place = "gap"
+            held = rest
+        answer = held.lstrip()  # what separates the two belongs to neither
+        if answer:
+            self._place = "answer"
+        return reasoning, answer
+
+    def finish(self, *, is_whole: bool) -> str:
+        """Return the rest of the answer: text that turned out to be no tag.
+
+        :param is_whole: whether the model ended its answer by itself. If the end tag is missing nevertheless, the start
+            tag was none, and everything is the answer.
+        """
+        held, self._held = self._held, ""
+        if self._place == "reasoning" and not is_whole:
+            self._reasoning.append(held)
+            held = ""
+        elif self._place == "reasoning":
+            held = self._start + "".join(self._reasoning) + held
+            self._reasoning.clear()
+        self._place = "answer"
+        return held
+
+    @property
+    def reasoning(self) -> str:
+        """Return the reasoning so far."""
+        return "".join(self._reasoning)
+
+
+def _overlap(text: str, tag: str) -> int:
+    """Return how many characters at the end of a text may be the beginning of the tag."""
+    return next((length for length in range(len(tag) - 1, 0, -1) if text.endswith(tag[:length])), 0)
