@@ -9,14 +9,16 @@ import os
 import resource
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from acp_agent.sandbox.policy import Policy, search_path
+from acp_agent.sandbox.seccomp import filter_program
+from acp_agent.sandbox.sockets import empty_folders, needed_of_run, sockets
 
-_RUN = ("/run/systemd/resolve", "/run/NetworkManager", "/run/resolvconf", "/run/current-system")
-"""What commands need of `/run`, whose sockets would lead out of the sandbox: names of hosts, and NixOS's programs."""
 _MOST_PROCESSES = 4096
 _TRY_SECONDS = 5.0
 _SUPERVISOR = r"""
@@ -31,10 +33,16 @@ done 2> /dev/null
 exit $code
 """
 """Runs the command, and says which of its processes are left, since they end with it."""
+_FILTERED = ("/bin/sh", "-c", 'exec 9< "$0"; exec "$@"')
+"""Opens the file with the filter of system calls for bwrap: an editor's terminal hands on no open files."""
 
 
 def command_line(
-    policy: Policy, argv: Sequence[str], cwd: Path, covers: Mapping[Path, Path] | None = None
+    policy: Policy,
+    argv: Sequence[str],
+    cwd: Path,
+    covers: Mapping[Path, Path] | None = None,
+    filter_file: Path | None = None,
 ) -> tuple[str, ...]:
     """Return the command line that runs a program in the sandbox. Run it only within `placeholders(policy.closed)`.
 
@@ -42,50 +50,126 @@ def command_line(
 
     :param cwd: where it runs; absolute and resolved.
     :param covers: files that cover other files, keyed by the path that they cover; all of them exist.
+    :param filter_file: a file with the filter of system calls; see `seccomp`.
     """
     network = () if policy.network else ("--unshare-net",)
+    opened, closed = (*_FILTERED, str(filter_file)), ("--seccomp", "9")
+    if filter_file is None:
+        opened, closed = (), ()
     return (
+        *opened,
         _program(policy, "bwrap") or "/usr/bin/bwrap",
-        *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--tmpfs", "/run"),
+        *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
         # Root may write the kernel's settings without any capability, `core_pattern` among them.
         *("--ro-bind-try", "/proc/sys", "/proc/sys"),
-        *(word for path in _RUN for word in ("--ro-bind-try", path, path)),
+        *_temporary(policy),
+        *(word for path in needed_of_run() for word in ("--ro-bind-try", str(path), str(path))),
         *(word for mount in _mounts(policy, covers or {}) for word in mount),
+        *_sealed(policy),
         *("--setenv", "TMPDIR", "/tmp"),
         # As the first process the supervisor ends after all others, and bwrap behind it. Root keeps its capabilities
         # otherwise, and could unmount what covers a path.
         *("--unshare-pid", "--as-pid-1", "--unshare-ipc", *network),
         *("--cap-drop", "ALL", "--new-session", "--die-with-parent"),
+        *closed,
         *("--chdir", str(cwd), "--"),
         *_limits(policy),
         *("/bin/sh", "-c", _SUPERVISOR, "sh", *argv),
     )
 
 
+def _temporary(policy: Policy) -> Iterator[str]:
+    """Yield the words for the file systems in memory. Together they hold less than a process may have.
+
+    Only `/tmp` and `/dev/shm` can be written in the end; see `_sealed`.
+    """
+    most = _most_memory()
+    limited = _knows_size(_program(policy, "bwrap"))
+    shares = {Path(os.path.realpath("/tmp")): most // 2, Path("/dev/shm"): most // 4}
+    for folder in (*empty_folders(), Path("/dev/shm")):
+        if limited and folder in shares:
+            yield from ("--size", str(shares[folder]))
+        yield from ("--tmpfs", str(folder))
+
+
 def _mounts(policy: Policy, covers: Mapping[Path, Path]) -> list[tuple[str, ...]]:
     """Return the mounts, each folder before what is in it."""
-    denied = (("--tmpfs",) if path.is_dir() else ("--ro-bind", "/dev/null") for path in policy.read_deny)
     # A mount cannot be renamed.
     writable = (*policy.write, *policy.open, *policy.holders)
+    folders = {path for path in policy.read_deny if path.is_dir()}
+    files = (*(path for path in policy.read_deny if path not in folders), *_sockets(policy, folders))
     mounts = [
-        *((path, (*words, str(path))) for path, words in zip(policy.read_deny, denied, strict=True)),
+        *((path, ("--tmpfs", str(path))) for path in folders),
         *((path, ("--bind", str(path), str(path))) for path in writable),
         *((path, ("--ro-bind-try", str(path), str(path))) for path in policy.protected),
+        *((path, ("--ro-bind", "/dev/null", str(path))) for path in files),
         *((path, ("--ro-bind", str(cover), str(path))) for path, cover in covers.items()),
     ]
     return [words for _, words in sorted(mounts, key=lambda mount: len(mount[0].parts))]
 
 
+def _sockets(policy: Policy, denied: Collection[Path]) -> Iterator[Path]:
+    return sockets((*empty_folders(), *denied), (*policy.write, *policy.open))
+
+
+def _sealed(policy: Policy) -> Iterator[str]:
+    """Yield the words that make the empty folders read-only, once all else is mounted in them.
+
+    Each would be memory that no limit counts: even files without content take some.
+    """
+    writable = {*policy.write, *policy.open, *policy.holders, Path(os.path.realpath("/tmp"))}
+    for folder in (*empty_folders(), Path("/dev"), *policy.read_deny):
+        if folder not in writable and folder.is_dir():
+            yield from ("--remount-ro", str(folder))
+
+
 def _limits(policy: Policy) -> Iterator[str]:
     """Yield the words that limit processes, and the memory of each to that of the machine."""
     if program := _program(policy, "prlimit"):
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         yield program
-        limits = {"nproc": (resource.RLIMIT_NPROC, _MOST_PROCESSES), "data": (resource.RLIMIT_DATA, memory)}
+        limits = {"nproc": (resource.RLIMIT_NPROC, _MOST_PROCESSES), "data": (resource.RLIMIT_DATA, _machine_memory())}
         for name, (limit, most) in limits.items():
-            hard = resource.getrlimit(limit)[1]  # which no unprivileged user can raise
-            yield f"--{name}={most if hard == resource.RLIM_INFINITY else min(hard, most)}"
+            yield f"--{name}={_within(limit, most)}"
         yield from ("--core=0", "--")
+
+
+def _most_memory() -> int:
+    return _within(resource.RLIMIT_DATA, _machine_memory())
+
+
+def _machine_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _within(limit: int, most: int) -> int:
+    """Return a limit that is no higher than the hard one, which no unprivileged user can raise."""
+    hard = resource.getrlimit(limit)[1]
+    return most if hard == resource.RLIM_INFINITY else min(hard, most)
+
+
+@cache
+def _knows_size(program: str | None) -> bool:
+    """Return whether this bubblewrap can limit a file system in memory, as it can since 0.7."""
+    if program is None:
+        return False
+    try:
+        told = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=_TRY_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return "--size" in told.stdout
+
+
+@contextmanager
+def filter_file() -> Generator[Path | None]:
+    """Write the filter of system calls to a file inside the `with` block; None where there is none for this machine."""
+    program = filter_program()
+    if not program:
+        yield None
+        return
+    with NamedTemporaryFile(prefix="acp-agent-") as file:
+        file.write(program)
+        file.flush()
+        yield Path(file.name)
 
 
 @cache
@@ -99,9 +183,9 @@ def fault() -> str:
             " bubblewrap`, `pacman -S bubblewrap`)."
         )
     try:
-        tried = subprocess.run(
-            command_line(empty, ("true",), Path("/")), capture_output=True, text=True, timeout=_TRY_SECONDS, check=False
-        )
+        with filter_file() as file:
+            words = command_line(empty, ("true",), Path("/"), filter_file=file)
+            tried = subprocess.run(words, capture_output=True, text=True, timeout=_TRY_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"{program} does not work here: {error}."
     if tried.returncode == 0:

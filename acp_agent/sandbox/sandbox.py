@@ -120,8 +120,9 @@ class Sandbox:
                     yield seatbelt.command_line(policy, ("true",), place), seatbelt.command_line(policy, argv, place)
             else:
                 place = cwd.resolve()
-                words = bubblewrap.command_line(policy, argv, place, covers)
-                yield bubblewrap.command_line(policy, ("true",), place, covers), words
+                with bubblewrap.filter_file() as filtered:
+                    words = bubblewrap.command_line(policy, argv, place, covers, filtered)
+                    yield (*words[: len(words) - len(argv)], "true"), words
 
     def _policy(self, *, network: bool) -> Policy:
         return Policy.of(self.roots, self.private, self.write, self.read_deny, network=network)

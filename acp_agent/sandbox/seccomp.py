@@ -1,0 +1,103 @@
+"""The filter of system calls in the sandbox on Linux: what no namespace holds back.
+
+A network namespace isolates neither AF_VSOCK, which reaches the host of a virtual machine, nor some rarer families. A
+process can make sockets without `socket` by io_uring, and take keys from the session's keyring by `keyctl`. Terminals
+take input from anyone who has them open, by `TIOCSTI`.
+
+Source: seccomp(2); vsock(7); keyrings(7); ioctl_tty(2); linux/filter.h, linux/audit.h and the kernel's tables of system
+calls. Docker's default profile refuses io_uring and the keyring too.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+from acp_agent.frozen import frozen
+
+_Instruction: TypeAlias = tuple[int, int, int, int]
+"""Code, jump if true, jump if false, constant; as `struct sock_filter`."""
+
+_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+_NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24
+"""Offsets in `struct seccomp_data`; those of the arguments are of their lower halves, in little endian."""
+_ALLOW, _FAIL = 0x7FFF0000, 0x00050000
+_X32 = 0x40000000
+"""Bit of the numbers of x86-64's third set of system calls, which hardly any kernel has and nobody needs."""
+_IO_URING = (425, 426, 427)
+_FAMILIES = (1, 2, 10, 16)
+"""AF_UNIX, AF_INET, AF_INET6, AF_NETLINK; all but the first are isolated by the network namespace, and sockets of the
+first that have a path are covered."""
+_TERMINAL = (0x5412, 0x541C)
+"""TIOCSTI, TIOCLINUX."""
+
+
+@frozen
+class _Calls:
+    """Numbers of the system calls of one architecture.
+
+    :ivar audit: the architecture, as the kernel tells it to filters.
+    :ivar sockets: those that make sockets, with the family as their first argument.
+    :ivar refused: those that fail, besides io_uring's.
+    """
+
+    audit: int
+    sockets: tuple[int, ...]
+    ioctl: int
+    refused: tuple[int, ...]
+    has_x32: bool = False
+
+
+_X86_64 = _Calls(0xC000003E, (41, 53), 16, (248, 249, 250), has_x32=True)
+_I386 = _Calls(0x40000003, (359, 360), 54, (286, 287, 288, 102))  # `socketcall` hides its arguments from filters
+_AARCH64 = _Calls(0xC00000B7, (198, 199), 29, (217, 218, 219))
+_ARM = _Calls(0x40000028, (281, 288), 54, (309, 310, 311))
+_RISCV64 = _Calls(0xC00000F3, (198, 199), 29, (217, 218, 219))
+_MACHINES = {"x86_64": (_X86_64, _I386), "aarch64": (_AARCH64, _ARM), "riscv64": (_RISCV64,)}
+
+
+def filter_program() -> bytes:
+    """Return the filter for this machine; empty for a machine whose numbers are not known here."""
+    known = _MACHINES.get(os.uname().machine, ()) if sys.byteorder == "little" else ()
+    if not known:
+        return b""
+    instructions = [(_LOAD, 0, 0, _ARCHITECTURE)]
+    for calls in known:
+        body = list(_filtered(calls))
+        instructions += [(_EQUAL, 0, len(body), calls.audit), *body]
+    instructions.append(_fail(errno.ENOSYS))
+    return b"".join(struct.pack("<HBBI", *each) for each in instructions)
+
+
+def _filtered(calls: _Calls) -> Iterator[_Instruction]:
+    """Yield the instructions for one architecture. Each path through them ends with a verdict."""
+    yield (_LOAD, 0, 0, _NUMBER)
+    if calls.has_x32:
+        yield from ((_AT_LEAST, 0, 1, _X32), _fail(errno.ENOSYS))
+    for number in (*calls.refused, *_IO_URING):
+        yield from ((_EQUAL, 0, 1, number), _fail(errno.ENOSYS))
+    for number in calls.sockets:
+        yield from _where(number, _FIRST, _FAMILIES, ((_RETURN, 0, 0, _ALLOW), _fail(errno.EAFNOSUPPORT)))
+    yield from _where(calls.ioctl, _SECOND, _TERMINAL, (_fail(errno.EPERM), (_RETURN, 0, 0, _ALLOW)))
+    yield (_RETURN, 0, 0, _ALLOW)
+
+
+def _where(
+    number: int, argument: int, values: Sequence[int], verdicts: tuple[_Instruction, _Instruction]
+) -> Iterator[_Instruction]:
+    """Yield the verdicts on one system call: the first where an argument has one of the values, else the second."""
+    then, otherwise = verdicts
+    body = [(_LOAD, 0, 0, argument)]
+    for value in values:
+        body += [(_EQUAL, 0, 1, value), then]
+    body.append(otherwise)
+    yield (_EQUAL, 0, len(body), number)
+    yield from body
+
+
+def _fail(code: int) -> _Instruction:
+    return (_RETURN, 0, 0, _FAIL | code)

@@ -1,0 +1,94 @@
+"""Sockets of this machine that lead out of the sandbox, and what commands need of the folders that have them.
+
+A network namespace isolates sockets without a path. Those with a path can be connected to wherever it can be seen, also
+on a read-only mount. So `/run` and `/tmp` are empty in the sandbox, and a socket elsewhere is covered: of an agent for
+keys, a service that runs programs or containers, a multiplexer of terminals, an editor.
+
+Source: unix(7); proc_net(5), `/proc/net/unix`; proc_pid_mountinfo(5)
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+EMPTY = ("/tmp", "/run", "/var/run", "/mnt/wslg")
+"""Folders that are empty in the sandbox, since services keep their sockets there. `/var/run` is mostly a link to
+`/run`; `/mnt/wslg` has the display and sound of the Windows Subsystem for Linux."""
+_RESOLVER = "/etc/resolv.conf"
+_PROGRAMS = "/run/current-system"
+"""On NixOS and Guix, a link to the system's programs in their store."""
+_PATH = re.compile(r"(?:^|[:=])/{0,2}(/[^,:;=]+)")
+"""Paths in variables, such as `unix:///run/docker.sock`, `unix:path=/run/bus,guid=1`, or `/tmp/tmux-1/default,12,0`."""
+_ESCAPE = re.compile(r"\\([0-7]{3})")
+
+
+def empty_folders() -> tuple[Path, ...]:
+    """Return the folders that are empty in the sandbox, resolved, each once."""
+    real = {Path(os.path.realpath(folder)): None for folder in EMPTY}
+    return tuple(folder for folder in real if folder.is_dir())
+
+
+def needed_of_run() -> Iterator[Path]:
+    """Yield what commands need of `/run`: the file with the addresses of name servers, and NixOS's programs.
+
+    Never a folder with sockets: systemd-resolved's would answer questions about names, which reach the network.
+    """
+    with suppress(OSError):
+        file = Path(_RESOLVER).resolve(strict=True)
+        if file.is_file() and any(file.is_relative_to(folder) for folder in empty_folders()):
+            yield file
+    if Path(_PROGRAMS).is_symlink():
+        yield Path(_PROGRAMS)
+
+
+def sockets(hidden: Iterable[Path], opened: Iterable[Path]) -> Iterator[Path]:
+    """Yield the sockets outside of hidden folders that others listen at.
+
+    They are found in the kernel's list, among the mounts (a container gets sockets of its host that way, which the list
+    does not have), and in the agent's environment.
+
+    :param hidden: folders that are empty in the sandbox; resolved.
+    :param opened: folders that can be seen there nevertheless, in hidden ones or outside of them; likewise.
+    """
+    is_hidden = {**dict.fromkeys(hidden, True), **dict.fromkeys(opened, False)}
+    found: dict[Path, None] = {}
+    for text in (*_listed(), *_mounted(), *_named()):
+        with suppress(OSError, ValueError, RuntimeError):
+            if stat.S_ISSOCK(os.stat(text).st_mode):  # noqa: PTH116 - there are hundreds, and few are sockets
+                found[Path(text).resolve(strict=True)] = None
+    for path in found:
+        nearest = next((folder for folder in path.parents if folder in is_hidden), None)
+        if nearest is None or not is_hidden[nearest]:
+            yield path
+
+
+def _listed() -> Iterator[str]:
+    for line in _lines("/proc/net/unix"):
+        words = line.split(None, 7)
+        if len(words) == 8 and words[7].startswith("/"):
+            yield words[7].rstrip("\n")
+
+
+def _mounted() -> Iterator[str]:
+    for line in _lines("/proc/self/mountinfo"):
+        words = line.split(" ", 5)
+        if len(words) == 6:
+            yield _ESCAPE.sub(lambda found: chr(int(found[1], 8)), words[4])
+
+
+def _named() -> Iterator[str]:
+    for value in os.environ.values():
+        if len(value) < 4096:  # a path is not longer
+            yield from (found[1] for found in _PATH.finditer(value))
+
+
+def _lines(file: str) -> list[str]:
+    try:
+        return Path(file).read_text(errors="surrogateescape").split("\n")
+    except OSError:
+        return []

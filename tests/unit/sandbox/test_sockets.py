@@ -1,0 +1,158 @@
+"""Sockets that lead out of the sandbox, and what of `/run` is still there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pytest
+
+from acp_agent.sandbox import sockets as module
+from acp_agent.sandbox.bubblewrap import command_line, fault
+from acp_agent.sandbox.policy import Policy
+from acp_agent.sandbox.sandbox import Sandbox
+from acp_agent.sandbox.sockets import needed_of_run, sockets
+
+PYTHON = f"{sys.base_prefix}/bin/python3"  # a virtual environment in `/tmp` is not there in the sandbox
+needs_bubblewrap = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
+CONNECT = (
+    "import socket, sys\n"
+    "for path in sys.argv[1:]:\n"
+    "    try: socket.socket(socket.AF_UNIX).connect(path); print('CONNECTED', path)\n"
+    "    except OSError as error: print(type(error).__name__)\n"
+)
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A home outside of `/tmp`, which the sandbox empties anyway."""
+    folder = Path(mkdtemp(dir="/var/tmp")).resolve()
+    yield folder
+    shutil.rmtree(folder)
+
+
+def listening(path: Path, stack: ExitStack) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    served = stack.enter_context(socket.socket(socket.AF_UNIX))
+    served.bind(str(path))
+    served.listen()
+    return str(path)
+
+
+def in_sandbox(root: Path, *words: str, network: bool = False) -> str:
+    with Sandbox((root,), ()).wrap(words, root, network=network) as (_, line):
+        return subprocess.run(line, cwd=root, capture_output=True, text=True, check=True).stdout
+
+
+@needs_bubblewrap
+@pytest.mark.parametrize("network", [False, True])
+def test_no_socket_of_a_service_is_reached_wherever_it_lies(
+    home: Path, monkeypatch: pytest.MonkeyPatch, network: bool
+) -> None:
+    monkeypatch.setenv("HOME", str(home))
+    root = home / "project"
+    root.mkdir()
+    with ExitStack() as stack:
+        places = ("project/.overmind.sock", "project/run/db/s", ".cache/tool/s", ".1password/agent.sock", "lxd/s y")
+        paths = [listening(home / place, stack) for place in places]
+        (root / "link").symlink_to(paths[-1])
+        moved = home / ".cache" / "moved"
+        Path(listening(home / "before", stack)).rename(moved)  # the kernel's list has the path that it had
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(moved))
+        told = in_sandbox(root, PYTHON, "-c", CONNECT, *paths, "link", str(moved), network=network)
+        assert set(told.split()) == {"ConnectionRefusedError"}
+    assert sorted(path.name for path in root.iterdir()) == [".overmind.sock", "link", "run"]
+
+
+@needs_bubblewrap
+def test_a_socket_that_a_command_makes_is_its_own_to_use(home: Path) -> None:
+    serve = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.bind('s'); s.listen();" + CONNECT
+    assert in_sandbox(home, PYTHON, "-c", serve, "s") == "CONNECTED s\n"
+
+
+def test_of_run_the_file_of_the_resolver_is_bound_and_no_folder_with_sockets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, etc = tmp_path.resolve() / "run", tmp_path / "resolv.conf"
+    (run / "systemd" / "resolve").mkdir(parents=True)
+    file = run / "systemd" / "resolve" / "stub-resolv.conf"
+    file.write_text("nameserver 127.0.0.53\n")
+    etc.symlink_to(file)
+    monkeypatch.setattr(module, "EMPTY", (str(run),))
+    monkeypatch.setattr(module, "_RESOLVER", str(etc))
+    assert [path for path in needed_of_run() if path.is_relative_to(run)] == [file]
+    with ExitStack() as stack:
+        listening(run / "systemd" / "resolve" / "io.systemd.Resolve", stack)
+        words = command_line(Policy((), (), ()), ("true",), Path("/"))
+        assert [word for word in words if word.startswith(f"{run}/")] == [str(file)] * 2
+        if not fault():
+            found = subprocess.run(
+                [*words[:-1], "find", str(run), "-type", "s"], capture_output=True, text=True, check=True
+            )
+            assert found.stdout == ""
+    etc.unlink()
+    etc.symlink_to(file.parent)  # a folder there is bound by no means
+    assert not [path for path in needed_of_run() if path.is_relative_to(run)]
+
+
+def test_sockets_in_hidden_folders_need_no_cover_unless_they_can_be_seen(tmp_path: Path) -> None:
+    folder = tmp_path.resolve()
+    with ExitStack() as stack:
+        hidden, seen = (Path(listening(folder / name, stack)) for name in ("hidden/s", "hidden/seen/s"))
+        found = set(sockets((folder / "hidden",), (folder / "hidden" / "seen",)))
+        assert seen in found
+        assert hidden not in found
+
+
+@pytest.mark.parametrize(
+    "value", ["{}", "unix://{}", "unix:{}", "unix:path={},guid=12", "{}:123:1", "{},123,0", "x={};y=1"]
+)
+def test_sockets_that_the_environment_names_are_found_in_whatever_form(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    with ExitStack() as stack:
+        path = Path(listening(tmp_path.resolve() / "before", stack)).rename(tmp_path.resolve() / "agent.sock")
+        assert path not in set(sockets((), ()))
+        monkeypatch.setenv("SOME_SOCKET", value.format(path))
+        assert path in set(sockets((), ()))
+
+
+@needs_bubblewrap
+def test_file_systems_in_memory_hold_less_than_a_process_may_have(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(home))
+    for name in (".ssh", "project"):
+        (home / name).mkdir()
+    lines = (
+        "memory=$(awk '/MemTotal/ {print $2}' /proc/meminfo)",
+        "held=$(df -k --output=size /tmp /dev/shm | tail -n +2 | paste -sd+ | bc)",
+        '[ "$held" -lt "$memory" ] || echo TOO MUCH "$held" of "$memory"',
+        "for each in /run /dev ~/.ssh; do touch $each/x 2> /dev/null && echo WRITTEN $each; done",
+        "touch /tmp/x /dev/shm/x && echo x > /dev/null",
+        "ls -A /run ~/.ssh",
+    )
+    if shutil.which("bc") is None:
+        lines = tuple(line.replace("| paste -sd+ | bc", "| awk '{sum += $1} END {print sum}'") for line in lines)
+    told = in_sandbox(home / "project", "bash", "-c", "\n".join(lines))
+    assert "TOO MUCH" not in told
+    assert "WRITTEN" not in told
+
+
+@needs_bubblewrap
+def test_a_session_in_a_folder_that_is_denied_otherwise_can_be_written(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(home))
+    root = home / ".claude" / "worktrees" / "one"
+    root.mkdir(parents=True)
+    (home / ".claude" / "history").write_text("secret")
+    told = in_sandbox(root, "bash", "-c", "touch made; cat ../../history || touch ../x || echo closed")
+    assert told == "closed\n"
+    assert (root / "made").exists()
+    assert not os.path.lexists(root.parent / "x")
