@@ -10,11 +10,14 @@ from __future__ import annotations
 import errno
 import json
 import os
+import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Self, TypeAlias, cast
 
+from acp_agent.config.called_files import MAX_TEXT, Text, called_files
 from acp_agent.config.home import CLAUDE_FOLDER, PROJECT_FOLDER
 from acp_agent.config.settings import HookCommand
 from acp_agent.config.state_file import StateFile
@@ -30,6 +33,12 @@ MAX_DEPTH = 8
 
 _PARTS = {PROJECT_FOLDER: (_HOOKS, "recipes"), CLAUDE_FOLDER: ("commands",)}
 """The folders in such a folder whose files could run."""
+_ALL_PARTS = {part for parts in _PARTS.values() for part in parts}
+_BIG = 1024 * 1024
+"""Bytes. Of a larger file that hooks run, the size and the times are compared, since it is read before each hook."""
+_SETTLED_NS = 50_000_000
+"""A file that was changed less than this before it was looked at may change once more, and have the same time."""
+_Signature: TypeAlias = tuple[int, int, int, int, int]
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -37,7 +46,7 @@ _BOM = b"\xef\xbb\xbf"
 class _CodeFile:
     """One file of a project.
 
-    :ivar name: relative to the folder, such as `hooks/check`.
+    :ivar name: relative to the folder, such as `hooks/check`, or `../scripts/check.py` if the hooks run it.
     :ivar content: SHA-256 of its bytes in hex, of a text without the byte order mark that its readers leave out; what
         it is instead, where it is no regular file that can be read.
     :ivar executable: whether it may be executed.
@@ -51,8 +60,13 @@ class _CodeFile:
 
     @property
     def is_hook(self) -> bool:
-        """Return whether it is below `hooks/`."""
-        return self.name.startswith(f"{_HOOKS}/")
+        """Return whether it is below `hooks/`, or what is there runs it."""
+        return self.name.startswith(f"{_HOOKS}/") or self.is_called
+
+    @property
+    def is_called(self) -> bool:
+        """Return whether it is code elsewhere in the project that the hooks run."""
+        return self.name.startswith("../") or self.name.partition("/")[0] not in _ALL_PARTS
 
 
 @frozen
@@ -62,12 +76,16 @@ class ProjectCode:
     :ivar place: `<project>/.acp-agent` or `<project>/.claude`, as it was reached.
     :ivar commands: those that the project's configuration names as hooks.
     :ivar problem: why it cannot be read; empty where it was.
+    :ivar cwd: where the hooks run; None for the project's folder.
+    :ivar seen: what was looked at for `files` elsewhere in the project, as it was.
     """
 
     place: Path
     files: tuple[_CodeFile, ...] = ()
     commands: tuple[HookCommand, ...] = ()
     problem: str = ""
+    cwd: Path | None = None
+    seen: tuple[tuple[Path, _Signature], ...] = field(default=(), compare=False)
 
     @property
     def is_empty(self) -> bool:
@@ -93,31 +111,123 @@ class ProjectCode:
         """Return the SHA-256, in hex, of the text of one of the files; None for any other path."""
         return next((file.content for file in self.files if self.place / file.name == path), None)
 
+    def without_called(self) -> Self:
+        """Return the same without what its hooks run elsewhere in the project."""
+        return replace(self, files=tuple(file for file in self.files if not file.is_called))
+
     def hooks_are_same(self) -> bool:
         """Read the files of the hooks again, and return whether they are what they were."""
-        now = read_project_code(self.place, self.commands)
+        now = read_project_code(self.place, self.commands, self.cwd, before=self)
         return not now.problem and now.hooks_digest == self.hooks_digest
 
 
-def read_project_code(place: Path, commands: Sequence[HookCommand] = ()) -> ProjectCode:
-    """Read what one folder could run; for a worker thread.
+def read_project_code(
+    place: Path, commands: Sequence[HookCommand] = (), cwd: Path | None = None, *, before: ProjectCode | None = None
+) -> ProjectCode:
+    """Read what one folder could run, and what its hooks run elsewhere in the project; for a worker thread.
 
     :param place: `<project>/.acp-agent` or `<project>/.claude`; need not exist.
     :param commands: those that the project's configuration names.
+    :param cwd: where the hooks run; the project's folder if None.
+    :param before: the same as it was read before; what its hooks run is looked for again only if something changed.
     """
     files: list[_CodeFile] = []
+    texts = [Text(_line(command)) for command in commands]
     problem, left = "", MAX_BYTES
     try:
         for path in _paths(place):
-            file, size = _read(place, path, left)
+            file, content = _read(place, path, left)
             files.append(file)
-            left -= size
+            left -= len(content)
+            if file.is_hook:
+                texts.append(Text(content[:MAX_TEXT].decode("utf-8", "replace"), path.parent))
             if len(files) > MAX_FILES or left < 0:
                 problem = f"it has more than {MAX_FILES:,} files, or {MAX_BYTES // 1024 // 1024} MiB"
                 break
     except OSError as error:
         problem = f"{error.filename or place} cannot be read ({error.strerror or error})"
-    return ProjectCode(place, () if problem else tuple(files), tuple(commands), problem)
+    if problem:
+        return ProjectCode(place, (), tuple(commands), problem)
+    own = tuple(files)
+    now = ProjectCode(place, own, tuple(commands), cwd=cwd)
+    if before is not None and now == before.without_called() and _are_as_seen(before.seen):
+        return before
+    called, seen = _read_called(place, own, texts, cwd) if texts else ((), ())
+    return replace(now, files=(*own, *called), seen=seen)
+
+
+def _line(command: HookCommand) -> str:
+    return command.command if isinstance(command.command, str) else "\n".join(command.command)
+
+
+def _read_called(
+    place: Path, own: Iterable[_CodeFile], texts: Iterable[Text], cwd: Path | None
+) -> tuple[tuple[_CodeFile, ...], tuple[tuple[Path, _Signature], ...]]:
+    """Read the code elsewhere in the project that hooks run.
+
+    :param own: the files of the folder itself.
+    :returns: the code, and what was looked at.
+    """
+    now = time.time_ns()
+    called = called_files(place.parent, texts, cwd)
+    known = {place / file.name for file in own}
+    files = tuple(_called_file(place, path) for path in called.files if path not in known)
+    looked_at = dict.fromkeys((*called.folders, *called.files))
+    # Without a signature that can be relied on, everything is read anew each time.
+    seen = tuple((path, _signature(path, settled_by=now)) for path in looked_at)
+    return files, seen
+
+
+def _are_as_seen(seen: Sequence[tuple[Path, _Signature]]) -> bool:
+    return bool(seen) and all(signature[0] >= 0 and _signature(path) == signature for path, signature in seen)
+
+
+def _signature(path: Path, settled_by: int | None = None) -> _Signature:
+    """Return what changes with each change of a file or of a folder's names; nobody can set its third part.
+
+    :param settled_by: a time in nanoseconds; with a later change the signature is one that nothing has.
+    """
+    try:
+        found = path.stat()
+    except OSError:
+        return (0, 0, 0, 0, 0)
+    if settled_by is not None and found.st_ctime_ns > settled_by - _SETTLED_NS:
+        return (-1, 0, 0, 0, 0)
+    return found.st_ino, found.st_size, found.st_ctime_ns, found.st_mtime_ns, found.st_mode
+
+
+def _called_file(place: Path, path: Path) -> _CodeFile:
+    """Return a file elsewhere in the project that hooks run."""
+    import hashlib  # loads OpenSSL
+
+    name = Path(os.path.relpath(path, place)).as_posix()
+    link = str(path.readlink()) if path.is_symlink() else ""
+    try:
+        if not path.resolve().is_relative_to(place.parent.resolve()):
+            return _CodeFile(name, "outside of the project", link=link)
+        with open_regular(path) as file:
+            status = os.fstat(file.fileno())
+            is_executable = bool(status.st_mode & 0o111)
+            if status.st_size > _BIG:
+                return _CodeFile(name, f"{status.st_size} bytes of {status.st_ctime_ns}", is_executable, link)
+            content = file.read(_BIG)
+    except (OSError, RuntimeError) as error:
+        return _CodeFile(name, f"unreadable: {type(error).__name__}", link=link)
+    if path.name == "package.json":
+        content = _scripts_of(content)
+    return _CodeFile(name, hashlib.sha256(content).hexdigest(), is_executable, link)
+
+
+def _scripts_of(package: bytes) -> bytes:
+    """Return the part of a `package.json` that runs something: a new dependency is no change of what a hook does."""
+    try:
+        parsed: object = json.loads(package)
+    except (ValueError, RecursionError):
+        return package
+    if not isinstance(parsed, dict):
+        return package
+    found = cast("dict[str, object]", parsed)
+    return json.dumps([found.get("scripts"), found.get("type"), found.get("main")], sort_keys=True).encode()
 
 
 def project_of(path: Path) -> Path | None:
@@ -189,8 +299,8 @@ def _paths(place: Path) -> Iterator[Path]:
             yield from (Path(at, name) for name in sorted(names))
 
 
-def _read(place: Path, path: Path, limit: int) -> tuple[_CodeFile, int]:
-    """Return a file, and how many bytes of it were read: one more than the limit where there are more."""
+def _read(place: Path, path: Path, limit: int) -> tuple[_CodeFile, bytes]:
+    """Return a file, and what was read of it: one byte more than the limit where there are more."""
     name = path.relative_to(place).as_posix()
     link = str(path.readlink()) if path.is_symlink() else ""
     try:
@@ -198,13 +308,13 @@ def _read(place: Path, path: Path, limit: int) -> tuple[_CodeFile, int]:
             content = file.read(limit + 1)
             executable = bool(os.fstat(file.fileno()).st_mode & 0o111)
     except (NotRegularError, FileNotFoundError):
-        return _CodeFile(name, "no file", link=link), 0
+        return _CodeFile(name, "no file", link=link), b""
     except OSError as error:
-        return _CodeFile(name, f"unreadable: {error.errno}", link=link), 0
+        return _CodeFile(name, f"unreadable: {error.errno}", link=link), b""
     import hashlib  # loads OpenSSL
 
     code = content if name.startswith(f"{_HOOKS}/") else content.removeprefix(_BOM)
-    return _CodeFile(name, hashlib.sha256(code).hexdigest(), executable, link), len(content)
+    return _CodeFile(name, hashlib.sha256(code).hexdigest(), executable, link), content
 
 
 def _digest(files: Iterable[_CodeFile], commands: Sequence[HookCommand]) -> str:

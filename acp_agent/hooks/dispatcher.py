@@ -12,7 +12,7 @@ from anyio import to_thread
 
 from acp_agent.config.hook_events import OBSERVED, EventName
 from acp_agent.errors import AgentError
-from acp_agent.hooks.contract import ORIGINS, Hook, Services
+from acp_agent.hooks.contract import ORIGINS, Hook, Origin, Services
 from acp_agent.hooks.events import HookEvent, TurnEnd, changed
 from acp_agent.hooks.outcomes import NOTHING, POSSIBLE, SWAP, Decision, Outcome, bounded, cut, possible_part
 from acp_agent.logfile import log_failure
@@ -22,6 +22,8 @@ _log = logging.getLogger(__name__)
 Tell: TypeAlias = Callable[[str], Awaitable[None]]
 HookKey: TypeAlias = tuple[str, str]
 """Source and name of a hook, which stay the same when it is reloaded."""
+_OF_PROJECTS: tuple[Origin, ...] = ("project", "recipe")
+"""Hooks that a project can bring. A recipe may be the user's, but the project's can replace it."""
 
 
 def in_order(hooks: Iterable[Hook]) -> tuple[Hook, ...]:
@@ -102,7 +104,8 @@ class Dispatcher:
                 await self._tell_left_out(hook, event, left_out)
             for notice in kept.notices:
                 await self._notify(notice)
-            return replace(kept, notices=())
+            decision = kept.decision and replace(kept.decision, by_project=hook.origin in _OF_PROJECTS)
+            return replace(kept, decision=decision, notices=())
         return await self._failed(hook, event.name, failure, blamed)
 
     async def _failed(self, hook: Hook, name: EventName, failure: str, blamed: set[HookKey] | None) -> Outcome:

@@ -28,10 +28,13 @@ class Decision:
 
     :ivar verdict: `allow` spares the user the question that the mode demands, `ask` demands it, `block` refuses.
     :ivar reason: for the user, and for the model where it has to go on in another way.
+    :ivar by_project: whether it comes from the project and not from the user. Its `allow` then covers only work that
+        the session's directories or the sandbox contain. The dispatcher sets it, whatever a hook says.
     """
 
     verdict: Verdict
     reason: str = ""
+    by_project: bool = False
 
 
 @frozen
@@ -140,12 +143,13 @@ class Outcome:
     def then(self, later: Outcome) -> Outcome:
         """Return this outcome together with that of a later hook. This is associative, and `NOTHING` is neutral.
 
-        The stricter decision holds, and of equal ones the first. The later replacement of a text or of arguments holds,
-        since that hook saw the earlier one. The first action, summary and stop hold. Added texts are all kept.
+        The stricter decision holds; of equal ones the user's before the project's, and then the first. The later
+        replacement of a text or of arguments holds, since that hook saw the earlier one. The first action, summary and
+        stop hold. Added texts are all kept.
         """
         decisions = [each for each in (self.decision, later.decision) if each is not None]
         return Outcome(
-            decision=max(decisions, key=lambda each: _VERDICTS.index(each.verdict), default=None),
+            decision=max(decisions, key=_weight, default=None),
             tool_input=self.tool_input if later.tool_input is None else later.tool_input,
             tool_output=self.tool_output if later.tool_output is None else later.tool_output,
             message=self.message if later.message is None else later.message,
@@ -161,6 +165,11 @@ class Outcome:
         """Return what only one hook can get, the first that wants it, by the attribute's name."""
         once = {"action": self.action, "summary": self.summary}
         return {name: value for name, value in once.items() if value is not None}
+
+
+def _weight(decision: Decision) -> tuple[int, bool]:
+    """Return a key that is larger for the decision that holds."""
+    return _VERDICTS.index(decision.verdict), not decision.by_project
 
 
 NOTHING = Outcome()

@@ -19,7 +19,7 @@ from acp_agent.session.state import SessionState
 from acp_agent.tools.tool import Access, PreparedCall
 
 if TYPE_CHECKING:
-    from acp_agent.hooks.outcomes import Outcome
+    from acp_agent.hooks.outcomes import Decision, Outcome
 
 Verdict: TypeAlias = Literal["allow", "ask", "deny"]
 
@@ -59,6 +59,18 @@ def _granted(access: Access, grants: Collection[str]) -> bool:
     return _SANDBOXED.subject in grants or any(prefix in grants for prefix in prefixes)
 
 
+def _covers(decision: Decision, access: Access) -> bool:
+    """Return whether a hook's `allow` counts for a call.
+
+    What a project brings may spare the user questions about the project alone: edits within the session's directories,
+    but for guarded paths, and commands that the sandbox holds there.
+    """
+    if not decision.by_project:
+        return True
+    is_contained = access.sandboxed or access.effect != "execute"
+    return is_contained and not access.outside
+
+
 def _grant_of(access: Access, *, one_by_one: bool) -> Grant | None:
     """Return what the user may allow for good where they are asked about this call; None if nothing.
 
@@ -96,18 +108,22 @@ class Permissions:
         self._one_by_one = False  # whether the user has allowed one sandboxed command, where all could have been
 
     async def check(self, call: ToolCall, prepared: PreparedCall, hooked: Outcome) -> bool:
-        """Ask the user where the mode or a hook demands it; a hook may also answer in the user's place, but to what a
-        call demands beyond the sandbox.
+        """Ask the user where the mode or a hook demands it. A hook may also answer in the user's place, except where a
+        call demands more than the sandbox gives; a project's hook, only within the project.
 
         :returns: False if the user ended the turn instead of answering.
         :raises ToolError: the call may not run.
         """
         access = prepared.access
-        verdict, reason = await self._verdict(call, access), access.demand or hooked.reason
+        verdict = await self._verdict(call, access)
+        decision = hooked.decision
+        if decision is not None and decision.verdict == "allow" and not _covers(decision, access):
+            decision = None
+        reason = access.demand or ("" if decision is None else decision.reason)
         if not reason and access.fault and self._state.mode == "accept-edits":
             reason = f"There is no sandbox for it: {access.fault}"
-        if hooked.decision is not None and not access.demand:
-            verdict = "allow" if hooked.decision.verdict == "allow" else "ask"
+        if decision is not None and not access.demand:
+            verdict = "allow" if decision.verdict == "allow" else "ask"
         if verdict == "ask":
             try:
                 answer = await self._ask(call, prepared, reason)

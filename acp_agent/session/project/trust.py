@@ -6,6 +6,7 @@ They are untrusted code. Nothing of them runs before the user has trusted the fo
 from __future__ import annotations
 
 import logging
+import os
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -156,7 +157,8 @@ class SessionTrust:
             kept, notices = set[tuple[Path, str]](), [*notices, str(error)]
         commands = [command for command in settings.hooks if command.origin == "project"]
         for place in places:
-            code = read_project_code(place, commands if place == settings.project else ())
+            named = commands if place == settings.project else ()
+            code = read_project_code(place, named, self._state.cwd, before=self.allowed.get(place))
             if code.problem:
                 notices.append(f"The hooks and recipes of {place.parent} are not used: {code.problem}.")
             elif (place, code.digest) in kept | self._allowed_here:
@@ -181,6 +183,10 @@ def lines_of(code: ProjectCode) -> Iterator[str]:
     for file in code.files:
         name = file.name.partition("/")[2]
         kind = "a file of the hooks" if file.is_hook else "a file of the recipes"
+        if file.is_called:
+            path = os.path.normpath(f"{folder}/{file.name}")
+            yield f"{_quoted(path)}: a file that the hooks run"
+            continue
         if not file.is_hook and name.endswith(_RECIPE):
             command = name.removesuffix(_RECIPE).replace("/", ":")
             kind = f"the command {_quoted(f'/{command}')}"
