@@ -9,7 +9,7 @@ import os
 import resource
 import shutil
 import subprocess
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -53,6 +53,8 @@ def command_line(
     :param filter_file: a file with the filter of system calls; see `seccomp`.
     """
     network = () if policy.network else ("--unshare-net",)
+    protected = policy.protected
+    holders = policy.holding(protected)
     opened, closed = (*_FILTERED, str(filter_file)), ("--seccomp", "9")
     if filter_file is None:
         opened, closed = (), ()
@@ -64,8 +66,8 @@ def command_line(
         *("--ro-bind-try", "/proc/sys", "/proc/sys"),
         *_temporary(policy),
         *(word for path in needed_of_run() for word in ("--ro-bind-try", str(path), str(path))),
-        *(word for mount in _mounts(policy, covers or {}) for word in mount),
-        *_sealed(policy),
+        *(word for mount in _mounts(policy, protected, holders, covers or {}) for word in mount),
+        *_sealed(policy, holders),
         *("--setenv", "TMPDIR", "/tmp"),
         # As the first process the supervisor ends after all others, and bwrap behind it. Root keeps its capabilities
         # otherwise, and could unmount what covers a path.
@@ -92,16 +94,18 @@ def _temporary(policy: Policy) -> Iterator[str]:
         yield from ("--tmpfs", str(folder))
 
 
-def _mounts(policy: Policy, covers: Mapping[Path, Path]) -> list[tuple[str, ...]]:
+def _mounts(
+    policy: Policy, protected: Iterable[Path], holders: Iterable[Path], covers: Mapping[Path, Path]
+) -> list[tuple[str, ...]]:
     """Return the mounts, each folder before what is in it."""
     # A mount cannot be renamed.
-    writable = (*policy.write, *policy.open, *policy.holders)
+    writable = (*policy.write, *policy.open, *holders)
     folders = {path for path in policy.read_deny if path.is_dir()}
     files = (*(path for path in policy.read_deny if path not in folders), *_sockets(policy, folders))
     mounts = [
         *((path, ("--tmpfs", str(path))) for path in folders),
         *((path, ("--bind", str(path), str(path))) for path in writable),
-        *((path, ("--ro-bind-try", str(path), str(path))) for path in policy.protected),
+        *((path, ("--ro-bind-try", str(path), str(path))) for path in protected),
         *((path, ("--ro-bind", "/dev/null", str(path))) for path in files),
         *((path, ("--ro-bind", str(cover), str(path))) for path, cover in covers.items()),
     ]
@@ -112,12 +116,12 @@ def _sockets(policy: Policy, denied: Collection[Path]) -> Iterator[Path]:
     return sockets((*empty_folders(), *denied), (*policy.write, *policy.open))
 
 
-def _sealed(policy: Policy) -> Iterator[str]:
+def _sealed(policy: Policy, holders: Iterable[Path]) -> Iterator[str]:
     """Yield the words that make the empty folders read-only, once all else is mounted in them.
 
     Each would be memory that no limit counts: even files without content take some.
     """
-    writable = {*policy.write, *policy.open, *policy.holders, Path(os.path.realpath("/tmp"))}
+    writable = {*policy.write, *policy.open, *holders, Path(os.path.realpath("/tmp"))}
     for folder in (*empty_folders(), Path("/dev"), *policy.read_deny):
         if folder not in writable and folder.is_dir():
             yield from ("--remount-ro", str(folder))

@@ -8,14 +8,17 @@ from contextlib import suppress
 from pathlib import Path
 
 from acp_agent.frozen import frozen
+from acp_agent.sandbox.guarded_paths import guarded_paths
 from acp_agent.sandbox.repositories import (
     Closed,
     Repository,
     closed_beside,
     closed_in,
     git_directories,
+    named_in_settings,
     repository_of,
     submodules,
+    worktrees,
 )
 
 READ_DENIED = (
@@ -33,7 +36,7 @@ READ_DENIED = (
 """In the user's home: keys, keyrings, browser profiles, folders of agents, and sockets of virtual machines."""
 CACHES = (".cache", ".npm", ".cargo/registry")
 """In the user's home: what commands may write."""
-GUARDED = (".acp-agent", ".claude", ".vscode", ".zed", ".idea", ".envrc")
+GUARDED = tuple(row.parts[0] for row in guarded_paths("covered"))
 """In a root. Where one is missing its placeholder is a folder, also for `.envrc`, since git does not see empty ones."""
 _MOST_CLOSED_BESIDE = 400
 """Maximum number of closed paths in a git directory outside of the roots. With more, all of it stays closed."""
@@ -93,12 +96,32 @@ class Policy:
         """Return the closed paths in each place that a command may write to."""
         found: list[Closed] = []
         for root in self.roots:
-            found.append(_closed_in_root(root))
+            found += (_closed_in_root(root), _existing_in_root(root, self.run_elsewhere))
             for git in git_directories(root):
                 found.append(closed_in(git, wholly=True))
                 found += (closed_in(each, wholly=False) for each in submodules(git / "modules"))
         for repository in self.repositories:
             found += closed_beside(repository)
+        return tuple(found)
+
+    @property
+    def run_elsewhere(self) -> tuple[Path, ...]:
+        """Return what git runs outside of its directories, since its settings name it; some of it may not exist."""
+        found: list[Path] = []
+        for root in self.roots:
+            for git in (*git_directories(root), *(repository.common for repository in self.repositories)):
+                found += named_in_settings(git, root)
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def rebasing(self) -> tuple[Path, ...]:
+        """Return the git directories in which a command may begin a rebase."""
+        found: list[Path] = []
+        for root in self.roots:
+            for git in git_directories(root):
+                found += (git, *worktrees(git), *submodules(git / "modules"))
+        for repository in self.repositories:
+            found += (repository.folder, *submodules(repository.folder / "modules"))
         return tuple(found)
 
     @property
@@ -110,7 +133,14 @@ class Policy:
     def holders(self) -> tuple[Path, ...]:
         """Return the folders in writable ones that hold what is protected or denied: moved away, they would take it
         along, and another could be made in their place."""
-        writable, closed = {*self.write, *self.open}, {*self.protected, *self.read_deny}
+        return self.holding(self.protected)
+
+    def holding(self, protected: Iterable[Path]) -> tuple[Path, ...]:
+        """See `holders`.
+
+        :param protected: what `protected` has returned, which takes a while.
+        """
+        writable, closed = {*self.write, *self.open}, {*protected, *self.read_deny}
         found: list[Path] = []
         for folder in {parent for path in closed for parent in path.parents} - closed:
             nearest = next((each for each in folder.parents if each in writable or each in closed), None)
@@ -122,7 +152,8 @@ class Policy:
     def unprotectable(self) -> Path | None:
         """Return a protected path or its holder that is a symbolic link, so that it cannot be protected from being
         replaced."""
-        return next((path for path in (*self.protected, *self.holders) if path.is_symlink()), None)
+        protected = self.protected
+        return next((path for path in (*protected, *self.holding(protected)) if path.is_symlink()), None)
 
 
 def search_path(writable: Iterable[Path]) -> str:
@@ -163,6 +194,19 @@ def _closed_in_root(root: Path) -> Closed:
     if not is_below and not any(git.glob("*")):
         folders.append(git)  # otherwise a command could create a repository with hooks
     return Closed(root, tuple(folders), ())
+
+
+def _existing_in_root(root: Path, more: Iterable[Path]) -> Closed:
+    """Return the guarded paths of a root that are there; what is missing is watched (see `planted`).
+
+    A link is followed: what it leads to is closed, and the link itself watched.
+    """
+    names = ("/".join(row.parts) for row in guarded_paths("closed", "kept"))
+    paths = (*(f"{root}/{name}" for name in names), *map(str, more))
+    found = [Path(path).resolve() for path in paths if os.path.exists(path)]  # noqa: PTH110 - there are a hundred
+    inside = [path for path in found if path != root and path.is_relative_to(root)]
+    folders = tuple(path for path in inside if path.is_dir())
+    return Closed(root, folders, tuple(path for path in inside if path not in folders))
 
 
 def _beside(roots: Sequence[Path], denied: Sequence[Path]) -> Iterator[Repository]:

@@ -26,6 +26,18 @@ _FILES = ("config", "config.worktree", "commondir")
 """Git reads hooks, settings and attributes from the directory that `commondir` names."""
 _OF_A_WORKTREE = ("config.worktree", "commondir")
 _WORK_TREE_SETTING = re.compile(rb'^\s*worktree\s*=\s*"?([^"\n;#]+?)"?\s*$', re.MULTILINE | re.IGNORECASE)
+_RUN_SETTING = re.compile(
+    rb"^[^\n#;=]*?\b(path|hookspath)[ \t]*=[ \t]*([^\n;#]+?)[ \t\r]*$", re.MULTILINE | re.IGNORECASE
+)
+"""`include.path`, `includeIf.*.path` and `core.hooksPath`; in other sections, `path` does no harm here."""
+_HOOKS = (
+    "applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg",
+    "commit-msg", "post-commit", "pre-rebase", "post-checkout", "post-merge", "pre-push", "pre-receive", "update",
+    "proc-receive", "post-receive", "post-update", "reference-transaction", "push-to-checkout", "pre-auto-gc",
+    "post-rewrite", "sendemail-validate", "fsmonitor-watchman", "p4-changelist", "p4-prepare-changelist",
+    "p4-post-changelist", "p4-pre-submit", "post-index-change",
+)  # fmt: skip
+"""Source: githooks(5)"""
 _MOST_ENTRIES = 200
 """How many entries of an index are compared with the files of a folder, at most."""
 _GITLINK = 0o160000
@@ -136,6 +148,23 @@ def closed_beside(repository: Repository) -> Iterator[Closed]:
     yield Closed(common, (*everywhere.folders, *modules), (*everywhere.files, *state), everywhere.points)
     for submodule in submodules(own / "modules"):
         yield closed_in(submodule, wholly=True)
+
+
+def named_in_settings(git: Path, root: Path) -> Iterator[Path]:
+    """Yield what git runs or obeys in a root since its settings name it; some of it may not exist.
+
+    These are other files of settings, and hooks of a folder of the user's own.
+
+    :param git: a directory whose `config` counts in the root.
+    """
+    for name in ("config", "config.worktree"):
+        for key, value in _RUN_SETTING.findall(_content(git / name)):
+            text = os.path.expanduser(os.fsdecode(value).replace('"', ""))  # noqa: PTH111 - fails where there is no home
+            if key.lower() == b"path":
+                yield Path(os.path.normpath(git / text))
+            else:
+                folder = Path(os.path.normpath(root / text))
+                yield from (folder / hook for hook in _HOOKS)
 
 
 def worktrees(git: Path) -> list[Path]:

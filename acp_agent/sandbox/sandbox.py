@@ -19,6 +19,7 @@ from acp_agent.frozen import frozen
 from acp_agent.sandbox import bubblewrap, seatbelt
 from acp_agent.sandbox.excludes import covered_excludes
 from acp_agent.sandbox.placeholders import placeholders
+from acp_agent.sandbox.planted import places, watched
 from acp_agent.sandbox.policy import Policy
 
 _MOST_PROTECTED = 1000
@@ -57,26 +58,26 @@ class Sandbox:
         """
         if self.off:
             return None, ""
-        fault = platform_fault(self.required) or self._fault()
+        fault = platform_fault(self.required) or self._checked_policy(network=False)[1]
         if fault and self.required:
             raise SandboxError(f"No command runs without a sandbox (`sandbox.commands: required`). {fault}")
         return (None, fault) if fault else (self, "")
 
-    def _fault(self) -> str:
-        """Return why this session's directories cannot be protected; empty where they can."""
+    def _checked_policy(self, *, network: bool) -> tuple[Policy | None, str]:
+        """Return the policy, and why this session's directories cannot be protected; empty where they can."""
         try:
-            return self._unprotectable()
+            policy = Policy.of(self.roots, self.private, self.write, self.read_deny, network=network)
+            return policy, self._unprotectable(policy)
         except (OSError, ValueError, RecursionError) as error:
-            return f"The session's directories cannot be looked through ({type(error).__name__}: {error})."
+            return None, f"The session's directories cannot be looked through ({type(error).__name__}: {error})."
 
-    def _unprotectable(self) -> str:
+    def _unprotectable(self, policy: Policy) -> str:
         home = Path.home().resolve()
         if above := next((root for root in self.roots if home.is_relative_to(root.resolve())), None):
             return f"{above} holds your home directory, where too much runs by itself; open a project's folder instead."
         for root in self.roots:
             if (root / "HEAD").is_file() and (root / "config").is_file() and (root / "objects").is_dir():
                 return f"{root} is the directory of a repository, which git trusts; open a work tree instead."
-        policy = self._policy(network=False)
         if len(policy.protected) > _MOST_PROTECTED:
             return "The session's directories have too many submodules or worktrees of git to protect them."
         link = policy.unprotectable
@@ -88,10 +89,10 @@ class Sandbox:
 
     @asynccontextmanager
     async def confine(
-        self, argv: Sequence[str], cwd: Path, *, network: bool
+        self, argv: Sequence[str], cwd: Path, *, network: bool, blocked: list[str] | None = None
     ) -> AsyncGenerator[tuple[tuple[str, ...], tuple[str, ...]]]:
         """See `wrap`, in threads."""
-        wrapped = self.wrap(argv, cwd, network=network)
+        wrapped = self.wrap(argv, cwd, network=network, blocked=blocked)
         lines = await to_thread.run_sync(wrapped.__enter__)
         try:
             yield lines
@@ -101,19 +102,22 @@ class Sandbox:
 
     @contextmanager
     def wrap(
-        self, argv: Sequence[str], cwd: Path, *, network: bool
+        self, argv: Sequence[str], cwd: Path, *, network: bool, blocked: list[str] | None = None
     ) -> Generator[tuple[tuple[str, ...], tuple[str, ...]]]:
         """Return two command lines: one that succeeds where the sandbox works, and one that runs a program in it, which
         has to end with the body.
 
         :param cwd: where it runs; absolute.
         :param network: whether it reaches the network, also where others do not.
+        :param blocked: is filled with what the command planted and was renamed, by the end of the `with` block.
         :raises SandboxError: the session's directories cannot be protected any more.
         """
-        if fault := self._fault():  # a command may have changed something since
+        policy, fault = self._checked_policy(network=network or self.network)
+        if policy is None or fault:  # a command may have changed something since
             raise SandboxError(f"It does not run any more. {fault}")
-        policy = self._policy(network=network or self.network)
-        with placeholders(policy.closed), covered_excludes(policy) as covers:
+        roots, repositories = places(policy.roots, policy.run_elsewhere), policy.rebasing
+        watch = watched(roots, repositories, [] if blocked is None else blocked)
+        with placeholders(policy.closed), covered_excludes(policy) as covers, watch:
             if sys.platform == "darwin":
                 with TemporaryDirectory() as folder:
                     place = Path(folder).resolve()
@@ -123,9 +127,6 @@ class Sandbox:
                 with bubblewrap.filter_file() as filtered:
                     words = bubblewrap.command_line(policy, argv, place, covers, filtered)
                     yield (*words[: len(words) - len(argv)], "true"), words
-
-    def _policy(self, *, network: bool) -> Policy:
-        return Policy.of(self.roots, self.private, self.write, self.read_deny, network=network)
 
 
 def platform_fault(required: bool = False) -> str:

@@ -22,15 +22,12 @@ from acp_agent.conversation.messages import Text
 from acp_agent.conversation.views import Location, ToolKind
 from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
+from acp_agent.sandbox.guarded_paths import is_guarded
 from acp_agent.tools.environment import Environment, Report
 from acp_agent.tools.matching.names import names_alike, nearest, told
 from acp_agent.tools.text import one_line
 from acp_agent.tools.tool import Access, CallResult, PreparedCall
 
-_GUARDED = frozenset(
-    (".git", ".acp-agent", ".claude", ".vscode", ".zed", ".idea", ".github", ".envrc", "agents.md", "claude.md")
-)
-"""Files and folders that run or configure something: git's hooks, editors' tasks, agents' instructions and recipes."""
 _LONGEST = 4096
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=\S)")
 _MOST_TOLD = 3
@@ -245,7 +242,7 @@ def _beyond(path: Path, environment: Environment, edited: bool) -> tuple[Path, .
     if found or not edited:
         return found
     real = _real(path)
-    return (real,) if any(part.lower() in _GUARDED for part in real.parts) else ()
+    return (real,) if is_guarded(real) else ()
 
 
 def scheme_of(address: str) -> str:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from acp_agent.sandbox.guarded_paths import is_guarded
 from acp_agent.sandbox.policy import GUARDED
 
 _REMOVED = re.compile(
@@ -55,12 +56,27 @@ def unwritten(output: str) -> str:
     :returns: an empty string if there are none.
     """
     paths = dict.fromkeys(found["path"] for found in _UNWRITTEN.finditer(output))
-    closed = [path for path in paths if not {*Path(path).parts}.isdisjoint(GUARDED)]
+    closed = [path for path in paths if is_guarded(Path(path))]
     if not closed:
         return ""
     return (
         f"(Not changed, since the sandbox never writes there: {', '.join(closed)}. `git status` shows what is left to "
         "do; do it for these paths alone, such as by `git checkout HEAD -- PATH`, with `outside: true`.)"
+    )
+
+
+def renamed(blocked: Sequence[str]) -> str:
+    """Return a sentence about paths that the sandbox renamed.
+
+    :param blocked: see `Sandbox.wrap`.
+    :returns: an empty string if there are none.
+    """
+    if not blocked:
+        return ""
+    return (
+        f"(Renamed, since other programs run by themselves what they find there: {', '.join(blocked)}. Rename it back, "
+        "if the user wants it, with `outside: true`, which asks them; an unfinished rebase in the same command that "
+        "continues it.)"
     )
 
 

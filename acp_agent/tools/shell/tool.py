@@ -20,7 +20,7 @@ from acp_agent.sandbox.sandbox import Sandbox
 from acp_agent.tools.arguments import Arguments, BuiltIn
 from acp_agent.tools.environment import CommandResult, Environment, Report
 from acp_agent.tools.paths import Target, missing_directory
-from acp_agent.tools.shell.guarded import split_placeholders, unwritten
+from acp_agent.tools.shell.guarded import renamed, split_placeholders, unwritten
 from acp_agent.tools.shell.named_files import named_files
 from acp_agent.tools.shell.screen import as_shown
 from acp_agent.tools.shell.syntax import parse
@@ -103,10 +103,11 @@ class _Command:
         changes = await to_thread.run_sync(named_files, self.line, target.path, abandon_on_cancel=True)
         argv = (shutil.which("bash") or "/bin/sh", "-c", self.line)
         exclude = set(environment.key_variables)
+        blocked: list[str] = []
         wrapped = nullcontext((tuple[str, ...](), argv))
         if self.sandbox is not None:
             exclude |= self.sandbox.hidden()
-            wrapped = self.sandbox.confine(argv, target.path, network=self.network)
+            wrapped = self.sandbox.confine(argv, target.path, network=self.network, blocked=blocked)
         async with wrapped as (try_out, argv):
             result = await environment.commands.run(
                 argv, target.path, self.timeout, report, shown=self.line, exclude=exclude, try_out=try_out
@@ -115,7 +116,7 @@ class _Command:
         output, notes = f"{result.stdout}\n{result.stderr}", ""
         if self.sandbox is not None:
             output, about_placeholders = split_placeholders(output, self.sandbox.roots)
-            notes = "\n".join(note for note in (about_placeholders, unwritten(output)) if note)
+            notes = "\n".join(note for note in (about_placeholders, unwritten(output), renamed(blocked)) if note)
         changed = await to_thread.run_sync(changes, abandon_on_cancel=True) if changes else ()
         view = CallView(
             self.title, "execute", raw_output={**raw, "sandboxed": self.sandbox is not None}, changes=changed

@@ -1,0 +1,62 @@
+"""The table of what other programs run by themselves."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import get_args
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.sandbox import guarded_paths as module
+from acp_agent.sandbox.guarded_paths import How, guarded_paths, is_guarded
+from support.checkout import REPOSITORY
+
+TABLE = Path(module.__file__).with_name("guarded.csv")
+
+
+def test_every_guarded_path_says_who_runs_it_and_where_that_is_documented() -> None:
+    with TABLE.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        assert row["path"] == str(Path(row["path"])), row
+        assert not row["path"].startswith(("/", "..")), row
+        assert row["how"] in get_args(How), row
+        assert len(row["run_by"]) > 5, row
+        source = row["source"]
+        is_documented = urlsplit(source).scheme == "https" or (REPOSITORY / source).is_file()
+        assert is_documented, row
+    assert len({row["path"].lower() for row in rows}) == len(rows) == len(guarded_paths())
+
+
+def test_wildcards_stand_in_names_alone_and_are_not_watched() -> None:
+    for row in guarded_paths("covered", "closed", "kept"):
+        assert "*" not in "".join(row.parts)
+    assert all(len(row.parts) == 1 for row in guarded_paths("covered"))
+    assert all(len(row.parts) == 1 for row in guarded_paths() if "*" in row.parts[0])
+
+
+@given(st.sampled_from(guarded_paths()), st.booleans(), st.sampled_from(["", "packages/one"]), st.booleans())
+def test_an_edit_of_each_is_asked_for_wherever_it_lies_and_however_it_is_written(
+    row: module.Guarded, upper: bool, above: str, deeper: bool
+) -> None:
+    name = "/".join(row.parts).replace("*", "shop")
+    path = Path("/project", above, name.upper() if upper else name)
+    assert is_guarded(path)
+    if "*" not in row.parts[0]:
+        assert is_guarded(path / "inner" / "file.json" if deeper else path)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "src/app.py", "package.json", "Makefile", ".gitignore", ".gitattributes", ".env", "pyproject.toml", "hooks/x",
+        "gradle/libs.versions.toml", ".yarn/cache/x", "cargo/config", "requires", "code-workspace", "mise/x.py",
+        "tsconfig.json", ".editorconfig", ".python-version", "docs/cursor.md", ".config/app.toml",
+    ],
+)  # fmt: skip
+def test_ordinary_files_are_edited_without_a_question(name: str) -> None:
+    assert not is_guarded(Path("/project", name))

@@ -1,0 +1,188 @@
+"""What a command makes that other programs would run by themselves."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from acp_agent.processes import environment_without
+from acp_agent.sandbox.bubblewrap import fault
+from acp_agent.sandbox.guarded_paths import guarded_paths
+from acp_agent.sandbox.planted import places, watched
+from acp_agent.sandbox.sandbox import Sandbox
+
+pytestmark = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
+CLOSED = ["/".join(row.parts) for row in guarded_paths("covered", "closed")]
+GIT = ("git", "-c", "user.name=n", "-c", "user.email=n@example.org")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path.resolve() / "project"
+    folder.mkdir()
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    return folder
+
+
+def in_sandbox(root: Path, line: str) -> tuple[subprocess.CompletedProcess[str], list[str]]:
+    names = {f"GIT_{who}_{what}": "n@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    blocked: list[str] = []
+    with Sandbox((root,), ()).wrap(("bash", "-c", line), root, network=False, blocked=blocked) as (_, words):
+        done = subprocess.run(
+            words, cwd=root, env={**environment_without(()), **names}, capture_output=True, text=True, check=False
+        )
+    return done, blocked
+
+
+def planted(root: Path) -> list[str]:
+    return [name for name in CLOSED if os.path.lexists(root / name)]
+
+
+FORMS = {
+    "a file": "mkdir -p {0} && echo evil > {1}",
+    "a folder": "mkdir -p {1} && echo evil > {1}/config",
+    "a link": "mkdir -p {0} x && echo evil > x/config && ln -s $PWD/x {1}",
+    "another's folder": "mkdir -p {0} && mkdir -p x/y && mv x {1}",
+    "a link on the way": "mkdir -p x && echo evil > x/{2} && ([ {0} = . ] && ln -s x/{2} {1} || ln -s $PWD/x {0})",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_nothing_that_other_programs_run_by_themselves_is_there_after_a_command(root: Path, form: str) -> None:
+    lines = [FORMS[form].format(str(Path(name).parent), name, Path(name).name) for name in CLOSED]
+    done, blocked = in_sandbox(root, "\n".join(f"({line}) 2> /dev/null; rm -rf x" for line in lines))
+    assert planted(root) == []
+    assert len(blocked) > 60
+    assert done.returncode == 0
+    # Nothing is lost: it has another name.
+    assert (root / ".cursor.blocked").exists() or (root / ".cursor.blocked").is_symlink()
+
+
+@pytest.mark.parametrize("form", ["changed", "replaced", "folder moved", "link turned"])
+def test_what_is_there_already_stays_as_it_is(root: Path, form: str) -> None:
+    for name in (".hg/hgrc", ".mcp.json", ".cursor/mcp.json", ".jj/repo/config.toml", ".github/hooks/a.json"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("mine")
+    (root / "shared").mkdir()
+    (root / "shared" / "mcp.json").write_text("mine")
+    (root / ".kiro").symlink_to("shared")
+    names = ".hg/hgrc .mcp.json .cursor/mcp.json .jj/repo/config.toml .github/hooks/a.json .kiro/mcp.json"
+    lines = {
+        "changed": "for each in NAMES; do echo evil > $each; done",
+        "replaced": "for each in NAMES; do echo evil > x; mv -f x $each; rm -f $each; done",
+        "folder moved": "for each in .hg .cursor .jj .jj/repo .github; do mv $each moved; mkdir -p $each; done",
+        "link turned": "mkdir evil; echo evil > evil/mcp.json; ln -sfn evil .kiro; mv shared other; rm -rf .kiro",
+    }
+    in_sandbox(root, lines[form].replace("NAMES", names))
+    for name in names.split():
+        assert (root / name).read_text() == "mine"
+    assert (root / ".kiro").readlink() == Path("shared")
+
+
+def test_it_is_gone_while_the_command_still_runs(root: Path) -> None:
+    line = "mkdir .cursor; echo evil > .cursor/mcp.json; until [ ! -e .cursor ]; do sleep 0.02; done; echo seen"
+    done, blocked = in_sandbox(root, f"timeout 20 bash -c {shlex.quote(line)}")
+    assert done.stdout == "seen\n"
+    assert blocked == [".cursor → .cursor.blocked"]
+    assert (root / ".cursor.blocked" / "mcp.json").read_text() == "evil\n"
+
+
+def test_a_link_on_the_way_leads_no_renaming_elsewhere(root: Path) -> None:
+    other = root.parent / "other"
+    (other / "repo").mkdir(parents=True)
+    (other / "hgrc").write_text("mine")
+    (other / "repo" / "config.toml").write_text("mine")
+    in_sandbox(root, "ln -s ../other .hg; ln -s ../other .jj; mkdir .github; ln -s ../../other .github/hooks")
+    assert sorted(path.name for path in other.iterdir()) == ["hgrc", "repo"]
+    assert (other / "repo" / "config.toml").exists()
+    assert planted(root) == []
+
+
+def test_a_name_that_is_taken_is_not_overwritten(root: Path) -> None:
+    (root / ".cursor.blocked").mkdir()
+    (root / ".cursor.blocked" / "old").write_text("")
+    _, blocked = in_sandbox(root, "mkdir .cursor")
+    assert blocked == [".cursor → .cursor.blocked-2"]
+
+
+def test_files_of_settings_and_hooks_that_git_s_settings_name_are_not_written(root: Path) -> None:
+    for key, value in (("include.path", "../.gitconfig"), ("includeIf.onbranch:main.path", "../team.conf")):
+        subprocess.run(["git", "config", key, value], cwd=root, check=True)
+    subprocess.run(["git", "config", "core.hooksPath", "tools/hooks"], cwd=root, check=True)
+    (root / ".gitconfig").write_text("[user]\n\tname = me\n")
+    (root / "tools" / "hooks").mkdir(parents=True)
+    (root / "tools" / "hooks" / "pre-commit").write_text("true\n")
+    lines = (
+        "echo '[core] fsmonitor = ./evil' >> .gitconfig",
+        "echo '[core] fsmonitor = ./evil' > team.conf",
+        "echo evil > tools/hooks/pre-commit",
+        "mv tools/hooks tools/old && mkdir tools/hooks && echo evil > tools/hooks/pre-commit",
+        "echo evil > tools/hooks/post-checkout",
+        "echo fine > tools/hooks/README.md",
+    )
+    in_sandbox(root, "\n".join(lines))
+    assert (root / ".gitconfig").read_text() == "[user]\n\tname = me\n"
+    assert (root / "tools" / "hooks" / "pre-commit").read_text() == "true\n"
+    assert not (root / "team.conf").exists()
+    assert not (root / "tools" / "hooks" / "post-checkout").exists()
+    assert (root / "tools" / "hooks" / "README.md").exists()
+
+
+def committed(root: Path) -> None:
+    for number in range(3):
+        (root / "a.txt").write_text(f"{number}\n")
+        subprocess.run([*GIT, "add", "."], cwd=root, check=True)
+        subprocess.run([*GIT, "commit", "-qm", str(number)], cwd=root, check=True)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git rebase -q --exec false HEAD~2",
+        "git rebase -q --exec false HEAD~2; sed -i 's/exec .*/x ./evil/' .git/rebase-merge/git-rebase-todo",
+        "GIT_SEQUENCE_EDITOR='echo break >' git rebase -qi HEAD~2; echo '../evil' > .git/rebase-merge/strategy",
+    ],
+)
+def test_an_unfinished_rebase_runs_nothing_that_a_command_put_into_it(root: Path, line: str) -> None:
+    committed(root)
+    _, blocked = in_sandbox(root, line)
+    assert blocked == ["rebase-merge → rebase-merge.blocked"]
+    done = subprocess.run([*GIT, "rebase", "--continue"], cwd=root, capture_output=True, text=True, check=False)
+    assert "no rebase in progress" in done.stderr.lower()
+    done, blocked = in_sandbox(root, "mv .git/rebase-merge.blocked .git/rebase-merge && git rebase --abort")
+    assert (done.returncode, blocked) == (0, [])
+
+
+def test_an_ordinary_rebase_and_one_of_the_user_s_go_on(root: Path) -> None:
+    committed(root)
+    line = "GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -qi HEAD~2 && git rebase --continue"
+    done, blocked = in_sandbox(root, f"git rebase -q --exec true HEAD~2 && {line}")
+    assert (done.returncode, blocked) == (0, [])
+    edit = {**os.environ, "GIT_SEQUENCE_EDITOR": "sed -i 1iexec\\ false"}
+    subprocess.run([*GIT, "rebase", "-qi", "HEAD~2"], cwd=root, env=edit, capture_output=True, check=False)
+    subprocess.run([*GIT, "rebase", "--edit-todo"], cwd=root, env=edit, capture_output=True, check=False)
+    done, blocked = in_sandbox(root, "git status && git log --oneline")
+    assert (done.returncode, blocked) == (0, [])
+    assert (root / ".git" / "rebase-merge").is_dir()
+
+
+def test_no_name_that_is_missing_costs_a_placeholder_or_a_mount(root: Path) -> None:
+    with Sandbox((root,), ()).wrap(("true",), root, network=False) as (_, words):
+        made = {path.name for path in root.iterdir()}
+        assert made == {".git", *(row.parts[0] for row in guarded_paths("covered"))}
+        assert not [word for word in words if word.endswith((".cursor", ".hgrc", ".helix"))]
+
+
+def test_what_is_watched_is_looked_at_without_listing_a_folder(tmp_path: Path) -> None:
+    blocked: list[str] = []
+    with watched(places((tmp_path,)), (), blocked):
+        (tmp_path / ".cursor").mkdir()
+        end = time.monotonic() + 20
+        while not blocked and time.monotonic() < end:
+            os.sched_yield()
+    assert blocked == [".cursor → .cursor.blocked"]
