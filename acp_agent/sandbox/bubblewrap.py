@@ -53,6 +53,7 @@ def command_line(
     :param filter_file: a file with the filter of system calls; see `seccomp`.
     """
     network = () if policy.network else ("--unshare-net",)
+    program = _program(policy, "bwrap")
     protected = policy.protected
     holders = policy.holding(protected)
     opened, closed = (*_FILTERED, str(filter_file)), ("--seccomp", "9")
@@ -60,11 +61,11 @@ def command_line(
         opened, closed = (), ()
     return (
         *opened,
-        _program(policy, "bwrap") or "/usr/bin/bwrap",
+        program or "/usr/bin/bwrap",
         *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
         # Root may write the kernel's settings without any capability, `core_pattern` among them.
         *("--ro-bind-try", "/proc/sys", "/proc/sys"),
-        *_temporary(policy),
+        *_temporary(_knows_size(program)),
         *(word for path in needed_of_run() for word in ("--ro-bind-try", str(path), str(path))),
         *(word for mount in _mounts(policy, protected, holders, covers or {}) for word in mount),
         *_sealed(policy, holders),
@@ -80,13 +81,14 @@ def command_line(
     )
 
 
-def _temporary(policy: Policy) -> Iterator[str]:
+def _temporary(limited: bool) -> Iterator[str]:
     """Yield the words for the file systems in memory. Together they hold less than a process may have.
 
     Only `/tmp` and `/dev/shm` can be written in the end; see `_sealed`.
+
+    :param limited: whether this bubblewrap can limit them.
     """
     most = _most_memory()
-    limited = _knows_size(_program(policy, "bwrap"))
     shares = {Path(os.path.realpath("/tmp")): most // 2, Path("/dev/shm"): most // 4}
     for folder in (*empty_folders(), Path("/dev/shm")):
         if limited and folder in shares:
