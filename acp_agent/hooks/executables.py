@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import shutil
 import tempfile
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -28,6 +27,7 @@ from acp_agent.hooks.events import HookEvent
 from acp_agent.hooks.outcomes import Outcome
 from acp_agent.hooks.payload import payload
 from acp_agent.processes import Stream, environment_without, run_group
+from acp_agent.programs import LOADER_VARIABLES, find_program, missing_program, shell, without_others
 from acp_agent.sandbox.sandbox import Sandbox
 
 OUTPUT_LIMIT = 1024 * 1024
@@ -92,6 +92,18 @@ async def ask_for_events(path: Path, origin: Origin, project: str, sandbox: Sand
     return Found((Hook(path.name, origin, str(path), events, run, on_error=meaning, file=path),), errors)
 
 
+def _looked_up(name: str, path: str) -> str:
+    """Return the program that a name means on a search path; what has a slash is no name, and stays as it is.
+
+    :raises HookError: there is none; says where it was not looked for.
+    """
+    if "/" in name:
+        return name
+    if found := find_program(name, path, holding_home=False):
+        return found
+    raise HookError(f"It could not be started: {missing_program(name)}.")
+
+
 async def _run(
     command: str | Sequence[str],
     cwd: Path,
@@ -113,16 +125,22 @@ async def _run(
         if len(output[stream]) > OUTPUT_LIMIT:
             too_much.cancel()
 
-    hidden = sandbox.hidden() if origin == "project" and sandbox is not None else ()
-    env = {**environment_without(hidden), "CLAUDE_PROJECT_DIR": project, "ACP_AGENT_PROJECT_DIR": project}
+    # A command line is bash's where there is one, as in the shell tool, else sh's.
+    words = (shell(), "-c", command) if isinstance(command, str) else command
+    usable = None
     if origin == "project":
+        env = environment_without(sandbox.hidden() if sandbox is not None else ())
         # Compiled files in a project's hooks folder would change its digest, and the user would be asked again.
         env.setdefault("PYTHONDONTWRITEBYTECODE", "1")
-    # A command line is bash's where there is one, as in the shell tool, else sh's.
-    words = (shutil.which("bash") or "/bin/sh", "-c", command) if isinstance(command, str) else command
-    usable = None
-    if origin == "project" and sandbox is not None:
-        usable, _ = await to_thread.run_sync(sandbox.usable)
+        if sandbox is not None:
+            usable, _ = await to_thread.run_sync(sandbox.usable)
+        if usable:
+            env = {name: value for name, value in env.items() if name not in LOADER_VARIABLES}
+    else:
+        # The user's hooks have no sandbox, and run before the project is trusted.
+        env = without_others(environment_without(()), holding_home=False)
+        words = (_looked_up(words[0], env["PATH"]), *words[1:])
+    env |= {"CLAUDE_PROJECT_DIR": project, "ACP_AGENT_PROJECT_DIR": project}
     wrapped = usable.confine(words, cwd, network=False) if usable else nullcontext(((), words))
     code: int | None = None
     try:

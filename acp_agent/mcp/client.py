@@ -27,7 +27,8 @@ from acp_agent.config.settings import McpServer
 from acp_agent.conversation.messages import JsonObject
 from acp_agent.errors import ToolError
 from acp_agent.mcp.elicitation import Elicitations, fields_of
-from acp_agent.mcp.model import HandshakeRefusedError, Offer, ServerOptions, UnansweredError, inherited
+from acp_agent.mcp.launch import launch
+from acp_agent.mcp.model import HandshakeRefusedError, Offer, ServerOptions, UnansweredError
 from acp_agent.mcp.stdio import over_stdio
 from acp_agent.mcp.transports import CONNECT_SECONDS, Watch, inspected, leaves_of, over_acp, over_http
 from acp_agent.tools.environment import Environment, OutputArrived, Report
@@ -224,8 +225,7 @@ async def connect(server: McpServer, options: ServerOptions, mode: Mode) -> Asyn
 def _transport(server: McpServer, options: ServerOptions, watch: Watch) -> Transport:
     match server.transport:
         case "stdio":
-            env = {**inherited(options.env), **server.env}
-            return over_stdio(server.command, server.args, options.roots[0], env, watch)
+            return over_stdio(launch(server, options.env), watch)
         case "acp":
             if options.channel is None:
                 raise ToolError("it is reached over an editor's connection, and there is none")

@@ -7,6 +7,7 @@ Tools, prompts and content are the SDK's own models, which are imported for type
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -25,12 +26,15 @@ from acp_agent.tools.text import digest
 if TYPE_CHECKING:
     from mcp.types import Prompt, Tool
 
+PROJECT = ("ACP_AGENT_PROJECT_DIR", "CLAUDE_PROJECT_DIR")
+"""The variables that name the session's directory, as for hooks; the second as Claude Code does."""
 INHERITED = (
     *("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "TMPDIR", "TZ"),
     *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES"),
     *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
     *("NO_PROXY", "no_proxy", "NODE_USE_ENV_PROXY"),
+    *PROJECT,
 )
 """The variables of the agent's environment that a server gets; none holds a key."""
 _PROXIES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
@@ -97,8 +101,8 @@ class McpChannel(Protocol):
 class ServerOptions:
     """How the servers of a session run.
 
-    :ivar roots: the session's directories; a server's working directory is the first.
-    :ivar env: the agent's environment variables.
+    :ivar roots: the session's directories.
+    :ivar env: the agent's environment variables, and those of `PROJECT`.
     :ivar elicits: whether they may ask the user something while one of their tools runs.
     :ivar channel: to those that the editor is itself.
     :ivar start_seconds: from a server's start until it has said what it offers.
@@ -109,6 +113,11 @@ class ServerOptions:
     elicits: bool = False
     channel: McpChannel | None = None
     start_seconds: float = START_SECONDS
+
+
+def environment_for(directory: Path) -> dict[str, str]:
+    """Return the agent's environment variables, and those that name a session's directory."""
+    return {**os.environ, **dict.fromkeys(PROJECT, str(directory))}
 
 
 def inherited(env: Mapping[str, str]) -> dict[str, str]:

@@ -19,6 +19,7 @@ from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, Resource, UserPart
 from acp_agent.errors import ToolError
 from acp_agent.logfile import log_failure
+from acp_agent.mcp.launch import DIRECTORY, relative_arguments
 from acp_agent.mcp.model import (
     HandshakeRefusedError,
     Offer,
@@ -211,6 +212,11 @@ class SessionServer:
             more += (
                 f" It does not get {' and '.join(names)} of the agent's environment, which hold a login; if it has to"
                 f' reach the network through that proxy, write `env: {{{names[0]}: "${{{names[0]}}}"}}` into its entry.'
+            )
+        if not was_ready and (paths := relative_arguments(self._server)):
+            more += (
+                f" It starts in {DIRECTORY} and not in the session's directory, so that {paths[0]!r} leads elsewhere."
+                " Write a full path, or in config.yaml `${ACP_AGENT_PROJECT_DIR}`, which is the session's directory."
             )
         await self._tell(f"{text}. {more}")
 

@@ -11,15 +11,15 @@ from __future__ import annotations
 import os
 import re
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import anyio
 from mcp import types
 from mcp.shared.message import SessionMessage
 
 from acp_agent.errors import ToolError
+from acp_agent.mcp.launch import DIRECTORY, Launch
 from acp_agent.mcp.transports import Received, Streams, Watch
 from acp_agent.processes import open_group
 from acp_agent.tools.text import clean, one_line, without_escapes
@@ -46,15 +46,12 @@ _SURROGATE = re.compile(r"\\ud[89a-f][0-9a-f]{2}", re.IGNORECASE)
 
 
 @asynccontextmanager
-async def over_stdio(
-    command: str, args: tuple[str, ...], cwd: Path, env: Mapping[str, str], watch: Watch
-) -> AsyncGenerator[Streams]:
+async def over_stdio(launch: Launch, watch: Watch) -> AsyncGenerator[Streams]:
     """Start a server and speak with it; when this ends, its whole process group has ended.
 
-    :param env: all of its environment variables.
     :raises OSError, ValueError: it could not be started.
     """
-    async with open_group((command, *args), cwd, grace=_GRACE_SECONDS, env=env) as process:
+    async with open_group(launch.argv, DIRECTORY, grace=_GRACE_SECONDS, env=launch.env) as process:
         assert process.stdin
         assert process.stdout
         assert process.stderr

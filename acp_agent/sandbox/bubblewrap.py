@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
 import subprocess
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,7 +14,8 @@ from functools import cache
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from acp_agent.sandbox.policy import Policy, search_path
+from acp_agent.programs import find_program, own_environment
+from acp_agent.sandbox.policy import Policy
 from acp_agent.sandbox.seccomp import filter_program
 from acp_agent.sandbox.sockets import empty_folders, needed_of_run, sockets
 
@@ -43,17 +43,20 @@ def command_line(
     cwd: Path,
     covers: Mapping[Path, Path] | None = None,
     filter_file: Path | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> tuple[str, ...]:
-    """Return the command line that runs a program in the sandbox. Run it only within `placeholders(policy.closed)`.
+    """Return the command line that runs a program in the sandbox. Run it only within `placeholders(policy.closed)`, and
+    without `LOADER_VARIABLES`: they would name code of the project that bwrap itself runs.
 
     The program ends with all of its processes when this does, and its signals come back as 128 and more.
 
     :param cwd: where it runs; absolute and resolved.
     :param covers: files that cover other files, keyed by the path that they cover; all of them exist.
     :param filter_file: a file with the filter of system calls; see `seccomp`.
+    :param variables: further environment variables of the program.
     """
     network = () if policy.network else ("--unshare-net",)
-    program = _program(policy, "bwrap")
+    program = find_program("bwrap")
     protected = policy.protected
     holders = policy.holding(protected)
     opened, closed = (*_FILTERED, str(filter_file)), ("--seccomp", "9")
@@ -69,6 +72,7 @@ def command_line(
         *(word for path in needed_of_run() for word in ("--ro-bind-try", str(path), str(path))),
         *(word for mount in _mounts(policy, protected, holders, covers or {}) for word in mount),
         *_sealed(policy, holders),
+        *(word for name, value in (variables or {}).items() for word in ("--setenv", name, value)),
         *("--setenv", "TMPDIR", "/tmp"),
         # As the first process the supervisor ends after all others, and bwrap behind it. Root keeps its capabilities
         # otherwise, and could unmount what covers a path.
@@ -76,7 +80,7 @@ def command_line(
         *("--cap-drop", "ALL", "--new-session", "--die-with-parent"),
         *closed,
         *("--chdir", str(cwd), "--"),
-        *_limits(policy),
+        *_limits(),
         *("/bin/sh", "-c", _SUPERVISOR, "sh", *argv),
     )
 
@@ -129,9 +133,9 @@ def _sealed(policy: Policy, holders: Iterable[Path]) -> Iterator[str]:
             yield from ("--remount-ro", str(folder))
 
 
-def _limits(policy: Policy) -> Iterator[str]:
+def _limits() -> Iterator[str]:
     """Yield the words that limit processes, and the memory of each to that of the machine."""
-    if program := _program(policy, "prlimit"):
+    if program := find_program("prlimit"):
         yield program
         limits = {"nproc": (resource.RLIMIT_NPROC, _MOST_PROCESSES), "data": (resource.RLIMIT_DATA, _machine_memory())}
         for name, (limit, most) in limits.items():
@@ -159,7 +163,14 @@ def _knows_size(program: str | None) -> bool:
     if program is None:
         return False
     try:
-        told = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=_TRY_SECONDS, check=False)
+        told = subprocess.run(
+            [program, "--help"],
+            env=own_environment(),
+            capture_output=True,
+            text=True,
+            timeout=_TRY_SECONDS,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return False
     return "--size" in told.stdout
@@ -182,7 +193,7 @@ def filter_file() -> Generator[Path | None]:
 def fault() -> str:
     """Return why there is no sandbox here, and what to do; empty where there is one."""
     empty = Policy((), (), ())
-    program = _program(empty, "bwrap")
+    program = find_program("bwrap")
     if program is None:
         return (
             "bubblewrap is not installed. Install the package `bubblewrap` (`apt install bubblewrap`, `dnf install"
@@ -190,8 +201,14 @@ def fault() -> str:
         )
     try:
         with filter_file() as file:
-            words = command_line(empty, ("true",), Path("/"), filter_file=file)
-            tried = subprocess.run(words, capture_output=True, text=True, timeout=_TRY_SECONDS, check=False)
+            tried = subprocess.run(
+                command_line(empty, ("true",), Path("/"), filter_file=file),
+                env=own_environment(),
+                capture_output=True,
+                text=True,
+                timeout=_TRY_SECONDS,
+                check=False,
+            )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"{program} does not work here: {error}."
     if tried.returncode == 0:
@@ -201,7 +218,3 @@ def fault() -> str:
         f"{program} does not work here: {said[0]}. Where the kernel or AppArmor refuses user namespaces, allow them"
         " for bwrap (`sysctl kernel.unprivileged_userns_clone`, `kernel.apparmor_restrict_unprivileged_userns`)."
     )
-
-
-def _program(policy: Policy, name: str) -> str | None:
-    return shutil.which(name, path=search_path((*policy.write, *policy.open)))

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from acp_agent.frozen import frozen
+from acp_agent.programs import distrust
 from acp_agent.sandbox.guarded_paths import guarded_paths
 from acp_agent.sandbox.repositories import (
     Closed,
@@ -79,8 +80,8 @@ class Policy:
         """
         home, (first, *_) = Path.home(), roots
         named_denied = (first / Path(each).expanduser() for each in read_deny)
-        named_writable = (first / Path(each).expanduser() for each in write)
-        writable = (*(home / each for each in CACHES), *named_writable)
+        writable = writable_folders(first, write)
+        distrust(roots, writable)
         real_roots, real_writable = _without_planted_links(roots, writable)
         denied = tuple(_existing((*(home / each for each in READ_DENIED), *named_denied, *private)))
         return cls(real_roots, real_writable, denied, network, tuple(_beside(real_roots, denied)))
@@ -156,14 +157,14 @@ class Policy:
         return next((path for path in (*protected, *self.holding(protected)) if path.is_symlink()), None)
 
 
-def search_path(writable: Iterable[Path]) -> str:
-    """Return PATH without these folders, where a command could have put a program for the agent to run."""
-    folders = tuple(writable)
-    places = (Path(each) for each in os.environ.get("PATH", os.defpath).split(os.pathsep))
-    real = ((place, place.resolve()) for place in places if place.is_absolute())
-    return os.pathsep.join(
-        str(place) for place, found in real if not any(found.is_relative_to(each) for each in folders)
-    )
+def writable_folders(first: Path, write: Iterable[str]) -> tuple[Path, ...]:
+    """Return the folders that commands may write to besides the roots, where these exist.
+
+    :param first: the first root, at which relative paths begin.
+    :param write: further folders, as the user names them, `~` included.
+    """
+    home = Path.home()
+    return (*(home / each for each in CACHES), *(first / Path(each).expanduser() for each in write))
 
 
 def _without_planted_links(*groups: Iterable[Path]) -> Iterator[tuple[Path, ...]]:

@@ -16,6 +16,7 @@ from anyio import to_thread
 
 from acp_agent.errors import SandboxError
 from acp_agent.frozen import frozen
+from acp_agent.programs import LOADER_VARIABLES
 from acp_agent.sandbox import bubblewrap, seatbelt
 from acp_agent.sandbox.excludes import covered_excludes
 from acp_agent.sandbox.placeholders import placeholders
@@ -105,7 +106,7 @@ class Sandbox:
         self, argv: Sequence[str], cwd: Path, *, network: bool, blocked: list[str] | None = None
     ) -> Generator[tuple[tuple[str, ...], tuple[str, ...]]]:
         """Return two command lines: one that succeeds where the sandbox works, and one that runs a program in it, which
-        has to end with the body.
+        has to end with the body. Run both without `LOADER_VARIABLES`, which the program gets all the same.
 
         :param cwd: where it runs; absolute.
         :param network: whether it reaches the network, also where others do not.
@@ -124,9 +125,14 @@ class Sandbox:
                     yield seatbelt.command_line(policy, ("true",), place), seatbelt.command_line(policy, argv, place)
             else:
                 place = cwd.resolve()
+                variables = self._loader_variables()
                 with bubblewrap.filter_file() as filtered:
-                    words = bubblewrap.command_line(policy, argv, place, covers, filtered)
+                    words = bubblewrap.command_line(policy, argv, place, covers, filtered, variables)
                     yield (*words[: len(words) - len(argv)], "true"), words
+
+    def _loader_variables(self) -> dict[str, str]:
+        hidden = self.hidden()
+        return {name: os.environ[name] for name in LOADER_VARIABLES if name in os.environ and name not in hidden}
 
 
 def platform_fault(required: bool = False) -> str:

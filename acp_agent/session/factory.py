@@ -19,6 +19,8 @@ from anyio.abc import TaskGroup
 from acp_agent.config.settings import McpServer
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import DirectoriesChanged, SessionStarted
+from acp_agent.programs import distrust
+from acp_agent.sandbox.policy import writable_folders
 from acp_agent.session.actor import RunnerLoader, Session
 from acp_agent.session.attachments import Attachments
 from acp_agent.session.client import SessionClient
@@ -67,6 +69,8 @@ async def open_session(
     :param source: `new` for a session that is not in the store yet.
     """
     settings, show = services.settings(directories[0]), client.show
+    writable = writable_folders(directories[0], settings.sandbox.write)
+    await to_thread.run_sync(distrust, directories, writable, await services.store.places())
     new_mode = settings.mode if source == "new" else None
     log = await _open_log(services.store, session_id, directories, new_mode, settings.home)
     state = SessionState(session_id, directories, settings, log, source, mcp_servers)

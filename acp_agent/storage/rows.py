@@ -200,10 +200,15 @@ def read_page(
     return SessionPage(shown, _cursor(shown[-1]) if len(records) > limit else None)
 
 
+def read_places(connection: sqlite3.Connection) -> list[str]:
+    """Return the working directories of all sessions, each once."""
+    return [place for (place,) in connection.execute(_PLACES)]
+
+
 def _same_places(connection: sqlite3.Connection, cwd: str) -> list[str]:
     """Return `cwd`, and the working directories of sessions that are the same directory under another path."""
     real, given = _real(cwd), storable(cwd)
-    known = [place for (place,) in connection.execute(_PLACES)]
+    known = read_places(connection)
     return [given, *(place for place in known if place != given and _real(place) == real)]
 
 

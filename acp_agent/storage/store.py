@@ -40,6 +40,7 @@ from acp_agent.storage.rows import (
     fold_from,
     read_events,
     read_page,
+    read_places,
     read_record,
     read_some,
     storable,
@@ -219,6 +220,10 @@ class SessionStore:
         :raises InvalidParamsError: the cursor is not one of ours.
         """
         return await self._run(read_page, cwd, cursor, limit, archived, not_begun)
+
+    async def places(self) -> tuple[str, ...]:
+        """Return the working directories of all sessions, each once."""
+        return tuple(await self._run(read_places))
 
     async def archive(self, session_id: str, archived: bool) -> None:
         """Hide a session from the default list, or show it again; its time does not change.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
@@ -13,6 +12,7 @@ import anyio
 from acp_agent.cli.chat.commands import SHELL
 from acp_agent.cli.chat.view import ChatView
 from acp_agent.conversation.messages import Resource
+from acp_agent.programs import shell
 from acp_agent.tools.environment import CommandResult, CommandRunner, OutputArrived, Progress
 from acp_agent.tools.shell.screen import ShownOutput
 from acp_agent.tools.shell.tool import OUTPUT_LIMIT, reported
@@ -41,7 +41,7 @@ class PersonalShell:
                 output.add(progress.text)
                 self._view.command_output(SHELL, output.text)
 
-        argv = (shutil.which("bash") or "/bin/sh", "-c", line)
+        argv = (shell(), "-c", line)
         self._view.busy(f"Run {line}", SHELL)
         try:
             result = await self._commands.run(argv, cwd, math.inf, report, shown=line)

@@ -8,7 +8,6 @@ import os
 import platform
 import re
 import shlex
-import shutil
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
@@ -30,11 +29,13 @@ from acp_agent.config.load import MODEL_VARIABLE
 from acp_agent.config.trust import TrustStore
 from acp_agent.conversation.messages import JsonValue, Text, UserMessage, new_id
 from acp_agent.conversation.strict_json import get_text
-from acp_agent.errors import AgentError
+from acp_agent.errors import AgentError, ToolError
 from acp_agent.llm.places import check_key
 from acp_agent.llm.provider import AskedAgain, ModelRequest, Retrying
 from acp_agent.llm.registry import Registry
-from acp_agent.mcp.model import with_values
+from acp_agent.mcp.launch import launch
+from acp_agent.mcp.model import environment_for, with_values
+from acp_agent.programs import distrust
 from acp_agent.regular import read_regular
 from acp_agent.sandbox.sandbox import platform_fault
 from acp_agent.storage.store import SessionStore
@@ -109,6 +110,7 @@ async def _findings(*, offline: bool) -> list[dict[str, str]]:
             await check("keys", _check_keys(settings, registry))
             await check("model", _check_model(registry, offline=offline))
         await check("trust", _check_project(settings, cwd))
+        distrust((cwd,))
         await check("mcp", _check_mcp(settings))
     await check("editors", _check_editors())
     return found
@@ -252,15 +254,18 @@ async def _check_project(settings: Settings, cwd: Path) -> AsyncIterator[_Said]:
 
 async def _check_mcp(settings: Settings) -> AsyncIterator[_Said]:
     """Yield whether the MCP servers of the configuration could be started; none is."""
+    env = environment_for(Path.cwd())
     for server in settings.mcp_servers.values():
         try:
-            entry = with_values(server, os.environ)
+            entry = with_values(server, env)
         except AgentError as error:
             yield "fail", f"{server.name}: {error}.", "Set it, or take it out."
             continue
-        if server.transport == "stdio" and shutil.which(entry.command, path=entry.env.get("PATH")) is None:
-            text = f"{server.name}: {entry.command} is no program on the PATH."
-            yield "fail", text, "Install it, or write its whole path."
+        try:
+            if server.transport == "stdio" and not os.access(launch(entry, env).argv[0], os.X_OK):
+                raise ToolError(f"{entry.command} is not there, or no program")
+        except ToolError as error:
+            yield "fail", f"{server.name}: {error}.", "Install it, or write its full path."
         else:
             yield "ok", f"{server.name}: {server.command or server.transport}, not started here."
 

@@ -22,6 +22,7 @@ from acp_agent.config.home import CONFIG_FILE, home_dir, project_dir, user_home
 from acp_agent.config.keys import KeyStore
 from acp_agent.errors import AgentError
 from acp_agent.logfile import NAME
+from acp_agent.programs import settle_platform
 from acp_agent.secrets.known import MASK, remember_secret, secrets_of
 from acp_agent.secrets.messages import JsonValue, masked
 from acp_agent.secrets.names import is_secret_variable
@@ -63,6 +64,7 @@ def fault_report(checks: str) -> str:
 def _versions() -> Iterator[str]:
     yield f"acp-agent {__version__}: {sys.argv[0]}"
     yield f"{platform.python_implementation()} {platform.python_version()}: {sys.executable}"
+    settle_platform()
     yield platform.platform()
     try:
         names = [each.partition("<")[0].partition(">")[0] for each in requires(_DISTRIBUTION) or ()]

@@ -30,6 +30,7 @@ from acp_agent.llm.errors import MAX_BODY, CallFailed, Came, FailureKind, log_li
 from acp_agent.llm.parts import ArgumentsTooLongError
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.provider import TextDelta, ThinkingDelta
+from acp_agent.programs import settle_platform
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -173,6 +174,7 @@ class Connection:
         """
         is_new = self._sdk not in sys.modules
         gc.disable()
+        settle_platform()
         try:
             return self._anthropic() if self._sdk == "anthropic" else self._openai()
         except (ImportError, AttributeError) as error:  # the latter where its version does not fit another package's

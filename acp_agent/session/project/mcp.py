@@ -7,7 +7,6 @@ changed: they stand in front of everything that a provider caches. Without serve
 from __future__ import annotations
 
 import logging
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -18,7 +17,7 @@ from anyio.abc import TaskGroup
 from acp_agent.conversation.messages import Resource, ResourceLink, Section, Text, UserPart
 from acp_agent.conversation.updates import Command
 from acp_agent.errors import InvalidParamsError, ToolError
-from acp_agent.mcp.model import SERVER_SECTION, ServerOptions
+from acp_agent.mcp.model import SERVER_SECTION, ServerOptions, environment_for
 from acp_agent.session.client import SessionClient, ask_arguments
 from acp_agent.session.notices import Notices
 from acp_agent.session.project.commands import around_command, command_words
@@ -86,7 +85,7 @@ class SessionMcp:
         questions = self._client.questions
         options = ServerOptions(
             self._directories,
-            os.environ,
+            environment_for(self._directories[0]),
             elicits=questions.asks == "forms" or questions.opens_urls,
             channel=self._client.mcp_channel,
         )

@@ -32,6 +32,7 @@ from acp_agent.frozen import frozen
 from acp_agent.hooks.handlers import SwapContextHandler
 from acp_agent.hooks.outcomes import SwapContext
 from acp_agent.processes import environment_without
+from acp_agent.programs import LOADER_VARIABLES
 from acp_agent.recipes.arguments import split_arguments
 from acp_agent.recipes.claude_commands import LOOKING
 from acp_agent.recipes.discovery import RecipeLibrary
@@ -245,7 +246,8 @@ class _CommandRunner:
             with self._lock:
                 if self._closed:
                     raise CommandError("the text was cancelled")
-                process = self._process = self._start(words, output, complaint)
+                env = {name: self._env[name] for name in self._env if not usable or name not in LOADER_VARIABLES}
+                process = self._process = self._start(words, env, output, complaint)
             try:
                 code = process.wait(max(0.0, self._left))
             except subprocess.TimeoutExpired as error:
@@ -266,12 +268,14 @@ class _CommandRunner:
             if self._process is not None:
                 _kill_group(self._process)
 
-    def _start(self, argv: Sequence[str], output: IO[bytes], complaint: IO[bytes]) -> subprocess.Popen[bytes]:
+    def _start(
+        self, argv: Sequence[str], env: Mapping[str, str], output: IO[bytes], complaint: IO[bytes]
+    ) -> subprocess.Popen[bytes]:
         try:
             return subprocess.Popen(
                 argv,
                 cwd=self._cwd,
-                env=self._env,
+                env=env,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=complaint,

@@ -22,9 +22,8 @@ from acp_agent.conversation.messages import Amendment, Section, Text, new_id
 from acp_agent.conversation.surroundings import changed_sections
 from acp_agent.errors import InvalidParamsError
 from acp_agent.mcp.model import SERVER_SECTION
-from acp_agent.processes import environment_without
+from acp_agent.programs import find_program, own_environment
 from acp_agent.regular import open_regular
-from acp_agent.sandbox.policy import search_path
 
 FILE_NAMES = ("AGENTS.md", "CLAUDE.md")
 MAX_FILE_BYTES = 65_536
@@ -203,15 +202,17 @@ def git_place(cwd: str) -> tuple[str, str, str]:
 
     :param cwd: absolute path.
     """
-    command = ("git", "rev-parse", "--show-toplevel", "HEAD", "--abbrev-ref", "HEAD")
-    repository = _repository_root(Path(cwd)) if cwd else None
-    if repository is None:
+    if not cwd or _repository_root(Path(cwd)) is None:
         return "", "", ""
+    git = find_program("git", projects=(Path(cwd),))
+    if git is None:
+        return "", "", ""
+    command = (git, "rev-parse", "--show-toplevel", "HEAD", "--abbrev-ref", "HEAD")
     try:
         done = subprocess.run(
             command,
             cwd=cwd,
-            env={**environment_without(()), "PATH": search_path((repository.resolve(),))},
+            env=own_environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -20,7 +20,7 @@ from typing import TypeAlias
 from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
 from acp_agent.patterns import Pattern, PatternError, compile_pattern, compile_wildcards, wildcard_expression
-from acp_agent.sandbox.policy import search_path
+from acp_agent.programs import find_program, own_environment
 from acp_agent.tools.matching.near import fold
 from acp_agent.tools.text import one_line
 
@@ -191,13 +191,13 @@ def _users_file(directory: Path) -> Path | None:
     Asked of git, since its configuration is spread over files that include one another. Where there is no git, or it
     does not answer, the default counts.
     """
-    command = ["git", "config", "--null", "--type=path", "--get", "core.excludesFile"]
     answer, nothing = b"", subprocess.DEVNULL
-    env = {**os.environ, "PATH": search_path((directory.resolve(),))}
-    with suppress(OSError, subprocess.SubprocessError):
-        answer = subprocess.check_output(
-            command, cwd=directory, env=env, stdin=nothing, stderr=nothing, timeout=_GIT_SECONDS
-        )
+    if git := find_program("git", projects=(directory,)):
+        command = [git, "config", "--null", "--type=path", "--get", "core.excludesFile"]
+        with suppress(OSError, subprocess.SubprocessError):
+            answer = subprocess.check_output(
+                command, cwd=directory, env=own_environment(), stdin=nothing, stderr=nothing, timeout=_GIT_SECONDS
+            )
     if answer:
         name = os.fsdecode(answer.removesuffix(b"\0"))
         return directory / name if name else None

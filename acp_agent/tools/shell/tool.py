@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -16,6 +15,7 @@ from acp_agent.conversation.messages import JsonObject, Text
 from acp_agent.conversation.strict_json import get_text
 from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
+from acp_agent.programs import LOADER_VARIABLES, shell
 from acp_agent.sandbox.sandbox import Sandbox
 from acp_agent.tools.arguments import Arguments, BuiltIn
 from acp_agent.tools.environment import CommandResult, Environment, Report
@@ -101,12 +101,12 @@ class _Command:
         target, environment = self.target, self.target.environment
         target.check()
         changes = await to_thread.run_sync(named_files, self.line, target.path, abandon_on_cancel=True)
-        argv = (shutil.which("bash") or "/bin/sh", "-c", self.line)
+        argv = (shell(), "-c", self.line)
         exclude = set(environment.key_variables)
         blocked: list[str] = []
         wrapped = nullcontext((tuple[str, ...](), argv))
         if self.sandbox is not None:
-            exclude |= self.sandbox.hidden()
+            exclude |= {*self.sandbox.hidden(), *LOADER_VARIABLES}
             wrapped = self.sandbox.confine(argv, target.path, network=self.network, blocked=blocked)
         async with wrapped as (try_out, argv):
             result = await environment.commands.run(

@@ -65,12 +65,14 @@ async def test_a_dead_and_a_missing_server_are_told_of_and_the_others_work(tmp_p
         assert "could not be started" not in it.agent.text(since=heard)
 
 
-async def test_a_server_runs_in_the_directory_of_its_session_and_ends_with_it(tmp_path: Path) -> None:
+async def test_a_server_runs_outside_of_its_session_s_directory_and_ends_with_it(
+    tmp_path: Path,
+) -> None:
     server = mcp_program(tmp_path, "kept", tools=[tool("one")], results={}, child=True, stubborn=True)
     async with stage(tmp_path, Reply("Hi."), Reply("Hi."), mcp=[server.entry]) as it:
         await ready(it, "kept")
         [start] = [note for note in server.notes() if "started" in note]
-        assert start["cwd"] == str(it.folder)
+        assert (start["cwd"], start["env"]["ACP_AGENT_PROJECT_DIR"]) == ("/", str(it.folder))
         first = running(it)
         assert len(first) == 2
         await it.agent.request("session/close", {"sessionId": it.session})

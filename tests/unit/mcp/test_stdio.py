@@ -12,6 +12,7 @@ import pytest
 from mcp import types
 from mcp.shared.message import SessionMessage
 
+from acp_agent.mcp.launch import Launch
 from acp_agent.mcp.stdio import over_stdio
 from acp_agent.mcp.transports import Streams, Watch
 from support.processes import marked, outlive
@@ -24,8 +25,8 @@ for line in sys.stdin.buffer:
 """
 
 
-def python(code: str, folder: Path, watch: Watch) -> AbstractAsyncContextManager[Streams]:
-    return over_stdio(sys.executable, ("-I", "-S", "-c", code), folder, {"PATH": "/usr/bin"}, watch)
+def python(code: str, watch: Watch) -> AbstractAsyncContextManager[Streams]:
+    return over_stdio(Launch((sys.executable, "-I", "-S", "-c", code), {"PATH": "/usr/bin"}), watch)
 
 
 def message(text: str) -> SessionMessage:
@@ -33,9 +34,9 @@ def message(text: str) -> SessionMessage:
     return SessionMessage(types.JSONRPCNotification(jsonrpc="2.0", method="say", params=params))
 
 
-async def test_messages_of_any_length_go_in_and_out_whole_and_what_is_none_is_passed_over(tmp_path: Path) -> None:
+async def test_messages_of_any_length_go_in_and_out_whole_and_what_is_none_is_passed_over() -> None:
     sent = [message("short"), message("x" * 300_000), message("ä")]
-    async with python(ECHO, tmp_path, Watch()) as (received, to_server):
+    async with python(ECHO, Watch()) as (received, to_server):
         with anyio.fail_after(20):
             for each in sent:
                 await to_server.send(each)
@@ -55,9 +56,9 @@ async def test_messages_of_any_length_go_in_and_out_whole_and_what_is_none_is_pa
         ("import os, time; os.close(1); time.sleep(600)", "it closed its output"),
     ],
 )
-async def test_why_a_server_is_gone_is_known(tmp_path: Path, code: str, reason: str) -> None:
+async def test_why_a_server_is_gone_is_known(code: str, reason: str) -> None:
     watch = Watch()
-    async with python(code, tmp_path, watch) as (received, _):
+    async with python(code, watch) as (received, _):
         with anyio.fail_after(20):
             async for _ in received:
                 pass
@@ -119,11 +120,11 @@ SAID = {
 
 
 @pytest.mark.parametrize("program", SAID)
-async def test_the_reason_is_told_and_not_the_news_behind_it(tmp_path: Path, program: str) -> None:
+async def test_the_reason_is_told_and_not_the_news_behind_it(program: str) -> None:
     lines, told = SAID[program]
     watch = Watch()
     text = "\n".join(lines)
-    async with python(f"import sys; sys.stderr.write({text!r}); sys.exit(1)", tmp_path, watch) as (received, _):
+    async with python(f"import sys; sys.stderr.write({text!r}); sys.exit(1)", watch) as (received, _):
         with anyio.fail_after(20):
             async for _ in received:
                 pass
@@ -136,7 +137,7 @@ async def test_what_a_server_has_started_ends_with_it(tmp_path: Path) -> None:
     ready = '{"jsonrpc":"2.0","method":"up"}'
     command = f"trap '' TERM; sleep 600 & echo '{ready}'; wait"
     env = {"PATH": "/usr/bin:/bin", "MCP_MARK": mark}
-    async with over_stdio("/bin/sh", ("-c", command), tmp_path, env, Watch()) as (received, _):
+    async with over_stdio(Launch(("/bin/sh", "-c", command), env), Watch()) as (received, _):
         with anyio.fail_after(20):
             await received.receive()
         found = marked(mark)

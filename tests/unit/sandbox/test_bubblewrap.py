@@ -89,7 +89,7 @@ def test_no_program_that_a_command_could_have_put_on_the_path_starts_the_sandbox
     path = os.pathsep.join((str(root / "bin"), str(root.parent / "link"), "", os.environ["PATH"]))
     monkeypatch.setenv("PATH", path)
     monkeypatch.chdir(root / "bin")
-    words = command_line(Policy((root,), (), ()), ("true",), root)
+    words = command_line(Policy.of((root,), (), (), ()), ("true",), root)
     assert not [word for word in words if word.endswith(("bwrap", "prlimit")) and str(root.parent) in word]
     assert words[0].startswith("/")
 
