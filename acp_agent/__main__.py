@@ -20,12 +20,27 @@ way through the log to the editor, and would wait so long each time while a summ
 
 def main() -> None:
     """Run, and end the process."""
+    _search_installation_only()
     sys.setswitchinterval(SWITCH_SECONDS)
     if sys.platform == "win32":
         sys.exit("acp-agent runs on Linux and macOS; on Windows, run it and the editor's agent connection inside WSL.")
     if len(sys.argv) > 1:
         _run_command()
     _serve()
+
+
+def _search_installation_only() -> None:
+    """Import no further module from the working directory, where `python -m` looks first, nor from the checkout of an
+    editable installation: a project may be open there, and the package itself is found already."""
+    checkout = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - pathlib is not loaded
+    if os.path.basename(checkout) not in ("site-packages", "dist-packages"):  # noqa: PTH119
+        sys.path[:] = [place for place in sys.path if place != checkout]
+    try:
+        here = os.getcwd()  # noqa: PTH109
+    except OSError:
+        here = ""
+    if not sys.flags.safe_path and sys.path[:1] in ([""], [here]):
+        del sys.path[0]
 
 
 def _run_command() -> NoReturn:

@@ -10,6 +10,7 @@ from pathlib import Path
 from acp_agent.frozen import frozen
 from acp_agent.programs import distrust
 from acp_agent.sandbox.guarded_paths import guarded_paths
+from acp_agent.sandbox.installation import installed_in
 from acp_agent.sandbox.repositories import (
     Closed,
     Repository,
@@ -88,9 +89,10 @@ class Policy:
 
     @property
     def protected(self) -> tuple[Path, ...]:
-        """Return what a command may not write in the roots, since other programs run it or what it names; some of it
-        may not exist."""
-        return tuple(path for closed in self.closed for path in (*closed.folders, *closed.files))
+        """Return what a command may not write in the folders that it may write to, since other programs run it or what
+        it names; some of it may not exist."""
+        closed = tuple(path for closed in self.closed for path in (*closed.folders, *closed.files))
+        return (*closed, *installed_in((*self.write, *self.open)))
 
     @property
     def closed(self) -> tuple[Closed, ...]:

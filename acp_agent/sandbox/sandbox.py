@@ -19,6 +19,7 @@ from acp_agent.frozen import frozen
 from acp_agent.programs import LOADER_VARIABLES
 from acp_agent.sandbox import bubblewrap, seatbelt
 from acp_agent.sandbox.excludes import covered_excludes
+from acp_agent.sandbox.installation import shared_fault, variables_of_commands
 from acp_agent.sandbox.placeholders import placeholders
 from acp_agent.sandbox.planted import places, watched
 from acp_agent.sandbox.policy import Policy
@@ -81,6 +82,8 @@ class Sandbox:
                 return f"{root} is the directory of a repository, which git trusts; open a work tree instead."
         if len(policy.protected) > _MOST_PROTECTED:
             return "The session's directories have too many submodules or worktrees of git to protect them."
+        if fault := shared_fault():
+            return fault
         link = policy.unprotectable
         return f"{link} is a symbolic link, which cannot be protected; replace it by what it names." if link else ""
 
@@ -125,14 +128,16 @@ class Sandbox:
                     yield seatbelt.command_line(policy, ("true",), place), seatbelt.command_line(policy, argv, place)
             else:
                 place = cwd.resolve()
-                variables = self._loader_variables()
+                variables = self._variables()
                 with bubblewrap.filter_file() as filtered:
                     words = bubblewrap.command_line(policy, argv, place, covers, filtered, variables)
                     yield (*words[: len(words) - len(argv)], "true"), words
 
-    def _loader_variables(self) -> dict[str, str]:
+    def _variables(self) -> dict[str, str]:
+        """Return the variables of a program in the sandbox that what starts the sandbox does not get."""
         hidden = self.hidden()
-        return {name: os.environ[name] for name in LOADER_VARIABLES if name in os.environ and name not in hidden}
+        loader = {name: os.environ[name] for name in LOADER_VARIABLES if name in os.environ and name not in hidden}
+        return loader | variables_of_commands()
 
 
 def platform_fault(required: bool = False) -> str:

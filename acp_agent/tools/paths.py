@@ -23,6 +23,7 @@ from acp_agent.conversation.views import Location, ToolKind
 from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
 from acp_agent.sandbox.guarded_paths import is_guarded
+from acp_agent.sandbox.installation import is_installed
 from acp_agent.tools.environment import Environment, Report
 from acp_agent.tools.matching.names import names_alike, nearest, told
 from acp_agent.tools.text import one_line
@@ -242,7 +243,7 @@ def _beyond(path: Path, environment: Environment, edited: bool) -> tuple[Path, .
     if found or not edited:
         return found
     real = _real(path)
-    return (real,) if is_guarded(real) else ()
+    return (real,) if is_guarded(real) or is_installed(real) else ()
 
 
 def scheme_of(address: str) -> str:

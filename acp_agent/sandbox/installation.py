@@ -1,0 +1,148 @@
+"""The agent's own installation: the places that the code inside the agent is loaded from, now and at its next start.
+
+It may lie where commands can write: in a virtual environment of the project, in the cache from which `uvx` runs
+programs, or in the project itself, as an editable installation. And its files may have other names: uv makes hard links
+from its cache into every environment, so that a file that is changed in one of them is changed in all.
+
+Source: Python, `site` and "sys.path"; PEP 405; uv's documentation, "Caching" and `--link-mode`
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+_OF_AN_ENVIRONMENT = ("bin", "lib", "lib64", "pyvenv.cfg")
+"""What is loaded from an environment, or says which interpreter it is of."""
+_PACKAGE = str(Path(__file__).parent.parent)
+_OF_UV = ("archive-v", "environments-v")
+_SITE = ("site-packages", "dist-packages")
+
+
+def installed_in(writable: Iterable[Path]) -> tuple[Path, ...]:
+    """Return the files and folders of the installation that lie in folders which commands may write to.
+
+    An environment that holds such a folder, as where the session's directory is the environment itself, is given by its
+    parts.
+
+    :param writable: absolute and resolved.
+    :returns: none lies in another one.
+    """
+    folders = tuple(writable)
+    found: set[Path] = set()
+    for place in _places():
+        parts = (place,)
+        if any(folder.is_relative_to(place) for folder in folders):
+            parts = (
+                tuple(place / name for name in _OF_AN_ENVIRONMENT) if (place / _OF_AN_ENVIRONMENT[-1]).exists() else ()
+            )
+        for part in parts:
+            is_within = any(part.is_relative_to(folder) for folder in folders)
+            if is_within and part.exists() and not any(folder.is_relative_to(part) for folder in folders):
+                found.add(part)
+    found = {each for each in found if not (each.is_symlink() and found & {each.resolve()})}
+    return tuple(sorted(each for each in found if found.isdisjoint(each.parents)))
+
+
+def is_installed(path: Path) -> bool:
+    """Return whether a file belongs to the installation, or would if it existed.
+
+    :param path: absolute and resolved.
+    """
+    parts = {part for place in _places() for part in (place, *(place / name for name in _OF_AN_ENVIRONMENT))}
+    return not (parts - _environments()).isdisjoint((path, *path.parents))
+
+
+def _environments() -> set[Path]:
+    """Return the folders of the interpreters, in which a project may lie as well."""
+    return {Path(each).resolve() for each in (sys.prefix, sys.exec_prefix, sys.base_prefix)}
+
+
+def variables_of_commands() -> dict[str, str]:
+    """Return the environment variables that let commands do without what is closed to them of the installation.
+
+    If the agent runs from uv's cache, as with `uvx`, the folders that hold it there are mounts, between which uv cannot
+    move a file. So uv has another cache in commands.
+    """
+    for folder in Path(sys.prefix).resolve().parents:
+        if folder.name.startswith(_OF_UV):
+            return {"UV_CACHE_DIR": str(folder.parent.with_name(f"{folder.parent.name}-of-commands"))}
+    return {}
+
+
+@cache
+def _places() -> tuple[Path, ...]:
+    """Return the places of the installation as they are named, and what links lead to."""
+    named = (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.argv[0], _PACKAGE)
+    searched = (each for each in sys.path if Path(each).name in _SITE)
+    found: dict[Path, None] = {}
+    for place in map(Path, (*named, *searched)):
+        if place.is_absolute() and place != place.parent:
+            with suppress(OSError, RuntimeError):  # a loop of links
+                found[place.parent.resolve() / place.name] = None
+                found[place.resolve()] = None
+    return tuple(found)
+
+
+@cache
+def shared_fault() -> str:
+    """Give the installation its own copies of files that have other names elsewhere, once in a process.
+
+    :returns: why it could not be done; empty if there is nothing to do any more.
+    """
+    searched = [each for each in sys.path if Path(each).name in _SITE]
+    for folder in {Path(each).resolve() for each in (*searched, _PACKAGE)}:
+        if not any(map(_is_shared, _samples(folder))):
+            continue
+        try:
+            for file in _files(folder):
+                if _is_shared(file):
+                    _copy_in_place(file)
+        except OSError as error:
+            return (
+                f"Files of the agent in {folder} are hard links, which a command could change under another name, and"
+                f" they cannot be copied ({error.strerror}). Install the agent anew with `--link-mode copy`."
+            )
+    return ""
+
+
+def _samples(folder: Path) -> Iterator[Path]:
+    """Yield one file of each package in a folder: an installer links all of a package's files, or none."""
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield entry / "__init__.py"
+        else:
+            yield entry
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for place, _, names in os.walk(folder):
+        for name in names:
+            yield Path(place, name)
+
+
+def _is_shared(file: Path) -> bool:
+    """Return whether a file has another name, and this user could change it under that."""
+    try:
+        found = file.lstat()
+    except OSError:
+        return False
+    is_ours = found.st_uid == os.geteuid() or os.access(file, os.W_OK)
+    return stat.S_ISREG(found.st_mode) and found.st_nlink > 1 and is_ours
+
+
+def _copy_in_place(file: Path) -> None:
+    """Replace a file by a copy of itself. Processes that have it open keep the former one."""
+    copy = file.with_name(f".{file.name}.{os.getpid()}.{threading.get_ident()}")
+    try:
+        shutil.copy2(file, copy)
+        copy.replace(file)
+    finally:
+        copy.unlink(missing_ok=True)
