@@ -41,6 +41,7 @@ from acp_agent.logfile import log_failure
 from acp_agent.session.notices import Notices
 from acp_agent.session.project.hooks import SessionHooks
 from acp_agent.session.project.models import ActiveModel
+from acp_agent.session.project.recipe_questions import RecipeQuestions
 from acp_agent.session.project.recipe_run import RecipeRun
 from acp_agent.session.project.recipes import SessionRecipes
 from acp_agent.session.project.requests import Requests
@@ -225,6 +226,7 @@ class Orders:
     _hooks: SessionHooks
     _notices: Notices
     _source: OriginalEntries
+    _questions: RecipeQuestions
 
     async def make(
         self,
@@ -245,7 +247,8 @@ class Orders:
             cannot be used.
         """
         run = run or RecipeRun(await self._recipes.compact_recipe(), instructions)
-        prompt = await self._recipes.render(run)
+        # In the background nobody is asked.
+        prompt = await self._recipes.render(run, self._questions if trigger == "manual" else None)
         prompt = "\n\n".join((prompt, *await self._hooks.prompt_additions(run, prompt)))
         try:
             writer = await self._requests.summary_writer(run.recipe, active)

@@ -147,16 +147,29 @@ def recipe_run(library: RecipeLibrary, parts: tuple[UserPart, ...]) -> RecipeRun
     return RecipeRun(recipe, instructions, (*before, *behind), arguments)
 
 
+def command_lines(recipe: Recipe) -> tuple[str, ...]:
+    """Return the lines of a recipe's text that run commands."""
+    marks = ("shell(", "git.dirty") if recipe.is_template else ("!`",)
+    return tuple(line.strip() for line in recipe.body.splitlines() if any(mark in line for mark in marks))
+
+
 def surroundings(
-    session_id: str, cwd: str, recipe: Recipe, env: Mapping[str, str] | None = None, sandbox: Sandbox | None = None
+    session_id: str,
+    cwd: str,
+    recipe: Recipe,
+    env: Mapping[str, str] | None = None,
+    sandbox: Sandbox | None = None,
+    *,
+    unsandboxed: bool = True,
 ) -> Surroundings:
     """Return the surroundings of one rendering.
 
     :param cwd: absolute path of the session's folder.
     :param env: all environment variables of the commands; those of `environment_without` where it is None.
     :param sandbox: where they run; None for no sandbox.
+    :param unsandboxed: whether they may run without a sandbox if that one cannot be used.
     """
-    runner = _CommandRunner(cwd, env=env, sandbox=sandbox)
+    runner = _CommandRunner(cwd, env=env, sandbox=sandbox, unsandboxed=unsandboxed)
 
     def shell(*words: object) -> str:
         argv = [word for word in words if isinstance(word, str)]
@@ -212,6 +225,7 @@ class _CommandRunner:
     :param seconds: for all of them together.
     :param env: all of their environment variables; those of `environment_without` where it is None.
     :param sandbox: where they run; None for no sandbox.
+    :param unsandboxed: whether they may run without a sandbox if that one cannot be used.
     """
 
     def __init__(
@@ -220,8 +234,11 @@ class _CommandRunner:
         seconds: float = COMMAND_SECONDS,
         env: Mapping[str, str] | None = None,
         sandbox: Sandbox | None = None,
+        *,
+        unsandboxed: bool = True,
     ) -> None:
         self._cwd = cwd
+        self._unsandboxed = unsandboxed
         self._sandbox = sandbox
         self._env = environment_without(()) if env is None else env
         self._seconds = self._left = seconds
@@ -240,6 +257,8 @@ class _CommandRunner:
             usable, _ = self._sandbox.usable() if self._sandbox else (None, "")
         except SandboxError as error:
             raise CommandError(f"`{shlex.join(argv)}` was not run. {error}") from error
+        if self._sandbox and not usable and not self._unsandboxed:
+            raise CommandError(f"`{shlex.join(argv)}` was not run: there is no sandbox for it, and it was not allowed")
         wrapped = usable.wrap(argv, Path(self._cwd), network=False) if usable else nullcontext(((), argv))
         # Files, not pipes: a process that it leaves in the background may keep a pipe open for ever.
         with wrapped as (_, words), TemporaryFile() as output, TemporaryFile() as complaint:

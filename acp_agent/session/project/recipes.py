@@ -21,6 +21,7 @@ from acp_agent.session.state import SessionState
 if TYPE_CHECKING:
     from acp_agent.recipes.discovery import RecipeLibrary
     from acp_agent.recipes.model import Recipe
+    from acp_agent.session.project.recipe_questions import RecipeQuestions
     from acp_agent.session.project.recipe_run import RecipeRun
 
 _log = logging.getLogger(__name__)
@@ -85,16 +86,21 @@ class SessionRecipes:
             self.due.set()
             self.due = anyio.Event()
 
-    async def render(self, run: RecipeRun) -> str:
+    async def render(self, run: RecipeRun, questions: RecipeQuestions | None = None) -> str:
         """Return a recipe's text for the model, whose commands inherit no keys of providers.
 
-        :raises RecipeError: see `RecipeRun.rendered`.
+        :param questions: ask for its commands if there is no sandbox; without them they do not run then.
+        :raises RecipeError: see `RecipeRun.rendered`; or the user does not allow its commands.
         """
         from acp_agent.session.project.recipe_run import surroundings
 
+        if questions is not None:
+            await questions.allow(run.recipe)
         state = self._state
         env = environment_without(key_variables(state.settings))
-        return await run.rendered(surroundings(state.id, str(state.cwd), run.recipe, env, state.sandbox))
+        may_run = questions is not None
+        around = surroundings(state.id, str(state.cwd), run.recipe, env, state.sandbox, unsandboxed=may_run)
+        return await run.rendered(around)
 
     async def compact_recipe(self) -> Recipe:
         """Return the recipe that automatic compaction runs.

@@ -15,6 +15,7 @@ from acp_agent.session.permissions import Permissions
 from acp_agent.session.project.hook_services import HookServices
 from acp_agent.session.project.hooks import SessionHooks
 from acp_agent.session.project.mcp import SessionMcp
+from acp_agent.session.project.recipe_questions import RecipeQuestions
 from acp_agent.session.project.recipes import SessionRecipes
 from acp_agent.session.project.requests import Requests
 from acp_agent.session.project.settings import SessionOptions
@@ -54,7 +55,8 @@ def build_runner(
     log, show, permissions = state.log, client.show, Permissions(state, client, notices)
     hooks = SessionHooks(state, trust, notices, requests, HookServices(services, requests, recipes))
 
-    orders = Orders(requests, recipes, hooks, notices, OriginalEntries(log))
+    questions = RecipeQuestions(state, permissions, show)
+    orders = Orders(requests, recipes, hooks, notices, OriginalEntries(log), questions)
     compactor = Compactor(log, services.compaction(), hooks, requests, show)
     background = BackgroundSummary(log, orders, compactor, tasks)
     compaction = SessionCompaction(requests, orders, compactor, notices, background)
@@ -71,7 +73,7 @@ def build_runner(
     }
     reports = CompactReports(state, requests, compaction, show)
 
-    intake = PromptIntake(requests, mcp, recipes, hooks, record, notices)
+    intake = PromptIntake(requests, mcp, recipes, questions, hooks, record, notices)
     answers = AnswerStream(requests, log, notices, show)
     calls = ToolCalls(toolbox, permissions, hooks, record, show)
     handler = AnswerHandler(log, hooks, compaction, calls, record, notices)

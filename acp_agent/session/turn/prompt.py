@@ -17,6 +17,7 @@ from acp_agent.session.notices import Notices
 from acp_agent.session.project.commands import command_words, says_anything, text_of
 from acp_agent.session.project.hooks import SessionHooks
 from acp_agent.session.project.mcp import SessionMcp
+from acp_agent.session.project.recipe_questions import RecipeQuestions
 from acp_agent.session.project.recipe_run import RecipeRun
 from acp_agent.session.project.recipes import SessionRecipes
 from acp_agent.session.project.requests import Requests
@@ -35,6 +36,7 @@ class PromptIntake:
     _requests: Requests
     _mcp: SessionMcp
     _recipes: SessionRecipes
+    _questions: RecipeQuestions
     _hooks: SessionHooks
     _record: TurnRecord
     _notices: Notices
@@ -97,7 +99,7 @@ class PromptIntake:
         if recipe_run is None:
             sent = await self._mcp.sent(parts)
         else:
-            text = Text(await self._recipes.render(recipe_run))
+            text = Text(await self._recipes.render(recipe_run, self._questions))
             sent = (text, *recipe_run.attachments, *await self._mcp.resources(parts))
         if any(map(self._is_unreadable, sent or parts)):
             sent = tuple(map(self._marked, sent or parts))
