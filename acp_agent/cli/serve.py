@@ -99,6 +99,11 @@ async def run(arguments: argparse.Namespace) -> int:
         access = AccessPolicy(token, [host for host, _ in addresses], origins)
         endpoint = Endpoint(access, lambda transport: connection(transport, database, env))
         server = WebServer(endpoint.app())
+        if exposed:
+            aside(
+                f"There is no TLS: the token, prompts and files can be read and changed on the way to {exposed[0]}. "
+                "Put a proxy with TLS in front, or listen on 127.0.0.1 and forward the port with ssh."
+            )
         for (host, _), listening in zip(addresses, sockets, strict=True):
             authority = f"{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
             aside(f"Serving ACP at ws://{authority}{PATH}. Ctrl-c ends it.")

@@ -213,10 +213,13 @@ class WebServer(uvicorn.Server):
     """Serves an ASGI application until it is cancelled; `shutdown` then closes the open connections."""
 
     def __init__(self, app: ASGIApp) -> None:
+        from acp_agent.server.deflate import BoundedWebSocket  # needs an extra
+
         super().__init__(
             uvicorn.Config(
                 app,
                 http=_HandshakeProtocol,
+                ws=BoundedWebSocket,
                 lifespan="off",
                 backlog=_BACKLOG,
                 ws_max_size=MAX_LINE_BYTES,

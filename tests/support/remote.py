@@ -38,13 +38,15 @@ GREETING: dict[str, Any] = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "
 
 class Served:
     """:ivar port: on which it listens.
+    :ivar said: what it has written to stderr so far.
     :ivar terminated: whether it was sent a signal that ends it.
     :ivar status: with which it has to end.
     """
 
-    def __init__(self, process: forked.Started, port: int) -> None:
+    def __init__(self, process: forked.Started, port: int, said: bytearray) -> None:
         self.process = process
         self.port = port
+        self.said = said
         self.terminated = False
         self.status = 128 + signal.SIGTERM
 
@@ -140,7 +142,7 @@ async def serving(
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(read)
             port = await changes.until(listening, 20, lambda: f"where it serves: {said.decode()}")
-            served = Served(process, port)
+            served = Served(process, port, said)
             try:
                 yield served
             except anyio.get_cancelled_exc_class():

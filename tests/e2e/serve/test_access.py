@@ -145,6 +145,16 @@ async def test_a_token_can_come_over_a_pipe_and_stands_in_no_file_then(tmp_path:
             assert await status(served.url(), Authorization=f"Bearer {TOKEN}") == 101
 
 
+@pytest.mark.parametrize("address", ["0.0.0.0", "127.0.0.1"])
+async def test_on_an_address_that_other_machines_reach_the_agent_says_that_there_is_no_tls(
+    tmp_path: Path, address: str
+) -> None:
+    env = {"ACP_AGENT_TOKEN": TOKEN}
+    async with serving(tmp_path / "home", "--websocket", f"{address}:0", env=env) as served:
+        told = served.said.decode()
+    assert ("There is no TLS" in told) is (address != "127.0.0.1")
+
+
 REFUSED = {
     "not loopback": (["--websocket", "0.0.0.0:0"], {}, "0.0.0.0 is not loopback"),
     "one of two": (["--websocket", "127.0.0.1:0", "--websocket", "0.0.0.0:0"], {}, "0.0.0.0 is not loopback"),

@@ -15,6 +15,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from acp_agent.jsonrpc.transport import MAX_LINE_BYTES
 from acp_agent.server import web
+from acp_agent.server.deflate import FREE_BYTES
 from support.hosting import hosted
 from support.remote import GREETING, serving
 
@@ -44,7 +45,7 @@ async def test_frames_are_taken_as_lines_are_and_one_that_is_too_long_ends_the_c
             assert "connectionId" not in greeted["result"]
             await client.send(json.dumps([listing]))
             assert (await answer(client))["error"]["code"] == -32600
-            async with connect(site.url) as other:
+            async with connect(site.url, compression=None) as other:
                 await other.send(json.dumps(listing) + " " * (MAX_LINE_BYTES - 1_000))
                 assert (await answer(other))["error"]["code"] == -32600
                 await other.send(" " * (MAX_LINE_BYTES + 1))
@@ -61,6 +62,25 @@ async def test_frames_are_taken_as_lines_are_and_one_that_is_too_long_ends_the_c
         async with connect(site.url.replace("/acp", "/message")) as marimo:
             await marimo.send(json.dumps(GREETING).encode())
             assert "result" in await answer(marimo)
+
+
+@pytest.mark.parametrize("frames", [1, 400])
+async def test_a_small_message_that_inflates_to_megabytes_ends_the_connection(tmp_path: Path, frames: int) -> None:
+    blanks = " " * (MAX_LINE_BYTES // 2 // frames)
+    async with hosted(tmp_path) as site, connect(site.url) as client:
+        await client.send([blanks] * frames)
+        with anyio.fail_after(20), pytest.raises(ConnectionClosed) as closed:
+            await client.recv()
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 1009
+
+
+async def test_large_messages_of_code_may_be_deflated(tmp_path: Path) -> None:
+    source = "".join(path.read_text() for path in Path(web.__file__).parent.parent.rglob("*.py"))
+    async with hosted(tmp_path) as site, connect(site.url) as client:
+        for text in ("{" + source, "{" + source[:50_000] * 80, "{" + " " * FREE_BYTES):
+            await client.send(text)
+            assert (await answer(client))["error"]["code"] == -32700
 
 
 async def test_the_end_of_the_agent_closes_every_connection_and_says_why(tmp_path: Path) -> None:
