@@ -3,14 +3,19 @@
 An acceptable image is passed through unchanged. Others are converted with Pillow, an extra (`images`) that is loaded
 with the first image; without it, an image that is too large is refused. The same image always results in the same
 bytes, since the providers' caches compare them.
+
+A small file may decode to any number of pixels. So their number is bounded, one image is decoded at a time, and a large
+one is made small in strips: whole copies of it, one for each step, would take a gigabyte.
 """
 
 from __future__ import annotations
 
 import base64
 import io
+import math
 from functools import cache
 from importlib.util import find_spec
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from acp_agent.conversation.encoding import decoded, plain
@@ -20,12 +25,31 @@ from acp_agent.llm.profiles import IMAGE_TYPES, ModelProfile
 if TYPE_CHECKING:
     from PIL import Image as Pillow
 
-MAX_PIXELS = 64_000_000
+MAX_PIXELS = 50_000_000
 """Of one image: decoded, it takes four bytes each. A small file may claim any number of them."""
+_MAX_PASSES = 1_000_000_000
+"""Most pixels times scans of a progressive JPEG: each scan goes over all pixels, and may have a hundred bytes."""
+_SCAN = b"\xff\xda"
+_TILE_SIDES = (322, 323)
+"""Tags of a TIFF with the width and height of a tile, which is decoded whole however small the image is."""
+_WORKED_PIXELS = 12_000_000
+"""Most pixels that are worked on at once."""
+_STRIP_PIXELS = 1_000_000
+_PHOTOS = ("JPEG", "MPO")
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")
 _QUALITY = 80
 _ORIENTATION = 0x0112
 _SMALLEST = 16
+_TURNS = {
+    2: "FLIP_LEFT_RIGHT",
+    3: "ROTATE_180",
+    4: "FLIP_TOP_BOTTOM",
+    5: "TRANSPOSE",
+    6: "ROTATE_270",
+    7: "TRANSVERSE",
+    8: "ROTATE_90",
+}
+"""What makes an image upright, by its orientation in EXIF."""
 _BEGINNINGS = {
     b"\x89PNG\r\n\x1a\n": "image/png",
     b"\xff\xd8\xff": "image/jpeg",
@@ -35,6 +59,9 @@ _BEGINNINGS = {
     b"II*\0": "image/tiff",
     b"MM\0*": "image/tiff",
 }
+
+
+_decoding = Lock()
 
 
 class Unusable(Exception):  # noqa: N818 - not for users: its text goes into a sentence for one of two readers
@@ -95,7 +122,7 @@ def prepared(data: str, mime_type: str, profile: ModelProfile) -> tuple[str, str
         raise Unusable(f"it is {least}; the extra `images` makes images smaller: {install_command('images')}")
     # Whatever is wrong with a file, Pillow has an exception of its own kind for it.
     try:
-        with _opened(decoded(data) or b"") as image:
+        with _decoding, _opened(decoded(data) or b"") as image:
             if fits and _is_plain(image, profile):
                 image.load()  # only now it shows where a part is missing
                 return data, kind
@@ -119,9 +146,20 @@ def _opened(content: bytes) -> Pillow.Image:
     # Its own check prints a warning first; ours is below, before any pixel is decoded.
     Image.MAX_IMAGE_PIXELS = None
     image = Image.open(io.BytesIO(content), formats=_FORMATS)
-    if image.width * image.height > MAX_PIXELS:
+    pixels = image.width * image.height
+    if pixels > MAX_PIXELS:
         raise Unusable(f"it has {image.width:,} x {image.height:,} pixels, more than can be decoded")
+    # Within compressed data, no FF is followed by DA.
+    if image.format in _PHOTOS and pixels * content.count(_SCAN) > _MAX_PASSES:
+        raise Unusable(f"it has {content.count(_SCAN):,} scans, more than can be decoded")
+    if image.format == "TIFF" and _tile_pixels(image) > MAX_PIXELS:
+        raise Unusable("its tiles have more pixels than can be decoded")
     return image
+
+
+def _tile_pixels(image: Pillow.Image) -> int:
+    tags = getattr(image, "tag_v2", {})
+    return math.prod(side if isinstance(side := tags.get(tag), int) else 0 for tag in _TILE_SIDES)
 
 
 def _is_plain(image: Pillow.Image, profile: ModelProfile) -> bool:
@@ -130,26 +168,29 @@ def _is_plain(image: Pillow.Image, profile: ModelProfile) -> bool:
         max(image.size) <= profile.image_edge
         and image.mode != "CMYK"
         and image.getexif().get(_ORIENTATION, 1) == 1
-        and getattr(image, "n_frames", 1) == 1
+        and not getattr(image, "is_animated", False)  # `n_frames` would go through all of them
     )
 
 
 def _made(image: Pillow.Image, profile: ModelProfile) -> tuple[bytes, str]:
-    from PIL import Image, ImageOps
+    from PIL import Image
 
-    photo, edge = image.format in ("JPEG", "MPO"), profile.image_edge
+    photo, edge = image.format in _PHOTOS, profile.image_edge
     if photo:
         image.draft(None, (edge, edge))  # decodes a fraction of a large JPEG
     image.seek(0)
-    upright = ImageOps.exif_transpose(image)
-    transparent = upright.mode in ("RGBA", "LA", "PA") or "transparency" in upright.info
-    plain = upright.convert("RGBA" if transparent else "RGB")
+    turn = _TURNS.get(image.getexif().get(_ORIENTATION, 1))
+    transparent = image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info
+    plain = _reduced(image, edge, "RGBA" if transparent else "RGB")
+    image.close()
+    if turn is not None:
+        plain = plain.transpose(Image.Transpose[turn])
     while edge >= _SMALLEST:
         plain.thumbnail((edge, edge), Image.Resampling.LANCZOS)
-        opaque = plain
-        if transparent:
-            opaque = Image.alpha_composite(Image.new("RGBA", plain.size, "white"), plain).convert("RGB")
-        for form, kind, each in (("PNG", "image/png", plain), ("JPEG", "image/jpeg", opaque)):
+        for form, kind in (("PNG", "image/png"), ("JPEG", "image/jpeg")):
+            each = plain
+            if form == "JPEG" and transparent:
+                each = Image.alpha_composite(Image.new("RGBA", plain.size, "white"), plain).convert("RGB")
             out = io.BytesIO()
             each.save(out, form, quality=_QUALITY)
             made = out.getvalue()
@@ -157,3 +198,22 @@ def _made(image: Pillow.Image, profile: ModelProfile) -> tuple[bytes, str]:
                 return made, kind
         edge = max(plain.size) // 2
     raise Unusable("it cannot be made small enough")
+
+
+def _reduced(image: Pillow.Image, edge: int, mode: str) -> Pillow.Image:
+    """Return an image in another mode; one that is much larger than it has to be, by a whole factor smaller.
+
+    :param edge: pixels of the longer side that it has to have at most in the end, twice of which are kept.
+    """
+    from PIL import Image
+
+    image.load()
+    factor = max(max(image.size) // (2 * edge), math.ceil(math.sqrt(image.width * image.height / _WORKED_PIXELS)), 1)
+    if factor == 1:
+        return image.convert(mode)
+    reduced = Image.new(mode, (-(-image.width // factor), -(-image.height // factor)))
+    rows = max(1, _STRIP_PIXELS // image.width // factor) * factor
+    for top in range(0, image.height, rows):
+        strip = image.crop((0, top, image.width, min(top + rows, image.height)))
+        reduced.paste(strip.convert(mode).reduce(factor), (0, top // factor))
+    return reduced

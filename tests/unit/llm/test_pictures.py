@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import base64
 import random
+import struct
+import subprocess
+import sys
+import zlib
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -138,3 +142,27 @@ def test_without_pillow_what_is_small_goes_on_and_what_is_not_is_refused_with_wh
     for make in (lambda data: prepared(data, "", known), lambda data: received(data, "")):
         with pytest.raises(Unusable, match=r"image/tiff is not a type .* converts it"):
             make(encoded(Pillow.new("1", (9, 9)), "TIFF"))
+
+
+_PEAK = """
+import sys
+from acp_agent.llm.pictures import prepared
+from acp_agent.llm.profiles import ModelProfile
+made, _ = prepared(sys.stdin.read(), "image/png", ModelProfile())
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_small_file_with_many_pixels_takes_little_more_memory_than_they_do() -> None:
+    row = b"\0" + bytes(4 * 7_000)
+    packed = zlib.compressobj(9)
+    rows = b"".join(packed.compress(row) for _ in range(7_000)) + packed.flush()
+    header = struct.pack(">IIBBBBB", 7_000, 7_000, 8, 6, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", rows), (b"IEND", b""))
+    image = b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks
+    )
+    assert len(image) < 250_000
+    ran = subprocess.run([sys.executable, "-c", _PEAK], input=base64.b64encode(image), capture_output=True, check=True)
+    assert int(ran.stdout) < 400_000  # kilobytes; its pixels take 196,000
