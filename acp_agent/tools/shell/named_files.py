@@ -1,7 +1,8 @@
 """The files that a command line names, and which of them it deleted, moved or copied.
 
 They are looked up before the command runs and again behind it. What a command does to files that its line does not name
-in full is not known.
+in full is not known, nor whether one of many megabytes is a copy: a sparse file of 80 GB takes a minute to compare,
+which no limit of the command's would end.
 """
 
 from __future__ import annotations
@@ -10,14 +11,20 @@ import os
 import shlex
 from collections.abc import Callable
 from contextlib import suppress
-from filecmp import cmp
 from pathlib import Path
+from typing import BinaryIO
 
 from acp_agent.conversation.views import FileChange
+from acp_agent.regular import open_regular
 
 _PROGRAMS = frozenset(("rm", "rmdir", "unlink", "mv", "cp"))
 """By themselves, or as in `git mv`."""
 _MOST_NAMES = 32
+_MOST_CHARACTERS = 20_000
+"""Of a command line in which names are looked for."""
+_MOST_COMPARED = 16 * 1024 * 1024
+"""Bytes of files that are compared after one command, to find copies."""
+_BLOCK = 256 * 1024
 
 
 def named_files(command: str, cwd: Path) -> Callable[[], tuple[FileChange, ...]] | None:
@@ -26,6 +33,8 @@ def named_files(command: str, cwd: Path) -> Callable[[], tuple[FileChange, ...]]
     :param cwd: where it is to run, absolute.
     :returns: what tells, once it has run, what became of them; None where it deletes, moves and copies none.
     """
+    if len(command) > _MOST_CHARACTERS:
+        return None
     lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
     lexer.whitespace_split, lexer.commenters = True, ""
     try:
@@ -44,11 +53,14 @@ def named_files(command: str, cwd: Path) -> Callable[[], tuple[FileChange, ...]]
 
     def changes() -> tuple[FileChange, ...]:
         found: list[FileChange] = []
+        comparison = _Comparison()
         for path, was in before.items():
             if _status(path) is None:
                 new = next((place for place in places[path] if _is_same(was, _status(place))), None)
                 found.append(FileChange("move", str(new), str(path)) if new else FileChange("delete", str(path)))
-            elif copy := next((place for place in places[path] if place in free and _is_copy(path, place)), None):
+            elif copy := next(
+                (place for place in places[path] if place in free and comparison.is_copy(path, place)), None
+            ):
                 free.discard(copy)
                 found.append(FileChange("copy", str(copy), str(path)))
         return tuple(found)
@@ -72,11 +84,35 @@ def _is_same(one: os.stat_result, other: os.stat_result | None) -> bool:
     return other is not None and os.path.samestat(one, other) and one.st_mtime_ns == other.st_mtime_ns
 
 
-def _is_copy(path: Path, place: Path) -> bool:
-    was, made = _status(path), _status(place)
-    # Empty ones are all the same.
-    if was is None or made is None or not made.st_size or os.path.samestat(was, made):
+class _Comparison:
+    """Compares files, as long as they have few bytes together.
+
+    :ivar left: how many bytes may still be compared.
+    """
+
+    def __init__(self) -> None:
+        self.left = _MOST_COMPARED
+
+    def is_copy(self, path: Path, place: Path) -> bool:
+        """Return whether a file holds the same as another; False where that would take too long to find out."""
+        was, made = _status(path), _status(place)
+        # Empty ones are all the same.
+        if was is None or made is None or not made.st_size or os.path.samestat(was, made):
+            return False
+        if was.st_size != made.st_size or made.st_size > self.left:
+            return False
+        try:
+            with open_regular(path) as one, open_regular(place) as other:
+                return self._is_same(one, other)
+        except OSError:
+            return False
+
+    def _is_same(self, one: BinaryIO, other: BinaryIO) -> bool:
+        while self.left > 0:
+            block = one.read(_BLOCK)
+            self.left -= len(block)
+            if block != other.read(_BLOCK):
+                return False
+            if not block:
+                return True
         return False
-    with suppress(OSError):
-        return cmp(path, place, shallow=False)
-    return False
