@@ -96,6 +96,8 @@ _PORTABLE = re.compile(
     re.DOTALL,
 )
 _UNICODE = re.compile(r"\\u([0-9A-Fa-f]{4})")
+_LONGEST_PORTABLE = 4_000
+"""Characters of a pattern that other engines are to accept; what is longer is taken for one that they do not."""
 
 
 def is_portable(pattern: str) -> bool:
@@ -108,22 +110,26 @@ def is_portable(pattern: str) -> bool:
     """
     shown: list[str] = []  # passed to RE2, which checks the rest
     opened: list[str] = []
-    groups = at = 0
+    groups = lookbehinds = at = 0
     before = "start"
+    if len(pattern) > _LONGEST_PORTABLE:
+        return False
     while at < len(pattern):
         token = _PORTABLE.match(pattern, at)
         if token is None:
             return False
         at = token.end()
         kind, text = token.lastgroup or "", token[0]
-        in_lookbehind = any(each.startswith("(?<") for each in opened)
+        in_lookbehind = lookbehinds > 0
         if kind in ("look", "group", "capture"):
             opened.append(text)
+            lookbehinds += text.startswith("(?<")
             text = "(?:"
         elif kind == "close":
             if not opened:
                 return False
             inner = opened.pop()
+            lookbehinds -= inner.startswith("(?<")
             groups += inner == "("
             kind = "anchor" if "=" in inner or "!" in inner else "plain"
         elif kind in ("repeat", "least", "upto", "most"):
@@ -151,12 +157,14 @@ def is_portable(pattern: str) -> bool:
 
 _TOKEN = re.compile(
     r"(?P<folders>(?<![^/])\*{2,}/)|(?P<below>(?<![^/])\*{2,}\Z)|(?P<name>(?<![^/])\*(?![^/]))|(?P<stars>\*+)|(?P<one>\?)"
-    r"|\[(?>(?P<negated>[!^]?)(?P<items>(?:\[:[^\]]+:\]|\\.|[^\\])(?:\[:[^\]]+:\]|\\.|[^\\\]])*))\]"
+    r"|\[(?>(?P<negated>[!^]?)(?P<items>(?:\[:[^\]]{1,40}:\]|\\.|[^\\])(?:\[:[^\]]{1,40}:\]|\\.|[^\\\]])*+))\]"
     r"|\\(?P<escaped>.)|(?P<plain>[^*?\[\\]+)",
     re.DOTALL,
 )
 _FIXED = {"folders": "(?:.*/)?", "below": ".+", "name": "[^/]+", "stars": "[^/]*", "one": "[^/]"}
-_ITEM = re.compile(r"(?P<named>\[:[^\]]+:\])|\\?(?P<low>(?<=\\).|[^\\])(?:-\\?(?P<high>(?<=\\).|[^\\]))?", re.DOTALL)
+_ITEM = re.compile(
+    r"(?P<named>\[:[^\]]{1,40}:\])|\\?(?P<low>(?<=\\).|[^\\])(?:-\\?(?P<high>(?<=\\).|[^\\]))?", re.DOTALL
+)
 _NEVER = r"[^\x00-\x{10FFFF}]"
 
 
@@ -186,9 +194,11 @@ def wildcard_expression(pattern: str, *, or_literal: bool = False) -> str | None
     """
     parts = ["^" if "/" in pattern else "^(?:.*/)?"]
     pattern = pattern.removeprefix("/")
+    last_close = pattern.rfind("]")
     at = 0
     while at < len(pattern):
-        token = _TOKEN.match(pattern, at)
+        is_open = pattern[at] == "[" and at > last_close  # looked for once, and not from every bracket on
+        token = None if is_open else _TOKEN.match(pattern, at)
         if token is None:
             if not or_literal or pattern[at] != "[":
                 return None

@@ -7,7 +7,7 @@ from pydantic import Field
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.paths import Target, printable
-from acp_agent.tools.search.walk import Walk
+from acp_agent.tools.search.walk import Walk, unread_note
 from acp_agent.tools.text import counted
 from acp_agent.tools.tool import PreparedCall
 
@@ -46,6 +46,8 @@ def _listing(target: Target, depth: int) -> str:
         lines.append(f"({counted(ignored, 'entry')} ignored by git not shown)")
     if walk.cut:
         lines.append(f"(stopped {walk.cut})")
+    if note := unread_note(walk.unread, target.path):
+        lines.append(f"({note})")
     if walk.unreadable:
         lines.append(f"({counted(walk.unreadable, 'directory')} could not be read)")
     return "\n".join(lines)

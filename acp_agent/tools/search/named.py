@@ -11,7 +11,7 @@ from pathlib import Path
 
 from acp_agent.tools.matching.near import differences
 from acp_agent.tools.paths import Target, shown
-from acp_agent.tools.search.walk import Found, Walk
+from acp_agent.tools.search.walk import Found, Walk, unread_note
 from acp_agent.tools.search.wildcards import Matcher
 from acp_agent.tools.text import counted, one_line
 
@@ -50,6 +50,8 @@ class NamedFiles:
             elif self.matcher.nearly(entry.path):
                 near.append(entry.path)
         self.cut, self.unreadable = walk.cut, walk.unreadable
+        if note := unread_note(walk.unread, walk.base):
+            self.notes.append(note)
         if self.matcher is None:
             return
         self._add_exact(self.matcher)

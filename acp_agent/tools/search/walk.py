@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from anyio import from_thread
@@ -33,6 +33,10 @@ class Found:
     ignored: bool = False
 
 
+class _LateError(Exception):
+    """The time is up."""
+
+
 @dataclass(slots=True)
 class Walk:
     """One walk, in the order of names, a directory before what is in it.
@@ -44,6 +48,7 @@ class Walk:
     :ivar closed: a directory that is not entered, as the walk comes to it; None: every one is.
     :ivar cut: why the walk ended early, as the end of a sentence; empty where it did not.
     :ivar unreadable: how many directories could not be read.
+    :ivar unread: files of ignore rules that are too large, and so were not used.
     """
 
     base: Path
@@ -53,6 +58,7 @@ class Walk:
     closed: Path | None = None
     cut: str = ""
     unreadable: int = 0
+    unread: list[Path] = field(default_factory=list[Path])
 
     def __iter__(self) -> Iterator[Found]:
         """Walk the folder; call it in a worker thread of anyio only.
@@ -61,12 +67,20 @@ class Walk:
         """
         from_thread.check_cancelled()
         deadline = time.monotonic() + MAX_SECONDS
+
+        def check() -> None:
+            from_thread.check_cancelled()
+            if time.monotonic() > deadline:
+                raise _LateError
+
         try:
             names = _scan(self.base)
         except OSError as error:
             raise ToolError(f"{printable(str(self.base))} cannot be listed: {because(error)}.") from error
         # A stack of iterators and no recursion: a tree can be deeper than Python's stack.
-        levels = [(names, Ignored.at(self.base), False)]
+        top = Ignored.at(self.base)
+        self.unread += top.unread
+        levels = [(names, top, False)]
         while levels:
             entries, rules, within = levels[-1]
             if not entries:
@@ -75,20 +89,38 @@ class Walk:
             entry = entries.pop()
             is_directory = entry.is_dir(follow_symlinks=False)
             path = Path(entry.path)
-            ignored = within or rules.covers(path, is_directory)
+            try:
+                check()
+                ignored = within or rules.covers(path, is_directory, check)
+            except _LateError:
+                self.cut = f"after {MAX_SECONDS:g} seconds"
+                return
             if ignored and not self.show_ignored:
                 continue
             yield Found(path, len(levels), is_directory, entry.is_symlink(), ignored)
             is_open = not ignored or (self.enter_ignored and entry.name != ".git")
             if is_directory and is_open and path != self.closed and len(levels) < self.depth:
-                from_thread.check_cancelled()
-                if time.monotonic() > deadline:
-                    self.cut = f"after {MAX_SECONDS:g} seconds"
-                    return
                 try:
-                    levels.append((_scan(path), rules if ignored else rules.entering(path), ignored))
+                    names = _scan(path)
                 except OSError:
                     self.unreadable += 1
+                    continue
+                below = rules if ignored else rules.entering(path)
+                if not ignored:
+                    self.unread += below.unread
+                levels.append((names, below, ignored))
+
+
+def unread_note(files: Sequence[Path], base: Path) -> str:
+    """Return a sentence without a full stop about ignore rules that were not used; empty if there are none.
+
+    :param base: the directory that the walk started in.
+    """
+    if not files:
+        return ""
+    more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+    name = printable(os.path.relpath(files[0], base))
+    return f"{name}{more} is too large to be read (256 KiB at most), so what it ignores is not left out"
 
 
 def _scan(directory: Path) -> list[os.DirEntry[str]]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
@@ -29,9 +30,12 @@ _MAX_ALTERNATIVES = 100
 _OPENED, _CLOSED = "\0", "\n"
 """Stand for braces that are not expanded again. A glob contains neither of these characters."""
 _BRACKET = re.compile(r"[\[\]]")
-_CHOICE = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_CHOICE = re.compile(r"\{([^{},]*+,[^{}]*+)\}")
 _MAX_BYTES = 256 * 1024
 _MAX_LINE = 4096
+_MAX_EXPRESSION = 16 * 1024
+"""Characters of the lines that are compiled as one pattern. RE2's automaton of more does not fit into its memory, and
+then it takes a time for each path that is proportional to the whole pattern."""
 _GIT_SECONDS = 2.0
 
 _Rule: TypeAlias = tuple[Pattern, bool]
@@ -148,38 +152,51 @@ class Ignored:
     :ivar levels: the user's own rules, then those from the repository's top to this directory, each with the path that
         they are relative to, which ends with a slash.
     :ivar users: the user's own, for repositories within this one.
+    :ivar unread: files of rules for this directory that are too large, and so are not used.
     """
 
     levels: tuple[tuple[bytes, tuple[_Rule, ...]], ...] = ()
     users: tuple[_Rule, ...] = ()
+    unread: tuple[Path, ...] = ()
 
     @classmethod
     def at(cls, directory: Path) -> Ignored:
         """Return the rules for a directory, with those of the directories above it up to the repository's top."""
         top = next((place for place in (directory, *directory.parents) if (place / ".git").exists()), directory)
-        users = _rules(_users_file(top))
+        users_file = _users_file(top)
+        users = _rules(users_file)
         rules = cls(_level(top, users), users)
+        unread = _too_large(users_file)
         for place in reversed([directory, *directory.parents]):
             if place.is_relative_to(top):
                 rules = rules.entering(place)
-        return rules
+                unread += rules.unread
+        return cls(rules.levels, users, unread)
 
     def entering(self, directory: Path) -> Ignored:
         """Return the rules one directory further down. A repository within another has only its own and the user's."""
         git = directory / ".git"
-        levels = self.levels
+        own = directory / ".gitignore"
+        levels, unread = self.levels, _too_large(own)
         if git.exists():
-            levels = _level(directory, self.users) + _level(directory, _rules(git / "info" / "exclude"))
-        return Ignored(levels + _level(directory, _rules(directory / ".gitignore")), self.users)
+            exclude = git / "info" / "exclude"
+            levels = _level(directory, self.users) + _level(directory, _rules(exclude))
+            unread += _too_large(exclude)
+        return Ignored(levels + _level(directory, _rules(own)), self.users, unread)
 
-    def covers(self, path: Path, is_directory: bool) -> bool:
-        """Return whether git ignores this entry of a directory that it does not ignore."""
+    def covers(self, path: Path, is_directory: bool, check: Callable[[], None]) -> bool:
+        """Return whether git ignores this entry of a directory that it does not ignore.
+
+        :param check: called before each pattern, to raise where the caller wants to stop: thousands of patterns that a
+            repository wrote may take seconds for one path.
+        """
         if path.name == ".git":
             return True
         name = _encoded(str(path)) + b"/" * is_directory
         for base, rules in reversed(self.levels):
             below = name[len(base) :]
             for pattern, is_ignored in reversed(rules):
+                check()
                 if pattern.search(below):
                     return is_ignored
         return False
@@ -219,8 +236,33 @@ def _rules(file: Path | None) -> tuple[_Rule, ...]:
     except OSError:
         return ()
     lines = [found for line in text.split("\n") if (found := _line(line.removesuffix("\r")))]
-    groups = groupby(lines, key=lambda line: line[1])
-    return tuple(rule for is_ignored, group in groups for rule in _compiled([each for each, _ in group], is_ignored))
+    rules: list[_Rule] = []
+    for is_ignored, group in groupby(lines, key=lambda line: line[1]):
+        for expressions in _together(each for each, _ in group):
+            rules += _compiled(expressions, is_ignored)
+    return tuple(rules)
+
+
+def _together(expressions: Iterable[str]) -> Iterator[list[str]]:
+    """Yield the expressions in groups of at most `_MAX_EXPRESSION` characters."""
+    group: list[str] = []
+    size = 0
+    for each in expressions:
+        if group and size + len(each) > _MAX_EXPRESSION:
+            yield group
+            group, size = [], 0
+        group.append(each)
+        size += len(each) + 1
+    if group:
+        yield group
+
+
+def _too_large(file: Path | None) -> tuple[Path, ...]:
+    """Return a file of rules if it is too large to be read, and else nothing."""
+    try:
+        return (file,) if file is not None and file.is_file() and file.stat().st_size > _MAX_BYTES else ()
+    except OSError:
+        return ()
 
 
 def _line(line: str) -> tuple[str, bool] | None:
@@ -240,5 +282,6 @@ def _compiled(expressions: list[str], is_ignored: bool) -> list[_Rule]:
     try:
         return [(compile_pattern("|".join(expressions), dot_all=True), is_ignored)]
     except PatternError:  # one of them names an unknown class, or they are too many for RE2
-        apart = [[each] for each in expressions] if len(expressions) > 1 else []
-        return [rule for each in apart for rule in _compiled(each, is_ignored)]
+        middle = len(expressions) // 2
+        halves = (expressions[:middle], expressions[middle:]) if middle else ()
+        return [rule for half in halves for rule in _compiled(half, is_ignored)]
