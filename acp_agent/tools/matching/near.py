@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import unicodedata
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from acp_agent.frozen import frozen
 from acp_agent.tools.matching.controls import CONTROL, PICTURES, REPLACEMENT, code
@@ -29,8 +30,14 @@ _ALIKE = {
 }
 _TABLE = str.maketrans(_ALIKE | dict.fromkeys(PICTURES, REPLACEMENT))
 _MOST_TOLD = 3
-_LONGEST_COMPARED = 20_000
-"""Longest replacement, in characters, that is compared in detail with the text that it replaces."""
+_LONGEST_COMPARED = 4_000
+"""Most characters that are compared in detail between what is the same at both ends of a text and its replacement."""
+_MOST_PAIRS = 500_000
+"""Most pairs of equal characters that difflib may have to look at there."""
+_LONGEST_LINE = 100_000
+"""Longest line, in characters, in which a place that only looks like a text is looked up."""
+_MOST_SPLIT = 1_000
+"""How many places that would split a character are passed over before the search ends."""
 
 
 def fold(text: str) -> str:
@@ -42,14 +49,12 @@ def fold(text: str) -> str:
 
 def clusters(text: str) -> list[str]:
     """Split a text into pieces whose folds make up its fold: each character with its combining marks."""
-    pieces: list[str] = []
-    for character in text:
+    starts: list[int] = []
+    for at, character in enumerate(text):
         combines = unicodedata.combining(unicodedata.normalize("NFKD", character)[0])
-        if combines and pieces and pieces[-1] != "\n":
-            pieces[-1] += character
-        else:
-            pieces.append(character)
-    return pieces
+        if not combines or not starts or text[at - 1] == "\n":
+            starts.append(at)
+    return [text[start:end] for start, end in pairwise([*starts, len(text)])]
 
 
 @frozen
@@ -93,34 +98,53 @@ def near_places(text: str, wanted: str, most: int) -> list[tuple[int, int]]:
     haystack = fold(text)
     places: list[tuple[int, int]] = []
     start = haystack.find(needle)
-    lines: list[str] | None = None
-    while start >= 0 and len(places) < most:
-        lines = text.split("\n") if lines is None else lines
-        place = _unfolded(lines, haystack, start, start + len(needle))
+    unfolding: _Unfolding | None = None
+    split = 0
+    while start >= 0 and len(places) < most and split < _MOST_SPLIT:
+        unfolding = unfolding or _Unfolding(text, haystack)
+        place = unfolding.place(start, start + len(needle))
+        split += place is None
         if place is not None and place[0] < place[1]:
             places.append(place)
         start = haystack.find(needle, start + (1 if place is None else len(needle)))
     return places
 
 
-def _unfolded(lines: Sequence[str], haystack: str, start: int, end: int) -> tuple[int, int] | None:
-    """Return the place in a text that corresponds to a place in its fold, or None if it would split a character.
+class _Unfolding:
+    """Finds the positions in a text that correspond to positions in its fold, asked for in rising order.
 
-    :param lines: the lines of the text.
+    Only the lines that contain them are split up, each once.
     """
-    first = _offset(lines, haystack, start, behind=True)
-    last = _offset(lines, haystack, end, behind=False)
-    return None if first is None or last is None else (first, last)
+
+    def __init__(self, text: str, haystack: str) -> None:
+        self._lines = text.split("\n")
+        self._at = _starts(self._lines)
+        self._folded_at = _starts(haystack.split("\n"))
+        self._number = -1
+        self._folded: Folded | None = None
+
+    def place(self, start: int, end: int) -> tuple[int, int] | None:
+        """Return the place in the text that corresponds to a place in its fold, or None if it would split a
+        character, or if the line is too long."""
+        first = self._offset(start, behind=True)
+        last = self._offset(end, behind=False)
+        return None if first is None or last is None else (first, last)
+
+    def _offset(self, folded: int, *, behind: bool) -> int | None:
+        number = bisect_right(self._folded_at, folded) - 1
+        if number != self._number:
+            line = self._lines[number]
+            self._number = number
+            self._folded = Folded.of(line) if len(line) <= _LONGEST_LINE else None
+        if self._folded is None:
+            return None
+        index = self._folded.index(folded - self._folded_at[number], behind=behind)
+        return None if index is None else self._at[number] + self._folded.at[index]
 
 
-def _offset(lines: Sequence[str], haystack: str, folded: int, *, behind: bool) -> int | None:
-    """Return the position in a text that corresponds to one in its fold. Only the line that contains it is split up."""
-    number = haystack.count("\n", 0, folded)
-    line = Folded.of(lines[number])
-    index = line.index(folded - haystack.rfind("\n", 0, folded) - 1, behind=behind)
-    if index is None:
-        return None
-    return sum(len(lines[each]) + 1 for each in range(number)) + line.at[index]
+def _starts(lines: Iterable[str]) -> list[int]:
+    """Return where each line begins in the text that they make up."""
+    return [0, *accumulate(len(line) + 1 for line in lines)][:-1]
 
 
 def carried(part: str, old: str, new: str) -> str:
@@ -130,13 +154,10 @@ def carried(part: str, old: str, new: str) -> str:
 
     :param part: the part of the text; it has the same fold as `old`.
     """
-    if max(len(old), len(new)) > _LONGEST_COMPARED:
-        return new
     was, wrote, there = Folded.of(old), clusters(new), Folded.of(part)
-    matcher = SequenceMatcher(None, was.pieces, wrote, autojunk=False)
     result: list[str] = []
-    for kind, start, end, new_start, new_end in matcher.get_opcodes():
-        kept = _kept(was, there, start, end) if kind == "equal" else None
+    for is_same, start, end, new_start, new_end in _compared(was.pieces, wrote):
+        kept = _kept(was, there, start, end) if is_same else None
         if kept is None:
             result += wrote[new_start:new_end]
             continue
@@ -145,6 +166,28 @@ def carried(part: str, old: str, new: str) -> str:
         result.append(text)
         result += wrote[new_end - (end - stop) : new_end]
     return "".join(result)
+
+
+def _compared(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[bool, int, int, int, int]]:
+    """Yield which ranges of two texts are the same and which are not, as bounds in the one and in the other.
+
+    What is the same at both ends is found by itself; the middle is compared where that is not too much work.
+    """
+    start = common_length(old, new)
+    behind = common_length(old[start:][::-1], new[start:][::-1])
+    end, new_end = len(old) - behind, len(new) - behind
+    if start:
+        yield True, 0, start, 0, start
+    one, other = old[start:end], new[start:new_end]
+    counts = Counter(other)
+    is_short = max(len(one), len(other)) <= _LONGEST_COMPARED
+    if is_short and sum(counts[piece] for piece in one) <= _MOST_PAIRS:
+        for kind, first, last, new_first, new_last in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+            yield kind == "equal", start + first, start + last, start + new_first, start + new_last
+    elif one or other:
+        yield False, start, end, start, new_end
+    if behind:
+        yield True, end, len(old), new_end, len(new)
 
 
 def _kept(was: Folded, there: Folded, start: int, end: int) -> tuple[int, int, str] | None:

@@ -6,6 +6,7 @@ looks like the model's text is used, and the answer says which characters differ
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from acp_agent.errors import ToolError
@@ -15,6 +16,12 @@ from acp_agent.tools.matching.misses import explained
 from acp_agent.tools.matching.near import carried, differences, near_places
 
 _BOM = "\ufeff"
+MAX_PLACES = 100_000
+"""At which one edit may replace a text."""
+MAX_CHARACTERS = 10 * 1024 * 1024
+"""Of the text that comes out of an edit: no tool writes a larger file."""
+_MOST_COMPARED = 400_000
+"""Most characters of an edit's places that only look like its text, and differ, for all of them together."""
 
 
 def notation_of(text: str) -> Notation:
@@ -78,6 +85,8 @@ class Editing:
             raise ToolError(f"{name}: old_text and new_text are the same, so there is nothing to change.")
         places = self._places(old.plain, everywhere=everywhere, name=name)
         self._refuse_added(old.plain, new.plain, name)
+        self._refuse_growth(places, old.plain, new.plain, name)
+        made: dict[str, str] = {}
         pieces: list[str] = []
         ends: list[str] = []
         at = line = 0
@@ -87,7 +96,9 @@ class Editing:
             last = first + plain.count(LF, start, end)
             after = self._lines.ends[last] if last < len(self._lines.ends) else ""
             part = plain[start:end]
-            pieces += (plain[at:start], new.plain if part == old.plain else carried(part, old.plain, new.plain))
+            if part not in made:
+                made[part] = new.plain if part == old.plain else carried(part, old.plain, new.plain)
+            pieces += (plain[at:start], made[part])
             ends += self._lines.ends[line:first]
             ends += fitted(new, old, self._lines.ends[first:last], after or self._end_before(first), self.usual)
             at, line = end, last
@@ -111,7 +122,7 @@ class Editing:
             if again >= 0 and not everywhere:
                 raise _several(plain, (start, again), f"{name}: this text is found at more than one place")
             return _all_places(plain, old) if everywhere else [(start, start + len(old))]
-        near = near_places(plain, old, len(plain) if everywhere else 2)
+        near = near_places(plain, old, MAX_PLACES + 1 if everywhere else 2)
         if len(near) > 1 and not everywhere:
             told = ", ".join(differences(plain[slice(*near[0])], old))
             raise _several(
@@ -127,16 +138,31 @@ class Editing:
         )
         return near
 
+    def _refuse_growth(self, places: Sequence[tuple[int, int]], old: str, new: str, name: str) -> None:
+        """Refuse an edit that would take minutes or gigabytes: a short text at a million places, or a long one at many.
+
+        :raises ToolError: if it is refused.
+        """
+        plain = self._lines.plain
+        unlike = {plain[start:end] for start, end in places} - {old}
+        is_much = len(unlike) > 1 and len(unlike) * max(len(old), len(new)) > _MOST_COMPARED
+        grows = len(plain) + len(places) * (len(new) - len(old)) > max(MAX_CHARACTERS, len(plain))
+        if len(places) > MAX_PLACES or is_much or grows:
+            raise ToolError(
+                f"{name}: replacing it at {len(places):,} places is too much for one edit (at most {MAX_PLACES:,} "
+                f"places, and {MAX_CHARACTERS >> 20} MiB of text). Nothing was changed. Use `shell`, such as with sed."
+            )
+
     def _refuse_added(self, old: str, new: str, name: str) -> None:
         if new.count(REPLACEMENT) > old.count(REPLACEMENT):
             _refuse_replacements(self.before, new, f"{name}: new_text")
 
 
 def _all_places(text: str, wanted: str) -> list[tuple[int, int]]:
-    """Return the places where `text` contains `wanted`, in order and without overlaps."""
+    """Return the places where `text` contains `wanted`, in order and without overlaps; at most one too many."""
     places: list[tuple[int, int]] = []
     start = text.find(wanted)
-    while start >= 0:
+    while start >= 0 and len(places) <= MAX_PLACES:
         places.append((start, start + len(wanted)))
         start = text.find(wanted, start + len(wanted))
     return places

@@ -1,7 +1,10 @@
 """The simple commands of a command line, found by tree-sitter's grammar of bash.
 
 A line is understood where it is nothing but plain commands that are joined by `;`, `&`, `&&`, `||`, `|` or a new line.
-One with a redirection, a substitution, a variable, an assignment, a loop or a function is not.
+One with a redirection, a substitution, a variable, an assignment, a loop or a function is not, nor is a very long one.
+
+The grammar recovers from errors in a time that is quadratic in the line: 100 KB of `)` take it 25 seconds. So a line
+whose tokens are not those of plain commands never reaches it.
 """
 
 from __future__ import annotations
@@ -19,8 +22,15 @@ if TYPE_CHECKING:
 Words: TypeAlias = tuple[str, ...]
 """A simple command: the program and its arguments, without quotes."""
 
+MAX_CHARACTERS = 8_000
+"""A longer line is not understood."""
 _JOINED = frozenset({"program", "list", "pipeline"})
 _JOINTS = frozenset({";", "&", "&&", "||", "|", "|&", "\n"})
+_TOKEN = re.compile(
+    r"""(?P<blank>(?:[ \t]|\\\n)++)|(?P<newline>\n)|(?P<joint>&&|\|\||\|&|[;&|])"""
+    r"""|(?P<word>(?:'[^']*+'|"(?:[^"\\$`]|\\.)*+"|\\.|\{\}|[^\s(){}<>|&;$`'"\\])++)""",
+    re.DOTALL,
+)
 _ESCAPED = re.compile(r"\\(?:\n|(.))")
 _IN_QUOTES = re.compile(r"\\([\"\\$`])|\\\n")
 _PROGRAM = re.compile(r"[A-Za-z0-9_./+-]+")
@@ -53,14 +63,14 @@ class _CommandLine:
 def parse(line: str) -> _CommandLine:
     """Return the simple commands of a line for bash."""
     unknown = _CommandLine((), any(each in line for each in _WILDCARDS))
-    if not line.strip() or _CONTROL.search(line) or line.endswith("\\"):
+    if len(line) > MAX_CHARACTERS or _CONTROL.search(line) or line.endswith("\\") or not _is_plain(line):
         return unknown
     source = line.encode()
     root = _parser().parse(source).root_node
     if root.has_error or source[: root.start_byte].strip():
         return unknown
     try:
-        commands = [_words(node) for node in _commands(root)]
+        commands = [_words(node, source) for node in _commands(root, source)]
     except _NotUnderstoodError:
         return unknown
     return _CommandLine(tuple(tuple(word for word, _ in words) for words in commands), _has_wildcard(commands))
@@ -74,44 +84,72 @@ def _has_wildcard(commands: list[list[tuple[str, bool]]]) -> bool:
     return any(is_wild for words in commands for _, is_wild in words)
 
 
-def _children(node: Node, between: str) -> list[Node]:
+def _is_plain(line: str) -> bool:
+    """Return whether a line consists of words and joints, each joint behind a command and each program's name plain."""
+    at = 0
+    has_command = is_open = False  # whether a command stands before the next joint, and whether one has to follow
+    while at < len(line):
+        token = _TOKEN.match(line, at)
+        if token is None:
+            return False
+        at = token.end()
+        kind = token.lastgroup
+        if kind == "word":
+            word = token[0]
+            is_bare = not any(quote in word for quote in "'\"\\")
+            if not has_command and is_bare and (not _PROGRAM.fullmatch(word) or word in _WRAPPERS):
+                return False
+            has_command, is_open = True, False
+        elif kind == "joint":
+            if not has_command:
+                return False
+            has_command, is_open = False, token[0] not in (";", "&")
+        elif kind == "newline":
+            has_command = False
+    return not is_open and bool(line.strip())
+
+
+def _children(node: Node, source: bytes, between: str) -> list[Node]:
     """Return the children of a node that nothing but blanks is between, since the grammar skips some escapes.
 
     :param between: the pattern of what may be between two.
     """
-    text, start = node.text or b"", node.start_byte
-    for one, other in pairwise(node.children):
-        if not re.fullmatch(between, text[one.end_byte - start : other.start_byte - start].decode()):
+    children = node.children
+    for one, other in pairwise(children):
+        if not re.fullmatch(between, source[one.end_byte : other.start_byte].decode()):
             raise _NotUnderstoodError
-    return node.children
+    return children
 
 
-def _commands(node: Node) -> list[Node]:
+def _commands(root: Node, source: bytes) -> list[Node]:
+    """Return the nodes of the simple commands in their order."""
     found: list[Node] = []
-    for child in _children(node, r"[ \t\n]*"):
-        if child.type == "command":
-            found.append(child)
-        elif child.type in _JOINED:
-            found += _commands(child)
-        elif child.type not in _JOINTS:
+    waiting = [root]  # a stack and no recursion: a thousand `&&` are nested a thousand deep
+    while waiting:
+        node = waiting.pop()
+        if node.type == "command":
+            found.append(node)
+        elif node.type in _JOINED:
+            waiting += reversed(_children(node, source, r"[ \t\n]*"))
+        elif node.type not in _JOINTS:
             raise _NotUnderstoodError
     return found
 
 
-def _words(command: Node) -> list[tuple[str, bool]]:
+def _words(command: Node, source: bytes) -> list[tuple[str, bool]]:
     """Return a command's words, and of each whether the shell may replace it by names of files."""
-    name, *arguments = _children(command, r"[ \t]+")
+    name, *arguments = _children(command, source, r"[ \t]+")
     if name.type != "command_name" or len(name.children) != 1:
         raise _NotUnderstoodError
-    words = [_word(node) for node in (name.children[0], *arguments)]
+    words = [_word(node, source) for node in (name.children[0], *arguments)]
     program = words[0][0]
     if not _PROGRAM.fullmatch(program) or program.rpartition("/")[2] in _WRAPPERS:
         raise _NotUnderstoodError
     return words
 
 
-def _word(node: Node) -> tuple[str, bool]:
-    text = (node.text or b"").decode()
+def _word(node: Node, source: bytes) -> tuple[str, bool]:
+    text = source[node.start_byte : node.end_byte].decode()
     match node.type:
         case "word" | "number":
             bare = re.sub(r"\\.", "", text, flags=re.DOTALL)
@@ -127,7 +165,7 @@ def _word(node: Node) -> tuple[str, bool]:
         case "concatenation" if text == "{}":  # as in `find -exec`
             return text, False
         case "concatenation":
-            parts = [_word(child) for child in _children(node, "")]
+            parts = [_word(child, source) for child in _children(node, source, "")]
             return "".join(part for part, _ in parts), any(is_wild for _, is_wild in parts)
         case _:
             raise _NotUnderstoodError
