@@ -49,7 +49,7 @@ _LOGIN = re.compile(r"e?-?mail|login[_-]hint|session[_-]?(id)?|sid|sig|(.*[_-])?
 """Further names of an address's parameters that give access or say who the user is."""
 _LOGIN_VALUE = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]*|[^\s@/]+@[^\s@/]+\.[A-Za-z]{2,}")
 """Values that do: a JSON Web Token, an email address."""
-_SCHEME = re.compile(r"\b[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_SCHEME = re.compile(r"(?<![a-z0-9+.-])[a-z0-9+.-]++://", re.IGNORECASE)
 _SAME_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 

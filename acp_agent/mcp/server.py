@@ -30,7 +30,7 @@ from acp_agent.mcp.model import (
     with_values,
     withheld_proxies,
 )
-from acp_agent.mcp.schemas.normalise import input_schema
+from acp_agent.mcp.schemas.normalise import MAX_VALUES, input_schema, is_too_large
 from acp_agent.mcp.tools import (
     DESCRIPTION_LIMIT,
     is_usable,
@@ -273,8 +273,14 @@ class SessionServer:
         if offer == self.offer:
             return
         tools = [tool for tool in offer.tools if not needs_task(tool)]
-        schemas = await anyio.to_thread.run_sync(_schemas, tools)
         news = [tool.name for tool in offer.tools if tool not in self.offer.tools]
+        large = {tool.name for tool in tools if is_too_large(tool.input_schema)}
+        await self._tell_left_out(
+            f"the schemas of their arguments have more than {MAX_VALUES:,} values",
+            [tool.name for tool in tools if tool.name in large and tool.name in news],
+        )
+        tools = [tool for tool in tools if tool.name not in large]
+        schemas = await anyio.to_thread.run_sync(_schemas, tools)
         await self._tell_left_out(
             "providers of models do not take the names of their arguments",
             [tool.name for tool in tools if tool.name not in schemas and tool.name in news],

@@ -5,6 +5,7 @@ JSON Schema, draft 2020-12, "Validation".
 
 from __future__ import annotations
 
+import json
 import math
 
 from acp_agent.conversation.messages import JsonObject, JsonValue
@@ -69,9 +70,13 @@ def choices(value: JsonValue, scope: Scope) -> JsonValue:
     if not isinstance(value, list) or not is_finite(value):
         return LEFT_OUT
     kept: list[JsonValue] = []
+    seen: set[object] = set()
     for each in value:
         # In Python, 1 equals 1.0 and True. In JSON Schema, true is a different value.
-        if not any(each == other and isinstance(each, bool) == isinstance(other, bool) for other in kept):
+        value_of = json.dumps(each, sort_keys=True) if isinstance(each, dict | list) else each
+        key = (isinstance(each, bool | dict | list), value_of)
+        if key not in seen:
+            seen.add(key)
             kept.append(each)
     return kept or LEFT_OUT
 

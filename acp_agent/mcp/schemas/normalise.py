@@ -25,6 +25,8 @@ from acp_agent.mcp.schemas.references import References, Scope
 from acp_agent.mcp.schemas.top import Top, branch_properties, used_definitions
 from acp_agent.patterns import is_portable
 
+MAX_VALUES = 20_000
+"""Values in the schema of one tool; a tool with more is not offered. Real ones have up to a thousand."""
 MAX_DEPTH = 60
 """Maximum depth of nested schemas; deeper ones are left out. No real tool nests that deep, and the parsers of some
 providers fail."""
@@ -55,6 +57,20 @@ def input_schema(schema: JsonObject) -> JsonObject:
     if used := used_definitions(made, normaliser.definitions):
         made["$defs"] = used
     return made
+
+
+def is_too_large(schema: JsonObject) -> bool:
+    """Return whether a schema has more values than are rewritten."""
+    waiting: list[JsonValue] = [schema]
+    seen = 0
+    while waiting and seen <= MAX_VALUES:
+        value = waiting.pop()
+        seen += 1
+        if isinstance(value, dict):
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
+    return seen > MAX_VALUES
 
 
 class _Normaliser:

@@ -16,6 +16,7 @@ _OLD_DRAFT = re.compile(r"draft-0[1-7]\b")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 _DEFINITIONS = ("$defs", "definitions")
 _MAX_VALUES = 200_000
+_LONGEST_CHAIN = 20
 """Maximum number of values of one schema that are searched for URIs and anchors."""
 
 
@@ -51,6 +52,7 @@ class References:
         self.waiting: list[tuple[str, JsonValue, Scope]] = []
         self._root = root
         self._names: dict[int, str] = {}
+        self._taken: dict[str, int] = {}  # names, each with the last number that was tried behind it
         self._named: dict[str, tuple[JsonObject, Scope]] | None = None
 
     def within(self, schema: JsonObject, scope: Scope) -> Scope:
@@ -78,21 +80,24 @@ class References:
         if id(target) not in self._names:
             words = _NOT_IN_NAMES.sub("_", unquote(reference.rpartition("/")[2].lstrip("#")))
             name = plain = words.strip("_")[:100] or "root"
-            number = 1
-            while name in self._names.values():
+            number = self._taken.get(plain, 1)
+            while name in self._taken:
                 number += 1
                 name = f"{plain}_{number}"
+            self._taken[plain] = number
+            self._taken.setdefault(name, 1)
             self._names[id(target)] = name
             self.waiting.append((name, target, place))
         return self._names[id(target)]
 
     def _target(self, reference: str, scope: Scope) -> tuple[JsonValue, Scope] | None:
-        """Return the target of a reference, or None if it cannot be resolved or leads into a cycle of references."""
+        """Return the target of a reference, or None if it cannot be resolved, or leads into a cycle or a long chain of
+        references."""
         first = found = self._resolved(reference, scope)
         seen: set[int] = set()
         while found is not None:
             target, place = found
-            if not isinstance(target, dict | bool) or id(target) in seen:
+            if not isinstance(target, dict | bool) or id(target) in seen or len(seen) > _LONGEST_CHAIN:
                 return None
             further = target.get("$ref") if isinstance(target, dict) else None
             if not isinstance(target, dict) or not isinstance(further, str):

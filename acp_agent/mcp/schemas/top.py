@@ -7,6 +7,10 @@ from collections.abc import Iterable
 from acp_agent.conversation.messages import JsonObject, JsonValue
 from acp_agent.mcp.schemas.keywords import WITHIN, objects, strings
 
+_MAX_DEPTH = 100
+_MOST_COMBINED = 200
+"""Different schemas of one property that are combined."""
+
 
 class Top:
     """Merges the alternatives at the top level of a schema into one object.
@@ -18,29 +22,35 @@ class Top:
         self._definitions = definitions
         self._known: dict[str, tuple[JsonObject, list[str]]] = {}
 
-    def arguments(self, schema: JsonObject) -> tuple[JsonObject, list[str]]:
-        """Return the properties of all alternatives, and the names of those that every alternative requires."""
+    def arguments(self, schema: JsonObject, depth: int = 0) -> tuple[JsonObject, list[str]]:
+        """Return the properties of all alternatives, and the names of those that every alternative requires.
+
+        :param depth: of alternatives and references; very deep ones have none.
+        """
+        if depth > _MAX_DEPTH:
+            return {}, []
         own = schema.get("properties")
         properties: JsonObject = dict(own) if isinstance(own, dict) else {}
         required = strings(schema.get("required"))
-        for more, needed in (self._referred(schema), *map(self.arguments, objects(schema.get("allOf")))):
+        parts = [self.arguments(each, depth + 1) for each in objects(schema.get("allOf"))]
+        for more, needed in (self._referred(schema, depth), *parts):
             _join(properties, more, "allOf")
             required += needed
         for key in ("anyOf", "oneOf"):
             needed_by: list[list[str]] = []
             found: JsonObject = {}
             for each in objects(schema.get(key)):
-                more, needed = self.arguments(each)
+                more, needed = self.arguments(each, depth + 1)
                 _join(found, more, "anyOf")
                 needed_by.append(needed)
             properties |= _others(found, properties)
             if needed_by:
                 required += [name for name in needed_by[0] if all(name in names for names in needed_by)]
         for each in _conditional(schema):
-            properties |= _others(self.arguments(each)[0], properties)
+            properties |= _others(self.arguments(each, depth + 1)[0], properties)
         return properties, list(dict.fromkeys(required))
 
-    def _referred(self, schema: JsonObject) -> tuple[JsonObject, list[str]]:
+    def _referred(self, schema: JsonObject, depth: int) -> tuple[JsonObject, list[str]]:
         """Return the result for the target of `$ref`, or nothing if there is no reference or it is circular."""
         name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
         target = self._definitions.get(name)
@@ -48,7 +58,7 @@ class Top:
             return {}, []
         if name not in self._known:
             self._known[name] = {}, []
-            self._known[name] = self.arguments(target)
+            self._known[name] = self.arguments(target, depth + 1)
         return self._known[name]
 
 
@@ -61,6 +71,9 @@ def _join(properties: JsonObject, more: JsonObject, keyword: str) -> None:
         elif schema not in (known, {}):
             before = known.get(keyword) if isinstance(known, dict) and known.keys() == {keyword} else None
             others: list[JsonValue] = before if isinstance(before, list) else [known]
+            if len(others) >= _MOST_COMBINED:
+                properties[name] = {}  # accepts anything
+                continue
             both: JsonObject = {keyword: others if schema in others else [*others, schema]}
             properties[name] = both
 
