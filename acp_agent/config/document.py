@@ -22,7 +22,7 @@ from acp_agent.regular import NotRegularError, open_regular
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
     from pydantic_core import ErrorDetails
-    from yaml import Node
+    from yaml import Node, SafeLoader, Token
 
 T = TypeVar("T")
 
@@ -133,8 +133,12 @@ def parse_mappings(text: str) -> list[Document]:
     data, lines = _parse(text, lambda _: False)
     if not isinstance(data, list):
         return [_mapping(data, lines)]
-    items = enumerate(cast("list[object]", data))
-    return [_mapping(item, {at[1:]: line for at, line in lines.items() if at[:1] == (n,)}) for n, item in items]
+    items = cast("list[object]", data)
+    lines_of: list[dict[Place, int]] = [{} for _ in items]
+    for at, line in lines.items():
+        if at and isinstance(at[0], int):
+            lines_of[at[0]][at[1:]] = line
+    return [_mapping(item, its) for item, its in zip(items, lines_of, strict=True)]
 
 
 def _mapping(data: object, lines: dict[Place, int]) -> Document:
@@ -152,7 +156,7 @@ def _parse(text: str, is_text: Callable[[Place], bool]) -> tuple[object, dict[Pl
     bare = ((line, line.lstrip("\t")) for line in text.split("\n"))
     text = "\n".join("  " * (len(line) - len(rest)) + rest for line, rest in bare)
     try:
-        node = yaml.SafeLoader(text).get_single_node()
+        node = _loader()(text).get_single_node()
         lines: dict[Place, int] = {} if node else {(): 1}
         return _value(node, (), lines, set(), is_text) if node else {}, lines
     except yaml.MarkedYAMLError as error:
@@ -166,6 +170,23 @@ def _parse(text: str, is_text: Callable[[Place], bool]) -> tuple[object, dict[Pl
         raise DocumentError(f"is not valid YAML: {error}") from error
     except RecursionError as error:
         raise DocumentError("is nested too deeply") from error
+
+
+@cache
+def _loader() -> type[SafeLoader]:
+    """Return PyYAML's loader, which ends before it has read a thousand brackets: each takes it longer than the last."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        flow_level: int
+        line: int
+
+        def fetch_flow_collection_start(self, TokenClass: type[Token]) -> None:  # noqa: N803 - PyYAML's name
+            if self.flow_level > MAX_DEPTH:
+                raise DocumentError("is nested too deeply", self.line + 1)
+            super().fetch_flow_collection_start(TokenClass)  # pyright: ignore[reportUnknownMemberType]
+
+    return Loader
 
 
 def _value(

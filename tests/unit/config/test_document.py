@@ -70,7 +70,7 @@ def test_any_text_is_a_mapping_or_an_error_with_words(text: str) -> None:
         ("a: !!binary x\n", 1, "tags (binary) are not understood"),
         ("a: " + "9" * 5000 + "\n", None, "not valid YAML"),
         ("a: " + "[" * 30 + "]" * 30, 1, "nested too deeply"),
-        ("a: " + "[" * 20_000, None, "nested too deeply"),
+        ("a: " + "[" * 20_000, 1, "nested too deeply"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(text: str, line: int | None, words: str) -> None:
