@@ -42,9 +42,9 @@ _CALL = re.compile(
     re.IGNORECASE,
 )
 """Markup of tool calls: Hermes and Qwen, Llama, DeepSeek, Kimi, Mistral, LM Studio, Gemini and others."""
-_ARGUMENTS = re.compile(r"\s*(?:[\[{<]|\w[\w.]*\s*[({\[:])")
+_ARGUMENTS = re.compile(r"\s*+(?:[\[{<]|\w[\w.]*+\s*+[({\[:])")
 _TAG = re.compile(r"<[^<>\n]{1,200}>")
-_FENCE = re.compile(r"^```\w*\s*|\s*```$")
+_FENCE = re.compile(r"^```\w*+\s*|(?<!\s)\s*```$")
 _ADVICE = "The history is unchanged; try /compact again, or with another model."
 
 

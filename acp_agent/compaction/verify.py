@@ -42,7 +42,7 @@ _SPAN = re.compile(
     r"|<[a-z][a-z+]*:[^\s<>]*>"
 )
 _REFERENCE = re.compile(r"\[#\d{1,18}(?:[\s,;–-]{1,3}#?\d{1,18})*\](?!\()")
-_GROUPED = re.compile(r"(?<![\w.,])\d{1,3}(?:[,'’_\u00a0\u202f]\d{3})+(?![\w'’])")
+_GROUPED = re.compile(r"(?<![\w.,])\d{1,3}(?:[,'’_\u00a0\u202f]\d{3}){1,20}(?![\w'’])")
 _TOKEN = re.compile(r"[a-z_]+(?=\d+\.\d)|\d+(?:\.\d+)+|[a-z\d_\u00c0-\u052f]+|[^\W\x00-\u052f]+")
 _NUMBER = re.compile(r"\d+(?:\.(?P<decimals>\d+))?")
 _MEMBER = re.compile(r"\b_\w+|(?<=[./:$@>-])\w+|(?<=['\"`])\w+(?=['\"`])|\b\w++(?=[(\[/]|\.\w| ?[=:])")

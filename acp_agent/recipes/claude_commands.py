@@ -31,7 +31,7 @@ LOOKING = (
 published files rely on it."""
 
 _KEY = re.compile(r"(?P<key>[A-Za-z][A-Za-z_-]*)[ \t]*:(?:[ \t]+(?P<value>.*))?\Z")
-_TOOL = re.compile(r"(?P<name>[A-Za-z][\w-]*)\s*(?P<behind>\((?P<pattern>[^)]*)\)|[^\s\w,\]\"'#])?")
+_TOOL = re.compile(r"(?P<name>[A-Za-z][\w-]*)\s*(?P<behind>\((?P<pattern>[^)]{0,500}+)\)|[^\s\w,\]\"'#])?")
 _COMMAND = re.compile(r"(?<!\S)!`(?P<command>[^`\n]+)`")
 _SHELL_SYNTAX = frozenset("|&;<>$(){}[]*?~#!\\")
 _log = logging.getLogger(__name__)

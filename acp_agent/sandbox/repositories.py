@@ -25,7 +25,7 @@ TEXTS = {"commondir": "./\n"}
 _FILES = ("config", "config.worktree", "commondir")
 """Git reads hooks, settings and attributes from the directory that `commondir` names."""
 _OF_A_WORKTREE = ("config.worktree", "commondir")
-_WORK_TREE_SETTING = re.compile(rb'^\s*worktree\s*=\s*"?([^"\n;#]+?)"?\s*$', re.MULTILINE | re.IGNORECASE)
+_WORK_TREE_SETTING = re.compile(rb'^[^\S\n]*+worktree\s*+=\s*+"?([^"\n;#]+?)"?\s*$', re.MULTILINE | re.IGNORECASE)
 _RUN_SETTING = re.compile(
     rb"^[^\n#;=]*?\b(path|hookspath)[ \t]*=[ \t]*([^\n;#]+?)[ \t\r]*$", re.MULTILINE | re.IGNORECASE
 )

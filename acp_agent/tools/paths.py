@@ -30,7 +30,7 @@ from acp_agent.tools.text import one_line
 from acp_agent.tools.tool import Access, CallResult, PreparedCall
 
 _LONGEST = 4096
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=\S)")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]++):(?=\S)")
 _MOST_TOLD = 3
 
 

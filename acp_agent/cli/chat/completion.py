@@ -23,7 +23,7 @@ _SENT = re.compile(r"""(?:(?<=\s)|^)@(?:"([^"\n]+)"|([^\s"]*[^\s".,;:!?)\]}']))"
 """A mention; punctuation behind it is not part of a name without quotes."""
 
 _MENTION = re.compile(r'(?:(?<=\s)|^)@(?P<quote>")?(?P<path>(?(quote)[^"\n]*|[^\s"]*))\Z')
-_WORD = re.compile(r"(?P<path>[^\s\"'`(]+)\Z")
+_WORD = re.compile(r"(?<![^\s\"'`(])(?P<path>[^\s\"'`(]++)\Z")
 
 
 class PromptCompleter(Completer):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from prompt_toolkit.utils import get_cwidth
 
@@ -22,6 +23,9 @@ from acp_agent.tools.text import counted, one_line
 _MAX_REASON = 300
 _MOST_FOLDED = 50
 """Outputs that can be unfolded, the newest."""
+_MAX_REST = 2_000
+"""Characters of an unfinished row that are shown."""
+_FENCE = "```"
 _STOPS = {
     "refusal": REFUSED,
     "cancelled": "Cancelled.",
@@ -181,49 +185,94 @@ def _rows(text: str) -> list[str]:
 class _StreamWrapper:
     """Breaks prose between words; code and tables keep their lines, so that they can be copied.
 
-    The same rows come of a text however it is cut into pieces.
+    The same rows come of a text however it is cut into pieces. Each character is looked at about once, however long a
+    line or a word is.
 
-    :ivar rest: the end of the text, which is not a whole row yet.
+    :ivar rest: the end of what is not a whole row yet.
     """
 
     def __init__(self) -> None:
         self.rest = ""
-        self._in_code = self._continued = False
+        self._in_code = False
+        self._begin_line()
 
     def feed(self, text: str, columns: int) -> list[tuple[str, str]]:
         """Add a piece of the text, and return the rows that are whole by now, each behind its style."""
         rows: list[tuple[str, str]] = []
-        *lines, rest = (self.rest + text.replace("\r", "")).split("\n")
+        *lines, rest = text.replace("\r", "").split("\n")
         for line in lines:
-            is_fence, style = self._break(line, columns, rows)
-            rows.append((style, self.rest))
-            self._in_code ^= is_fence
-            self._continued = False
-        self._break(rest, columns, rows)
+            self._add(line, columns, rows)
+            self._end_line(columns, rows)
+        self._add(rest, columns, rows)
         return rows
 
-    def _break(self, line: str, columns: int, rows: list[tuple[str, str]]) -> tuple[bool, str]:
-        """Add the full rows of a line of prose, and keep the rest.
+    def _begin_line(self) -> None:
+        self._kind: Literal["unknown", "prose", "fence", "fixed"] = "fixed" if self._in_code else "unknown"
+        self._mark = ""  # the first characters of the line that are not blank
+        self._begin_row()
 
-        :returns: whether the line is the fence of a block of code, and its style.
-        """
-        is_fence = not self._continued and line.lstrip().startswith("```")
-        style = "code" if self._in_code or is_fence else ""
-        is_prose = self._continued or not (style or line.lstrip().startswith("|"))
-        while is_prose and (end := _row_end(line, columns)) > 0:
-            rows.append(("", line[:end]))
-            line, self._continued = line[end + 1 :], True
-        self.rest = line
-        return is_fence, style
+    def _begin_row(self) -> None:
+        self._parts: list[str] = []
+        self._length = self._width = 0
+        self._space = 0  # where the last space is at which the row can end
+        self.rest = ""
 
+    def _end_line(self, columns: int, rows: list[tuple[str, str]]) -> None:
+        if self._kind == "unknown":
+            self._decide("prose", columns, rows)
+        rows.append(("" if self._kind == "prose" else self._style, "".join(self._parts)))
+        self._in_code ^= self._kind == "fence"
+        self._begin_line()
 
-def _row_end(line: str, columns: int) -> int:
-    """Return the space where to break a line: the last before the edge, or else the first one; -1 for none."""
-    if get_cwidth(line) <= columns:
-        return -1
-    edge, width = 0, 0
-    while width <= columns:
-        width += get_cwidth(line[edge])
-        edge += 1
-    before = line.rfind(" ", 1, edge)
-    return before if before > 0 else line.find(" ", edge)
+    @property
+    def _style(self) -> str:
+        return "code" if self._in_code or self._kind == "fence" else ""
+
+    def _add(self, text: str, columns: int, rows: list[tuple[str, str]]) -> None:
+        """Add a part of a line."""
+        if self._kind == "prose":
+            self._break(text, columns, rows)
+            return
+        self._keep(text)
+        # The first line within a block of code that has this mark ends it.
+        if self._kind == "unknown" or (self._in_code and self._kind == "fixed" and len(self._mark) < len(_FENCE)):
+            seen = self._mark + (text if self._mark else text.lstrip())
+            self._mark = seen[: len(_FENCE)]
+            if self._mark == _FENCE:
+                self._kind = "fence"
+            elif self._kind == "unknown" and self._mark and not _FENCE.startswith(self._mark):
+                self._decide("fixed" if self._mark.startswith("|") else "prose", columns, rows)
+
+    def _decide(self, kind: Literal["prose", "fixed"], columns: int, rows: list[tuple[str, str]]) -> None:
+        self._kind = kind
+        if kind == "prose":
+            text = "".join(self._parts)
+            self._begin_row()
+            self._break(text, columns, rows)
+
+    def _keep(self, text: str) -> None:
+        if text:
+            self._parts.append(text)
+            self._length += len(text)
+            self.rest = (self.rest + text)[-_MAX_REST:]
+
+    def _break(self, text: str, columns: int, rows: list[tuple[str, str]]) -> None:
+        """Add prose, and the rows that it makes full: each ends at its last space before the edge, or else at the first
+        one behind it."""
+        start = 0  # where the row begins in the text, or goes on from its earlier parts
+        offset = self._length  # of the text's beginning in the row
+        for at, character in enumerate(text):
+            is_over = self._width > columns
+            self._width += get_cwidth(character)
+            if character == " " and offset + at > 0:
+                self._space = offset + at
+            if self._width <= columns or not self._space or (is_over and character != " "):
+                continue
+            row = "".join(self._parts) + text[start : at + 1]
+            rows.append(("", row[: self._space]))
+            carried = row[self._space + 1 :]  # a word that goes into the next row
+            self._begin_row()
+            self._keep(carried)
+            self._width = get_cwidth(carried)
+            start, offset = at + 1, self._length - at - 1
+        self._keep(text[start:])

@@ -46,7 +46,11 @@ SECONDS = 20.0
 _CORRECT = "Correct it; `acp-agent schema config` and `acp-agent schema project` print what the files may say."
 _MOST_TOKENS = 64
 """Of the answer: enough for a word, also with providers that refuse smaller numbers."""
-_LENIENT = re.compile(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*|/\*.*?\*/|,(?=\s*(?://[^\n]*\s*)*[}\]])', re.DOTALL)
+_LENIENT = re.compile(
+    r'("(?:[^"\\\n]|\\.)*+(?:"|(?=\n|\Z)))|//[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/)?'
+    r"|,(?=\s*+(?://[^\n]*\s*+)*+[}\]])",
+    re.DOTALL,
+)
 """A text, which is kept, or a comment or trailing comma of an editor's settings, which is left out."""
 
 

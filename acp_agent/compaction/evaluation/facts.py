@@ -59,6 +59,8 @@ _LOOKS = frozenset(_LOOK_NAMES.split())
 _GIT_LOOKS = {"blame", "branch", "describe", "diff", "grep", "log", "ls-files", "remote", "rev-parse", "show", "status"}
 _DOCUMENT = re.compile(r"(<<-?[ \t]*(['\"]?)([\w.-]+)\2[^\n]*\n)(?:.*?\n)??[ \t]*\3[ \t]*(?:\n|\Z)", re.DOTALL)
 _LONGEST_COMMAND = 200
+_MOST_CHARACTERS = 4_000
+"""Of a command line that are read."""
 _BEFORE_PROGRAM = re.compile(r"[A-Za-z_]\w*\+?=|-|\d+[smh]?$")
 _SIGNS = ";&|()<>\n"
 
@@ -168,7 +170,7 @@ def commands(line: str) -> Iterator[tuple[str, str]]:
 
     What a shell is handed (`bash -lc "pytest a.py"`) counts as if it stood there.
     """
-    lines = _DOCUMENT.sub(r"\1", line.replace("\\\n", " ")).split("\n")
+    lines = _DOCUMENT.sub(r"\1", line[:_MOST_CHARACTERS].replace("\\\n", " ")).split("\n")
     for words in _simple_commands("\n".join(each for each in lines if not each.lstrip(" \t").startswith("#"))):
         program, *rest = words
         name = program if program.endswith("/test") else program.rpartition("/")[2]
