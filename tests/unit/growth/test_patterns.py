@@ -114,8 +114,6 @@ def test_a_pattern_that_is_quadratic_is_found() -> None:
     for pattern in (
         r"eyJ[A-Za-z0-9_-]{8,}\.",
         r"(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{8,}\.",
-        r"\s+$",
-        r"(a|b)+c",
         r"<!--.*?-->",
     ):
         compiled = re.compile(pattern)
