@@ -8,24 +8,30 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
+from acp_agent.nofollow import open_exactly
+
 
 class NotRegularError(OSError):
     """It is there, and is no regular file."""
 
 
-def open_regular(path: Path, *, follow: bool = True) -> BinaryIO:
-    """Open a file for reading.
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file for reading, links followed.
 
-    :param follow: whether it may be a link itself.
     :raises NotRegularError: it is a pipe, a socket or a device.
     :raises OSError: it cannot be opened, or is a directory.
     """
-    more = os.O_NONBLOCK if follow else os.O_NONBLOCK | os.O_NOFOLLOW
-    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | more))  # noqa: SIM115 - returned open
-    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        return file
-    file.close()
-    raise NotRegularError(errno.EINVAL, "it is no regular file", str(path))
+    return _as_file(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC), path)
+
+
+def open_resolved(path: Path) -> BinaryIO:
+    """Open a file for reading at exactly this path, no links followed.
+
+    :param path: absolute and resolved.
+    :raises NotRegularError: it is a pipe, a socket or a device.
+    :raises OSError: it cannot be opened, or is a directory; with `errno.ELOOP` if a part of the path is a link.
+    """
+    return _as_file(open_exactly(path), path)
 
 
 def read_regular(path: Path) -> bytes:
@@ -35,3 +41,26 @@ def read_regular(path: Path) -> bytes:
     """
     with open_regular(path) as file:
         return file.read()
+
+
+def read_resolved(path: Path) -> bytes:
+    """Return all of a file at exactly this path, no links followed.
+
+    :param path: absolute and resolved.
+    :raises OSError: it cannot be read, is no regular file, or a part of the path is a link.
+    """
+    with open_resolved(path) as file:
+        return file.read()
+
+
+def _as_file(descriptor: int, path: Path) -> BinaryIO:
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(mode):
+            raise NotRegularError(errno.EINVAL, "it is no regular file", str(path))
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast, get_args, get_origin
 
 from acp_agent.config.forms import Section
 from acp_agent.frozen import frozen
-from acp_agent.regular import NotRegularError, open_regular
+from acp_agent.regular import NotRegularError, open_regular, open_resolved
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -92,9 +92,14 @@ def read_text(path: Path, *, within: Path | None = None) -> str | None:
     :raises DocumentError: it is not a regular file, too large, no text, not UTF-8, outside of `within`, or unreadable.
     """
     try:
-        if within is not None and not path.resolve().is_relative_to(within.resolve()):
-            raise DocumentError(f"is a link that leads out of {within}; put a copy of the file here")
-        with open_regular(path) as file:
+        if within is None:
+            opened = open_regular(path)
+        else:
+            real = path.resolve()
+            if not real.is_relative_to(within.resolve()):
+                raise DocumentError(f"is a link that leads out of {within}; put a copy of the file here")
+            opened = open_resolved(real)
+        with opened as file:
             content = file.read(MAX_FILE_BYTES + 1)
     except NotRegularError as error:
         raise DocumentError("is not a regular file") from error

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from acp_agent.errors import ConfigError
+from acp_agent.nofollow import change_mode, folder_at
 
 _APP = "acp-agent"
 CONFIG_FILE = "config.yaml"
@@ -100,8 +101,9 @@ def ensure_private_dir(path: Path) -> Path:
             )
         if mode & 0o077:
             path.chmod(0o700)
-        for name in (CONFIG_FILE, KEYS_FILE):
-            _make_private(path / name)
+        with folder_at(path.resolve()) as folder:
+            for name in (CONFIG_FILE, KEYS_FILE):
+                _make_private(name, folder)
     except OSError as error:
         if error.errno in DISK_FULL:
             raise ConfigError("the disk with this folder is full; make room and try again", source=str(path)) from error
@@ -111,9 +113,9 @@ def ensure_private_dir(path: Path) -> Path:
     return path
 
 
-def _make_private(path: Path) -> None:
-    """Close a regular file of ours to everybody else. What a link leads to is left as it is."""
+def _make_private(name: str, folder: int) -> None:
+    """Close a regular file of ours in an open folder to everybody else. What a link leads to is left as it is."""
     with suppress(OSError):  # it is not there, or mounted read-only, as containers do
-        status = path.lstat()
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_mode & 0o077:
-            path.chmod(0o600)
+            change_mode(name, lambda _: 0o600, folder)

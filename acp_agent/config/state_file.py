@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TypeAlias, cast
 
@@ -105,20 +105,23 @@ def _texts(entries: object) -> Entries:
 
 
 @contextmanager
-def atomic_write(path: Path, mode: int = 0o600) -> Generator[BinaryIO]:
+def atomic_write(path: Path, mode: int = 0o600, folder: int | None = None) -> Generator[BinaryIO]:
     """Yield a temporary file that replaces `path` when the block succeeds: at no time is it missing or half written.
 
     :param mode: of the new file, before the umask; for the user alone unless given.
+    :param folder: descriptor of the folder that a relative `path` begins in.
     :raises OSError: it cannot be written.
     """
     temporary = path.with_name(f".{os.urandom(16).hex()}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+    descriptor = os.open(temporary, flags, mode, dir_fd=folder)
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
+        os.replace(temporary, path, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=folder)
         raise

@@ -34,7 +34,7 @@ async def discover(settings: Settings, origins: Collection[Origin] = ORIGINS) ->
     project = str(settings.project.parent) if settings.project else ""
     sandbox = None
     if settings.project:
-        roots = (settings.project.parent,)
+        roots = (settings.project.parent.resolve(),)
         sandbox = sandbox_of(settings.sandbox, roots, settings.home, key_variables(settings))
     homes: dict[Origin, Path | None] = {"user": settings.home, "project": settings.project}
     found: dict[Path, Found] = {}

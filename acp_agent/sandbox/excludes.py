@@ -14,9 +14,9 @@ import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from acp_agent.regular import read_regular
+from acp_agent.nofollow import temporary_folder
+from acp_agent.regular import read_resolved
 from acp_agent.sandbox.policy import GUARDED, Policy
 from acp_agent.sandbox.repositories import repository_of
 
@@ -27,10 +27,10 @@ _SPECIAL = re.compile(rb"[\\*?\[ ]")
 def covered_excludes(policy: Policy) -> Generator[Mapping[Path, Path]]:
     """Write the files that cover `info/exclude` inside the `with` block, and yield them by the path they cover."""
     texts = _excludes(policy)
-    with TemporaryDirectory(prefix="acp-agent-") as folder:
+    with temporary_folder() as folder:
         covers: dict[Path, Path] = {}
         for path, text in texts.items():
-            covers[path] = Path(folder, str(len(covers)))
+            covers[path] = folder / str(len(covers))
             covers[path].write_bytes(text)
         yield covers
 
@@ -48,7 +48,7 @@ def _excludes(policy: Policy) -> dict[Path, bytes]:
         if is_denied or path.is_symlink():
             continue
         with suppress(OSError):  # it does not exist and could not be created
-            text = texts[path] if path in texts else read_regular(path)
+            text = texts[path] if path in texts else read_resolved(path)
             texts[path] = b"\n".join([text, *lines, b""])
     return texts
 

@@ -3,6 +3,9 @@
 Removing a mount point also removes its mount. So placeholders stay while another agent runs a command in the same
 place, and as long as a process still has them mounted, such as one of a killed command. Placeholders left after a
 second are removed after the next command.
+
+A command of another session may exchange any of these paths for a link. So each folder is opened without following
+links, and what is in it is made, changed and removed by the folder's descriptor.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 
+from acp_agent.nofollow import change_mode, entries_in, folder_at
 from acp_agent.sandbox.repositories import TEXTS, Closed
 
 _ENDING_SECONDS = 1.0
@@ -55,13 +59,12 @@ def _make_missing(closed: Closed) -> Iterator[Path]:
     Yields and counts all placeholders, including those that a killed agent left behind.
     """
     with _holding:
-        for make, paths in ((Path.mkdir, closed.folders), (_touch, (*closed.files, *closed.points))):
+        for make, paths in ((_make_folder, closed.folders), (_make_file, (*closed.files, *closed.points))):
             for path in paths:
                 try:
                     if not os.path.lexists(path):
                         make(path)
-                        path.chmod(path.stat().st_mode | stat.S_ISVTX)
-                    elif path not in _held and not _is_left(path):
+                    elif path not in _held and not _is_left_at(path):
                         continue
                 except OSError:  # the folder is not writable, so no command can write there either
                     continue
@@ -69,22 +72,56 @@ def _make_missing(closed: Closed) -> Iterator[Path]:
                 yield path
 
 
-def _touch(path: Path) -> None:
-    path.parent.mkdir(exist_ok=True)  # git also creates `objects/info`, and never removes it
-    with path.open("x") as file:
-        file.write(TEXTS.get(path.name, ""))
+def _make_folder(path: Path) -> None:
+    with folder_at(path.parent) as folder:
+        os.mkdir(path.name, dir_fd=folder)
+        change_mode(path.name, _marked, folder)
 
 
-def _is_left(path: Path) -> bool:
-    """Return whether a path is a placeholder: nothing else that is empty has the sticky bit."""
-    return bool(path.lstat().st_mode & stat.S_ISVTX) and _is_empty(path)
+def _make_file(path: Path) -> None:
+    # Git also creates `objects/info`, and never removes it.
+    with folder_at(path.parent, make=path.parent.parent.is_dir()) as folder:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(path.name, flags, 0o666, dir_fd=folder), "w") as file:
+            file.write(TEXTS.get(path.name, ""))
+        change_mode(path.name, _marked, folder)
 
 
-def _is_empty(path: Path) -> bool:
-    found, text = path.lstat(), TEXTS.get(path.name, "").encode()
-    if stat.S_ISDIR(found.st_mode):
-        return all(_is_left(each) for each in path.iterdir())
-    return stat.S_ISREG(found.st_mode) and found.st_size == len(text) and path.read_bytes() == text
+def _marked(mode: int) -> int:
+    return mode | stat.S_ISVTX
+
+
+def _unmarked(mode: int) -> int:
+    return mode & ~stat.S_ISVTX
+
+
+def _is_left_at(path: Path) -> bool:
+    with folder_at(path.parent) as folder:
+        return _is_left(path.name, folder)
+
+
+def _is_left(name: str, folder: int) -> bool:
+    """Return whether something in an open folder is a placeholder: nothing else that is empty has the sticky bit."""
+    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    return bool(found.st_mode & stat.S_ISVTX) and _is_empty(name, folder)
+
+
+def _is_empty(name: str, folder: int) -> bool:
+    """Return whether something in an open folder holds nothing but placeholders, or the text of one.
+
+    :raises OSError: it cannot be read; with `errno.ELOOP` if it is a link.
+    """
+    mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+    if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+        return False
+    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        found, text = os.fstat(descriptor), TEXTS.get(name, "").encode()
+        if stat.S_ISDIR(found.st_mode):
+            return all(_is_left(entry.name, descriptor) for entry in entries_in(descriptor))
+        return stat.S_ISREG(found.st_mode) and found.st_size == len(text) and os.read(descriptor, len(text) + 1) == text
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
@@ -115,14 +152,20 @@ def _remove_unused(root: Path) -> bool:
         for path in reversed(unused):
             if f" {_escaped(path)} " not in mounts:
                 del _held[path]
-                with suppress(OSError):  # it is already gone
-                    if not _is_empty(path):
-                        path.chmod(path.lstat().st_mode & ~stat.S_ISVTX)  # something else uses it by now
-                    elif path.is_dir():
-                        path.rmdir()
-                    else:
-                        path.unlink()
+                with suppress(OSError):  # it is already gone, or something else is in its place
+                    _remove(path)
     return any(path in _held for path in unused)
+
+
+def _remove(path: Path) -> None:
+    """Remove a placeholder, or its mark if something else uses it by now."""
+    with folder_at(path.parent) as folder:
+        if not _is_empty(path.name, folder):
+            change_mode(path.name, _unmarked, folder)
+        elif stat.S_ISDIR(os.stat(path.name, dir_fd=folder, follow_symlinks=False).st_mode):
+            os.rmdir(path.name, dir_fd=folder)
+        else:
+            os.unlink(path.name, dir_fd=folder)
 
 
 def _other_mounts() -> str | None:

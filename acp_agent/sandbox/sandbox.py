@@ -8,7 +8,6 @@ from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Self
 
 import anyio
@@ -16,9 +15,11 @@ from anyio import to_thread
 
 from acp_agent.errors import SandboxError
 from acp_agent.frozen import frozen
+from acp_agent.nofollow import resolved, temporary_folder
 from acp_agent.programs import LOADER_VARIABLES
 from acp_agent.sandbox import bubblewrap, seatbelt
 from acp_agent.sandbox.excludes import covered_excludes
+from acp_agent.sandbox.exclusion import command_in
 from acp_agent.sandbox.installation import shared_fault, variables_of_commands
 from acp_agent.sandbox.placeholders import placeholders
 from acp_agent.sandbox.planted import places, watched
@@ -32,7 +33,7 @@ _MOST_PROTECTED = 1000
 class Sandbox:
     """The sandbox of a session's commands.
 
-    :ivar roots: the session's directories.
+    :ivar roots: the session's directories, absolute and resolved.
     :ivar private: the agent's own folders, which commands may not read.
     :ivar write: further folders that commands may write, as the user names them.
     :ivar read_deny: further files and folders that they may not read, likewise.
@@ -77,6 +78,8 @@ class Sandbox:
         home = Path.home().resolve()
         if above := next((root for root in self.roots if home.is_relative_to(root.resolve())), None):
             return f"{above} holds your home directory, where too much runs by itself; open a project's folder instead."
+        if moved := next((root for root in self.roots if resolved(root) != root), None):
+            return f"{moved} leads to {resolved(moved)} by now; open the session again, in the folder that is meant."
         for root in self.roots:
             if (root / "HEAD").is_file() and (root / "config").is_file() and (root / "objects").is_dir():
                 return f"{root} is the directory of a repository, which git trusts; open a work tree instead."
@@ -121,10 +124,10 @@ class Sandbox:
             raise SandboxError(f"It does not run any more. {fault}")
         roots, repositories = places(policy.roots, policy.run_elsewhere), policy.rebasing
         watch = watched(roots, repositories, [] if blocked is None else blocked)
-        with placeholders(policy.closed), covered_excludes(policy) as covers, watch:
+        writable = command_in((*policy.write, *policy.open))
+        with writable, placeholders(policy.closed), covered_excludes(policy) as covers, watch:
             if sys.platform == "darwin":
-                with TemporaryDirectory() as folder:
-                    place = Path(folder).resolve()
+                with temporary_folder() as place:
                     yield seatbelt.command_line(policy, ("true",), place), seatbelt.command_line(policy, argv, place)
             else:
                 place = cwd.resolve()

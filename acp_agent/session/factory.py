@@ -16,6 +16,7 @@ import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup
 
+from acp_agent import nofollow
 from acp_agent.config.settings import McpServer
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import DirectoriesChanged, SessionStarted
@@ -182,6 +183,7 @@ def _import_for_turns(mcp: SessionMcp, models: SessionModels, model: str | None)
     with _one_at_a_time:
         from acp_agent.session.turn.factory import build_runner
 
+        nofollow.prepare()
         if model is not None:
             models.registry.load(model)
         for tool in mcp.tools.values():

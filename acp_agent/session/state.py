@@ -12,6 +12,8 @@ from acp_agent.config.sandbox import sandbox_of
 from acp_agent.config.settings import CompactionSettings, McpServer
 from acp_agent.conversation.context import Context
 from acp_agent.llm.places import key_variables
+from acp_agent.nofollow import resolved
+from acp_agent.sandbox.reading import ReadLimits
 from acp_agent.session.log import SessionLog, Source
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ class SessionState:
     """One open session.
 
     :ivar directories: absolute paths; the working directory first.
+    :ivar real_directories: where these led when the session was opened here. Whoever can write to a folder above one
+        could put a link in its place, which then leads outside.
     :ivar settings: those of the working directory; replaced when they are read again.
     :ivar mcp_servers: those that the client names.
     :ivar recipe_model: the model that the running recipe names, `provider/model`; empty for none.
@@ -41,6 +45,10 @@ class SessionState:
     recipe_mode: str = ""
     in_turn: bool = False
     trace: Mapping[str, str] = field(default_factory=dict[str, str])
+    real_directories: tuple[Path, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.real_directories = tuple(resolved(each) for each in self.directories)
 
     @property
     def context(self) -> Context:
@@ -67,7 +75,12 @@ class SessionState:
         """Return the sandbox of commands in the mode in force; None where they run without one."""
         wanted, home = self.settings.sandbox, self.settings.home
         is_free = self.mode == "full-access" and wanted.commands != "required"
-        return None if is_free else sandbox_of(wanted, self.directories, home, key_variables(self.settings))
+        return None if is_free else sandbox_of(wanted, self.real_directories, home, key_variables(self.settings))
+
+    @property
+    def limits(self) -> ReadLimits:
+        """Return what tools do not read, or only after asking; in every mode."""
+        return ReadLimits.of(self.real_directories, self.settings.sandbox.read_deny)
 
     def compaction(self, model: str) -> CompactionSettings:
         """Return the compaction settings for a model in this session.

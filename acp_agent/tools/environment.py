@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from acp_agent.conversation.events import LoggedEvent
 from acp_agent.frozen import frozen
+from acp_agent.nofollow import resolved
+from acp_agent.sandbox.reading import ReadLimits
 
 if TYPE_CHECKING:
     from acp_agent.sandbox.sandbox import Sandbox
@@ -22,17 +24,20 @@ if TYPE_CHECKING:
 class FileAccess(Protocol):
     """Text files, as the editor or the disk has them. Paths are absolute."""
 
-    async def read_text(self, path: Path) -> str:
+    async def read_text(self, path: Path, real: Path | None = None) -> str:
         """Return the whole text of a file.
 
+        :param real: where the path leads, as it was decided on; on the disk this very place is read, and a link that
+            has appeared on the way is refused. None resolves the path.
         :raises FileNotFoundError: there is none.
         :raises ToolError: it cannot be read as text (a directory, a binary file, no permission); says so.
         """
         ...
 
-    async def write_text(self, path: Path, text: str, *, outside: bool = False) -> None:
+    async def write_text(self, path: Path, text: str, *, outside: bool = False, real: Path | None = None) -> None:
         """Replace or create the file, making its directories; atomic where the disk is ours.
 
+        :param real: see `read_text`.
         :param outside: whether it lies outside the session's directories, where an editor may be unable to write.
         :raises ToolError: it cannot be written; says why.
         """
@@ -123,6 +128,9 @@ class Environment:
 
     :ivar cwd: the session's working directory; relative paths start here.
     :ivar roots: `cwd` and the additional directories; work outside of them asks for permission.
+    :ivar real_roots: where they led when the session was opened; empty where that was not noted. A link in their place
+        since then leads outside.
+    :ivar limits: what tools do not read, or only after asking.
     :ivar seen: digest of each file version that the model has seen, by absolute path (see `digest`).
     :ivar shell_timeout: seconds, where the call names none.
     :ivar archive: None where no log is kept.
@@ -147,3 +155,13 @@ class Environment:
     key_variables: frozenset[str] = frozenset()
     sandbox: Sandbox | None = None
     trace: Mapping[str, str] = field(default_factory=dict[str, str])
+    real_roots: tuple[Path, ...] = ()
+    limits: ReadLimits = ReadLimits()
+
+    def is_inside(self, real: Path) -> bool:
+        """Return whether a path is in one of the session's directories.
+
+        :param real: absolute and resolved.
+        """
+        roots = self.real_roots or tuple(resolved(root) for root in self.roots)
+        return any(real.is_relative_to(root) for root in roots)

@@ -1,11 +1,13 @@
 """Paths as a model writes them: made absolute, judged against the session's directories, and shown.
 
-A path keeps its symbolic links, since the editor knows its files by the names that the user opened; links are followed
-only to judge whether a path leads outside.
+A path keeps its symbolic links, since the editor knows its files by the names that the user opened. Links are followed
+once, to decide whether a path leads outside; what is read or written then is the place that was decided on, and a link
+that has appeared on the way is refused (see `acp_agent.nofollow`).
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -22,6 +24,7 @@ from acp_agent.conversation.messages import Text
 from acp_agent.conversation.views import Location, ToolKind
 from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
+from acp_agent.nofollow import resolved, status_of
 from acp_agent.sandbox.guarded_paths import is_guarded
 from acp_agent.sandbox.installation import is_installed
 from acp_agent.tools.environment import Environment, Report
@@ -38,14 +41,16 @@ _MOST_TOLD = 3
 class Target:
     """A path that a call is about, as it was judged when the call was prepared.
 
+    :ivar real: where it led then, with all links followed. This is what the user is asked about, and what is used.
     :ivar label: the path for people and models.
-    :ivar outside: whether it needs permission in every mode: it leads outside of the session's directories or, for an
-        edit, into a guarded folder, whose files run or configure something.
+    :ivar outside: whether it needs permission in every mode: it leads outside of the session's directories, to keys of
+        other programs or, for an edit, into a guarded folder, whose files run or configure something.
     :ivar edited: whether the call edits.
     :ivar note: a note for the model if a different name was used than the one it wrote; otherwise empty.
     """
 
     path: Path
+    real: Path
     label: str
     outside: tuple[Path, ...]
     environment: Environment
@@ -57,22 +62,44 @@ class Target:
         """Judge a path as a model wrote it. If it does not exist, use the only path that looks like it.
 
         :param exactly: whether to use the last name exactly as it was written.
-        :raises ToolError: it cannot be a path.
+        :raises ToolError: it cannot be a path, or the settings close it to tools.
         """
         path = absolute(written, environment.cwd)
         if edited:
             _refuse_in_missing(path, environment)
         found = nearest(path.parent) / path.name if exactly else nearest(path)
+        real = resolved(found)
         label, note = shown(found, environment.cwd), ""
         if found != path:
             asked, has = shown(path, environment.cwd), told(str(found), str(path))
             note = f"({asked} does not exist. This is {label}, whose name has {has}.)"
-        return cls(found, label, _beyond(found, environment, edited), environment, edited, note)
+        if environment.limits.refuse(real):
+            raise ToolError(
+                f"{label} is closed to all tools by `sandbox.read_deny` in the settings. Go on without it, or ask the "
+                "user for what is needed of it."
+            )
+        return cls(found, real, label, _beyond(real, environment, edited), environment, edited, note)
 
     @property
     def links(self) -> str:
         """Return the targets of symbolic links to the outside, for the permission question; empty without any."""
         return "".join(f" (leads to {printable(str(place))})" for place in self.outside if place != self.path)
+
+    @property
+    def closed(self) -> frozenset[Path]:
+        """Return the resolved paths that a search of this folder leaves out: the agent's home, and what is closed."""
+        closed = {*self.environment.limits.below(self.real)}
+        private = self.environment.private
+        if private is not None and self.real in (home := resolved(private)).parents:
+            closed.add(home)
+        return frozenset(closed)
+
+    def real_of(self, path: Path) -> Path:
+        """Return the resolved path of something in this folder, which no link on the way leads to.
+
+        :param path: begins with `path` of this.
+        """
+        return self.real / path.relative_to(self.path)
 
     @property
     def where(self) -> str:
@@ -84,7 +111,7 @@ class Target:
 
         :param advice: what to do, as a sentence.
         """
-        alike = names_alike(self.path.parent, self.path.name)
+        alike = names_alike(self.real.parent, self.path.name)
         names = " and ".join(f"{name!r}, whose name has {told(name, self.path.name)}" for name in alike[:_MOST_TOLD])
         return ToolError(f"{self.label} does not exist. {f'There is {names}. ' if names else ''}{advice}")
 
@@ -93,19 +120,8 @@ class Target:
 
         :raises ToolError: it does.
         """
-        if _beyond(self.path, self.environment, self.edited) != self.outside:
-            raise ToolError(
-                f"{self.label} leads somewhere else than when it was decided whether this may be done: a symbolic "
-                "link on the way was made or changed. Nothing was done. Repeat the call."
-            )
-
-    @property
-    def closed(self) -> Path | None:
-        """Return the path at which a walk from here meets the agent's home; None if it does not, or starts in it."""
-        if self.environment.private is None:
-            return None
-        real, start = _real(self.environment.private), _real(self.path)
-        return self.path / real.relative_to(start) if real != start and real.is_relative_to(start) else None
+        if resolved(self.path) != self.real:
+            raise moved(self.label)
 
     def call(self, subject: str, view: CallView, run: Callable[[], Awaitable[CallResult]]) -> PreparedCall:
         """Return a call that runs where the path still leads to the same place."""
@@ -135,6 +151,17 @@ def _refuse_in_missing(path: Path, environment: Environment) -> None:
     root = next((root for root in environment.roots if path.is_relative_to(root)), None)
     if root is not None and not root.is_dir():
         raise ToolError(missing_directory(root))
+
+
+def moved(label: str) -> ToolError:
+    """Return the error for a path that a link leads elsewhere by now.
+
+    :param label: the path as shown.
+    """
+    return ToolError(
+        f"{label} leads somewhere else than when it was decided whether this may be done: a symbolic link on the way "
+        "was made or changed. Nothing was done. Repeat the call."
+    )
 
 
 def missing_directory(root: Path) -> str:
@@ -178,13 +205,9 @@ def outside(path: Path, roots: Sequence[Path], private: Path | None = None) -> t
 
     :param private: a folder that is outside, whatever root it lies in: the agent's own home.
     """
-    real = _real(path)
-    inside = any(real.is_relative_to(_real(root)) for root in roots)
-    return () if inside and (private is None or not real.is_relative_to(_real(private))) else (real,)
-
-
-def _real(path: Path) -> Path:
-    return Path(os.path.realpath(path))
+    real = resolved(path)
+    inside = any(real.is_relative_to(resolved(root)) for root in roots)
+    return () if inside and (private is None or not real.is_relative_to(resolved(private))) else (real,)
 
 
 def refuse_keys(path: Path, private: Path | None, label: str) -> None:
@@ -217,15 +240,18 @@ def printable(name: str) -> str:
     return one_line(name, _LONGEST)
 
 
-def refuse_special(path: Path, label: str) -> None:
+def refuse_special(real: Path, label: str) -> None:
     """Refuse what is neither a file nor absent: reading a pipe or a device could wait for ever.
 
+    :param real: absolute and resolved.
     :param label: the path as shown.
     :raises ToolError: says what it is.
     """
     try:
-        mode = path.stat().st_mode
+        mode = status_of(real).st_mode
     except OSError:
+        return
+    if stat.S_ISLNK(mode):  # whoever opens it says why it cannot be
         return
     if stat.S_ISDIR(mode):
         raise ToolError(f"{label} is a directory. Use `list` to see what is in it.")
@@ -235,15 +261,18 @@ def refuse_special(path: Path, label: str) -> None:
 
 def because(error: OSError) -> str:
     """Return the operating system's reason, as the end of a sentence."""
+    if error.errno == errno.ELOOP:
+        return "a symbolic link on the way was made meanwhile, or leads in a circle"
     return (error.strerror or type(error).__name__).lower()
 
 
-def _beyond(path: Path, environment: Environment, edited: bool) -> tuple[Path, ...]:
-    found = outside(path, environment.roots, environment.private)
-    if found or not edited:
-        return found
-    real = _real(path)
-    return (real,) if is_guarded(real) or is_installed(real) else ()
+def _beyond(real: Path, environment: Environment, edited: bool) -> tuple[Path, ...]:
+    """Return the resolved path where it needs permission in every mode; see `Target.outside`."""
+    private = environment.private
+    is_inside = environment.is_inside(real)
+    is_private = private is not None and real.is_relative_to(resolved(private))
+    needs_asking = edited and (is_guarded(real) or is_installed(real))
+    return (real,) if not is_inside or is_private or needs_asking or environment.limits.ask(real) else ()
 
 
 def scheme_of(address: str) -> str:

@@ -12,6 +12,7 @@ ACP, "File System", "Terminals".
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -19,21 +20,23 @@ import shlex
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import anyio
 import anyio.to_thread
 
 from acp_agent.errors import ToolError
 from acp_agent.jsonrpc.messages import METHOD_NOT_FOUND, PeerClosedError, RpcError
+from acp_agent.nofollow import make_folder, resolved, temporary_folder
 from acp_agent.processes import git_variables
 from acp_agent.protocol import JsonObject, methods, v1
-from acp_agent.regular import read_regular
+from acp_agent.regular import read_resolved
+from acp_agent.sandbox.exclusion import editor_access
 from acp_agent.server.channel import Channel, Result
 from acp_agent.server.handshake import Capabilities
 from acp_agent.shielding import finish_shielded
 from acp_agent.tools.environment import CommandResult, Report, TerminalStarted
 from acp_agent.tools.files.local import LocalFiles
+from acp_agent.tools.paths import moved, printable
 from acp_agent.tools.shell.no_terminal import command_line
 from acp_agent.tools.shell.run import LocalCommands
 from acp_agent.tools.text import digest, one_line
@@ -65,24 +68,37 @@ class EditorFiles:
         self._to_disk: set[Path] = set()  # files that the editor failed to read, or would write without their BOM
         self._in_step = {} if in_step is None else in_step
 
-    async def read_text(self, path: Path) -> str:
+    async def read_text(self, path: Path, real: Path | None = None) -> str:
         """Return the file as the editor shows it, or as it is on the disk if only the disk has changed.
 
         Read it from the disk if the editor does not know it, usually because it is outside the editor's project. Also
         do so if the editor fails to read it or does not answer; the text is then a `DiskText`. If both have changed
         since they were last the same, return the editor's text as a `DivergedText`.
+
+        :raises ToolError: see `FileAccess`; or a command of another session runs in the folder, and the editor has
+            another text than the disk.
         """
         self._to_disk.discard(path)
-        if not self._reads or await anyio.to_thread.run_sync(_needs_disk, path):
-            return await self._local.read_text(path)
-        try:
-            answer = await self._channel.request(
-                methods.FS_READ_TEXT_FILE, {"path": str(path)}, v1.ReadTextFileResponse, timeout=READ_SECONDS
+        place = real or resolved(path)
+        if not self._reads or await anyio.to_thread.run_sync(_needs_disk, place):
+            return await self._local.read_text(path, place)
+        with editor_access(place) as is_alone:
+            await anyio.to_thread.run_sync(_check, path, place)
+            try:
+                answer = await self._channel.request(
+                    methods.FS_READ_TEXT_FILE, {"path": str(path)}, v1.ReadTextFileResponse, timeout=READ_SECONDS
+                )
+            except (RpcError, TimeoutError, ToolError) as error:
+                return await self._from_disk(path, place, error)
+        on_disk = await anyio.to_thread.run_sync(_text, place)
+        text = self._newer(path, answer.content, on_disk)
+        if not is_alone and text != on_disk:
+            raise ToolError(
+                f"{path} has another text in the editor than on the disk, and a command of another session is running "
+                "in this folder. Until it has ended, only the disk can be relied on. Ask the user to save the file, or "
+                "repeat the call later."
             )
-        except (RpcError, TimeoutError, ToolError) as error:
-            return await self._from_disk(path, error)
-        on_disk = await anyio.to_thread.run_sync(_text, path)
-        return self._newer(path, answer.content, on_disk)
+        return text
 
     def _newer(self, path: Path, shown: str, on_disk: str | None) -> str:
         """Return the editor's text, or the text on the disk if only the disk has changed since both were the same.
@@ -114,12 +130,12 @@ class EditorFiles:
         has_changed = is_known and before != (None if on_disk is None else digest(on_disk))
         return DivergedText(text) if has_changed else text
 
-    async def _from_disk(self, path: Path, error: RpcError | TimeoutError | ToolError) -> str:
+    async def _from_disk(self, path: Path, real: Path, error: RpcError | TimeoutError | ToolError) -> str:
         """Read a file from the disk after the editor has answered with an error, or not at all."""
         from acp_agent.tools.files.changes import DiskText
 
         _log.info("the editor did not read a file, so it is read from the disk: %r", error)
-        on_disk = await self._local.read_text(path)
+        on_disk = await self._local.read_text(path, real)
         if isinstance(error, RpcError) and error.code in (_RESOURCE_NOT_FOUND, METHOD_NOT_FOUND):
             return on_disk
         reason = one_line(str(error)).rstrip(".") or f"it did not answer within {READ_SECONDS:.0f} s"
@@ -130,21 +146,28 @@ class EditorFiles:
         text.reason = reason
         return text
 
-    async def write_text(self, path: Path, text: str, *, outside: bool = False) -> None:
+    async def write_text(self, path: Path, text: str, *, outside: bool = False, real: Path | None = None) -> None:
         """Write through the editor, so that an open buffer and its undo history stay correct.
 
         If the editor refuses a file inside the session's directories, raise: its user may have declined. Outside them
         we have already asked the user, so write to the disk instead. Also write to the disk if the editor could not
-        read the file; its buffer then keeps unsaved changes.
+        read the file, whose buffer then keeps unsaved changes, or while a command of another session could lead the
+        path elsewhere.
         """
-        if not self._writes or path in self._to_disk or await anyio.to_thread.run_sync(_needs_disk, path):
-            await self._local.write_text(path, text, outside=outside)
+        place = real or resolved(path)
+        if not self._writes or path in self._to_disk or await anyio.to_thread.run_sync(_needs_disk, place):
+            await self._local.write_text(path, text, real=place)
             return
-        await self._write_through(path, text, outside=outside)
-        on_disk = await anyio.to_thread.run_sync(_text, path)  # the editor's formatter may have changed it
+        with editor_access(place) as is_alone:
+            if not is_alone:  # the editor has the disk's text, see `read_text`, and will load it again
+                await self._local.write_text(path, text, real=place)
+                return
+            await anyio.to_thread.run_sync(_check, path, place)
+            await self._write_through(path, place, text, outside=outside)
+        on_disk = await anyio.to_thread.run_sync(_text, place)  # the editor's formatter may have changed it
         self._in_step[path] = None if on_disk is None else digest(on_disk)
 
-    async def _write_through(self, path: Path, text: str, *, outside: bool) -> None:
+    async def _write_through(self, path: Path, real: Path, text: str, *, outside: bool) -> None:
         """Write through the editor; see `write_text`."""
         if len(json.dumps(text, ensure_ascii=False).encode(errors="surrogatepass")) > MAX_WRITTEN:
             raise ToolError(
@@ -152,7 +175,7 @@ class EditorFiles:
                 f"{MAX_WRITTEN >> 20} MiB). Change the file with a command."
             )
         try:
-            await anyio.Path(path.parent).mkdir(parents=True, exist_ok=True)  # some editors do not create it
+            await anyio.to_thread.run_sync(make_folder, real.parent)  # some editors do not create it
             await self._channel.request_raw(
                 methods.FS_WRITE_TEXT_FILE, {"path": str(path), "content": text}, timeout=WRITE_SECONDS
             )
@@ -168,7 +191,7 @@ class EditorFiles:
                     "in another way."
                 ) from error
             _log.info("the editor did not write a file, so it is written to the disk: %s", error)
-            await self._local.write_text(path, text, outside=outside)
+            await self._local.write_text(path, text, real=real)
         except OSError as error:
             raise ToolError(f"The folder of {path} cannot be made: {error.strerror or error}.") from error
 
@@ -185,22 +208,37 @@ def _forms(shown: str, on_disk: str | None) -> list[str]:
     return forms
 
 
-def _needs_disk(path: Path) -> bool:
-    """Return whether an editor might corrupt the file, or the path cannot be read as text at all."""
+def _check(path: Path, real: Path) -> None:
+    """Refuse a path that leads elsewhere than when it was decided on, since the editor follows links.
+
+    :raises ToolError: it does.
+    """
+    if resolved(path) != real:
+        raise moved(printable(str(path)))
+
+
+def _needs_disk(real: Path) -> bool:
+    """Return whether an editor might corrupt the file, or the path cannot be read as text at all.
+
+    :param real: absolute and resolved.
+    """
     try:
-        data = read_regular(path)
+        data = read_resolved(real)
         data.decode()
-    except OSError:
-        return path.is_dir()
+    except OSError as error:
+        return error.errno in (errno.EISDIR, errno.ELOOP)
     except UnicodeDecodeError:
         return True
     return b"\0" in data or b"\r" in data
 
 
-def _text(path: Path) -> str | None:
-    """Return the text of a file on the disk, or None if there is no file or it cannot be read as text."""
+def _text(real: Path) -> str | None:
+    """Return the text of a file on the disk, or None if there is no file or it cannot be read as text.
+
+    :param real: absolute and resolved.
+    """
     try:
-        return read_regular(path).decode()
+        return read_resolved(real).decode()
     except (OSError, UnicodeDecodeError):
         return None
 
@@ -235,7 +273,7 @@ class EditorTerminals:
         if not try_out or self._is_local:
             return await self._run(in_terminal, cwd, timeout, report, exclude)
         if self._is_local is None:
-            with TemporaryDirectory() as folder:
+            with temporary_folder() as folder:
                 proof, failure, result = anyio.Path(folder, "proof"), None, None
                 try:
                     result = await self._run(_proving(str(proof), try_out, in_terminal), cwd, timeout, report, exclude)

@@ -61,4 +61,6 @@ class Toolbox:
             key_variables=key_variables(state.settings),
             sandbox=state.sandbox,
             trace=state.trace,
+            real_roots=state.real_directories,
+            limits=state.limits,
         )

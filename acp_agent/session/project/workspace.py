@@ -23,7 +23,7 @@ from acp_agent.conversation.surroundings import changed_sections
 from acp_agent.errors import InvalidParamsError
 from acp_agent.mcp.model import SERVER_SECTION
 from acp_agent.programs import find_program, own_environment
-from acp_agent.regular import open_regular
+from acp_agent.regular import open_resolved
 
 FILE_NAMES = ("AGENTS.md", "CLAUDE.md")
 MAX_FILE_BYTES = 65_536
@@ -187,7 +187,7 @@ def _read(file: Path, within: Path | None) -> str:
         # A directory that the user chose to work in may have been reached by a link.
         if within and not (path.is_relative_to(within.resolve()) or path.parent == file.parent.resolve()):
             raise OSError("it is a link that leads out of the project")
-        with open_regular(path, follow=False) as opened:
+        with open_resolved(path) as opened:
             data = opened.read(MAX_FILE_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return ""

@@ -9,6 +9,7 @@ changed is in no record, and stays.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -25,12 +26,13 @@ from acp_agent.conversation.updates import CallAnnounced, CallFinished, CallStar
 from acp_agent.errors import ToolError
 from acp_agent.hooks.handlers import EXPORTS, MARK
 from acp_agent.hooks.outcomes import NOTHING
+from acp_agent.nofollow import remove
 from acp_agent.session.log import SessionLog
 from acp_agent.session.permissions import Permissions
 from acp_agent.session.project.toolbox import Toolbox
 from acp_agent.tools.environment import Environment, Progress
 from acp_agent.tools.files.changes import prepared_change, text_to_change
-from acp_agent.tools.paths import Target, because, outside, shown
+from acp_agent.tools.paths import Target, because, printable, shown
 from acp_agent.tools.text import counted, digest, one_line
 from acp_agent.tools.tool import PreparedCall
 
@@ -114,10 +116,12 @@ class FileCommands:
         turn, name, calls = found
         # The text of each file as it is, and as it was.
         texts: dict[Path, tuple[str | None, str | None]] = {}
+        targets: dict[Path, Target] = {}
         refused: list[str] = []
         for path, edits in _edits(await self._log.read(calls)).items():
             try:
-                texts[path] = await _texts(environment, path, edits)
+                targets[path] = _target(environment, path)
+                texts[path] = await _texts(targets[path], edits)
             except ToolError as error:
                 refused.append(f"- `{shown(path, environment.cwd)}`: {error}")
         if refused:
@@ -131,7 +135,7 @@ class FileCommands:
         with anyio.CancelScope(shield=True):
             for path, (now, then) in texts.items():
                 if now != then:
-                    await _put_back(environment, path, then)
+                    await _put_back(targets[path], then)
             sent = f"The user took back what your edits changed in files in {name}:\n\n{lines}\n\n{_READ_AGAIN}"
             await self._log.append(EditsUndone(new_id("msg"), turn, tuple(map(str, texts)), sent))
         return f"Undone what {name} changed in {counted(len(texts), 'file')}:\n\n{lines}"
@@ -168,12 +172,27 @@ def _edits(events: Iterable[LoggedEvent]) -> dict[Path, list[_Edit]]:
     return files
 
 
-async def _texts(environment: Environment, path: Path, edits: Sequence[_Edit]) -> tuple[str | None, str | None]:
+def _target(environment: Environment, path: Path) -> Target:
+    """Return a file that a turn changed.
+
+    :raises ToolError: a link leads out of the session's directories, where nobody is asked about it now.
+    """
+    target = Target.of(str(path), environment, exactly=True)
+    is_named_inside = any(path.is_relative_to(root) for root in environment.roots)
+    if is_named_inside and not environment.is_inside(target.real):
+        raise ToolError(
+            f"a symbolic link leads to {printable(str(target.real))}, out of the session's directories. A command may "
+            "have made it since, so the file has to be changed by hand."
+        )
+    return target
+
+
+async def _texts(target: Target, edits: Sequence[_Edit]) -> tuple[str | None, str | None]:
     """Return the text of a file as it is and as it was; None means that there is no file.
 
     :raises ToolError: it cannot be put back; says why.
     """
-    now, (before, text, _) = await text_to_change(Target.of(str(path), environment, exactly=True)), edits[0]
+    now, (before, text, _) = await text_to_change(target), edits[0]
     found = None if now is None else digest(now)
     if found == before:
         return now, now
@@ -186,19 +205,23 @@ async def _texts(environment: Environment, path: Path, edits: Sequence[_Edit]) -
     return now, None if before is None else text
 
 
-async def _put_back(environment: Environment, path: Path, text: str | None) -> None:
+async def _put_back(target: Target, text: str | None) -> None:
     """Write a file, or remove it.
 
     :raises ToolError: that failed. What was put back before is so; the same command goes on from there.
     """
+    environment, real = target.environment, target.real
     try:
+        target.check()
         if text is not None:
-            await environment.files.write_text(path, text, outside=bool(outside(path, environment.roots)))
+            away = not environment.is_inside(real)
+            await environment.files.write_text(target.path, text, outside=away, real=real)
         else:  # no editor offers a way to remove a file; of a link, the file behind it was made
-            await anyio.to_thread.run_sync(lambda: path.resolve().unlink(missing_ok=True))
+            with suppress(FileNotFoundError):
+                await anyio.to_thread.run_sync(remove, real)
     except (OSError, ToolError) as error:
         why = f"{because(error)}." if isinstance(error, OSError) else str(error)
-        name = shown(path, environment.cwd)
+        name = shown(target.path, environment.cwd)
         raise ToolError(f"`{name}` was not undone: {why} Send `/undo` again for the rest.") from error
 
 

@@ -5,8 +5,9 @@ Shared by `write` and `edit`. A change is checked when it is prepared, and again
 
 from __future__ import annotations
 
-import os
+import errno
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import anyio.to_thread
 
@@ -14,8 +15,9 @@ from acp_agent.conversation.events import CallView, FileVersion
 from acp_agent.conversation.messages import Text
 from acp_agent.conversation.views import Diff, Location
 from acp_agent.errors import ToolError
+from acp_agent.nofollow import status_of
 from acp_agent.tools.matching.line_ends import shown_lines
-from acp_agent.tools.paths import Target, outside, refuse_keys, refuse_special
+from acp_agent.tools.paths import Target, refuse_keys, refuse_special
 from acp_agent.tools.text import common_length, counted, digest, one_line, whole_lines
 from acp_agent.tools.tool import CallResult, PreparedCall
 
@@ -55,7 +57,7 @@ async def permitted_change(target: Target, verb: str, prepare: Callable[[], Awai
     :param verb: the first word of its title.
     :raises ToolError: what is wrong with the call.
     """
-    refuse_keys(target.path, target.environment.private, target.label)
+    refuse_keys(target.real, target.environment.private, target.label)
     try:
         return await prepare()
     except ToolError as error:
@@ -90,8 +92,9 @@ def prepared_change(target: Target, before: str | None, after: str, verb: str, d
             )
         if after != before:
             target.check()  # once more, since reading may have taken the editor a while
-            away = bool(outside(path, target.environment.roots))
-            await target.environment.files.write_text(path, after, outside=away)
+            environment = target.environment
+            away = not environment.is_inside(target.real)
+            await environment.files.write_text(path, after, outside=away, real=target.real)
         version = FileVersion(name, digest(after))
         former = FileVersion(name, None if before is None else digest(before))
         return CallResult((Text(done),), view, files=(version,), before=(former,))
@@ -104,15 +107,22 @@ async def current_text(target: Target) -> str | None:
 
     :raises ToolError: it is a directory, a device, or no text; or it holds the user's keys.
     """
-    path = target.path
-    refuse_keys(path, target.environment.private, target.label)
-    refuse_special(path, target.label)
+    refuse_keys(target.real, target.environment.private, target.label)
+    refuse_special(target.real, target.label)
     try:
-        text = await target.environment.files.read_text(path)
+        text = await target.environment.files.read_text(target.path, target.real)
     except FileNotFoundError:
         return None
     # Some editors answer with an empty text for a file that is not there.
-    return None if not text and not await anyio.to_thread.run_sync(os.path.lexists, path) else text
+    return None if not text and not await anyio.to_thread.run_sync(_is_there, target.real) else text
+
+
+def _is_there(real: Path) -> bool:
+    try:
+        status_of(real)
+    except OSError as error:
+        return error.errno not in (errno.ENOENT, errno.ENOTDIR)
+    return True
 
 
 async def text_to_change(target: Target) -> str | None:
@@ -121,7 +131,7 @@ async def text_to_change(target: Target) -> str | None:
     :raises ToolError: see `current_text`; or the editor did not give its text of a file of the project.
     """
     text = await current_text(target)
-    if isinstance(text, DiskText) and not outside(target.path, target.environment.roots):
+    if isinstance(text, DiskText) and target.environment.is_inside(target.real):
         raise ToolError(
             f"{target.label} was not changed: the editor could not say what is in its buffer ({text.reason}), and "
             "what is not saved there would be lost. Nothing was written. Try again; if that fails as well, ask the "

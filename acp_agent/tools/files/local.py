@@ -6,7 +6,7 @@ the text is all that an edit has to put back.
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import os
 import stat
 from pathlib import Path
@@ -15,7 +15,9 @@ import anyio.to_thread
 
 from acp_agent.config.state_file import atomic_write
 from acp_agent.errors import ToolError
-from acp_agent.tools.paths import because, printable, refuse_special
+from acp_agent.nofollow import folder_at, resolved
+from acp_agent.regular import open_resolved
+from acp_agent.tools.paths import because, moved, printable, refuse_special
 
 MAX_BYTES = 10 * 1024 * 1024
 """The largest file that is read or written whole."""
@@ -24,29 +26,32 @@ MAX_BYTES = 10 * 1024 * 1024
 class LocalFiles:
     """The disk as a `FileAccess`."""
 
-    async def read_text(self, path: Path) -> str:
+    async def read_text(self, path: Path, real: Path | None = None) -> str:
         """Return the whole text of a file; see `FileAccess.read_text`."""
-        return await anyio.to_thread.run_sync(_read, path)
+        return await anyio.to_thread.run_sync(_read, path, real)
 
-    async def write_text(self, path: Path, text: str, *, outside: bool = False) -> None:
+    async def write_text(self, path: Path, text: str, *, outside: bool = False, real: Path | None = None) -> None:
         """Replace or create the file at once; see `FileAccess.write_text`.
 
         A symbolic link stays and its target is replaced. An existing file keeps its permissions. A cancel waits for
         the write to end, so that it is known whether it happened.
         """
         del outside
-        await anyio.to_thread.run_sync(_write, path, text)
+        await anyio.to_thread.run_sync(_write, path, text, real)
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, real: Path | None) -> str:
     label = printable(str(path))
-    refuse_special(path, label)
+    place = real or resolved(path)
+    refuse_special(place, label)
     try:
-        with path.open("rb") as file:
+        with open_resolved(place) as file:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         raise
     except OSError as error:
+        if error.errno == errno.ELOOP and real is not None:
+            raise moved(label) from error
         raise ToolError(f"{label} cannot be read: {because(error)}.") from error
     if len(data) > MAX_BYTES:
         raise ToolError(
@@ -64,9 +69,10 @@ def _read(path: Path) -> str:
         ) from error
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, text: str, real: Path | None) -> None:
     label = printable(str(path))
-    refuse_special(path, label)
+    place = real or resolved(path)
+    refuse_special(place, label)
     try:
         data = text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -74,21 +80,29 @@ def _write(path: Path, text: str) -> None:
     if len(data) > MAX_BYTES:
         raise ToolError(f"The text for {label} is larger than {MAX_BYTES >> 20} MiB. Write it with a `shell` command.")
     try:
-        target = Path(os.path.realpath(path))
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _replace(target, data)
+        with folder_at(place.parent, make=True) as folder:
+            _replace(folder, place.name, data)
     except OSError as error:
+        if error.errno == errno.ELOOP and real is not None:
+            raise moved(label) from error
         raise ToolError(f"{label} cannot be written: {because(error)}. It is unchanged.") from error
 
 
-def _replace(target: Path, data: bytes) -> None:
+def _replace(folder: int, name: str, data: bytes) -> None:
+    """Replace a file in an open folder."""
     mode: int | None = None
-    with contextlib.suppress(FileNotFoundError):
-        mode = stat.S_IMODE(target.stat().st_mode)
-    if mode is not None and not os.access(target, os.W_OK):
-        # Replacing it would only need the directory's permission: what its owner made read-only stays so.
-        raise PermissionError(13, "the file is read-only")
-    with atomic_write(target, 0o666) as file:  # as any new file, so that the umask counts
+    try:
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        pass
+    else:
+        if stat.S_ISLNK(found):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
+        mode = stat.S_IMODE(found)
+        if not os.access(name, os.W_OK, dir_fd=folder):
+            # Replacing it would only need the directory's permission: what its owner made read-only stays so.
+            raise PermissionError(errno.EACCES, "the file is read-only")
+    with atomic_write(Path(name), 0o666, folder) as file:  # as any new file, so that the umask counts
         if mode is not None:
             os.fchmod(file.fileno(), mode)
         file.write(data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 from pathlib import Path
 
 import anyio.to_thread
@@ -14,12 +15,14 @@ from acp_agent.conversation.views import Location
 from acp_agent.errors import ToolError
 from acp_agent.llm.pictures import type_of
 from acp_agent.llm.profiles import IMAGE_TYPES
+from acp_agent.nofollow import resolved
+from acp_agent.regular import NotRegularError, open_resolved
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.files.changes import FROM_DISK, FROM_EDITOR, DiskText, DivergedText, current_text
 from acp_agent.tools.matching.line_ends import shown_lines
 from acp_agent.tools.matching.replace import notation_of
-from acp_agent.tools.paths import Target, because, refuse_keys
+from acp_agent.tools.paths import Target, because, moved, refuse_keys
 from acp_agent.tools.text import (
     MAX_CHARACTERS,
     MAX_LINE,
@@ -49,12 +52,12 @@ async def _prepare(asked: _Read, environment: Environment) -> PreparedCall:
     path, label = target.path, target.label
     whole = asked.offset == 1 and asked.limit >= MAX_LINES
     lines = "" if whole else f" (lines {asked.offset}-{asked.offset + asked.limit - 1})"
-    refuse_keys(path, environment.private, label)
+    refuse_keys(target.real, environment.private, label)
     title = one_line(f"Read {label}") + lines + target.links
     view = CallView(title, "read", (Location(str(path), asked.offset),))
 
     async def run() -> CallResult:
-        image = await anyio.to_thread.run_sync(image_of, path, label)
+        image = await anyio.to_thread.run_sync(image_of, path, label, target.real)
         if image:
             return CallResult((Text(f"{label} ({image.mime_type}):"), image), view)
         text = await current_text(target)
@@ -97,17 +100,22 @@ def numbered(text: str, offset: int, limit: int, label: str) -> str:
     return "\n".join(shown)
 
 
-def image_of(path: Path, label: str) -> Image | None:
+def image_of(path: Path, label: str, real: Path | None = None) -> Image | None:
     """Return the file on the disk as an image, where it is one by its name and its first bytes.
 
+    :param real: see `FileAccess.read_text`.
     :raises ToolError: it cannot be read, or is too large.
     """
-    if path.suffix.lower() not in _IMAGE_SUFFIXES or not path.is_file():
+    if path.suffix.lower() not in _IMAGE_SUFFIXES:
         return None
     try:
-        with path.open("rb") as file:
+        with open_resolved(real or resolved(path)) as file:
             data = file.read(MAX_IMAGE_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, NotRegularError):
+        return None
     except OSError as error:
+        if error.errno == errno.ELOOP and real is not None:
+            raise moved(label) from error
         raise ToolError(f"{label} cannot be read: {because(error)}.") from error
     kind = type_of(data)
     if kind not in IMAGE_TYPES:

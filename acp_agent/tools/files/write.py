@@ -36,7 +36,7 @@ async def _change(asked: _Write, target: Target) -> PreparedCall:
     after = asked.content if before is None else await anyio.to_thread.run_sync(whole, before, asked.content)
     lines = counted(len(after.splitlines()), "line")
     done = f"Made {target.label} ({lines})." if before is None else f"Wrote {target.label} ({lines})."
-    if before is None and (alike := names_alike(target.path.parent, target.path.name)):
+    if before is None and (alike := names_alike(target.real.parent, target.path.name)):
         done += f" Beside it is {alike[0]!r}, whose name has {told(alike[0], target.path.name)}."
     if note := pictures_told(before or "", after):
         done += f" ({note})"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from acp_agent.nofollow import entries_of, resolved
 from acp_agent.tools.matching.near import differences, fold
 from acp_agent.tools.text import one_line
 
@@ -35,7 +36,7 @@ def nearest(path: Path) -> Path:
 def names_alike(folder: Path, name: str) -> list[str]:
     """Return the names in a folder that look like `name`, or that are shown as `name`."""
     try:
-        names = [each.name for each in folder.iterdir()]
+        names = [each.name for each in entries_of(resolved(folder))]
     except (OSError, ValueError):
         return []
     folded = fold(name)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from acp_agent.nofollow import status_of
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.paths import Target, shown
@@ -34,7 +35,7 @@ async def _prepare(asked: _Glob, environment: Environment) -> PreparedCall:
 def _found(named: NamedFiles) -> str:
     named.find()
     target, found = named.target, named.files
-    newest = heapq.nsmallest(MAX_FILES, found, key=lambda path: (-_changed(path), path))
+    newest = heapq.nsmallest(MAX_FILES, found, key=lambda path: (-_changed(target.real_of(path)), path))
     lines = fitting((shown(path, target.environment.cwd) for path in newest), MAX_CHARACTERS)
     if not found:
         lines.append("No file matches.")
@@ -47,9 +48,9 @@ def _found(named: NamedFiles) -> str:
     return "\n".join(lines)
 
 
-def _changed(path: Path) -> float:
+def _changed(real: Path) -> float:
     try:
-        return path.lstat().st_mtime
+        return status_of(real).st_mtime
     except OSError:
         return 0.0
 

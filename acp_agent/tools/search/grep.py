@@ -6,7 +6,9 @@ whole or in large blocks, which is many times faster than line by line. The walk
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +17,13 @@ from anyio import from_thread
 from pydantic import Field
 
 from acp_agent.errors import ToolError
+from acp_agent.nofollow import status_of
 from acp_agent.patterns import Pattern, PatternError, compile_pattern
-from acp_agent.regular import open_regular
+from acp_agent.regular import open_resolved
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.matching.near import fold
-from acp_agent.tools.paths import Target, refuse_keys, shown
+from acp_agent.tools.paths import Target, moved, refuse_keys, shown
 from acp_agent.tools.search.matches import BLOCK, MAX_LINES, Matches, TooLongLineError
 from acp_agent.tools.search.named import NamedFiles
 from acp_agent.tools.search.wildcards import matcher
@@ -52,14 +55,17 @@ async def _prepare(asked: _Grep, environment: Environment) -> PreparedCall:
         raise ToolError(f"grep: {error}. Put \\ before what is meant literally.") from error
     target = Target.of(asked.path, environment)
     named = NamedFiles(target, matcher(asked.glob, target.path) if asked.glob else None, with_links=False)
-    refuse_keys(target.path, environment.private, target.label)
+    refuse_keys(target.real, environment.private, target.label)
     search = _Search(Matches(pattern, _near_pattern(asked), asked.context, asked.pattern.isascii()), target, named)
     return target.search("grep", f"Search for {asked.pattern}{target.where}", "search", search.run)
 
 
 @dataclass(slots=True)
 class _Search:
-    """One search, which runs in a worker thread."""
+    """One search, which runs in a worker thread.
+
+    :ivar moved: whether the last file was not opened because a part of its path is a link by now.
+    """
 
     matches: Matches
     target: Target
@@ -67,13 +73,14 @@ class _Search:
     cut_off: bool = False
     searched: int = 0
     skipped: int = 0
+    moved: bool = False
 
     def run(self) -> str:
         """Search, and return the answer; ends between two files when its caller is cancelled or the time is up.
 
         :raises ToolError: the target cannot be searched.
         """
-        is_file = self.target.path.is_file()
+        is_file = self._is_file()
         if not is_file:
             self.named.find()
         deadline = time.monotonic() + MAX_SECONDS
@@ -83,6 +90,8 @@ class _Search:
                 self.cut_off = not self.matches.cut
                 break
             self._search(path, deadline, whole=is_file)
+        if is_file and self.moved:
+            raise moved(self.target.label)
         return "\n".join(self._answer())
 
     def _search(self, path: Path, deadline: float, *, whole: bool) -> None:
@@ -91,8 +100,11 @@ class _Search:
         :param whole: whether to search the file whatever its size.
         """
         try:
-            refuse_keys(path, self.target.environment.private, path.name)
-            with open_regular(path) as file:
+            real = self.target.real_of(path)
+            refuse_keys(real, self.target.environment.private, path.name)
+            if real in self.named.closed:
+                return
+            with open_resolved(real) as file:
                 if not whole and os.fstat(file.fileno()).st_size > MAX_FILE_BYTES:
                     self.skipped += 1
                     return
@@ -102,8 +114,15 @@ class _Search:
                     if time.monotonic() > deadline:
                         self.cut_off = True
                         return
-        except (OSError, ToolError, TooLongLineError):
+        except (OSError, ToolError, TooLongLineError) as error:
+            self.moved = isinstance(error, OSError) and error.errno == errno.ELOOP
             self.skipped += 1
+
+    def _is_file(self) -> bool:
+        try:
+            return stat.S_ISREG(status_of(self.target.real).st_mode)
+        except OSError:
+            return False
 
     def _answer(self) -> list[str]:
         found = self.matches

@@ -26,7 +26,7 @@ async def _prepare(asked: _List, environment: Environment) -> PreparedCall:
 
 
 def _listing(target: Target, depth: int) -> str:
-    walk = Walk(target.path, depth, show_ignored=True, closed=target.closed)
+    walk = Walk(target.path, depth, show_ignored=True, closed=target.closed, real=target.real)
     lines: list[str] = []
     size = ignored = 0
     for found in walk:

@@ -6,9 +6,12 @@ ignored files match: the model cannot know that they were left out.
 
 from __future__ import annotations
 
+import stat
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from acp_agent.nofollow import status_of
 from acp_agent.tools.matching.near import differences
 from acp_agent.tools.paths import Target, shown
 from acp_agent.tools.search.walk import Found, Walk, unread_note
@@ -26,6 +29,7 @@ class NamedFiles:
     :ivar notes: what the model should know about the files; each note is a sentence without a full stop.
     :ivar cut: why the search ended early, as the end of a sentence; empty if it did not.
     :ivar unreadable: how many directories could not be read.
+    :ivar closed: resolved paths that are left out.
     """
 
     target: Target
@@ -35,13 +39,15 @@ class NamedFiles:
     notes: list[str] = field(default_factory=list[str])
     cut: str = ""
     unreadable: int = 0
+    closed: frozenset[Path] = frozenset()
 
     def find(self) -> None:
         """Find the files. Call this only in a worker thread of anyio.
 
         :raises ToolError: if the directory cannot be read.
         """
-        walk, near = Walk(self.target.path, closed=self.target.closed), list[Path]()
+        self.closed = self.target.closed
+        walk, near = Walk(self.target.path, closed=self.closed, real=self.target.real), list[Path]()
         for entry in walk:
             if not self._counts(entry):
                 continue
@@ -66,12 +72,15 @@ class NamedFiles:
 
     def _add_exact(self, matcher: Matcher) -> None:
         """Add the file whose full name is the glob, even if git ignores it."""
-        path, closed = matcher.exact, self.target.closed
-        if path in self.files or ".." in path.parts or (closed is not None and path.is_relative_to(closed)):
+        path = matcher.exact
+        if path in self.files or ".." in path.parts or not path.is_relative_to(self.target.path):
             return
-        real = path.parent.resolve()  # other patterns do not find files behind links either
-        if path.is_file() and not path.is_symlink() and real.is_relative_to(self.target.path.resolve()):
-            self.files.append(path)
+        real = self.target.real_of(path)
+        if any(real.is_relative_to(closed) for closed in self.closed):
+            return
+        with suppress(OSError):  # there is none, or it is behind a link, where other patterns find nothing either
+            if stat.S_ISREG(status_of(real).st_mode):
+                self.files.append(path)
 
     def _about_near(self, matcher: Matcher, near: list[Path]) -> str:
         if len(near) > 1 or not matcher.is_name:
@@ -83,7 +92,7 @@ class NamedFiles:
 
     def _look_into_ignored(self, matcher: Matcher) -> None:
         """Add the matching files that git ignores if the glob is a name; otherwise only count them."""
-        walk = Walk(self.target.path, closed=self.target.closed, show_ignored=True, enter_ignored=True)
+        walk = Walk(self.target.path, closed=self.closed, real=self.target.real, show_ignored=True, enter_ignored=True)
         found = [entry.path for entry in walk if self._counts(entry) and entry.ignored and matcher.matches(entry.path)]
         if not found:
             return

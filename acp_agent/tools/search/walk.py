@@ -16,6 +16,7 @@ from anyio import from_thread
 
 from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
+from acp_agent.nofollow import entries_of, resolved
 from acp_agent.tools.paths import because, printable
 from acp_agent.tools.search.wildcards import Ignored
 
@@ -41,11 +42,13 @@ class _LateError(Exception):
 class Walk:
     """One walk, in the order of names, a directory before what is in it.
 
-    :ivar base: absolute path of an existing directory.
+    :ivar base: absolute path of an existing directory, as entries are named by.
+    :ivar real: the same directory with all links resolved, which is what is read; a link that has appeared on the way
+        since then is refused. None resolves `base`.
     :ivar depth: how many levels.
     :ivar show_ignored: whether what git ignores is among it.
     :ivar enter_ignored: whether to enter directories that git ignores as well; `.git` is never entered.
-    :ivar closed: a directory that is not entered, as the walk comes to it; None: every one is.
+    :ivar closed: resolved paths of directories that are not entered.
     :ivar cut: why the walk ended early, as the end of a sentence; empty where it did not.
     :ivar unreadable: how many directories could not be read.
     :ivar unread: files of ignore rules that are too large, and so were not used.
@@ -55,7 +58,8 @@ class Walk:
     depth: int = 100
     show_ignored: bool = False
     enter_ignored: bool = False
-    closed: Path | None = None
+    closed: frozenset[Path] = frozenset()
+    real: Path | None = None
     cut: str = ""
     unreadable: int = 0
     unread: list[Path] = field(default_factory=list[Path])
@@ -74,21 +78,22 @@ class Walk:
                 raise _LateError
 
         try:
-            names = _scan(self.base)
+            real = self.real or resolved(self.base)
+            names = entries_of(real)[::-1]
         except OSError as error:
             raise ToolError(f"{printable(str(self.base))} cannot be listed: {because(error)}.") from error
-        # A stack of iterators and no recursion: a tree can be deeper than Python's stack.
+        # A stack and no recursion: a tree can be deeper than Python's stack. The last name comes first, to be popped.
         top = Ignored.at(self.base)
         self.unread += top.unread
-        levels = [(names, top, False)]
+        levels = [(self.base, real, names, top, False)]
         while levels:
-            entries, rules, within = levels[-1]
+            above, real, entries, rules, within = levels[-1]
             if not entries:
                 levels.pop()
                 continue
             entry = entries.pop()
-            is_directory = entry.is_dir(follow_symlinks=False)
-            path = Path(entry.path)
+            is_directory = entry.is_folder
+            path = above / entry.name
             try:
                 check()
                 ignored = within or rules.covers(path, is_directory, check)
@@ -97,18 +102,19 @@ class Walk:
                 return
             if ignored and not self.show_ignored:
                 continue
-            yield Found(path, len(levels), is_directory, entry.is_symlink(), ignored)
+            yield Found(path, len(levels), is_directory, entry.is_link, ignored)
             is_open = not ignored or (self.enter_ignored and entry.name != ".git")
-            if is_directory and is_open and path != self.closed and len(levels) < self.depth:
+            below = real / entry.name
+            if is_directory and is_open and len(levels) < self.depth and below not in self.closed:
                 try:
-                    names = _scan(path)
+                    names = entries_of(below)[::-1]
                 except OSError:
                     self.unreadable += 1
                     continue
-                below = rules if ignored else rules.entering(path)
+                inner = rules if ignored else rules.entering(path)
                 if not ignored:
-                    self.unread += below.unread
-                levels.append((names, below, ignored))
+                    self.unread += inner.unread
+                levels.append((path, below, names, inner, ignored))
 
 
 def unread_note(files: Sequence[Path], base: Path) -> str:
@@ -121,9 +127,3 @@ def unread_note(files: Sequence[Path], base: Path) -> str:
     more = f" and {len(files) - 1} more" if len(files) > 1 else ""
     name = printable(os.path.relpath(files[0], base))
     return f"{name}{more} is too large to be read (256 KiB at most), so what it ignores is not left out"
-
-
-def _scan(directory: Path) -> list[os.DirEntry[str]]:
-    """Return the entries of a directory, the last by name first, so that they can be popped."""
-    with os.scandir(directory) as entries:
-        return sorted(entries, key=lambda entry: entry.name, reverse=True)

@@ -1,0 +1,75 @@
+"""`ReadLimits`: what the agent's own tools do not read without more ado, besides what commands may not read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from acp_agent.frozen import frozen
+from acp_agent.nofollow import resolved
+from acp_agent.sandbox.policy import READ_DENIED
+
+
+@frozen
+class ReadLimits:
+    """The files and folders that are closed to tools. Where one holds a session's directory, that directory is open,
+    as it is to commands.
+
+    :ivar roots: the session's directories, absolute and resolved.
+    :ivar named: what `sandbox.read_deny` of the settings names, absolute. No tool reads or changes it.
+    :ivar usual: keys and secrets of other programs in the user's home, absolute. A tool asks the user for each.
+    """
+
+    roots: tuple[Path, ...] = ()
+    named: tuple[Path, ...] = ()
+    usual: tuple[Path, ...] = ()
+
+    @classmethod
+    def of(cls, roots: Sequence[Path], read_deny: Iterable[str]) -> ReadLimits:
+        """Return the limits of a session.
+
+        :param roots: the session's directories, absolute and resolved; relative paths begin at the first.
+        :param read_deny: files and folders as the settings name them, `~` included.
+        """
+        named = tuple(roots[0] / _expanded(each) for each in read_deny)
+        home = Path.home()
+        return cls(tuple(roots), named, tuple(home / each for each in READ_DENIED))
+
+    def refuse(self, real: Path) -> bool:
+        """Return whether no tool may read a path.
+
+        :param real: absolute and resolved.
+        """
+        return any(self._holds(closed, real) for closed in _resolved(self.named))
+
+    def ask(self, real: Path) -> bool:
+        """Return whether a tool may read a path only after asking the user, even in a session's directory.
+
+        :param real: absolute and resolved.
+        """
+        return any(self._holds(closed, real) for closed in _resolved(self.usual))
+
+    def below(self, folder: Path) -> Iterator[Path]:
+        """Yield the closed paths in a folder, which a search of the folder leaves out.
+
+        :param folder: absolute and resolved.
+        """
+        for closed in _resolved((*self.named, *self.usual)):
+            if folder in closed.parents:
+                yield closed
+
+    def _holds(self, closed: Path, real: Path) -> bool:
+        if not real.is_relative_to(closed):
+            return False
+        return not any(root.is_relative_to(closed) and real.is_relative_to(root) for root in self.roots)
+
+
+def _expanded(name: str) -> Path:
+    return Path(os.path.expanduser(name))  # noqa: PTH111 - pathlib's fails where there is no home
+
+
+def _resolved(paths: Iterable[Path]) -> Iterator[Path]:
+    for path in paths:
+        if os.path.lexists(path):
+            yield resolved(path)
