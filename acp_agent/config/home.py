@@ -12,6 +12,7 @@ from pathlib import Path
 
 from acp_agent.errors import ConfigError
 from acp_agent.nofollow import change_mode, folder_at
+from acp_agent.sandbox.ownership import is_foreign, is_repository
 
 _APP = "acp-agent"
 CONFIG_FILE = "config.yaml"
@@ -67,14 +68,15 @@ def user_home(env: Mapping[str, str]) -> Path | None:
 def project_dir(cwd: Path, name: str = PROJECT_FOLDER) -> Path | None:
     """Return the nearest `.acp-agent` folder, or one of another name, from `cwd` up to the root of its git repository.
 
-    Outside of a repository only `cwd` counts, since a folder further up, such as `/tmp`, may be anybody's.
+    Outside of a repository only `cwd` counts, since a folder further up, such as `/tmp`, may be anybody's. Repositories
+    and folders of other users do not count, see `acp_agent.sandbox.ownership`.
 
     :param cwd: absolute path of the session's working directory.
     """
     parents = (cwd, *cwd.parents)
-    root = next((folder for folder in parents if (folder / ".git").exists()), cwd)
+    root = next((folder for folder in parents if is_repository(folder)), cwd)
     for folder in parents:
-        if (folder / name).is_dir():
+        if (folder / name).is_dir() and not is_foreign(folder / name):
             return folder / name
         if folder == root:
             return None

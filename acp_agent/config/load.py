@@ -30,12 +30,13 @@ from acp_agent.config.document import (
     validate,
 )
 from acp_agent.config.forms import MODEL_NAME_FORM, Form, Matcher, Section, is_model_name
-from acp_agent.config.home import CONFIG_FILE, home_dir, project_dir
+from acp_agent.config.home import CONFIG_FILE, PROJECT_FOLDER, home_dir, project_dir
 from acp_agent.config.hook_events import EventName, event_name, unknown_event
 from acp_agent.config.sandbox import tightened
 from acp_agent.config.settings import MODES, CompactionChoices, HookCommand, Origin, SandboxSettings, Settings
 from acp_agent.errors import ConfigError, located, sentence
 from acp_agent.frozen import frozen
+from acp_agent.sandbox.ownership import foreign, is_foreign
 
 MODEL_VARIABLE = "ACP_AGENT_MODEL"
 WINDOW_VARIABLE = "ACP_AGENT_CONTEXT_WINDOW"
@@ -85,6 +86,8 @@ def load_settings(
     settings = _with_file(Settings(home=home_dir(env)), "config", strategies, providers)
     if cwd is not None and (project := project_dir(cwd)) is not None and project.resolve() != settings.home.resolve():
         settings = _with_file(replace(settings, project=project), "project", strategies, providers)
+    if cwd is not None and is_foreign(theirs := cwd / PROJECT_FOLDER):
+        settings = replace(settings, notices=(*settings.notices, f"{theirs} was left out: {foreign(theirs)}."))
     return _with_environment(settings, env)
 
 
@@ -132,6 +135,8 @@ def _with_file(
     """Lay the user's file or the project's over the settings."""
     folder = settings.project if origin == "project" and settings.project is not None else settings.home
     path = folder / CONFIG_FILE
+    if origin == "project" and is_foreign(path):
+        return replace(settings, notices=(*settings.notices, f"{path} was left out: {foreign(path)}."))
     try:
         # A project's link to some other file of the user's would have its words repeated in error messages.
         text = read_text(path, within=folder.parent if origin == "project" else None)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from acp_agent.frozen import frozen
 from acp_agent.regular import read_regular
+from acp_agent.sandbox.ownership import is_repository
 
 TEXTS = {"commondir": "./\n"}
 """Contents of the placeholders that must not be empty. With a plain `.`, libgit2 does not find the repository."""
@@ -83,6 +84,8 @@ def repository_of(folder: Path) -> Repository | None:
         git = work_tree / ".git"
         if git.is_symlink():
             return None
+        if not is_repository(work_tree):
+            continue  # there is none, or it is another user's
         if git.is_file():
             return _named_by(git)
         if (git / "HEAD").is_file() and _line(git / "commondir") in ("", ".", "./"):

@@ -24,6 +24,7 @@ from acp_agent.errors import InvalidParamsError
 from acp_agent.mcp.model import SERVER_SECTION
 from acp_agent.programs import find_program, own_environment
 from acp_agent.regular import open_resolved
+from acp_agent.sandbox.ownership import foreign, is_foreign, is_repository
 
 FILE_NAMES = ("AGENTS.md", "CLAUDE.md")
 MAX_FILE_BYTES = 65_536
@@ -153,7 +154,7 @@ def _version_of(directories: Sequence[Path], home: Path) -> Hashable:
         for name in FILE_NAMES:
             with suppress(OSError):
                 status = os.stat(f"{folder}/{name}")  # noqa: PTH116 - runs on each prompt; `Path` is four times slower
-                found.append((folder, name, status.st_mtime_ns, status.st_size, status.st_ino))
+                found.append((folder, name, status.st_mtime_ns, status.st_size, status.st_ino, status.st_uid))
     return tuple(found)
 
 
@@ -174,19 +175,21 @@ def _instruction_files(cwd: Path, additional: Sequence[Path], home: Path) -> Ite
 
 def _repository_root(cwd: Path) -> Path | None:
     folders = (cwd, *cwd.parents)
-    return next((path for path in folders if os.path.exists(f"{path}/.git")), None)  # noqa: PTH110 - faster
+    return next((path for path in folders if is_repository(path)), None)
 
 
 def _read(file: Path, within: Path | None) -> str:
     """Return the text of a file, cut if it is long; empty if there is none.
 
-    :raises OSError: it leads out of the project, is not a regular file, or cannot be read.
+    :raises OSError: it leads out of the project, belongs to another user, is not a regular file, or cannot be read.
     """
     try:
         path = file.resolve(strict=True)
         # A directory that the user chose to work in may have been reached by a link.
         if within and not (path.is_relative_to(within.resolve()) or path.parent == file.parent.resolve()):
             raise OSError("it is a link that leads out of the project")
+        if is_foreign(file):
+            raise OSError(foreign(file))
         with open_resolved(path) as opened:
             data = opened.read(MAX_FILE_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):

@@ -1,0 +1,100 @@
+"""Whose files are: what another user of the machine owns is not taken for the user's own.
+
+Another user can put `.git`, `AGENTS.md` or `.acp-agent` into a folder above a project that many can write, such as
+`/tmp`. Git decides by the owners of a work tree and of `.git`; so does the agent, for files as well. What the user has
+named to git as `safe.directory` is taken for the user's own here too.
+
+Source: git-config(1), `safe.directory`; git's setup.c, `ensure_valid_ownership`
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+_GIT_SECONDS = 5.0
+
+
+def is_repository(folder: Path) -> bool:
+    """Return whether a folder holds a `.git`, and nobody else owns either of them.
+
+    :param folder: absolute.
+    """
+    git = f"{folder}/.git"
+    if not os.path.exists(git):  # noqa: PTH110 - runs for each folder above a session's; `Path` is four times slower
+        return False
+    return not (_is_others(git) or _is_others(str(folder))) or _is_safe(folder)
+
+
+def is_foreign(path: Path) -> bool:
+    """Return whether another user than this one and root owns a file or folder, or the link in its place.
+
+    :param path: absolute. What does not exist is nobody's.
+    """
+    return _is_others(str(path)) and not _is_safe(path)
+
+
+def foreign(path: Path) -> str:
+    """Return why something of another user is not used, and what to do, as a sentence without a full stop."""
+    folder = path.parent
+    return (
+        f"it belongs to another user of this machine. If you trust them: `git config --global --add safe.directory "
+        f"{folder}`"
+    )
+
+
+def _is_others(path: str) -> bool:
+    own = {os.geteuid(), 0}
+    sudo = os.environ.get("SUDO_UID", "")
+    if os.geteuid() == 0 and sudo.isascii() and sudo.isdigit():
+        own.add(int(sudo))
+    try:
+        owners = {os.lstat(path).st_uid, os.stat(path).st_uid}  # noqa: PTH116 - as above
+    except OSError:
+        return False
+    return not owners <= own
+
+
+def _is_safe(path: Path) -> bool:
+    real = os.path.realpath(path)
+    above = {real, *map(str, Path(real).parents)}
+    return any(folder == "*" or folder.removesuffix("/*") in above for folder in _safe_folders(tuple(_versions())))
+
+
+def _versions() -> Iterator[tuple[object, ...]]:
+    """Yield what changes when git's settings for the user or the machine do."""
+    home = os.environ.get("HOME", "")
+    config = os.environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
+    chosen = os.environ.get("GIT_CONFIG_GLOBAL"), os.environ.get("GIT_CONFIG_SYSTEM")
+    for file in (f"{home}/.gitconfig", f"{config}/git/config", "/etc/gitconfig", *chosen):
+        try:
+            status = os.stat(file or "")  # noqa: PTH116 - as above
+            yield file, status.st_mtime_ns, status.st_size
+        except OSError:
+            yield file, None
+
+
+@lru_cache(8)
+def _safe_folders(versions: tuple[tuple[object, ...], ...]) -> tuple[str, ...]:
+    """Return what git takes for safe; asked of git, since its settings are spread over files that include others."""
+    del versions
+    from acp_agent.sandbox.policy import search_path
+
+    command = ("git", "config", "--null", "--type=path", "--get-all", "safe.directory")
+    env = {**os.environ, "PATH": search_path(())}
+    nothing = subprocess.DEVNULL
+    try:
+        # At the top no repository counts, which could name itself.
+        answer = subprocess.check_output(command, cwd="/", env=env, stdin=nothing, stderr=nothing, timeout=_GIT_SECONDS)
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    folders: list[str] = []
+    for each in answer.decode(errors="surrogateescape").split("\0")[:-1]:
+        if each:
+            folders.append(each.rstrip("/") or "/")
+        else:
+            folders.clear()  # an empty value takes back those before it
+    return tuple(folders)
