@@ -267,7 +267,8 @@ class SandboxSettings(Section):
     network: Flag = False
     """`true`: they reach the network; left out: `false`"""
     read_deny: tuple[Text, ...] = ()
-    """files and folders that they may not read, besides those that hold keys"""
+    """files and folders that they may not read, besides those that hold keys; nor may any tool, and none is attached to
+    a prompt or read as instructions"""
     write: tuple[Text, ...] = ()
     """folders that they may write, besides the session's own and caches"""
     env: tuple[Text, ...] = ()

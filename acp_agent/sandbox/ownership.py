@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
+from acp_agent.programs import find_program, own_environment
+
 _GIT_SECONDS = 5.0
 
 
@@ -81,10 +83,11 @@ def _versions() -> Iterator[tuple[object, ...]]:
 def _safe_folders(versions: tuple[tuple[object, ...], ...]) -> tuple[str, ...]:
     """Return what git takes for safe; asked of git, since its settings are spread over files that include others."""
     del versions
-    from acp_agent.sandbox.policy import search_path
-
-    command = ("git", "config", "--null", "--type=path", "--get-all", "safe.directory")
-    env = {**os.environ, "PATH": search_path(())}
+    git = find_program("git")
+    if git is None:
+        return ()
+    command = (git, "config", "--null", "--type=path", "--get-all", "safe.directory")
+    env = own_environment()
     nothing = subprocess.DEVNULL
     try:
         # At the top no repository counts, which could name itself.

@@ -20,8 +20,10 @@ from acp_agent import nofollow
 from acp_agent.config.settings import McpServer
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import DirectoriesChanged, SessionStarted
+from acp_agent.nofollow import resolved
 from acp_agent.programs import distrust
 from acp_agent.sandbox.policy import writable_folders
+from acp_agent.sandbox.reading import ReadLimits
 from acp_agent.session.actor import RunnerLoader, Session
 from acp_agent.session.attachments import Attachments
 from acp_agent.session.client import SessionClient
@@ -73,7 +75,8 @@ async def open_session(
     writable = writable_folders(directories[0], settings.sandbox.write)
     await to_thread.run_sync(distrust, directories, writable, await services.store.places())
     new_mode = settings.mode if source == "new" else None
-    log = await _open_log(services.store, session_id, directories, new_mode, settings.home)
+    limits = ReadLimits.of(tuple(resolved(each) for each in directories), settings.sandbox.read_deny)
+    log = await _open_log(services.store, session_id, directories, new_mode, settings.home, limits)
     state = SessionState(session_id, directories, settings, log, source, mcp_servers)
     notices = Notices(show, as_messages=not client.shows_notices)
     models: SessionModels | None = None
@@ -135,16 +138,18 @@ async def _open_log(
     directories: tuple[Path, ...],
     new_mode: str | None,
     home: Path,
+    limits: ReadLimits,
 ) -> SessionLog:
     """Open a session's log and update its directories, or start a new log.
 
     :param new_mode: the permission mode of a session to be made; None for one that is in the store.
     :param home: the agent's own folder.
+    :param limits: what is not read as instructions.
     """
     cwd, *additional = map(str, directories)
     if new_mode is not None:
         started = SessionStarted(cwd, tuple(additional), mode=new_mode)
-        instructions = await ProjectInstructions().read(directories, home)
+        instructions = await ProjectInstructions().read(directories, home, limits)
         events = await store.create(session_id, cwd, additional, (started, instructions))
         return SessionLog(store, session_id, Context.from_log(events))
     log = SessionLog(store, session_id, await store.context(session_id))

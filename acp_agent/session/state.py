@@ -78,7 +78,7 @@ class SessionState:
         return None if is_free else sandbox_of(wanted, self.real_directories, home, key_variables(self.settings))
 
     @property
-    def limits(self) -> ReadLimits:
+    def read_limits(self) -> ReadLimits:
         """Return what tools do not read, or only after asking; in every mode."""
         return ReadLimits.of(self.real_directories, self.settings.sandbox.read_deny)
 

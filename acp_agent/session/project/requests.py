@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from acp_agent.accumulator import Accumulator
@@ -29,6 +30,7 @@ from acp_agent.errors import CompactionError, ConfigError, ContextOverflowError,
 from acp_agent.llm.provider import ModelRequest
 from acp_agent.llm.refused_tools import without_tools
 from acp_agent.llm.rules import ReasoningRules
+from acp_agent.sandbox.reading import ReadLimits
 from acp_agent.session.project.learned import RefusedCount
 from acp_agent.session.project.mcp import SessionMcp
 from acp_agent.session.project.models import ActiveModel, SessionModels
@@ -74,13 +76,23 @@ class Requests:
         """Return the session's settings."""
         return self._state.settings
 
+    @property
+    def cwd(self) -> Path:
+        """Return the session's working directory."""
+        return self._state.cwd
+
+    @property
+    def read_limits(self) -> ReadLimits:
+        """See `SessionState.read_limits`."""
+        return self._state.read_limits
+
     def compaction(self, model: str) -> CompactionSettings:
         """See `SessionState.compaction`."""
         return self._state.compaction(model)
 
     async def instructions(self) -> InstructionsLoaded:
         """Return the system prompt, built from the current project files and MCP servers."""
-        loaded = await self._instructions.read(self._state.directories, self.settings.home)
+        loaded = await self._instructions.read(self._state.directories, self.settings.home, self.read_limits)
         more = self._mcp.sections(self.context.told.sections)
         if not more:
             return loaded

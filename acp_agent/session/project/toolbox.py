@@ -62,5 +62,5 @@ class Toolbox:
             sandbox=state.sandbox,
             trace=state.trace,
             real_roots=state.real_directories,
-            limits=state.limits,
+            limits=state.read_limits,
         )

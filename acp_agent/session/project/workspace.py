@@ -25,11 +25,13 @@ from acp_agent.mcp.model import SERVER_SECTION
 from acp_agent.programs import find_program, own_environment
 from acp_agent.regular import open_resolved
 from acp_agent.sandbox.ownership import foreign, is_foreign, is_repository
+from acp_agent.sandbox.reading import ReadLimits
 
 FILE_NAMES = ("AGENTS.md", "CLAUDE.md")
 MAX_FILE_BYTES = 65_536
 """Of one instruction file; the rest is cut, and the cut is named."""
 GIT_SECONDS = 5.0
+_NO_LIMITS = ReadLimits()
 _ADDITIONAL = "Additional directories"
 
 _ROLE = """\
@@ -63,19 +65,22 @@ class ProjectInstructions:
         self._version: Hashable = None
         self._loaded: InstructionsLoaded | None = None
 
-    async def read(self, directories: Sequence[Path], home: Path) -> InstructionsLoaded:
+    async def read(
+        self, directories: Sequence[Path], home: Path, limits: ReadLimits = _NO_LIMITS
+    ) -> InstructionsLoaded:
         """Return the system prompt, built from the current files.
 
         :param directories: the session's working directory, followed by its additional directories.
         :param home: the agent's own folder, whose instruction files apply to every project.
+        :param limits: what is not read.
         """
-        return await anyio.to_thread.run_sync(self._read, directories, home)
+        return await anyio.to_thread.run_sync(self._read, directories, home, limits)
 
-    def _read(self, directories: Sequence[Path], home: Path) -> InstructionsLoaded:
+    def _read(self, directories: Sequence[Path], home: Path, limits: ReadLimits) -> InstructionsLoaded:
         today = datetime.now(UTC).astimezone().date()
-        version = (*directories, home, today, _version_of(directories, home))
+        version = (*directories, home, limits, today, _version_of(directories, home))
         if self._loaded is None or version != self._version:
-            self._loaded = _load_instructions(directories, home, today)
+            self._loaded = _load_instructions(directories, home, today, limits)
             self._version = version
         return self._loaded
 
@@ -99,7 +104,9 @@ def retold(told: Sequence[Section], now: Sequence[Section]) -> Amendment | None:
     return Amendment(new_id("msg"), (Text(text),), sections=changed)
 
 
-def _load_instructions(directories: Sequence[Path], home: Path, today: date) -> InstructionsLoaded:
+def _load_instructions(
+    directories: Sequence[Path], home: Path, today: date, limits: ReadLimits = _NO_LIMITS
+) -> InstructionsLoaded:
     """Put the system prompt together of the files from the repository's root down to the working directory, of the
     additional directories and of the home. Touches the disk; a file that cannot be used is named in the text.
     """
@@ -110,7 +117,7 @@ def _load_instructions(directories: Sequence[Path], home: Path, today: date) -> 
     seen: set[str] = set()
     for path, within in _instruction_files(cwd, additional, home):
         try:
-            text = _read(path, within)
+            text = _read(path, within, limits)
         except (OSError, RuntimeError) as error:  # RuntimeError: Python 3.11's answer to a loop of links
             reason = getattr(error, "strerror", None) or error
             files.append(Section(str(path), f"({path} was not read: {reason}.)"))
@@ -178,7 +185,7 @@ def _repository_root(cwd: Path) -> Path | None:
     return next((path for path in folders if is_repository(path)), None)
 
 
-def _read(file: Path, within: Path | None) -> str:
+def _read(file: Path, within: Path | None, limits: ReadLimits) -> str:
     """Return the text of a file, cut if it is long; empty if there is none.
 
     :raises OSError: it leads out of the project, belongs to another user, is not a regular file, or cannot be read.
@@ -188,6 +195,8 @@ def _read(file: Path, within: Path | None) -> str:
         # A directory that the user chose to work in may have been reached by a link.
         if within and not (path.is_relative_to(within.resolve()) or path.parent == file.parent.resolve()):
             raise OSError("it is a link that leads out of the project")
+        if limits.refuse(path):
+            raise OSError("it is closed by `sandbox.read_deny` in the settings")
         if is_foreign(file):
             raise OSError(foreign(file))
         with open_resolved(path) as opened:

@@ -6,10 +6,12 @@ import os
 from dataclasses import dataclass, replace
 
 import anyio
+from anyio import to_thread
 
-from acp_agent.conversation.messages import ResourceLink, Text, UserPart
-from acp_agent.errors import AgentError, PromptTooLargeError
+from acp_agent.conversation.messages import Image, Resource, ResourceLink, Text, UserPart
+from acp_agent.errors import AgentError, InvalidParamsError, PromptTooLargeError, ToolError
 from acp_agent.hooks.outcomes import Outcome
+from acp_agent.nofollow import resolved
 from acp_agent.secrets.known import secrets_of
 from acp_agent.secrets.text import mask
 from acp_agent.session.mailbox import Mailbox, Ticket
@@ -22,7 +24,7 @@ from acp_agent.session.project.recipe_run import RecipeRun
 from acp_agent.session.project.recipes import SessionRecipes
 from acp_agent.session.project.requests import Requests
 from acp_agent.session.turn.record import TurnRecord
-from acp_agent.tools.paths import scheme_of
+from acp_agent.tools.paths import absolute, scheme_of, shown
 from acp_agent.tools.text import one_line
 
 _READABLE = ("file", "http", "https")
@@ -101,6 +103,7 @@ class PromptIntake:
         else:
             text = Text(await self._recipes.render(recipe_run, self._questions))
             sent = (text, *recipe_run.attachments, *await self._mcp.resources(parts))
+        await to_thread.run_sync(self._refuse_closed, sent or parts)
         if any(map(self._is_unreadable, sent or parts)):
             sent = tuple(map(self._marked, sent or parts))
         refused = self._requests.context.images_refused_by(active.name)
@@ -110,6 +113,23 @@ class PromptIntake:
             others = (part for part in sent or parts if not isinstance(part, Text))
             sent = (Text(hooked.message), *others)
         return sent, hooked
+
+    def _refuse_closed(self, parts: tuple[UserPart, ...]) -> None:
+        """Refuse files that the settings close to models. Links are read by tools, which refuse them then.
+
+        :raises InvalidParamsError: names the file.
+        """
+        for part in parts:
+            uri = part.uri if isinstance(part, Image | Resource) else None
+            try:
+                path = absolute(uri, self._requests.cwd) if uri else None
+            except ToolError:  # an address of something else than a file
+                continue
+            if path is not None and self._requests.read_limits.refuse(resolved(path)):
+                raise InvalidParamsError(
+                    f"{shown(path, self._requests.cwd)} is closed to models by `sandbox.read_deny` in the settings. "
+                    "Nothing was sent; leave it out or change the setting, and prompt again."
+                )
 
     # --- links ---
 
