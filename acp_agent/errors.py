@@ -25,13 +25,15 @@
         └── ModelStreamError       the connection was lost after text had been shown
 
 The text of every one of them says what happened, where, and what to do next: it is shown as it stands, both
-as a JSON-RPC error's `message` and in its `data.details`. This module imports nothing of the project.
+as a JSON-RPC error's `message` and in its `data.details`, but without what a terminal obeys.
 """
 
 from __future__ import annotations
 
 import re
 from typing import Literal, TypeAlias
+
+from acp_agent.visible import harmless
 
 OverflowLimit: TypeAlias = Literal["tokens", "images", "bytes"]
 """What a request had too many of for the provider."""
@@ -50,6 +52,9 @@ class AgentError(Exception):
     """
 
     code: int = -32603
+
+    def __str__(self) -> str:
+        return harmless(super().__str__())
 
 
 class _LocatedError(AgentError):

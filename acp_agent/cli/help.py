@@ -9,6 +9,7 @@ from pathlib import Path
 
 from acp_agent.cli.main import build_parser
 from acp_agent.cli.terminal.process import aside
+from acp_agent.cli.terminal.streams import unfiltered
 from acp_agent.cli.terminal.usage import sub_commands
 from acp_agent.config.document import did_you_mean
 from acp_agent.errors import AgentError
@@ -60,7 +61,7 @@ def _print_page(text: str) -> None:
     from rich.console import Console
     from rich.markdown import Markdown
 
-    Console().print(Markdown(text, hyperlinks=False))
+    Console(file=unfiltered(sys.stdout)).print(Markdown(text, hyperlinks=False))
 
 
 def add_completion_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from io import TextIOWrapper
@@ -16,6 +16,7 @@ from typing import NoReturn, cast
 
 from acp_agent import __version__
 from acp_agent.cli.terminal.usage import explain
+from acp_agent.visible import harmless
 
 _COMMANDS: Mapping[str, Sequence[str]] = {
     "run": ("run", "prompt the agent from the terminal"),
@@ -82,12 +83,26 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return build_parser([word for word in argv if not word.startswith("-")][:1]).parse_args(argv)
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors repeat nothing that a terminal obeys."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(harmless(message))
+
+
+async def _run(command: Callable[[argparse.Namespace], Awaitable[int]], arguments: argparse.Namespace) -> int:
+    from acp_agent.cli.terminal.streams import harmless_output
+
+    with harmless_output():
+        return await command(arguments)
+
+
 def build_parser(names: Collection[str] = tuple(_COMMANDS)) -> argparse.ArgumentParser:
     """Return the parser.
 
     :param names: the sub-commands whose modules are loaded; the others have no arguments.
     """
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="acp-agent", description="A coding agent for editors that speak the Agent Client Protocol.", epilog=_EPILOG
     )
     parser.add_argument("--version", action="version", version=f"acp-agent {__version__}")
@@ -98,6 +113,6 @@ def build_parser(names: Collection[str] = tuple(_COMMANDS)) -> argparse.Argument
             module = import_module(f"acp_agent.cli.{module_name}")
             add_arguments, run = functions or ("add_arguments", "run")
             getattr(module, add_arguments)(command)
-            command.set_defaults(run=getattr(module, run))
+            command.set_defaults(run=partial(_run, getattr(module, run)))
             explain(command, name, text)
     return parser

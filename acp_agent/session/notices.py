@@ -12,6 +12,7 @@ import anyio
 
 from acp_agent.conversation.messages import new_id
 from acp_agent.conversation.updates import AgentSaid, Notice, Show
+from acp_agent.visible import harmless
 
 SHOWING_SECONDS = 2.0
 """How long a cancelled turn may still take to show something."""
@@ -37,7 +38,8 @@ class Notices:
         self._lock = anyio.Lock()
 
     async def tell(self, text: str) -> None:
-        """Show a notice, or keep it until a message may be shown."""
+        """Show a notice, or keep it until a message may be shown. It may name what a file or a server is called."""
+        text = harmless(text)
         if self._as_messages:
             self._waiting.append(text)
             await self.flush()

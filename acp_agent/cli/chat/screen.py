@@ -35,6 +35,7 @@ from prompt_toolkit.widgets import SearchToolbar
 from acp_agent.cli.chat.completion import PromptCompleter
 from acp_agent.cli.chat.paste import PastingInput
 from acp_agent.cli.terminal.client import Line
+from acp_agent.cli.terminal.streams import unfiltered
 
 _MENU_ROWS = 8
 FOLDED_ROWS = 8
@@ -307,7 +308,7 @@ class Screen:
 
 def terminal_output() -> Output:
     """Return standard output as prompt_toolkit writes to it; without colours where `NO_COLOR` is set."""
-    output = Vt100_Output.from_pty(sys.stdout, default_color_depth=ColorDepth.from_env())
+    output = Vt100_Output.from_pty(unfiltered(sys.stdout), default_color_depth=ColorDepth.from_env())
     # Nothing here needs to know where the cursor is, and a terminal that does not answer would be waited for.
     output.enable_cpr = False
     return output

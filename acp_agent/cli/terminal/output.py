@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from acp_agent.cli.terminal.client import TerminalClient
 from acp_agent.cli.terminal.sessions import REFUSED
+from acp_agent.cli.terminal.streams import unfiltered
 from acp_agent.conversation.events import AssistantAnswered, ContextAdded, LoggedEvent, TitleChanged, UserPrompted
 from acp_agent.conversation.messages import Usage
 from acp_agent.conversation.swaps import CompactionFailed, ContextSwapped, SummaryDropped
@@ -207,7 +208,8 @@ class ScriptClient(TerminalClient):
         if self._output != "text":
             _print_json(result.as_json())
         elif result.answer and not self._streams:
-            print(result.answer, end="" if result.answer.endswith("\n") else "\n", flush=True)
+            end = "" if result.answer.endswith("\n") else "\n"
+            print(result.answer, end=end, flush=True, file=unfiltered(sys.stdout))
 
 
 def _print_json(value: JsonObject) -> None:

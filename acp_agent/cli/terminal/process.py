@@ -15,9 +15,11 @@ import anyio
 from anyio.abc import TaskStatus
 
 from acp_agent.app import start_home_logging
+from acp_agent.cli.terminal.streams import unfiltered
 from acp_agent.errors import AgentError
 from acp_agent.logfile import log_failure, log_file
 from acp_agent.processes import kill_groups
+from acp_agent.visible import harmless
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -56,7 +58,9 @@ class Activity:
             from rich.console import Console
             from rich.text import Text
 
-            self._shown = Console(stderr=True).status(Text(text, no_wrap=True, overflow="ellipsis"))
+            self._shown = Console(file=unfiltered(sys.stderr)).status(
+                Text(harmless(text), no_wrap=True, overflow="ellipsis")
+            )
             self._shown.start()
 
     def idle(self) -> None:
@@ -122,8 +126,12 @@ def _end(status: int) -> NoReturn:
 def failure_sentence(error: Exception) -> str:
     """Return the message for a failure; "" for none. The traceback of an unexpected one goes to the log file.
 
-    Task groups wrap what ends them; a person wants the sentence inside.
+    Task groups wrap what ends them; a person wants the sentence inside. A terminal obeys nothing of it.
     """
+    return harmless(_sentence(error))
+
+
+def _sentence(error: Exception) -> str:
     while isinstance(error, ExceptionGroup):
         error = cast("ExceptionGroup[Exception]", error).exceptions[0]
     if isinstance(error, AgentError):
