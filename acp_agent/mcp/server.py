@@ -41,9 +41,10 @@ from acp_agent.mcp.tools import (
     tool_names,
 )
 from acp_agent.secrets.text import mask
+from acp_agent.tools.asked import arguments_fact, code_span, in_title
 from acp_agent.tools.environment import Environment, Report
-from acp_agent.tools.text import clean, cut_middle, one_line
-from acp_agent.tools.tool import Access, CallResult, PreparedCall
+from acp_agent.tools.text import clean, cut_middle, one_line, title_line
+from acp_agent.tools.tool import Access, CallResult, Fact, PreparedCall
 
 if TYPE_CHECKING:
     from mcp.types import Tool
@@ -340,7 +341,7 @@ class _McpTool:
     def preview(self, arguments: JsonObject) -> CallView:
         """Return title and kind for the announcement."""
         title = self._tool.title or (self._tool.annotations and self._tool.annotations.title) or self._tool.name
-        shown = f"{one_line(title, 80)} ({one_line(self._server.name, 30)})"
+        shown = f"{title_line(title, 80)} ({title_line(self._server.name, 30)})"
         return CallView(shown, "read" if self._reads else "other")
 
     async def prepare(self, arguments: JsonObject, environment: Environment) -> PreparedCall:
@@ -357,4 +358,13 @@ class _McpTool:
 
         effect = "read" if self._reads else "execute"
         # Not the name alone: a rule for this server must not hold for another one that gets its name later.
-        return PreparedCall(view, Access(effect, subject=f"{self.name} ({self._server.identity})"), run)
+        access = Access(effect, subject=f"{self.name} ({self._server.identity})")
+        # By its name: a server may give a tool any title.
+        asked = f"{in_title(self._tool.name, 80)} ({in_title(self._server.name, 40)})"
+        return PreparedCall(view, access, run, asked_title=asked, facts=self._facts(view, arguments))
+
+    def _facts(self, view: CallView, arguments: JsonObject) -> tuple[Fact, ...]:
+        """Return what a question about a call tells."""
+        called = "" if view.title.startswith(self._tool.name) else f"which the server calls {code_span(view.title)}"
+        server, tool = Fact("MCP server", self._server.name), Fact("Tool", self._tool.name, called)
+        return (server, tool, arguments_fact(arguments))

@@ -20,15 +20,15 @@ from acp_agent.protocol.v1 import PermissionOptionKind
 from acp_agent.server.channel import Channel
 from acp_agent.server.content import bounded, cut, pending_call
 from acp_agent.server.handshake import Capabilities
-from acp_agent.session.client import Answer, Grant
+from acp_agent.session.client import MAX_LABEL, Answer, Grant
 from acp_agent.tools.forms import filled
-from acp_agent.tools.text import one_line
+from acp_agent.tools.text import one_line, title_line
+from acp_agent.visible import visible
 
 if TYPE_CHECKING:
+    from acp_agent.tools.asked import Question
     from acp_agent.tools.forms import Asks, Choice, Form, FormAnswer, FormField, Link, LinkAnswer, Refusal
 
-MAX_LABEL = 56
-"""Characters of a permission option's name; longer ones break editors' buttons."""
 _ALLOW: tuple[PermissionOptionKind, ...] = ("allow_once", "allow_always")
 _NONE = "none"
 _OTHER_ANSWER = "_askUserQuestionCustomAnswer"
@@ -42,7 +42,7 @@ def permission_options(grant: Grant | None) -> list[JsonObject]:
 
     :param grant: what "always" would cover.
     """
-    always = [] if grant is None else [_option("allow_always", one_line(" ".join(grant.label.split()), MAX_LABEL))]
+    always = [] if grant is None else [_option("allow_always", title_line(grant.label, MAX_LABEL))]
     return [_option("allow_once", "Allow"), *always, _option("reject_once", "Reject")]
 
 
@@ -65,8 +65,8 @@ class PermissionDialogs:
     The callables are those of the protocol version.
 
     :param diffs: returns the file changes of a tool call as items of its content.
-    :param params: builds the request's params, without its options, from the tool call to show and a Markdown
-        description.
+    :param params: builds the request's params, without its options, from the tool call to show, a Markdown description
+        of why it is asked, and one of what would be done.
     :param chosen: returns the id of the selected option from the request's result, or None if the user cancelled.
     """
 
@@ -74,7 +74,7 @@ class PermissionDialogs:
         self,
         channel: Channel,
         diffs: Callable[[CallView], list[JsonObject]],
-        params: Callable[[JsonObject, str], JsonObject],
+        params: Callable[[JsonObject, str, str], JsonObject],
         chosen: Callable[[JsonValue], str | None],
     ) -> None:
         self._channel = channel
@@ -83,14 +83,22 @@ class PermissionDialogs:
         self._chosen = chosen
 
     async def ask_permission(
-        self, call_id: str, name: str, view: CallView, arguments: JsonObject, grant: Grant | None, reason: str = ""
+        self,
+        call_id: str,
+        name: str,
+        view: CallView,
+        arguments: JsonObject,
+        grant: Grant | None,
+        reason: str = "",
+        *,
+        question: Question,
     ) -> Answer | Grant:
         """Ask the user whether a tool call may run. Only a selected allow option is consent.
 
         :raises ToolError: the editor could not ask, or its answer is invalid.
         """
         call = pending_call(call_id, name, view, arguments, self._diffs(view))
-        answer = await self._answer(call, permission_options(grant), reason)
+        answer = await self._answer(call, permission_options(grant), reason, question.markdown)
         return grant if answer == "allow_always" and grant is not None else answer
 
     async def ask_trust(self, call_id: str, name: str, view: CallView, projects: Sequence[str], text: str) -> Answer:
@@ -101,25 +109,30 @@ class PermissionDialogs:
         call = pending_call(call_id, name, view, {"folders": [*projects]})
         return await self._answer(call, trust_options(), text)
 
-    async def select(self, tool_call: JsonObject, options: Sequence[JsonObject], description: str) -> str | None:
+    async def select(
+        self, tool_call: JsonObject, options: Sequence[JsonObject], description: str, facts: str = ""
+    ) -> str | None:
         """Ask the user to select one of `options`.
 
         :param tool_call: the subject of the question, with all its fields: not every editor has seen it before.
         :param options: at most one of each kind, since some editors keep only the last one of a kind.
         :param description: additional text, as Markdown.
+        :param facts: what would be done, as Markdown.
         :returns: the id of the option, or None if the user cancelled.
         :raises RpcError: the editor could not ask.
         :raises ToolError: the editor's answer is invalid.
         """
-        params: JsonObject = {**self._params(tool_call, description), "options": [*options]}
+        params: JsonObject = {**self._params(tool_call, description, facts), "options": [*options]}
         chosen = self._chosen(await self._channel.request_raw(methods.SESSION_REQUEST_PERMISSION, params))
         if chosen is not None and chosen not in [option["optionId"] for option in options]:
             raise ToolError(f"The editor chose the option {one_line(chosen)!r}, which it was not offered.")
         return chosen
 
-    async def _answer(self, call: JsonObject, options: Sequence[JsonObject], description: str) -> Answer:
+    async def _answer(
+        self, call: JsonObject, options: Sequence[JsonObject], description: str, facts: str = ""
+    ) -> Answer:
         try:
-            return cast("Answer", await self.select(call, options, cut(description)) or "cancelled")
+            return cast("Answer", await self.select(call, options, cut(description), cut(facts)) or "cancelled")
         except PeerClosedError:
             return "cancelled"  # the editor has disconnected, so the turn is about to be cancelled
         except (RpcError, ToolError) as error:
@@ -149,13 +162,18 @@ class EditorQuestions:
             "properties": {each.name: _property(each) for each in form.fields},
             "required": [each.name for each in form.fields if each.required],
         }
-        params: JsonObject = {"mode": "form", "message": cut(form.message), "requestedSchema": schema}
+        params: JsonObject = {"mode": "form", "message": cut(visible(form.message)), "requestedSchema": schema}
         answer = await self._elicit(params, call_id)
         return filled(form, answer.content or {}) if answer.action == "accept" else _refusal(answer)
 
     async def visit(self, link: Link, call_id: str | None = None) -> LinkAnswer:
         """Ask the user to visit a URL; see `Questions.visit`."""
-        params: JsonObject = {"mode": "url", "message": cut(link.message), "url": link.url, "elicitationId": link.id}
+        params: JsonObject = {
+            "mode": "url",
+            "message": cut(visible(link.message)),
+            "url": link.url,
+            "elicitationId": link.id,
+        }
         answer = await self._elicit(params, call_id)
         return "accept" if answer.action == "accept" else _refusal(answer)
 
@@ -174,7 +192,7 @@ class EditorQuestions:
             has_more = len(rest) > len(_ALLOW)
             titles = [rest[0].title, "More …"] if has_more else [choice.title for choice in rest]
             options = [
-                _option(kind, one_line(title, 80), str(index))
+                _option(kind, title_line(title, 80), str(index))
                 for index, (kind, title) in enumerate(zip(_ALLOW, titles, strict=False))
             ]
             options.append(_option("reject_once", "None of these", _NONE))
@@ -210,16 +228,17 @@ def _refusal_as_tool_error() -> Generator[None]:
 def _markdown_list(question: str, choices: Sequence[Choice]) -> str:
     """Return a question and all its choices with their descriptions: a dialog shows only a few of their titles."""
     lines = [f"- **{choice.title}**{f': {choice.description}' if choice.description else ''}" for choice in choices]
-    return "\n".join((question, "", *lines))
+    return visible("\n".join((question, "", *lines)))
 
 
 def _property(field: FormField) -> JsonObject:
     """Return the JSON Schema of a form's field."""
     choices: list[JsonValue] = [
-        {"const": each.value, "title": each.title, **given(description=each.description or None)}
+        {"const": each.value, "title": visible(each.title), **given(description=visible(each.description) or None)}
         for each in field.choices
     ]
-    members = given(title=field.title or None, description=field.description or None, default=field.default)
+    title, description = visible(field.title), visible(field.description)
+    members = given(title=title or None, description=description or None, default=field.default)
     if field.instead_of:
         members["_meta"] = {_OTHER_ANSWER: {"questionId": field.instead_of, "isCustomAnswer": True}}
     match field.kind:

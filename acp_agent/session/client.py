@@ -16,7 +16,10 @@ from acp_agent.tools.text import one_line
 
 if TYPE_CHECKING:
     from acp_agent.mcp.model import McpChannel
+    from acp_agent.tools.asked import Question
 
+MAX_LABEL = 56
+"""Characters of a permission option's name; longer ones break editors' buttons."""
 Answer: TypeAlias = Literal["allow_once", "allow_always", "reject_once", "cancelled"]
 
 
@@ -67,12 +70,22 @@ class SessionClient(Protocol):
         ...
 
     async def ask_permission(
-        self, call_id: str, name: str, view: CallView, arguments: JsonObject, grant: Grant | None, reason: str = ""
+        self,
+        call_id: str,
+        name: str,
+        view: CallView,
+        arguments: JsonObject,
+        grant: Grant | None,
+        reason: str = "",
+        *,
+        question: Question,
     ) -> Answer | Grant:
         """Ask whether a call may run.
 
+        :param view: with the title of the question.
         :param grant: what the user may allow for good instead.
         :param reason: why the user is asked, where it is not the mode; is shown.
+        :param question: what is shown of the call.
         """
         ...
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import anyio.to_thread
@@ -13,10 +14,13 @@ from acp_agent.config.permission_rules import PermissionRules
 from acp_agent.conversation.events import PermissionGranted
 from acp_agent.conversation.messages import ToolCall
 from acp_agent.errors import ConfigError, ToolError, sentence
-from acp_agent.session.client import Answer, Grant, SessionClient
+from acp_agent.session.client import MAX_LABEL, Answer, Grant, SessionClient
 from acp_agent.session.notices import Notices
 from acp_agent.session.state import SessionState
+from acp_agent.tools.asked import question_of
+from acp_agent.tools.text import one_line
 from acp_agent.tools.tool import Access, PreparedCall
+from acp_agent.visible import visible
 
 if TYPE_CHECKING:
     from acp_agent.hooks.outcomes import Decision, Outcome
@@ -169,7 +173,12 @@ class Permissions:
         :raises SessionConflictError: another process has gone on with the session while the user was thinking.
         """
         grant = _grant_of(prepared.access, one_by_one=self._one_by_one)
-        answer = await self._client.ask_permission(call.id, call.name, prepared.view, call.arguments, grant, reason)
+        named = grant is None or visible(grant.label) == grant.label == one_line(grant.label, MAX_LABEL)
+        question = question_of(prepared, call.arguments, "" if named or grant is None else grant.subject)
+        view = replace(prepared.view, title=question.title)
+        answer = await self._client.ask_permission(
+            call.id, call.name, view, call.arguments, grant, reason, question=question
+        )
         if isinstance(answer, Grant):
             await self._remember(answer)
         elif answer == "allow_once":

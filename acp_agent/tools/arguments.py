@@ -18,7 +18,7 @@ from acp_agent.conversation.views import ToolKind
 from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
 from acp_agent.tools.environment import Environment
-from acp_agent.tools.text import one_line
+from acp_agent.tools.text import one_line, title_line
 from acp_agent.tools.tool import PreparedCall
 
 _MOST_COMPLAINTS = 5
@@ -96,7 +96,7 @@ def _schema_of(model: type[Arguments]) -> JsonObject:
 
 def titled(verb: str, name: str = "path") -> Callable[[JsonObject], str]:
     """Return what makes the title of a call: a verb, and a text argument where there is one of this name."""
-    return lambda arguments: one_line(f"{verb} {get_text(arguments, name)}".rstrip())
+    return lambda arguments: title_line(f"{verb} {get_text(arguments, name)}".rstrip())
 
 
 def _short(schema: JsonValue, definitions: JsonObject) -> JsonValue:

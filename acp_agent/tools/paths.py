@@ -27,9 +27,10 @@ from acp_agent.frozen import frozen
 from acp_agent.nofollow import resolved, status_of
 from acp_agent.sandbox.guarded_paths import is_guarded
 from acp_agent.sandbox.installation import is_installed
+from acp_agent.tools.asked import in_title
 from acp_agent.tools.environment import Environment, Report
 from acp_agent.tools.matching.names import names_alike, nearest, told
-from acp_agent.tools.text import one_line
+from acp_agent.tools.text import one_line, title_line
 from acp_agent.tools.tool import Access, CallResult, PreparedCall
 
 _LONGEST = 4096
@@ -123,24 +124,47 @@ class Target:
         if resolved(self.path) != self.real:
             raise moved(self.label)
 
-    def call(self, subject: str, view: CallView, run: Callable[[], Awaitable[CallResult]]) -> PreparedCall:
-        """Return a call that runs where the path still leads to the same place."""
+    def call(
+        self, subject: str, view: CallView, run: Callable[[], Awaitable[CallResult]], asked_title: str = ""
+    ) -> PreparedCall:
+        """Return a call that runs where the path still leads to the same place.
+
+        :param asked_title: see `PreparedCall`.
+        """
 
         async def checked(report: Report) -> CallResult:
             self.check()
             result = await run()
             return replace(result, parts=(*result.parts, Text(self.note))) if self.note else result
 
-        return PreparedCall(view, Access("edit" if self.edited else "read", self.outside, subject), checked)
+        access = Access("edit" if self.edited else "read", self.outside, subject)
+        return PreparedCall(view, access, checked, asked_title=asked_title)
 
-    def search(self, subject: str, words: str, kind: ToolKind, find: Callable[[], str]) -> PreparedCall:
-        """Return a call that looks for something there, in a worker thread."""
-        view = CallView(one_line(words) + self.links, kind, (Location(str(self.path)),))
+    def asked(self, verb: str, sought: str = "") -> str:
+        """Return the title of a question about the path: the path first, and where links lead from there.
+
+        :param verb: the first word of the title.
+        :param sought: a pattern that is looked for there.
+        """
+        # A path that leads elsewhere is less than the place that it leads to.
+        place = in_title(raw_name(self.path, self.environment.cwd), 60 if self.links else 120)
+        leads = "".join(f" (leads to {in_title(str(real), 300)})" for real in self.outside if real != self.path)
+        return f"{verb} {place}{leads}{f' for {in_title(sought, 60)}' if sought else ''}"
+
+    def search(
+        self, subject: str, words: str, kind: ToolKind, find: Callable[[], str], sought: str = ""
+    ) -> PreparedCall:
+        """Return a call that looks for something there, in a worker thread.
+
+        :param sought: a pattern that it looks for.
+        """
+        view = CallView(title_line(words) + self.links, kind, (Location(str(self.path)),))
+        asked = self.asked("Search" if sought else "List", sought)
 
         async def run() -> CallResult:
             return CallResult((Text(await to_thread.run_sync(find, abandon_on_cancel=True)),), view)
 
-        return self.call(subject, view, run)
+        return self.call(subject, view, run, asked)
 
 
 def _refuse_in_missing(path: Path, environment: Environment) -> None:
@@ -230,9 +254,14 @@ def refuse_keys(path: Path, private: Path | None, label: str) -> None:
 
 def shown(path: Path, cwd: Path) -> str:
     """Return the path for people and models: relative to `cwd` where it lies within, on one line."""
+    return printable(raw_name(path, cwd))
+
+
+def raw_name(path: Path, cwd: Path) -> str:
+    """Return the path relative to `cwd` where it lies within, as it is."""
     if path == cwd:
         return "."
-    return printable(str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path))
+    return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
 
 
 def printable(name: str) -> str:

@@ -6,17 +6,18 @@ import re
 from collections.abc import Iterable, Sequence
 
 from acp_agent.errors import ToolError
+from acp_agent.visible import unseen, visible
 
 MAX_LINES = 2000
 """Lines of a file or of an entry that are read at once; with at most `MAX_CHARACTERS` of lines of `MAX_LINE`."""
 MAX_CHARACTERS = 50_000
 MAX_LINE = 2000
+REPLACED = "\ufffd"
+"""Stands on one line for a character that does not show."""
+_MOST_REPLACED = 3
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _ESCAPE_SEQUENCE = re.compile("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\^_])")
-# Written backwards or not at all, a line says something else than it is; what joins letters and emoji stays.
-_MISLEADING = re.compile(
-    "[\x80-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
-)
+_WRITTEN_OUT = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t"})
 _NO_NEWLINE = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", "\x85": "\\x85", "\u2028": " ", "\u2029": " "})
 
 
@@ -43,8 +44,26 @@ def one_line(text: str, limit: int = 120) -> str:
     It has no marks that hide a part of it or change its order.
     """
     plain = text.isascii() and text.isprintable()  # as nearly all are
-    line = text if plain else _MISLEADING.sub("\ufffd", clean(text.translate(_NO_NEWLINE)))
+    # Written backwards or not at all, a line says something else than it is.
+    line = text if plain else unseen().sub(REPLACED, clean(text.translate(_NO_NEWLINE)))
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def title_line(text: str, limit: int = 120) -> str:
+    """Return a text on one line of which every character shows, for the title of a call that the user may be asked
+    about: both its ends are kept, since the end of a command decides as much as its beginning.
+
+    :param limit: characters of the line, at least 20.
+    """
+    line = visible(text.translate(_WRITTEN_OUT), _replaced)
+    if len(line) <= limit:
+        return line
+    tail = limit // 3
+    return f"{line[: limit - tail - 3]} … {line[-tail:]}"
+
+
+def _replaced(run: str) -> str:
+    return REPLACED * min(len(run), _MOST_REPLACED)
 
 
 def whole_lines(text: str) -> list[str]:

@@ -41,6 +41,19 @@ class Access:
 
 
 @frozen
+class Fact:
+    """Something that a permission request tells about a call, besides its title.
+
+    :ivar text: shown whole.
+    :ivar note: about the text, in a few words; empty to have its length told where it is long.
+    """
+
+    label: str
+    text: str
+    note: str = ""
+
+
+@frozen
 class CallResult:
     """How a call ended.
 
@@ -69,12 +82,16 @@ class PreparedCall:
     :ivar run: does it. A `ToolError` from it goes back to the model.
     :ivar asks: it asks the user, and does nothing else: it stays pending meanwhile, since some editors take a question
         down when its call runs.
+    :ivar asked_title: the title of a permission request; empty for that of the view.
+    :ivar facts: what a permission request tells; empty for the places of the view and all arguments.
     """
 
     view: CallView
     access: Access
     run: Callable[[Report], Awaitable[CallResult]]
     asks: bool = False
+    asked_title: str = ""
+    facts: tuple[Fact, ...] = ()
 
 
 class Tool(Protocol):

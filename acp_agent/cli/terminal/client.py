@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 from urllib.parse import unquote
 
 import anyio
@@ -14,6 +15,7 @@ import anyio
 from acp_agent.cli.terminal.process import Activity
 from acp_agent.cli.terminal.prompts import TerminalQuestions, typed
 from acp_agent.cli.terminal.safe import Safe, SafeStream, safe_for
+from acp_agent.cli.terminal.streams import unfiltered
 from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, Resource, words_in
 from acp_agent.conversation.updates import (
@@ -45,8 +47,14 @@ from acp_agent.session.project.trust import advice
 from acp_agent.tools.files.local import LocalFiles
 from acp_agent.tools.shell.run import LocalCommands
 from acp_agent.tools.text import counted
+from acp_agent.visible import visible
+
+if TYPE_CHECKING:
+    from acp_agent.tools.asked import Question
 
 MAX_PATCH_LINES = 60
+_MANY_FACTS = 30
+"""Lines about a call after which its title is shown again."""
 _PATCH_STYLES = {"+": "added", "-": "removed", "@": "place"}
 Line: TypeAlias = Sequence[tuple[str, str]]
 """Texts of one line, each behind its style."""
@@ -86,7 +94,9 @@ class TerminalView:
         if self._message and self._message != key:
             print(f"{self._safe_stream.flush()}\n")
         self._message = key
-        print(self._safe_stream.feed(text) if sys.stdout.isatty() else text, end="", flush=True)
+        # Another program gets the model's own text.
+        shown = self._safe_stream.feed(text) if sys.stdout.isatty() else text
+        print(shown, end="", flush=True, file=unfiltered(sys.stdout))
 
     def end_stream(self) -> None:
         """Finish the line of an answer, and show nothing that moves."""
@@ -115,15 +125,20 @@ class TerminalView:
         elif changes:
             self.lines(patch_lines(update.view, self.cwd, self.safe))
 
-    def question(self, view: CallView, command: str) -> None:
+    def question(self, view: CallView, facts: str) -> None:
         """Print what a call would do.
 
-        :param command: the whole of a command that is to run; "" for none.
+        :param facts: lines about it, all characters of which show.
         """
         self.line("question", f"? {view.title}")
         self.lines(patch_lines(view, self.cwd, self.safe))
-        if command and command not in view.title:
-            self.lines([("code", f"  {line}")] for line in self.safe(command).split("\n"))
+        if not facts:
+            return
+        # Masked as a whole: a secret may have several lines.
+        lines = self.safe(facts).split("\n")
+        self.lines([("code", f"  {line}")] for line in lines)
+        if len(lines) > _MANY_FACTS:  # the title has scrolled away
+            self.line("question", f"? {view.title}")
 
     def turn_over(self, update: TurnOver) -> None:
         """Print how a turn ended; here the command does."""
@@ -144,16 +159,19 @@ class TerminalView:
 
 
 def patch_lines(view: CallView, cwd: Path, safe: Safe) -> list[Line]:
-    """Return what a call changes as an indented patch: the name of each file, and the lines around its changes.
+    """Return what a call changes as an indented patch: the name of each file, and the lines around its changes. Every
+    character of them shows.
 
     :param cwd: paths below it are shown relative to it.
     """
     first_lines = {place.path: place.line for place in view.locations if place.line is not None}
     lines: list[Line] = []
     for diff in view.diffs:
-        lines.append([("file", f"  {safe(diff.path.removeprefix(f'{cwd}/'))}")])
+        lines.append([("file", f"  {safe(visible(diff.path.removeprefix(f'{cwd}/')))}")])
+        # By another name, which is not shown: there is no patch of a file whose name git would write in quotes.
+        change = patch(replace(diff, path="file"), first_lines.get(diff.path))
         # The patch is masked as a whole: a secret may have several lines.
-        text = safe(patch(diff, first_lines.get(diff.path)) or "@@ -(the change is too large to be shown)")
+        text = safe(visible(change or "@@ -(the change is too large to be shown)"))
         hunks = text[text.find("@@ -") :].removesuffix("\n").split("\n") if "@@ -" in text else []
         lines += ([(_PATCH_STYLES.get(each[:1], ""), f"  {each}")] for each in hunks[:MAX_PATCH_LINES])
         if len(hunks) > MAX_PATCH_LINES:
@@ -264,15 +282,22 @@ class TerminalClient:
         self.view.line("warning", f"The compaction {what}.{reason}")
 
     async def ask_permission(
-        self, call_id: str, name: str, view: CallView, arguments: JsonObject, grant: Grant | None, reason: str = ""
+        self,
+        call_id: str,
+        name: str,
+        view: CallView,
+        arguments: JsonObject,
+        grant: Grant | None,
+        reason: str = "",
+        *,
+        question: Question,
     ) -> Answer | Grant:
         """Show what would be done, and ask.
 
         :raises ToolError: there was no answer.
         """
-        command = arguments.get("command")
         self._changes_shown.add(call_id)
-        self.view.question(view, command if isinstance(command, str) else "")
+        self.view.question(view, "\n".join(question.lines))
         for line in reason.splitlines():
             self.view.line("", f"  {line}")
         answer = await self._choose("Allow?", "yan" if grant else "yn", permission_options(grant))

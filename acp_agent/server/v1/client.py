@@ -50,10 +50,17 @@ class EditorClient:
             await self._channel.send(wire)
 
 
-def _dialog_params(tool_call: JsonObject, description: str) -> JsonObject:
+def _dialog_params(tool_call: JsonObject, description: str, facts: str) -> JsonObject:
+    """Return a permission request's params without its options. The facts come behind a change: some editors look for
+    one in the first item of the content only."""
+    shown = tool_call.get("content")
+    content: list[JsonValue] = [*shown] if isinstance(shown, list) else []
     if description:
-        shown = tool_call.get("content")
-        tool_call = {**tool_call, "content": [tool_text(description), *(shown if isinstance(shown, list) else [])]}
+        content.insert(0, tool_text(description))
+    if facts:
+        content.append(tool_text(facts))
+    if content:
+        tool_call = {**tool_call, "content": content}
     return {"toolCall": tool_call}
 
 

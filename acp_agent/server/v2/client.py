@@ -33,6 +33,7 @@ from acp_agent.tools.paths import absolute
 from acp_agent.tools.shell.run import MISSING, STREAM_LIMIT, LocalCommands
 from acp_agent.tools.shell.screen import ShownOutput
 from acp_agent.tools.text import one_line
+from acp_agent.visible import visible
 
 _REPORT_SECONDS = 2.0
 """Time limit for reporting the end of a command, also while its turn is being cancelled."""
@@ -103,15 +104,22 @@ async def _waiting_for_user(channel: Channel, presenter: Presenter) -> AsyncGene
             await channel.send(presenter.state_update("running"))
 
 
-def _dialog_params(folder: Path, tool_call: JsonObject, description: str) -> JsonObject:
-    """Return a permission request's params without its options. The subject of a shell call is its command."""
+def _dialog_params(folder: Path, tool_call: JsonObject, description: str, facts: str) -> JsonObject:
+    """Return a permission request's params without its options. The subject of a shell call is its command, in which
+    every character shows."""
     subject: JsonObject = {"type": "tool_call", "toolCall": tool_call}
     arguments = as_object(tool_call.get("rawInput"))
     command, cwd = arguments.get("command"), arguments.get("cwd")
     if tool_call.get("kind") == "execute" and isinstance(command, str):
         place = absolute(cwd, folder) if isinstance(cwd, str) else folder
-        subject = {"type": "command", "command": command, "cwd": str(place), "toolCallId": tool_call["toolCallId"]}
-    return {"title": tool_call["title"], **given(description=description or None), "subject": subject}
+        subject = {
+            "type": "command",
+            "command": visible(command),
+            "cwd": visible(str(place)),
+            "toolCallId": tool_call["toolCallId"],
+        }
+    told = "\n\n".join(filter(None, (description, facts)))
+    return {"title": tool_call["title"], **given(description=told or None), "subject": subject}
 
 
 def _chosen_option(answer: JsonValue) -> str | None:

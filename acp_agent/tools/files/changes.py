@@ -18,7 +18,7 @@ from acp_agent.errors import ToolError
 from acp_agent.nofollow import status_of
 from acp_agent.tools.matching.line_ends import shown_lines
 from acp_agent.tools.paths import Target, refuse_keys, refuse_special
-from acp_agent.tools.text import common_length, counted, digest, one_line, whole_lines
+from acp_agent.tools.text import common_length, counted, digest, title_line, whole_lines
 from acp_agent.tools.tool import CallResult, PreparedCall
 
 FROM_DISK = (
@@ -64,12 +64,12 @@ async def permitted_change(target: Target, verb: str, prepare: Callable[[], Awai
         if not target.outside:
             raise
         failure = error
-    view = CallView(one_line(f"{verb} {target.label}") + target.links, "edit", (Location(str(target.path)),))
+    view = CallView(title_line(f"{verb} {target.label}") + target.links, "edit", (Location(str(target.path)),))
 
     async def fail() -> CallResult:
         raise failure
 
-    return target.call("edit", view, fail)
+    return target.call("edit", view, fail, target.asked(verb))
 
 
 def prepared_change(target: Target, before: str | None, after: str, verb: str, done: str) -> PreparedCall:
@@ -82,7 +82,7 @@ def prepared_change(target: Target, before: str | None, after: str, verb: str, d
     path, name = target.path, str(target.path)
     diff = _diff_of(name, None if before is None else str(before), after)
     location = Location(name, first_changed_line(before or "", after))
-    view = CallView(one_line(f"{verb} {target.label}") + target.links, "edit", locations=(location,), diffs=(diff,))
+    view = CallView(title_line(f"{verb} {target.label}") + target.links, "edit", locations=(location,), diffs=(diff,))
 
     async def run() -> CallResult:
         if await text_to_change(target) != before:
@@ -99,7 +99,7 @@ def prepared_change(target: Target, before: str | None, after: str, verb: str, d
         former = FileVersion(name, None if before is None else digest(before))
         return CallResult((Text(done),), view, files=(version,), before=(former,))
 
-    return target.call("edit", view, run)
+    return target.call("edit", view, run, target.asked(verb))
 
 
 async def current_text(target: Target) -> str | None:

@@ -31,8 +31,8 @@ from acp_agent.tools.text import (
     cut_line,
     digest,
     fitting,
-    one_line,
     page_of,
+    title_line,
 )
 from acp_agent.tools.tool import CallResult, PreparedCall
 
@@ -53,7 +53,7 @@ async def _prepare(asked: _Read, environment: Environment) -> PreparedCall:
     whole = asked.offset == 1 and asked.limit >= MAX_LINES
     lines = "" if whole else f" (lines {asked.offset}-{asked.offset + asked.limit - 1})"
     refuse_keys(target.real, environment.private, label)
-    title = one_line(f"Read {label}") + lines + target.links
+    title = title_line(f"Read {label}") + lines + target.links
     view = CallView(title, "read", (Location(str(path), asked.offset),))
 
     async def run() -> CallResult:
@@ -70,7 +70,7 @@ async def _prepare(asked: _Read, environment: Environment) -> PreparedCall:
             content = f"{content}\n{FROM_EDITOR}"
         return CallResult((Text(content),), view, files=(FileVersion(str(path), digest(text)),))
 
-    return target.call("read", view, run)
+    return target.call("read", view, run, target.asked("Read") + lines)
 
 
 def numbered(text: str, offset: int, limit: int, label: str) -> str:

