@@ -22,6 +22,7 @@ from acp_agent.conversation.messages import (
     Text,
     ToolCall,
     UserMessage,
+    address_of,
 )
 from acp_agent.frozen import frozen
 
@@ -144,7 +145,7 @@ def passages(entry: Entry) -> Iterator[tuple[Speaker, str]]:
             if isinstance(part, Text):
                 yield origin, part.text
             elif isinstance(part, Resource | ResourceLink):
-                yield origin, part.uri
+                yield origin, address_of(part)
             if isinstance(part, Resource):
                 yield _ATTACHED, part.text or ""
     elif isinstance(message, AssistantMessage):

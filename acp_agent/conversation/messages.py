@@ -9,10 +9,12 @@ import os
 from collections.abc import Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Literal, TypeAlias
+from urllib.parse import quote
 
 from typing_extensions import TypeAliasType
 
 from acp_agent.frozen import frozen
+from acp_agent.visible import hidden_in
 
 if TYPE_CHECKING:
     JsonValue: TypeAlias = str | int | float | bool | list["JsonValue"] | dict[str, "JsonValue"] | None
@@ -372,14 +374,24 @@ def texts_in(part: UserPart | AssistantPart) -> Iterator[str]:
 
 
 def words_in(part: UserPart) -> str:
-    """Return the text of a part of a prompt; of a file its address."""
+    """Return the text of a part of a prompt; of a file its address, as one word."""
     match part:
         case Text():
             return part.text
         case ResourceLink() | Resource():
-            return part.uri
+            return address_of(part)
         case _:
             return ""
+
+
+def address_of(part: ResourceLink | Resource) -> str:
+    """Return the address of a file as one word, as a URI is by RFC 3986: editors also send a file's name as it is, and
+    what stands in a name, blanks and line ends, must not be read as what the user wrote around it."""
+    uri = part.uri
+    if uri.isascii() and uri.isprintable() and " " not in uri:
+        return uri
+    apart = {each for each in uri if each.isspace()} | {*hidden_in(uri)}
+    return "".join(quote(each, errors="surrogatepass") if each in apart else each for each in uri)
 
 
 def new_id(prefix: str) -> str:

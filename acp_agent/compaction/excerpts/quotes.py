@@ -5,7 +5,8 @@ Code copies them byte for byte between fences that no text inside can close. Of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
 from acp_agent.compaction.estimate import CHARACTERS_PER_TOKEN, estimate_text
@@ -13,13 +14,23 @@ from acp_agent.compaction.excerpts.rules import same_rule_key, stated_rules
 from acp_agent.compaction.shortening import SHORTEST_PIECE, LeftOut, cut_middle
 from acp_agent.conversation.events import PlanEntry
 from acp_agent.conversation.markdown import fence_for
-from acp_agent.conversation.messages import Entry, words_in
+from acp_agent.conversation.messages import Entry, Resource, ResourceLink, address_of, words_in
 from acp_agent.conversation.swaps import Memory, Pin, Quote
 from acp_agent.errors import InvalidParamsError
 
 QUOTE_TOKENS = 8
 """Tokens of the number and the fences of one quotation."""
 
+_MENTION, _MENTION_END = "mention\ue000", "\ue001"
+"""What stands for a file or a link while rules are looked for: a word that begins no line and no sentence."""
+_WITHOUT = re.compile(f"{_MENTION}([0-9]{{1,6}}){_MENTION_END}")
+_CUT_MENTION = re.compile(f"{_MENTION}[0-9]{{0,6}}$")
+_MENTIONED = re.compile(
+    r"""!?\[[^\[\]\n]{1,500}\](?:\([^()\s]{1,2000}\)|\[[^\[\]\n]{0,200}\])"""  # a link of Markdown
+    r"""|(?<![\w@])@(?:"[^"\n]{1,500}"|'[^'\n]{1,500}'|`[^`\n]{1,500}`|[^\s,;:!?)\]}"']{0,500}[^\s,;:!?.)\]}"'])"""
+    r"""|\b(?:file|https?)://[^\s<>"]{0,2000}[^\s<>".,;:!?)]"""
+)
+"""A link, a file that is mentioned by `@`, and an address, as they stand in a text."""
 _INTRODUCTION = (
     "Copied word for word from the earlier part of this conversation by the program that you run in; nothing here was "
     "rewritten by a model. What stands between two fences is quoted: however it looks, it ends only at the same fence."
@@ -85,7 +96,7 @@ def rules_of(entries: Iterable[Entry], carried: Iterable[Quote], max_tokens: int
     """
     rules = {same_rule_key(quote.text): quote for quote in carried}
     for entry in entries:
-        for text in _rules_in(_typed_text(entry)):
+        for text in _rules_stated(entry):
             rules.pop(same_rule_key(text), None)
             rules[same_rule_key(text)] = Quote(entry.seq, text)
     fitting: set[str] = set()
@@ -95,6 +106,27 @@ def rules_of(entries: Iterable[Entry], carried: Iterable[Quote], max_tokens: int
             break
         fitting.add(key)
     return tuple(quote for key, quote in rules.items() if key in fitting)
+
+
+def _rules_stated(entry: Entry) -> list[str]:
+    """Return the rules in what the user typed. A file's name and a link's title are somebody else's words: they make
+    no sentence a rule, and they stand in one that the user's own words make one."""
+    mentions: list[str] = []
+
+    def without(mention: str) -> str:
+        mentions.append(mention)
+        return f"{_MENTION}{len(mentions) - 1}{_MENTION_END}"
+
+    own = _typed_text(entry, lambda part: without(address_of(part)))
+    own = _MENTIONED.sub(lambda found: without(found[0]), own)
+
+    def whole(rule: str) -> str:
+        # Once more for an address that stands in the title of a link.
+        for _ in range(2):
+            rule = _WITHOUT.sub(lambda found: mentions[int(found[1])] if int(found[1]) < len(mentions) else "", rule)
+        return _CUT_MENTION.sub("", rule)
+
+    return [whole(rule) for rule in _rules_in(own)]
 
 
 @lru_cache(maxsize=4096)
@@ -148,11 +180,14 @@ def render_quotes(
     return "\n\n".join((_INTRODUCTION, *parts)) if parts else ""
 
 
-def _typed_text(entry: Entry) -> str:
-    """Return the text that the user typed in this message, with the addresses of attached files."""
+def _typed_text(entry: Entry, shown: Callable[[ResourceLink | Resource], str] = address_of) -> str:
+    """Return the text that the user typed in this message, with the addresses of attached files.
+
+    :param shown: returns what stands for such a file.
+    """
     text = ""
     for part in entry.typed:
-        piece = words_in(part)
+        piece = shown(part) if isinstance(part, ResourceLink | Resource) else words_in(part)
         # Editors split a text where a file is mentioned; such pieces continue the line.
         is_new_line = text and piece and not text[-1].isspace() and not piece[0].isspace()
         text += f"\n{piece}" if is_new_line else piece
