@@ -23,6 +23,7 @@ from acp_agent.config.keys import KeyStore
 from acp_agent.errors import AgentError
 from acp_agent.logfile import NAME
 from acp_agent.programs import settle_platform
+from acp_agent.secrets.addresses import without_access
 from acp_agent.secrets.known import MASK, remember_secret, secrets_of
 from acp_agent.secrets.messages import JsonValue, masked
 from acp_agent.secrets.names import is_secret_variable
@@ -46,7 +47,7 @@ def fault_report(checks: str) -> str:
         configurations.append(_configuration(project / CONFIG_FILE, within=project.parent))
     _remember_stored_keys(home)
     for value in env.values():
-        _remember_hidden(value, mask(value, ()))
+        _remember_hidden(value, without_access(mask(value, ())))
     sections = {
         "Versions": "\n".join(_versions()),
         "Terminal and environment": "\n".join(_environment(env)),
@@ -56,7 +57,7 @@ def fault_report(checks: str) -> str:
     }
     blocks = (f"## {title}\n\n````text\n{text}\n````\n" for title, text in sections.items())
     text = "\n".join(("Read this before you send it: it names files, folders and servers.\n", *blocks))
-    text = safe_for(env)(text)
+    text = without_access(safe_for(env)(text))
     user = user_home(env)
     return text if user is None or user == Path("/") else text.replace(str(user), "~")
 
@@ -96,9 +97,22 @@ def _configuration(path: Path, within: Path | None = None) -> str:
         return f"{path} cannot be read: {error}"
     if data is None:
         return f"{path} is not there, or empty."
-    shown = masked(data, secrets_of(os.environ))
+    shown = _without_access(masked(data, secrets_of(os.environ)))
     _remember_hidden(data, shown)
     return f"{path}:\n{json.dumps(_without_arguments(shown), ensure_ascii=False, indent=2)}"
+
+
+def _without_access(value: JsonValue) -> JsonValue:
+    """Return a value whose addresses carry nothing that may give access."""
+    match value:
+        case str():
+            return without_access(value)
+        case list():
+            return [_without_access(item) for item in value]
+        case dict():
+            return {without_access(key): _without_access(item) for key, item in value.items()}
+        case _:
+            return value
 
 
 def _without_arguments(value: JsonValue, name: str = "") -> JsonValue:

@@ -104,6 +104,35 @@ async def test_the_report_has_what_is_needed_and_no_secret_from_wherever_it_may_
     assert "long ago" not in ran.out
 
 
+async def test_the_report_masks_whatever_may_give_access_in_an_address_of_a_server_a_provider_or_a_proxy(
+    tmp_path: Path,
+) -> None:
+    key = "aLphabetSoup"
+    addresses = [
+        f"https://mcp.example.com/api/mcp/s/{key}1/mcp",
+        f"https://example.com/{key}2",
+        f"https://example.com/mcp?{key}3",
+        f"https://example.com/mcp?a={key}4#{key}5",
+        f"https://{key.lower()}6-0123456789.example.com/sse",
+        f"https://example.com/mcp/short{key[:2]}7",
+    ]
+    servers: dict[str, object] = {f"s{number}": {"url": address} for number, address in enumerate(addresses)}
+    servers["program"] = {"command": "sh", "args": [f"https://example.com/{key}8"], "env": {"AT": f"{key}9"}}
+    config = {"providers": {"shop": {"base_url": f"https://example.com/{key}10/v1"}}, "mcp_servers": servers}
+    write(tmp_path / "state" / "config.yaml", json.dumps(config))
+    said = [f"the server {address} answered 500." for address in addresses]
+    write(tmp_path / "state" / "logs" / "acp-agent.log", "\n".join([*said, f"left: {key}2"]))
+    env = {"PATH": PATH, "HTTPS_PROXY": f"http://127.0.0.1:9/{key}11", "ALL_PROXY": f"http://u:{key}12@127.0.0.1:9"}
+
+    ran = await call_command(tmp_path, "doctor", "--offline", "--report", env=env)
+
+    assert key.lower() not in ran.out.lower()
+    assert "shortaL7" not in ran.out
+    assert '"url": "https://mcp.example.com/api/mcp/***/***/mcp"' in ran.out
+    assert "the server https://example.com/*** answered 500." in ran.out
+    assert '"base_url": "https://example.com/***/v1"' in ran.out
+
+
 @pytest.mark.parametrize(("config", "says"), [(None, "is not there, or empty"), ("model: [\n", "cannot be read: ")])
 async def test_a_report_is_made_where_the_configuration_is_missing_or_broken(
     tmp_path: Path, config: str | None, says: str
