@@ -19,7 +19,7 @@ import anyio
 
 from acp_agent.conversation.messages import JsonObject, JsonValue, new_id
 from acp_agent.errors import InvalidParamsError, ToolError
-from acp_agent.secrets.names import is_secret_name
+from acp_agent.secrets.names import asks_for_secret, is_secret_name
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.forms import (
     LIMITS,
@@ -44,6 +44,9 @@ _KINDS: dict[JsonValue, FieldKind] = {
     "boolean": "boolean",
     "array": "choices",
 }
+_TYPED = ("text", "number", "integer")
+"""Kinds of fields in which a secret could be typed."""
+_NO_SECRETS = "the message asks for a secret, which no form may; use an address (mode `url`)"
 _FORMATS = ("email", "uri", "date", "date-time")
 _LOGIN = re.compile(r"e?-?mail|login[_-]hint|session[_-]?(id)?|sid|sig|(.*[_-])?signature", re.IGNORECASE)
 """Further names of an address's parameters that give access or say who the user is."""
@@ -90,6 +93,9 @@ class Elicitations:
         questions, call_id = self._call()
         if questions.asks != "forms":
             raise ToolError("the user's editor has no forms")
+        typed = [each for each in fields if each.kind in _TYPED]
+        if typed and asks_for_secret(message):
+            raise ToolError(_NO_SECRETS)
         form = Form(f"{self._server}: {_unlinked(clean(message))}", fields)
         return await self._answered(questions.fill(form, call_id))
 
@@ -183,8 +189,9 @@ def _field(name: str, asked: JsonValue, required: bool) -> FormField:
     title, description = (_unlinked(one_line(str(asked.get(key, "")), 500)) for key in ("title", "description"))
     if kind == "text" and choices:
         kind = "choice"
-    elif kind in ("text", "number", "integer"):
-        if is_secret_name(name) or is_secret_name(title) or asked.get("format") == "password":
+    elif kind in _TYPED:
+        said = f"{name} {title} {description}"
+        if is_secret_name(name) or is_secret_name(title) or asks_for_secret(said) or asked.get("format") == "password":
             raise ToolError(f"the field {shown} asks for a secret, which no form may; use an address (mode `url`)")
         choices = ()
     numbers = int | float if kind == "number" else int

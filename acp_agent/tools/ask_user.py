@@ -5,6 +5,7 @@ Where the user can be shown a form, all questions come in one; elsewhere each is
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 
 from pydantic import Field
@@ -13,6 +14,8 @@ from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, JsonValue, Text, ToolCall
 from acp_agent.conversation.strict_json import get_objects, get_text
 from acp_agent.errors import ToolError
+from acp_agent.secrets.known import secrets_of
+from acp_agent.secrets.names import asks_for_secret
 from acp_agent.tools.arguments import Arguments, BuiltIn
 from acp_agent.tools.environment import Environment, Report
 from acp_agent.tools.forms import Choice, Form, FormField, Questions
@@ -30,6 +33,12 @@ _DESCRIPTION = (
     "a missing fact. Put the option that you recommend first. Do not ask for leave to run a tool, since that is asked "
     "by itself, and never for a password or a key. The turn waits for the answer; the user may decline."
 )
+_NO_SECRETS = (
+    "ask_user: a question that the user answers in their own words may not be about a password, a key, a token or a"
+    " card: what they type is read by a model and kept. Nothing was asked. Tell the user where to put the secret"
+    " themselves, such as a variable of the environment, a file that you do not read, or the program's own login. If"
+    " you mean something else, ask in other words, or give options without `own_words`."
+)
 _GO_ON = "Go on without an answer if you can; otherwise end the turn and say what you need."
 _REFUSED = {"decline": "declined to answer", "cancel": "closed the question without an answer"}
 
@@ -46,6 +55,12 @@ class _Question(Arguments):
     )
     multiple: bool = Field(default=False, description="Several options may be chosen.")
     own_words: bool = Field(default=False, description="The user may type another answer than the options.")
+
+    @property
+    def wants_secret(self) -> bool:
+        """Return whether the user could type a secret as the answer, because that is what is asked for."""
+        said = (self.question, *(f"{each.label} {each.description}" for each in self.options))
+        return (not self.options or self.own_words) and any(map(asks_for_secret, said))
 
     @property
     def choices(self) -> tuple[Choice, ...]:
@@ -66,11 +81,17 @@ async def _prepare(asked: _Questions, environment: Environment) -> PreparedCall:
     questions = environment.questions
     if questions is None or questions.asks == "nothing":
         raise ToolError("There is no user to ask. Decide by yourself, or end the turn with your question.")
+    if any(each.wants_secret for each in asked.questions):
+        raise ToolError(_NO_SECRETS)
     call = ToolCall(environment.call_id, NAME, asked.model_dump(exclude_unset=True))
     view = CallView(_title(call.arguments))
 
     async def run(report: Report) -> CallResult:
-        return CallResult((Text(await _answer(questions, asked.questions, call)),), view)
+        from acp_agent.secrets.text import mask  # its patterns take milliseconds to compile
+
+        # What was typed goes to a model and into the log.
+        answer = mask(await _answer(questions, asked.questions, call), secrets_of(os.environ))
+        return CallResult((Text(answer),), view)
 
     return PreparedCall(view, Access("none"), run, asks=True)
 

@@ -108,3 +108,43 @@ async def test_an_editor_without_forms_is_asked_by_dialogs_and_goes_on_to_the_ne
         assert told[1].startswith("The user chose none of the options.")
         assert "options" in told[2]
         assert not [line for line in it.agent.lines if line.method == "elicitation/create"]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        {"question": "What is your database password?"},
+        {"question": "Please paste the API key for OpenAI."},
+        {"question": "Wie lautet das Passwort?"},
+        {"question": "请输入密码"},
+        {"question": "The 2FA code, please"},
+        {"question": "How do we go on?", "options": [{"label": "I type my ｐａｓｓｗｏｒｄ"}], "own_words": True},
+    ],
+)
+async def test_no_question_asks_the_user_to_type_a_secret(tmp_path: Path, question: dict[str, Any]) -> None:
+    ask = ToolCall("ask_user", {"questions": [{"question": "Which branch?"}, question]})
+    async with stage(tmp_path, Reply(tool_calls=[ask]), Reply("Done.")) as it:
+        asked = answers(it)
+        await it.prompt()
+        assert asked == []
+        [told] = results(it.server.calls[1].body)
+        assert "Nothing was asked" in told.text
+
+
+async def test_what_is_chosen_among_options_may_be_about_secrets_and_a_secret_that_is_typed_is_masked(
+    tmp_path: Path,
+) -> None:
+    secret = "correct horse battery"
+    options = [{"label": "In a file"}, {"label": "In a variable"}]
+    choice = {"question": "Where does the password come from?", "options": options}
+    ask = ToolCall("ask_user", {"questions": [choice, {"question": "What else?"}]})
+    async with stage(tmp_path, Reply(tool_calls=[ask]), Reply("Done."), env={"DB_PASSWORD": secret}) as it:
+        answers(it, accepted(answer_1="In a file", answer_2=f"It is {secret}."))
+        await it.prompt()
+        [told] = results(it.server.calls[1].body)
+        assert "→ In a file" in told.text
+        assert "It is ***." in told.text
+        stored = (it.home / "state" / "sessions.db").read_bytes() + b"".join(
+            path.read_bytes() for path in (it.home / "state").glob("sessions.db-*")
+        )
+        assert secret.encode() not in stored

@@ -194,3 +194,24 @@ async def test_the_trace_of_a_prompt_goes_along_with_the_calls_of_its_turn_and_n
         first, second = [note["params"] for note in server.notes() if note.get("got") == "tools/call"]
         assert {key: value for key, value in first["_meta"].items() if key != "progressToken"} == trace
         assert second["_meta"].keys() == {"progressToken"}
+
+
+async def test_a_form_that_asks_for_a_secret_in_any_of_its_words_is_refused(tmp_path: Path) -> None:
+    def form(message: str, **field: str) -> dict[str, Any]:
+        schema = {"type": "object", "properties": {"value": {"type": "string", **field}}}
+        return {"method": "elicitation/create", "params": {"message": message, "requestedSchema": schema}}
+
+    asks = (
+        form("Enter your password."),
+        form("Go on?", description="The API key of your account"),
+        form("Go on?", title="One-time code"),
+        form("Bitte gib das Passwort ein."),
+        form("Who?", title="Your name"),
+    )
+    server = shop(tmp_path, *asks)
+    replies = (Reply(tool_calls=[CALL]), Reply("Bought."))
+    async with stage(tmp_path, *replies, mcp=[server.entry], mode="full-access") as it:
+        await ready(it, "shop")
+        asked = answers(it, accepted(value="Ada"))
+        await it.prompt()
+        assert [params["message"] for params in asked] == ["shop: Who?"]
