@@ -59,7 +59,7 @@ def title_line(text: str, limit: int = 120) -> str:
     if len(line) <= limit:
         return line
     tail = limit // 3
-    return f"{line[: limit - tail - 3]} … {line[-tail:]}"
+    return f"{line[: limit - tail - 1]}…{line[-tail:]}"
 
 
 def _replaced(run: str) -> str:

@@ -23,7 +23,7 @@ _C1 = re.compile("[\x80-\x9f]")
 _DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 """They show a text in another order than the one it has."""
 _CUT = "…"
-"""Stands where a title was cut."""
+"""Stands where a title was cut: at its end, or in its middle."""
 _SHORTEST_BEGINNING = 4
 """Characters of a secret that are more than chance before a mark like that."""
 
@@ -36,8 +36,10 @@ def safe_for(env: Mapping[str, str] = os.environ) -> Safe:
     secrets = secrets_of(env)
 
     def safe(text: str) -> str:
-        *cut, rest = mask(_plain(text), secrets).split(_CUT)
-        return _CUT.join([*(_without_beginning(part, secrets) for part in cut), rest])
+        parts = mask(_plain(text), secrets).split(_CUT)
+        parts[:-1] = [_without_beginning(part, secrets) for part in parts[:-1]]
+        parts[1:] = [_without_end(part, secrets) for part in parts[1:]]
+        return _CUT.join(parts)
 
     return safe
 
@@ -68,4 +70,13 @@ def _without_beginning(text: str, secrets: Sequence[str]) -> str:
         for length in range(min(len(secret), len(text)), _SHORTEST_BEGINNING - 1, -1):
             if text.endswith(secret[:length]):
                 return text[:-length] + MASK
+    return text
+
+
+def _without_end(text: str, secrets: Sequence[str]) -> str:
+    """Return what stands behind the mark of a cut, without the end of a secret at its beginning."""
+    for secret in secrets:
+        for length in range(min(len(secret), len(text)), _SHORTEST_BEGINNING - 1, -1):
+            if text.startswith(secret[-length:]):
+                return MASK + text[length:]
     return text

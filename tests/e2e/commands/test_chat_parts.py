@@ -137,6 +137,7 @@ def test_what_a_title_was_cut_in_is_not_shown_either() -> None:
     assert safe("Run echo hors…") == "Run echo ***…"
     assert safe("Run echo hor…") == "Run echo hor…"
     assert safe("Run echo horses…") == "Run echo horses…"
+    assert safe("Run echo horse bat…tery; ls") == "Run echo ***…***; ls"
 
 
 def test_a_key_is_masked_in_a_change_although_it_has_several_lines() -> None:
