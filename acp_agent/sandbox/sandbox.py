@@ -18,11 +18,11 @@ from acp_agent.frozen import frozen
 from acp_agent.nofollow import resolved, temporary_folder
 from acp_agent.programs import LOADER_VARIABLES
 from acp_agent.sandbox import bubblewrap, seatbelt
+from acp_agent.sandbox.blocked import places, watched
 from acp_agent.sandbox.excludes import covered_excludes
 from acp_agent.sandbox.exclusion import command_in
 from acp_agent.sandbox.installation import shared_fault, variables_of_commands
 from acp_agent.sandbox.placeholders import placeholders
-from acp_agent.sandbox.planted import places, watched
 from acp_agent.sandbox.policy import Policy
 
 _MOST_PROTECTED = 1000

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from acp_agent.processes import environment_without
+from acp_agent.sandbox.blocked import places, watched
 from acp_agent.sandbox.bubblewrap import fault
 from acp_agent.sandbox.guarded_paths import guarded_paths
-from acp_agent.sandbox.planted import places, watched
 from acp_agent.sandbox.sandbox import Sandbox
 
 pytestmark = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
