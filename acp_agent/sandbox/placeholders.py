@@ -6,11 +6,17 @@ second are removed after the next command.
 
 A command of another session may exchange any of these paths for a link. So each folder is opened without following
 links, and what is in it is made, changed and removed by the folder's descriptor.
+
+The agents of one home tell each other by locks on files in that home. Anyone who can open a file can lock it, so a lock
+on a folder of the project would let a command hang every agent that works there.
+
+Source: flock(2)
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import re
 import stat
@@ -32,12 +38,16 @@ _holding = Lock()
 
 
 @contextmanager
-def placeholders(all_closed: Sequence[Closed]) -> Generator[None]:
-    """Create placeholders for missing closed paths and mount points, and remove them after the `with` block."""
+def placeholders(all_closed: Sequence[Closed], locks: Path | None = None) -> Generator[None]:
+    """Create placeholders for missing closed paths and mount points, and remove them after the `with` block.
+
+    :param locks: folder for the locks, which commands can neither read nor write; made if it is missing. Without one,
+        other agents are not told of the placeholders.
+    """
     made: list[Path] = []
-    with ExitStack() as locks:
+    with ExitStack() as held:
         for closed in all_closed:
-            locks.enter_context(_locked(closed.place, fcntl.LOCK_SH))
+            held.enter_context(_locked(locks, closed.place, fcntl.LOCK_SH))
         try:
             for closed in all_closed:
                 made.extend(_make_missing(closed))
@@ -48,7 +58,7 @@ def placeholders(all_closed: Sequence[Closed]) -> Generator[None]:
                     _held[path] -= 1
     end = time.monotonic() + _ENDING_SECONDS
     for closed in all_closed:
-        with suppress(BlockingIOError), _locked(closed.place, fcntl.LOCK_EX | fcntl.LOCK_NB):
+        with suppress(BlockingIOError), _locked(locks, closed.place, fcntl.LOCK_EX | fcntl.LOCK_NB):
             while _remove_unused(closed.place) and time.monotonic() < end:
                 time.sleep(_POLL_SECONDS)
 
@@ -125,18 +135,40 @@ def _is_empty(name: str, folder: int) -> bool:
 
 
 @contextmanager
-def _locked(folder: Path, how: int) -> Generator[None]:
-    """Hold a lock on a folder inside the `with` block. The lock ends with the process at the latest.
+def _locked(locks: Path | None, place: Path, how: int) -> Generator[None]:
+    """Hold the lock for a folder inside the `with` block. The lock ends with the process at the latest.
 
-    :param how: the operation for `fcntl.flock`.
+    :param locks: folder for the locks; None holds none.
+    :param how: the operation for `fcntl.flock`. An exclusive lock is the last one, so its file goes with it.
     :raises BlockingIOError: if another process holds the lock and `how` does not wait.
     """
-    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    if locks is None:
+        yield
+        return
+    locks.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = locks / hashlib.sha256(os.fsencode(place)).hexdigest()
+    file = _open_locked(path, how)
     try:
-        fcntl.flock(file, how)
         yield
     finally:
+        if how & fcntl.LOCK_EX:
+            path.unlink(missing_ok=True)
         os.close(file)
+
+
+def _open_locked(path: Path, how: int) -> int:
+    """Return the descriptor of a locked file, which is made if it is missing."""
+    while True:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(file, how)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file), path.stat()):
+                    return file
+        except BaseException:
+            os.close(file)
+            raise
+        os.close(file)  # its last holder has removed the file meanwhile
 
 
 def _remove_unused(root: Path) -> bool:

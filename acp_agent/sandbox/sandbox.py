@@ -25,6 +25,8 @@ from acp_agent.sandbox.installation import shared_fault, variables_of_commands
 from acp_agent.sandbox.placeholders import placeholders
 from acp_agent.sandbox.policy import Policy
 
+_LOCKS = "locks"
+"""Folder in the agent's home."""
 _MOST_PROTECTED = 1000
 """Paths; each is a mount, and takes the longer the more there are."""
 
@@ -34,7 +36,7 @@ class Sandbox:
     """The sandbox of a session's commands.
 
     :ivar roots: the session's directories, absolute and resolved.
-    :ivar private: the agent's own folders, which commands may not read.
+    :ivar private: the agent's own folders, which commands may not read; its home first.
     :ivar write: further folders that commands may write, as the user names them.
     :ivar read_deny: further files and folders that they may not read, likewise.
     :ivar network: whether all of them reach the network.
@@ -125,7 +127,8 @@ class Sandbox:
         roots, repositories = places(policy.roots, policy.run_elsewhere), policy.rebasing
         watch = watched(roots, repositories, [] if blocked is None else blocked)
         writable = command_in((*policy.write, *policy.open))
-        with writable, placeholders(policy.closed), covered_excludes(policy) as covers, watch:
+        locks = self.private[0] / _LOCKS if self.private else None
+        with writable, placeholders(policy.closed, locks), covered_excludes(policy) as covers, watch:
             if sys.platform == "darwin":
                 with temporary_folder() as place:
                     yield seatbelt.command_line(policy, ("true",), place), seatbelt.command_line(policy, argv, place)

@@ -139,17 +139,21 @@ def test_placeholders_stay_while_another_agent_runs_a_command_in_the_folder(root
     script = (
         "import pathlib, sys; from acp_agent.sandbox.policy import Policy\n"
         "from acp_agent.sandbox.placeholders import placeholders\n"
-        "with placeholders(Policy.of((pathlib.Path(sys.argv[1]),), (), (), ()).closed): print(flush=True), input()"
+        "closed, locks = Policy.of((pathlib.Path(sys.argv[1]),), (), (), ()).closed, pathlib.Path(sys.argv[2])\n"
+        "with placeholders(closed, locks): print(flush=True), input()"
     )
-    command, pipe = [sys.executable, "-c", script, str(root)], subprocess.PIPE
+    locks = root.parent / "home" / "locks"
+    command, pipe = [sys.executable, "-c", script, str(root), str(locks)], subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"\n"
-        with placeholders(_policy(root).closed):
+        with placeholders(_policy(root).closed, locks):
             pass
         assert (root / ".vscode").is_dir()
         other.communicate(b"\n")
-    assert list(root.iterdir()) == []
+        with placeholders(_policy(root).closed, locks):
+            pass
+    assert (list(root.iterdir()), list(locks.iterdir())) == ([], [])
 
 
 def test_placeholders_stay_until_the_last_of_two_commands_ends(root: Path) -> None:

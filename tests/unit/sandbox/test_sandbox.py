@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,45 @@ def test_what_covers_a_missing_path_stays_while_a_process_of_the_command_is_left
     with sandbox.wrap(("true",), root, network=False):
         pass
     assert list(root.iterdir()) == []
+
+
+@needs_bubblewrap
+def test_a_command_that_locks_folders_of_a_project_hangs_no_agent_that_works_there(tmp_path: Path) -> None:
+    project, other, home = (tmp_path.resolve() / name for name in ("project", "other", "home"))
+    for each in (project, other):
+        each.mkdir()
+        subprocess.run(["git", "init", "-q", str(each)], check=True)
+    home.mkdir()
+    line = f"exec 8< {other} 9< {project}/.git; flock -n 8 && flock -ns 9; echo $?; read -r _"
+    sandbox, pipe = Sandbox((project,), (home,), (str(other),)), subprocess.PIPE
+    ended = threading.Event()
+
+    def work() -> None:
+        for root in (other, project):
+            with Sandbox((root,), (home,)).wrap(("true",), root, network=False) as (_, words):
+                subprocess.run(words, check=True)
+        ended.set()
+
+    with (
+        sandbox.wrap(("bash", "-c", line), project, network=False) as (_, words),
+        subprocess.Popen(words, stdin=pipe, stdout=pipe) as command,
+    ):
+        assert command.stdout is not None
+        assert command.stdout.readline() == b"0\n"
+        worker = threading.Thread(target=work)
+        worker.start()
+        is_free = ended.wait(30)
+        command.communicate(b"\n")
+        worker.join()
+    assert is_free
+    assert [list((home / "locks").iterdir()), [each.name for each in other.iterdir()]] == [[], [".git"]]
+
+
+@needs_bubblewrap
+def test_a_command_cannot_lock_what_the_agents_tell_each_other_by(tmp_path: Path) -> None:
+    root, home = tmp_path.resolve() / "project", tmp_path.resolve() / "home"
+    root.mkdir()
+    home.mkdir()
+    with Sandbox((root,), (home,)).wrap(("ls", "-A", str(home)), root, network=False) as (_, words):
+        assert [each.stat().st_mode & 0o777 for each in (home / "locks", *(home / "locks").iterdir())] == [0o700, 0o600]
+        assert subprocess.run(words, capture_output=True, check=True).stdout == b""
