@@ -14,8 +14,9 @@ import anyio
 from anyio.abc import TaskGroup
 
 from acp_agent.config import Settings, ensure_private_dir, home_dir, load_settings
-from acp_agent.config.home import CLAUDE_FOLDER, project_dir, user_home
+from acp_agent.config.home import CLAUDE_FOLDER, user_home
 from acp_agent.config.keys import KeyStore
+from acp_agent.config.project import Project
 from acp_agent.errors import ConfigError
 from acp_agent.jsonrpc.transport import StdioTransport, Transport
 from acp_agent.llm.credentials import ModelAccess
@@ -81,7 +82,7 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
         home=home_dir(env),
         store=store,
         compaction=_compaction,
-        settings=lambda cwd: checked_settings(env, cwd),
+        settings=lambda cwd, root=None: checked_settings(env, cwd, root),
         models=lambda settings: Registry(settings, env, access),
         access=access,
         library=library,
@@ -90,9 +91,9 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
     )
 
 
-def checked_settings(env: Mapping[str, str], cwd: Path | None) -> Settings:
+def checked_settings(env: Mapping[str, str], cwd: Path | None, root: Path | None = None) -> Settings:
     """Return the settings of a directory, whose strategies and providers have to exist; see `load_settings`."""
-    return load_settings(env, cwd, strategies=_strategies, providers=BUILT_IN_PROVIDERS)
+    return load_settings(env, cwd, root, strategies=_strategies, providers=BUILT_IN_PROVIDERS)
 
 
 def model_access(env: Mapping[str, str]) -> ModelAccess:
@@ -152,7 +153,8 @@ def project_places(env: Mapping[str, str], settings: Settings, cwd: Path) -> tup
 
 def _projects(env: Mapping[str, str], settings: Settings, cwd: Path) -> tuple[Path | None, Path | None]:
     """Return the project's `.acp-agent` and its `.claude`, where there are any that are not the user's own."""
-    project, claude, home = project_dir(cwd), project_dir(cwd, CLAUDE_FOLDER), user_home(env)
+    found, home = Project(cwd, settings.home, settings.root), user_home(env)
+    project, claude = found.folder(), found.folder(CLAUDE_FOLDER)
     if project is not None and project.resolve() == settings.home.resolve():
         project = None
     if claude is not None and home is not None and claude.resolve() == (home / CLAUDE_FOLDER).resolve():

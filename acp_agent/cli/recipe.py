@@ -15,7 +15,8 @@ from acp_agent.cli.terminal.process import aside
 from acp_agent.cli.terminal.safe import safe_for
 from acp_agent.cli.trust import code_of
 from acp_agent.config import Settings
-from acp_agent.config.home import CLAUDE_FOLDER, PROJECT_FOLDER, project_dir
+from acp_agent.config.home import CLAUDE_FOLDER, PROJECT_FOLDER
+from acp_agent.config.project import Project
 from acp_agent.config.sandbox import sandbox_of
 from acp_agent.config.trust import TrustStore, project_of
 from acp_agent.errors import AgentError, RecipeError
@@ -163,8 +164,8 @@ def _new(arguments: argparse.Namespace, settings: Settings, known: Known) -> int
         raise AgentError(f"/{name} is a command of the agent's own; take another name.")
     folder, cwd = RecipeFolder("user", settings.home / RECIPES), Path.cwd()
     if arguments.project:
-        root = next((above for above in (cwd, *cwd.parents) if (above / ".git").exists()), cwd)
-        folder = RecipeFolder("project", (project_dir(cwd) or root / PROJECT_FOLDER) / RECIPES)
+        project = Project(cwd, settings.home, settings.root)
+        folder = RecipeFolder("project", (project.folder() or project.root / PROJECT_FOLDER) / RECIPES)
     path = folder.path / f"{name}{SUFFIX}"
     builtin = builtin_recipes_dir() / f"{name}{SUFFIX}"
     if folder.within is not None and not path.parent.resolve().is_relative_to(folder.within.resolve()):

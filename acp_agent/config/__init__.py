@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from acp_agent.config.home import ensure_private_dir, home_dir, project_dir
+from acp_agent.config.home import ensure_private_dir, home_dir
 from acp_agent.lazy import on_demand
 
 if TYPE_CHECKING:
     from acp_agent.config.load import load_settings
+    from acp_agent.config.project import project_dir
     from acp_agent.config.settings import HookCommand, Settings
 
 __all__ = ["HookCommand", "Settings", "ensure_private_dir", "home_dir", "load_settings", "project_dir"]
 
-__getattr__ = on_demand(__name__, ("settings", "load"), __all__)
+__getattr__ = on_demand(__name__, ("settings", "load", "project"), __all__)

@@ -1,4 +1,4 @@
-"""The agent's home, which is made private, and a project's `.acp-agent` folder."""
+"""The agent's home, which is made private, and the names of a project's folders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from pathlib import Path
 
 from acp_agent.errors import ConfigError
 from acp_agent.nofollow import change_mode, folder_at
-from acp_agent.sandbox.ownership import is_foreign, is_repository
 
 _APP = "acp-agent"
 CONFIG_FILE = "config.yaml"
@@ -63,24 +62,6 @@ def user_home(env: Mapping[str, str]) -> Path | None:
         except KeyError:
             return None
     return Path(home) if home.startswith("/") else None
-
-
-def project_dir(cwd: Path, name: str = PROJECT_FOLDER) -> Path | None:
-    """Return the nearest `.acp-agent` folder, or one of another name, from `cwd` up to the root of its git repository.
-
-    Outside of a repository only `cwd` counts, since a folder further up, such as `/tmp`, may be anybody's. Repositories
-    and folders of other users do not count, see `acp_agent.sandbox.ownership`.
-
-    :param cwd: absolute path of the session's working directory.
-    """
-    parents = (cwd, *cwd.parents)
-    root = next((folder for folder in parents if is_repository(folder)), cwd)
-    for folder in parents:
-        if (folder / name).is_dir() and not is_foreign(folder / name):
-            return folder / name
-        if folder == root:
-            return None
-    return None
 
 
 def ensure_private_dir(path: Path) -> Path:

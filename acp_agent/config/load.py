@@ -30,8 +30,9 @@ from acp_agent.config.document import (
     validate,
 )
 from acp_agent.config.forms import MODEL_NAME_FORM, Form, Matcher, Section, is_model_name
-from acp_agent.config.home import CONFIG_FILE, PROJECT_FOLDER, home_dir, project_dir
+from acp_agent.config.home import CONFIG_FILE, PROJECT_FOLDER, home_dir
 from acp_agent.config.hook_events import EventName, event_name, unknown_event
+from acp_agent.config.project import Project
 from acp_agent.config.sandbox import tightened
 from acp_agent.config.settings import MODES, CompactionChoices, HookCommand, Origin, SandboxSettings, Settings
 from acp_agent.errors import ConfigError, located, sentence
@@ -68,6 +69,7 @@ class _Group(Section):
 def load_settings(
     env: Mapping[str, str],
     cwd: Path | None = None,
+    root: Path | None = None,
     *,
     strategies: _Strategies = None,
     providers: Collection[str] | None = None,
@@ -77,6 +79,7 @@ def load_settings(
     :param env: environment variables: `ACP_AGENT_HOME`, `ACP_AGENT_MODEL` (`provider/model`),
         `ACP_AGENT_CONTEXT_WINDOW` (tokens); an empty one counts as not set.
     :param cwd: absolute path of the session's working directory; None reads no project's file.
+    :param root: the project's root, where it is known already.
     :param providers: names of the providers that need no configuration; None does not check whose model is to write
         summaries.
     :raises ConfigError: a file or a variable is unreadable or wrong; names file, line and key, or the variable. A wrong
@@ -84,8 +87,11 @@ def load_settings(
         a key of earlier versions, see `Settings.notices`.
     """
     settings = _with_file(Settings(home=home_dir(env)), "config", strategies, providers)
-    if cwd is not None and (project := project_dir(cwd)) is not None and project.resolve() != settings.home.resolve():
-        settings = _with_file(replace(settings, project=project), "project", strategies, providers)
+    if cwd is not None:
+        found = Project(cwd, settings.home, root)
+        settings = replace(settings, root=found.root)
+        if (project := found.folder()) is not None and project.resolve() != settings.home.resolve():
+            settings = _with_file(replace(settings, project=project), "project", strategies, providers)
     if cwd is not None and is_foreign(theirs := cwd / PROJECT_FOLDER):
         settings = replace(settings, notices=(*settings.notices, f"{theirs} was left out: {foreign(theirs)}."))
     return _with_environment(settings, env)

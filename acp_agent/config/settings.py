@@ -283,6 +283,8 @@ class Settings(Section):
     """the one folder of all state: configuration, sessions, recipes, logs. May not exist yet"""
     project: Annotated[Path | None, Internal()] = None
     """the project's `.acp-agent` folder, where there is one"""
+    root: Annotated[Path | None, Internal()] = field(default=None, compare=False)
+    """the project's root, where the settings are those of a directory"""
     model: ModelName | None = None
     """the [model](models.md); left out: of the provider whose key is set"""
     small_model: ModelName | None = None

@@ -146,6 +146,7 @@ class Context:
     entries: tuple[Entry, ...] = ()
     cwd: str = ""
     additional_directories: tuple[str, ...] = ()
+    root: str = ""
     mode: str = "ask"
     model: str = ""
     thought_level: str = ""
@@ -254,8 +255,8 @@ class Context:
         match event:
             case SessionForked(cwd=cwd, additional_directories=more):
                 return {"cwd": cwd, "additional_directories": more, "grants": frozenset(), "cost": 0.0}
-            case DirectoriesChanged(cwd=cwd, additional_directories=more):
-                return {"cwd": cwd or self.cwd, "additional_directories": more}
+            case DirectoriesChanged(cwd=cwd, additional_directories=more, root=root):
+                return {"cwd": cwd or self.cwd, "additional_directories": more, "root": root or self.root}
             case InstructionsLoaded():
                 sections = event.sections or sections_in(event.text)
                 declared = replace(self.declared, sections=sections)
@@ -445,7 +446,9 @@ class Context:
 
 _message_of = attrgetter("message")
 _SETTINGS: dict[type[Event], dict[str, str]] = {
-    SessionStarted: {name: name for name in ("cwd", "additional_directories", "mode", "model", "thought_level")},
+    SessionStarted: {
+        name: name for name in ("cwd", "additional_directories", "mode", "model", "thought_level", "root")
+    },
     PlanChanged: {"plan": "entries"},
     ModeChanged: {"mode": "mode"},
     ModelChanged: {"model": "model"},

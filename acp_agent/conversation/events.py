@@ -38,13 +38,17 @@ from acp_agent.frozen import frozen
 
 @frozen
 class SessionStarted:
-    """The first event of every log."""
+    """The first event of every log.
+
+    :ivar root: absolute path of the project's root; empty in logs of earlier versions.
+    """
 
     cwd: str
     additional_directories: tuple[str, ...] = ()
     mode: str = "ask"
     model: str = ""
     thought_level: str = ""
+    root: str = ""
     kind: Literal["session_started"] = "session_started"
 
 
@@ -268,14 +272,16 @@ class AutoCompactionChanged:
 
 @frozen
 class DirectoriesChanged:
-    """The session was opened with other additional directories, or its working directory has changed.
+    """The session was opened with other additional directories, or its working directory or root has changed.
 
     :ivar additional_directories: all additional directories.
     :ivar cwd: absolute path of the working directory; empty if it has not changed.
+    :ivar root: absolute path of the project's root; empty if it has not changed.
     """
 
     additional_directories: tuple[str, ...]
     cwd: str = ""
+    root: str = ""
     kind: Literal["directories_changed"] = "directories_changed"
 
 

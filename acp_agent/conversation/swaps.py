@@ -89,6 +89,7 @@ class Carried:
     takes: tuple[tuple[str, Feature, str], ...] = ()
     refused_images: tuple[tuple[str, str], ...] = ()
     refused_tools: tuple[tuple[str, str], ...] = ()
+    root: str = ""
 
 
 @frozen

@@ -20,15 +20,12 @@ from acp_agent.programs import find_program, own_environment
 _GIT_SECONDS = 5.0
 
 
-def is_repository(folder: Path) -> bool:
-    """Return whether a folder holds a `.git`, and nobody else owns either of them.
+def is_foreign_repository(folder: Path) -> bool:
+    """Return whether another user owns a folder with a `.git`, or this `.git`.
 
     :param folder: absolute.
     """
-    git = f"{folder}/.git"
-    if not os.path.exists(git):  # noqa: PTH110 - runs for each folder above a session's; `Path` is four times slower
-        return False
-    return not (_is_others(git) or _is_others(str(folder))) or _is_safe(folder)
+    return (_is_others(f"{folder}/.git") or _is_others(str(folder))) and not _is_safe(folder)
 
 
 def is_foreign(path: Path) -> bool:

@@ -22,6 +22,7 @@ from acp_agent.sandbox.repositories import (
     submodules,
     worktrees,
 )
+from acp_agent.sandbox.roots import is_repository
 
 READ_DENIED = (
     ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".colima", ".lima", ".rd", ".netrc", ".git-credentials",
@@ -193,7 +194,7 @@ def _closed_in_root(root: Path) -> Closed:
     git = root / ".git"
     if git.is_file():  # in a worktree or submodule: it names the real directory
         return Closed(root, tuple(folders), (git,))
-    is_below = any((folder / ".git").exists() for folder in root.parents)
+    is_below = any(is_repository(folder) for folder in root.parents)
     if not is_below and not any(git.glob("*")):
         folders.append(git)  # otherwise a command could create a repository with hooks
     return Closed(root, tuple(folders), ())

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from acp_agent.frozen import frozen
 from acp_agent.regular import read_regular
-from acp_agent.sandbox.ownership import is_repository
+from acp_agent.sandbox.roots import is_repository
 
 TEXTS = {"commondir": "./\n"}
 """Contents of the placeholders that must not be empty. With a plain `.`, libgit2 does not find the repository."""

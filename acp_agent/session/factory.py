@@ -17,6 +17,8 @@ from anyio import to_thread
 from anyio.abc import TaskGroup
 
 from acp_agent import nofollow
+from acp_agent.config import Settings
+from acp_agent.config.project import Project
 from acp_agent.config.settings import McpServer
 from acp_agent.conversation.context import Context
 from acp_agent.conversation.events import DirectoriesChanged, SessionStarted
@@ -24,6 +26,7 @@ from acp_agent.nofollow import resolved
 from acp_agent.programs import distrust
 from acp_agent.sandbox.policy import writable_folders
 from acp_agent.sandbox.reading import ReadLimits
+from acp_agent.sandbox.roots import moved_root
 from acp_agent.session.actor import RunnerLoader, Session
 from acp_agent.session.attachments import Attachments
 from acp_agent.session.client import SessionClient
@@ -71,12 +74,16 @@ async def open_session(
     :param mcp_servers: those that the client names; one of the configuration with the same name is left out.
     :param source: `new` for a session that is not in the store yet.
     """
-    settings, show = services.settings(directories[0]), client.show
+    show = client.show
+    if source == "new":
+        settings = services.settings(directories[0])
+        log = await _new_log(services.store, session_id, directories, settings)
+    else:
+        log = await _open_log(services, session_id, directories)
+        root = await to_thread.run_sync(_root_of, log.context, directories[0], services.home)
+        settings = services.settings(directories[0], root)
     writable = writable_folders(directories[0], settings.sandbox.write)
     await to_thread.run_sync(distrust, directories, writable, await services.store.places())
-    new_mode = settings.mode if source == "new" else None
-    limits = ReadLimits.of(tuple(resolved(each) for each in directories), settings.sandbox.read_deny)
-    log = await _open_log(services.store, session_id, directories, new_mode, settings.home, limits)
     state = SessionState(session_id, directories, settings, log, source, mcp_servers)
     notices = Notices(show, as_messages=not client.shows_notices)
     models: SessionModels | None = None
@@ -132,33 +139,51 @@ async def open_session(
             session.closed.set()
 
 
-async def _open_log(
-    store: SessionStore,
-    session_id: str,
-    directories: tuple[Path, ...],
-    new_mode: str | None,
-    home: Path,
-    limits: ReadLimits,
+async def _new_log(
+    store: SessionStore, session_id: str, directories: tuple[Path, ...], settings: Settings
 ) -> SessionLog:
-    """Open a session's log and update its directories, or start a new log.
-
-    :param new_mode: the permission mode of a session to be made; None for one that is in the store.
-    :param home: the agent's own folder.
-    :param limits: what is not read as instructions.
-    """
+    """Start a session's log, which holds the root of its project from now on."""
     cwd, *additional = map(str, directories)
-    if new_mode is not None:
-        started = SessionStarted(cwd, tuple(additional), mode=new_mode)
-        instructions = await ProjectInstructions().read(directories, home, limits)
-        events = await store.create(session_id, cwd, additional, (started, instructions))
-        return SessionLog(store, session_id, Context.from_log(events))
+    root = str(settings.root or "")
+    started = SessionStarted(cwd, tuple(additional), mode=settings.mode, root=root)
+    limits = ReadLimits.of(tuple(resolved(each) for each in directories), settings.sandbox.read_deny)
+    instructions = await ProjectInstructions().read(directories, settings.home, settings.root, limits)
+    events = await store.create(session_id, cwd, additional, (started, instructions))
+    return SessionLog(store, session_id, Context.from_log(events))
+
+
+async def _open_log(services: Services, session_id: str, directories: tuple[Path, ...]) -> SessionLog:
+    """Open a session's log, and update its directories and the root of its project."""
+    store = services.store
+    cwd, *additional = map(str, directories)
     log = SessionLog(store, session_id, await store.context(session_id))
     if store.is_read_only:
         return log
-    was_moved = await to_thread.run_sync(_was_moved, log.context.cwd, directories[0])
-    if was_moved or tuple(additional) != log.context.additional_directories:
-        await log.change(DirectoriesChanged(tuple(additional), cwd if was_moved else ""))
+    context = log.context
+    was_moved = await to_thread.run_sync(_was_moved, context.cwd, directories[0])
+    root = str(await to_thread.run_sync(_root_of, context, directories[0], services.home))
+    is_at_home = was_moved or context.cwd == cwd
+    if was_moved or tuple(additional) != context.additional_directories or (is_at_home and root != context.root):
+        changed = DirectoriesChanged(tuple(additional), cwd if was_moved else "", root if is_at_home else "")
+        await log.change(changed)
     return log
+
+
+def _root_of(context: Context, cwd: Path, home: Path) -> Path:
+    """Return the root of a stored session's project, which stays what it was while the session stays where it was.
+
+    :param cwd: the working directory that the session is opened in now.
+    :param home: the agent's own folder.
+    """
+    if context.cwd == str(cwd):
+        root = Path(context.root) if context.root else None
+        if root in (cwd, *cwd.parents):
+            return root
+    elif not Path(context.cwd).is_dir():
+        moved = moved_root(context.root, context.cwd, cwd)
+        if moved:
+            return Path(moved)
+    return Project(cwd, home).root
 
 
 def _was_moved(former: str, cwd: Path) -> bool:

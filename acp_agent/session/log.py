@@ -35,6 +35,7 @@ from acp_agent.conversation.events import (
     UserPrompted,
 )
 from acp_agent.errors import InvalidParamsError, SessionConflictError
+from acp_agent.sandbox.roots import moved_root
 from acp_agent.storage.store import Found, SessionStore
 
 Events = TypeVar("Events", bound=tuple[Event, ...])
@@ -238,7 +239,7 @@ def moved_to(cwd: Path, context: Context) -> DirectoriesChanged:
     for each in map(Path, context.additional_directories):
         is_within = each.is_relative_to(former) and not each.is_dir()
         more.append(str(cwd / each.relative_to(former) if is_within else each))
-    return DirectoriesChanged(tuple(more), str(cwd))
+    return DirectoriesChanged(tuple(more), str(cwd), moved_root(context.root, context.cwd, cwd))
 
 
 async def _end_of_message(store: SessionStore, session_id: str, message_id: str) -> int:

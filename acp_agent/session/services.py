@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from acp_agent.config import Settings
 from acp_agent.frozen import frozen
@@ -17,13 +17,20 @@ if TYPE_CHECKING:
     from acp_agent.recipes.discovery import RecipeLibrary
 
 
+class ReadSettings(Protocol):
+    """See `Services.settings`."""
+
+    def __call__(self, cwd: Path | None, root: Path | None = None) -> Settings: ...
+
+
 @frozen
 class Services:
     """The parts that all sessions use.
 
     :ivar home: the folder of all state.
     :ivar compaction: returns the one service; imports it with the first call.
-    :ivar settings: reads the settings for a working directory, or without one the user's own; raises `ConfigError`.
+    :ivar settings: reads the settings for a working directory, or without one the user's own, and for the project's
+        root where it is known; raises `ConfigError`.
     :ivar models: makes the registry of models for such settings.
     :ivar access: the keys and routes with which the providers are reached.
     :ivar library: finds the recipes for such settings and a working directory; touches the disk. The last argument is
@@ -37,7 +44,7 @@ class Services:
     home: Path
     store: SessionStore
     compaction: Callable[[], CompactionService]
-    settings: Callable[[Path | None], Settings]
+    settings: ReadSettings
     models: Callable[[Settings], Registry]
     access: ModelAccess
     library: Callable[[Settings, Path, Callable[[Path], str | None]], RecipeLibrary]

@@ -67,6 +67,7 @@ _CHANGES: tuple[Callable[[str], Event], ...] = (
     ThoughtLevelChanged,
     lambda word: AutoCompactionChanged(not word),
     lambda word: DirectoriesChanged((word,)),
+    lambda word: DirectoriesChanged((), root=word),
     PermissionGranted,
     InstructionsLoaded,
     lambda word: InstructionsLoaded(word, (), (Section("Date", word),)),

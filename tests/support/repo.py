@@ -98,6 +98,15 @@ class Repo:
         self.program.write_text(self.program.read_text().replace(BUG, FIX))
 
 
+def make_git_directory(folder: Path, name: str = ".git") -> Path:
+    """Make what git takes for the directory of a repository, without running git, and return it."""
+    git = folder / name
+    for each in ("objects", "refs"):
+        (git / each).mkdir(parents=True)
+    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    return git
+
+
 def make_repo(path: Path) -> Repo:
     """Make the repository with one commit, and two files that git ignores."""
     path.mkdir(parents=True, exist_ok=True)

@@ -18,8 +18,9 @@ from acp_agent import __version__
 from acp_agent.app import LOGS
 from acp_agent.cli.terminal.safe import safe_for
 from acp_agent.config.document import DocumentError, parse_mapping, read_text
-from acp_agent.config.home import CONFIG_FILE, home_dir, project_dir, user_home
+from acp_agent.config.home import CONFIG_FILE, home_dir, user_home
 from acp_agent.config.keys import KeyStore
+from acp_agent.config.project import project_dir
 from acp_agent.errors import AgentError
 from acp_agent.logfile import NAME
 from acp_agent.programs import settle_platform
@@ -41,7 +42,7 @@ def fault_report(checks: str) -> str:
     :param checks: what doctor has found, as it prints it.
     """
     env, home = os.environ, home_dir(os.environ)
-    project = project_dir(Path.cwd())
+    project = project_dir(Path.cwd(), home=home)
     configurations = [_configuration(home / CONFIG_FILE)]
     if project is not None:  # a link in it could lead to anything of the user's
         configurations.append(_configuration(project / CONFIG_FILE, within=project.parent))

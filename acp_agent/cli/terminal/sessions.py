@@ -18,6 +18,7 @@ from acp_agent.cli.terminal.prompts import typed
 from acp_agent.config.home import user_home
 from acp_agent.conversation.events import UserPrompted
 from acp_agent.errors import AgentError, SessionClosedError
+from acp_agent.sandbox.roots import repository_root
 from acp_agent.session.actor import Session
 from acp_agent.session.log import move_session
 from acp_agent.session.manager import SessionManager
@@ -83,7 +84,7 @@ def _project_folders(cwd: Path, home: Path | None) -> Iterator[Path]:
     which counts only as the directory itself."""
     parents = (cwd, *cwd.parents)
     home = home and home.resolve()  # since the current directory is resolved
-    root = next((folder for folder in parents if (folder / ".git").exists()), None)
+    root = repository_root(cwd)
     for folder in parents:
         if root is None and folder != cwd and (folder == home or folder == folder.parent):
             return

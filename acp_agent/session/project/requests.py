@@ -92,7 +92,8 @@ class Requests:
 
     async def instructions(self) -> InstructionsLoaded:
         """Return the system prompt, built from the current project files and MCP servers."""
-        loaded = await self._instructions.read(self._state.directories, self.settings.home, self.read_limits)
+        settings = self.settings
+        loaded = await self._instructions.read(self._state.directories, settings.home, settings.root, self.read_limits)
         more = self._mcp.sections(self.context.told.sections)
         if not more:
             return loaded

@@ -200,7 +200,10 @@ class SessionOptions:
         former, self._version = self._version, self._models.registry.version()
         renewed = self.is_stale
         if renewed:
-            settings = await anyio.to_thread.run_sync(self._services.settings, self._state.cwd, abandon_on_cancel=True)
+            state = self._state
+            settings = await anyio.to_thread.run_sync(
+                self._services.settings, state.cwd, state.settings.root, abandon_on_cancel=True
+            )
             self._state.settings, self.is_stale = settings, False
             await self._models.use(self._services.models(settings))
         if renewed or self._version != former:

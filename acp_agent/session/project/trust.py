@@ -144,7 +144,7 @@ class SessionTrust:
         if not places:
             return settings, allowed, (), notices
         try:
-            now = self._services.settings(self._state.cwd)
+            now = self._services.settings(self._state.cwd, settings.root)
             settings = replace(settings, project=now.project, hooks=now.hooks, hook_faults=now.hook_faults)
         except ConfigError as error:
             notices.append(f"The hooks that the project's {CONFIG_FILE} names are not used. {error}")

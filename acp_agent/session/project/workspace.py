@@ -24,8 +24,9 @@ from acp_agent.errors import InvalidParamsError
 from acp_agent.mcp.model import SERVER_SECTION
 from acp_agent.programs import find_program, own_environment
 from acp_agent.regular import open_resolved
-from acp_agent.sandbox.ownership import foreign, is_foreign, is_repository
+from acp_agent.sandbox.ownership import foreign, is_foreign
 from acp_agent.sandbox.reading import ReadLimits
+from acp_agent.sandbox.roots import repository_root
 
 FILE_NAMES = ("AGENTS.md", "CLAUDE.md")
 MAX_FILE_BYTES = 65_536
@@ -66,21 +67,24 @@ class ProjectInstructions:
         self._loaded: InstructionsLoaded | None = None
 
     async def read(
-        self, directories: Sequence[Path], home: Path, limits: ReadLimits = _NO_LIMITS
+        self, directories: Sequence[Path], home: Path, root: Path | None, limits: ReadLimits = _NO_LIMITS
     ) -> InstructionsLoaded:
         """Return the system prompt, built from the current files.
 
         :param directories: the session's working directory, followed by its additional directories.
         :param home: the agent's own folder, whose instruction files apply to every project.
+        :param root: the project's root; None if only the working directory counts.
         :param limits: what is not read.
         """
-        return await anyio.to_thread.run_sync(self._read, directories, home, limits)
+        return await anyio.to_thread.run_sync(self._read, directories, home, root, limits)
 
-    def _read(self, directories: Sequence[Path], home: Path, limits: ReadLimits) -> InstructionsLoaded:
+    def _read(
+        self, directories: Sequence[Path], home: Path, root: Path | None, limits: ReadLimits
+    ) -> InstructionsLoaded:
         today = datetime.now(UTC).astimezone().date()
-        version = (*directories, home, limits, today, _version_of(directories, home))
+        version = (*directories, home, limits, today, _version_of(directories, home, root))
         if self._loaded is None or version != self._version:
-            self._loaded = _load_instructions(directories, home, today, limits)
+            self._loaded = _load_instructions(directories, home, root, today, limits)
             self._version = version
         return self._loaded
 
@@ -105,9 +109,9 @@ def retold(told: Sequence[Section], now: Sequence[Section]) -> Amendment | None:
 
 
 def _load_instructions(
-    directories: Sequence[Path], home: Path, today: date, limits: ReadLimits = _NO_LIMITS
+    directories: Sequence[Path], home: Path, root: Path | None, today: date, limits: ReadLimits = _NO_LIMITS
 ) -> InstructionsLoaded:
-    """Put the system prompt together of the files from the repository's root down to the working directory, of the
+    """Put the system prompt together of the files from the project's root down to the working directory, of the
     additional directories and of the home. Touches the disk; a file that cannot be used is named in the text.
     """
     cwd, *additional = directories
@@ -115,7 +119,7 @@ def _load_instructions(
     facts = _facts(cwd, additional, today)
     files: list[Section] = []
     seen: set[str] = set()
-    for path, within in _instruction_files(cwd, additional, home):
+    for path, within in _instruction_files(cwd, additional, home, root):
         try:
             text = _read(path, within, limits)
         except (OSError, RuntimeError) as error:  # RuntimeError: Python 3.11's answer to a loop of links
@@ -136,7 +140,7 @@ def _facts(cwd: Path, additional: Sequence[Path], today: date) -> list[Section]:
     if additional:
         lines = "\n".join(f"Additional directory: {path}" for path in additional)
         facts.append(Section(_ADDITIONAL, lines))
-    is_repository = "yes" if _repository_root(cwd) else "no"
+    is_repository = "yes" if repository_root(cwd) else "no"
     facts.append(Section("Git repository", f"Git repository: {is_repository}"))
     facts.append(Section("Platform", f"Platform: {platform.system()} {platform.machine()}"))
     facts.append(Section("Date", f"Date: {today.isoformat()}"))
@@ -148,15 +152,14 @@ def _has_instructions(section: Section) -> bool:
     return Path(section.name).is_absolute() or section.name.startswith(SERVER_SECTION)
 
 
-def _version_of(directories: Sequence[Path], home: Path) -> Hashable:
+def _version_of(directories: Sequence[Path], home: Path, root: Path | None) -> Hashable:
     """Return a value that changes if an instruction file does: of each its time and size."""
     folders = {str(home)}
     for directory in directories:
         folders.add(str(directory))
-    root = _repository_root(directories[0])
     if root is not None:
         folders.update(str(parent) for parent in directories[0].parents if parent.is_relative_to(root))
-    found: list[Hashable] = [root]
+    found: list[Hashable] = [root, repository_root(directories[0])]
     for folder in sorted(folders):
         for name in FILE_NAMES:
             with suppress(OSError):
@@ -165,24 +168,21 @@ def _version_of(directories: Sequence[Path], home: Path) -> Hashable:
     return tuple(found)
 
 
-def _instruction_files(cwd: Path, additional: Sequence[Path], home: Path) -> Iterator[tuple[Path, Path | None]]:
+def _instruction_files(
+    cwd: Path, additional: Sequence[Path], home: Path, root: Path | None
+) -> Iterator[tuple[Path, Path | None]]:
     """Yield the files that may hold instructions, each with the folder that a link must not lead out of."""
-    root = _repository_root(cwd) or cwd
     between = [cwd, *cwd.parents]
+    root = root if root in between else cwd
     # The home is the user's own; everything else may have come with an untrusted repository.
     directories: dict[Path, Path | None] = {home: None}
     for directory in reversed(between[: between.index(root) + 1]):
         directories.setdefault(directory, root)
     for directory in additional:
-        directories.setdefault(directory, _repository_root(directory) or directory)
+        directories.setdefault(directory, repository_root(directory) or directory)
     for directory, within in directories.items():
         for name in FILE_NAMES:
             yield directory / name, within
-
-
-def _repository_root(cwd: Path) -> Path | None:
-    folders = (cwd, *cwd.parents)
-    return next((path for path in folders if is_repository(path)), None)
 
 
 def _read(file: Path, within: Path | None, limits: ReadLimits) -> str:
@@ -214,7 +214,7 @@ def git_place(cwd: str) -> tuple[str, str, str]:
 
     :param cwd: absolute path.
     """
-    if not cwd or _repository_root(Path(cwd)) is None:
+    if not cwd or repository_root(Path(cwd)) is None:
         return "", "", ""
     git = find_program("git", projects=(Path(cwd),))
     if git is None:

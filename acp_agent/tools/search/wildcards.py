@@ -22,7 +22,7 @@ from acp_agent.errors import ToolError
 from acp_agent.frozen import frozen
 from acp_agent.patterns import Pattern, PatternError, compile_pattern, compile_wildcards, wildcard_expression
 from acp_agent.programs import find_program, own_environment
-from acp_agent.sandbox.ownership import is_repository
+from acp_agent.sandbox.roots import is_repository, repository_root
 from acp_agent.tools.matching.near import fold
 from acp_agent.tools.text import one_line
 
@@ -163,7 +163,7 @@ class Ignored:
     @classmethod
     def at(cls, directory: Path) -> Ignored:
         """Return the rules for a directory, with those of the directories above it up to the repository's top."""
-        top = next((place for place in (directory, *directory.parents) if is_repository(place)), directory)
+        top = repository_root(directory) or directory
         users_file = _users_file(top)
         users = _rules(users_file)
         rules = cls(_level(top, users), users)
@@ -179,7 +179,7 @@ class Ignored:
         git = directory / ".git"
         own = directory / ".gitignore"
         levels, unread = self.levels, _too_large(own)
-        if git.exists():
+        if is_repository(directory):
             exclude = git / "info" / "exclude"
             levels = _level(directory, self.users) + _level(directory, _rules(exclude))
             unread += _too_large(exclude)

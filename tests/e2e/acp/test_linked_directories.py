@@ -9,6 +9,7 @@ import pytest
 from support.called import call_command
 from support.memory import stage
 from support.models import Reply, ToolCall, model_server
+from support.repo import make_git_directory
 from support.stage import Stage
 
 
@@ -63,7 +64,7 @@ async def test_follow_finds_the_session_of_the_other_side(tmp_path: Path, side: 
         session = await it.agent.new_session(real if side == "link" else link)
         await it.agent.prompt(session, "One?", 30)
     (real / "sub").mkdir()
-    (real / ".git").mkdir()
+    make_git_directory(real)
     cwd = {"link": link, "below": real / "sub", "real": real}[side]
     async with model_server([Reply("Two.")], "openai") as server:
         env = {**server.env(), "PWD": str(cwd)}

@@ -9,6 +9,7 @@ import pytest
 
 from support.called import call_command
 from support.models import Reply, model_server
+from support.repo import make_git_directory
 from support.terminal import AGENT, Ran, in_a_shell
 
 SIZES = re.compile(r"^(sess_\w+): (\d+) → (\d+) messages, ([\d,]+) → ([\d,]+) tokens \(\w+\)$", re.MULTILINE)
@@ -76,7 +77,7 @@ async def test_follow_goes_on_with_the_session_of_the_project_from_a_folder_in_i
         # A session of the home, or above a repository, is no session of the project.
         home = await call_command(tmp_path, "run", "Three?", env=env, cwd=tmp_path)
         assert session_of(home) != session_of(first)
-        (tmp_path / "shop" / "src" / ".git").mkdir()
+        make_git_directory(tmp_path / "shop" / "src")
         (tmp_path / "other").mkdir()
         for folder in (tmp_path / "other", below):
             none = await call_command(tmp_path, "run", "--follow", "Four?", env=env, cwd=folder)

@@ -11,6 +11,7 @@ import pytest
 
 from acp_agent.config import ensure_private_dir, home_dir, project_dir
 from acp_agent.errors import ConfigError
+from support.repo import make_git_directory
 
 
 def mode(path: Path) -> int:
@@ -100,10 +101,10 @@ def test_the_projects_folder_is_the_nearest_one_up_to_the_root_of_the_repository
     repository = tmp_path / "repository"
     below = repository / "src" / "deep"
     below.mkdir(parents=True)
-    (tmp_path / ".acp-agent").mkdir()
+    (tmp_path / ".acp-agent" / "hooks").mkdir(parents=True)
     assert (project_dir(repository), project_dir(tmp_path)) == (None, tmp_path / ".acp-agent")
-    (repository / ".git").mkdir()
+    make_git_directory(repository)
     assert project_dir(below) is None
     for folder in (repository, repository / "src"):
-        (folder / ".acp-agent").mkdir()
+        (folder / ".acp-agent" / "hooks").mkdir(parents=True)
         assert project_dir(below) == folder / ".acp-agent"

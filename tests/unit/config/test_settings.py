@@ -63,7 +63,7 @@ protocol: {versions: [1]}
 def test_without_any_file_the_defaults_hold_and_no_home_is_made(machine: Machine, tmp_path: Path) -> None:
     machine.project_file.parent.rmdir()
     assert load_settings(machine.env, machine.cwd) == Settings(home=machine.home)
-    machine.project_file.parent.mkdir()
+    (machine.project_file.parent / "hooks").mkdir(parents=True)
     assert load_settings(machine.env, machine.cwd) == Settings(home=machine.home, project=machine.project_file.parent)
     assert load_settings({"ACP_AGENT_HOME": str(tmp_path / "none")}).home == tmp_path / "none"
     assert not (tmp_path / "none").exists()
@@ -75,9 +75,8 @@ def test_without_any_file_the_defaults_hold_and_no_home_is_made(machine: Machine
 def test_a_file_that_says_nothing_changes_nothing(machine: Machine, text: str) -> None:
     found = machine.load(text)
     assert found.models in ({}, {"a/b": ModelSettings()})
-    assert asdict(found) == asdict(
-        Settings(home=machine.home, project=machine.project_file.parent, models=found.models)
-    )
+    project = machine.project_file.parent
+    assert asdict(found) == asdict(Settings(home=machine.home, project=project, root=machine.cwd, models=found.models))
 
 
 def test_the_users_file_can_set_everything(machine: Machine) -> None:

@@ -20,6 +20,7 @@ from acp_agent.conversation.events import (
     Event,
     InstructionsLoaded,
     PermissionGranted,
+    SessionStarted,
     TitleChanged,
     ToolReturned,
     TurnEnded,
@@ -64,6 +65,8 @@ def test_an_example_has_no_field_at_its_default() -> None:
 @pytest.mark.parametrize("kind", FIRST_GOLDEN)
 def test_an_event_of_the_first_logs_is_read_with_what_was_added_since_at_its_default(kind: str) -> None:
     meant = EXAMPLES[kind]
+    if isinstance(meant, SessionStarted):
+        meant = replace(meant, root="")
     if isinstance(meant, UserPrompted):
         meant = replace(meant, recipe="", digest="", steers=False)
     if isinstance(meant, ToolReturned):

@@ -163,6 +163,7 @@ def test_costs_of_answers_and_of_compactions_that_failed_were_dropped_or_not_add
         (AutoCompactionChanged(False), {"auto_compaction": False}),
         (DirectoriesChanged(("/l",)), {"additional_directories": ("/l",), "cwd": "/shop"}),
         (DirectoriesChanged(("/l",), "/moved"), {"additional_directories": ("/l",), "cwd": "/moved"}),
+        (DirectoriesChanged((), root="/repo"), {"additional_directories": (), "cwd": "/shop", "root": "/repo"}),
         (TitleChanged("The cart"), {"title": "The cart"}),
         (PermissionGranted("edit"), {"grants": frozenset({"edit"})}),
         (PermissionGranted("edit", "project"), {"grants": frozenset()}),

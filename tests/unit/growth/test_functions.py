@@ -16,7 +16,7 @@ from acp_agent.compaction import answers, facts, verify
 from acp_agent.compaction.excerpts.rules import stated_rules
 from acp_agent.config import document
 from acp_agent.conversation import strict_json
-from acp_agent.conversation.messages import JsonObject, Text
+from acp_agent.conversation.messages import JsonObject, JsonValue, Text
 from acp_agent.conversation.views import Diff
 from acp_agent.json_bounds import has_too_many_values
 from acp_agent.llm import errors
@@ -131,7 +131,7 @@ READERS: Mapping[str, Callable[[str], object]] = {
     "arguments of a recipe": lambda text: arguments.split_arguments("it", ["a"], f'a="{text}'),
     "placeholders": lambda text: arguments.fill(text, "a b"),
     "keys of a command's file": claude_commands._keys,
-    "tools of a command's file": lambda text: claude_commands._allowed([text], Path("a"), claude_commands.Known()),
+    "tools of a command's file": lambda text: claude_commands._allowed([text], Path("a"), claude_commands.Known({})),
     "an answer with a summary": lambda text: answers.summary_in(text, ["A"]),
     "thinking before a summary": lambda text: answers.summary_in(f"<think>{text}", ["A"]),
     "facts": lambda text: [facts.facts_of_run.__wrapped__(run) for run in facts.RUNS.findall(text)],
@@ -190,8 +190,9 @@ def test_a_schema_of_a_server_takes_a_time_that_is_linear(name: str) -> None:
 
 
 def test_a_schema_that_is_huge_is_known_before_it_is_rewritten() -> None:
-    assert is_too_large({"enum": [0] * 30_000})
-    assert not is_too_large({"enum": [0] * 10_000})
+    zero: JsonValue = 0
+    assert is_too_large({"enum": [zero] * 30_000})
+    assert not is_too_large({"enum": [zero] * 10_000})
 
 
 def test_a_line_of_a_hundred_kilobytes_or_a_thousand_commands_is_not_understood() -> None:

@@ -27,7 +27,7 @@ def _policy(*roots: Path) -> Policy:
 
 
 def _repository(root: Path) -> None:
-    for folder in ("hooks", "objects/info", "modules/lib/objects/info", "modules/lib/hooks"):
+    for folder in ("hooks", "objects/info", "refs", "modules/lib/objects/info", "modules/lib/hooks"):
         (root / ".git" / folder).mkdir(parents=True)
     for file in ("HEAD", "config", "modules/lib/HEAD", "modules/lib/config"):
         (root / ".git" / file).write_text("content")

@@ -51,7 +51,7 @@ async def test_what_was_read_for_a_cancelled_prompt_is_read_again_for_the_next(t
         state.settings = services.settings(None)
         begun, go_on = threading.Event(), threading.Event()
 
-        def settings(cwd: Path | None) -> Settings:
+        def settings(cwd: Path | None, root: Path | None = None) -> Settings:
             begun.set()
             go_on.wait(5)
             return services.settings(cwd)

@@ -10,7 +10,9 @@ import anyio
 import pytest
 
 from acp_agent.conversation.events import InstructionsLoaded
+from acp_agent.sandbox.roots import repository_root
 from acp_agent.session.project.workspace import MAX_FILE_BYTES, ProjectInstructions, _load_instructions
+from support.repo import make_git_directory
 
 TODAY = date(2026, 1, 2)
 SECRET = "a secret of somebody else's"
@@ -24,11 +26,12 @@ class Places:
         self.below = self.repo / "src"
         self.home.mkdir()
         self.below.mkdir(parents=True)
-        (self.repo / ".git").mkdir()
+        make_git_directory(self.repo)
         self.outside.write_text(SECRET)
 
     def load(self, cwd: Path | None = None, *additional: Path) -> InstructionsLoaded:
-        return _load_instructions((cwd or self.below, *additional), self.home, TODAY)
+        root = repository_root(cwd or self.below)
+        return _load_instructions((cwd or self.below, *additional), self.home, root, TODAY)
 
 
 @pytest.fixture
@@ -55,7 +58,7 @@ async def test_what_is_no_regular_file_is_named_and_waited_for_by_nobody(places:
     os.mkfifo(places.home / "AGENTS.md")
     (places.home / "CLAUDE.md").symlink_to("/dev/zero")
     with anyio.fail_after(5):
-        loaded = await ProjectInstructions().read((places.repo,), places.home)
+        loaded = await ProjectInstructions().read((places.repo,), places.home, places.repo)
     assert loaded.sources == ()
     assert f"({places.repo / 'AGENTS.md'} was not read: it is no regular file.)" in loaded.text
     assert f"({places.repo / 'CLAUDE.md'} was not read: Is a directory.)" in loaded.text

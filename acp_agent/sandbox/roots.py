@@ -1,0 +1,81 @@
+"""Which folder is the root of a project: the top of the repository that git uses there.
+
+A folder's `.git` counts by git's own rule, so neither an empty folder nor a file that names nothing moves the root.
+
+Source: gitrepository-layout(5); `is_git_directory` and `read_gitfile_gently` in git's setup.c
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from acp_agent.regular import open_regular
+from acp_agent.sandbox.ownership import is_foreign_repository
+
+_LONGEST_LINE = 4096
+"""Bytes of a `.git` or `commondir` file that are read; more would be no path."""
+
+
+def is_repository(folder: Path) -> bool:
+    """Return whether git finds a repository in this very folder, by its `.git`, and nobody else owns it."""
+    git = f"{folder}/.git"
+    if os.path.isdir(git):  # noqa: PTH112 - runs for each folder above a session's with each prompt
+        is_one = is_git_directory(Path(git))
+    else:
+        named = line_of(Path(git))
+        is_one = named.startswith("gitdir:") and is_git_directory(folder / named.removeprefix("gitdir:").strip())
+    return is_one and not is_foreign_repository(folder)
+
+
+def is_git_directory(git: Path) -> bool:
+    """Return whether git takes a folder for the directory of a repository or of one of its work trees."""
+    try:
+        if not os.path.lexists(git / "HEAD"):
+            return False
+        common = git / line_of(git / "commondir")
+        return (common / "objects").is_dir() and (common / "refs").is_dir()
+    except (OSError, ValueError, RuntimeError):  # a loop of links, or no path
+        return False
+
+
+def repository_root(cwd: Path, counts: Callable[[Path], bool] = lambda _: True) -> Path | None:
+    """Return the top of the repository that a directory is in; None outside of one.
+
+    :param cwd: absolute path.
+    :param counts: whether a repository's `.git` counts. One that does not is used only where there is no other.
+    """
+    found: Path | None = None
+    for folder in (cwd, *cwd.parents):
+        if is_repository(folder):
+            if counts(folder / ".git"):
+                return folder
+            found = found or folder
+    return found
+
+
+def moved_root(root: str, former: str, cwd: Path) -> str:
+    """Return the root of a project of which a folder has moved, if it has moved with that folder.
+
+    :param root: the root before; empty if it is not known.
+    :param former: absolute path of the folder before.
+    :param cwd: absolute path of the folder now.
+    :returns: an empty string if the project did not move as a whole.
+    """
+    if not root or not Path(former).is_relative_to(root):
+        return ""
+    below = Path(former).relative_to(root).parts
+    if not below:
+        return str(cwd)
+    above = cwd.parents[len(below) - 1] if len(below) <= len(cwd.parents) else cwd
+    return str(above) if cwd == above.joinpath(*below) and is_repository(above) else ""
+
+
+def line_of(file: Path) -> str:
+    """Return the text of a small file without white space around it; empty if it cannot be read."""
+    try:
+        with open_regular(file) as opened:
+            return os.fsdecode(opened.read(_LONGEST_LINE)).strip()
+    except (OSError, ValueError):
+        return ""
