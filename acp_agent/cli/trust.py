@@ -11,6 +11,7 @@ from acp_agent.cli.terminal.process import aside
 from acp_agent.cli.terminal.prompts import is_interactive, typed
 from acp_agent.config import Settings, home_dir
 from acp_agent.config.permission_rules import PermissionRules
+from acp_agent.config.project import MadeStore
 from acp_agent.config.trust import ProjectCode, TrustStore, read_project_code
 from acp_agent.errors import AgentError
 from acp_agent.session.project.trust import MAX_LENGTH, lines_of
@@ -37,10 +38,15 @@ async def run(arguments: argparse.Namespace) -> int:
     elif arguments.revoke is not None:
         _revoke(store, arguments.revoke)
     else:
-        codes, asks = _shown(arguments.path or "."), is_interactive() and not arguments.yes
+        folder, made = _folder(arguments.path), MadeStore(home_dir(os.environ))
+        accepted = made.accept(folder)
+        codes, asks = _shown(folder), is_interactive() and not arguments.yes
         if codes and asks and await typed("Trust it until something in it changes? [y]es, [n]o: ") not in ("y", "yes"):
+            made.add(accepted)
             aside("Nothing was trusted.")
             return 1
+        for path in accepted:
+            print(f"{one_line(str(path), MAX_LENGTH)}, which a command made, counts as the project's from now on.")
         if codes:
             store.trust(codes)
             print("Trusted until something in it changes.")
@@ -58,9 +64,12 @@ def code_of(settings: Settings, folder: Path) -> tuple[ProjectCode, ...]:
     return tuple(code for code in codes if not code.is_empty)
 
 
-def _shown(path: str) -> tuple[ProjectCode, ...]:
+def _folder(path: str | None) -> Path:
+    return Path(path or ".").resolve()
+
+
+def _shown(folder: Path) -> tuple[ProjectCode, ...]:
     """Print what a folder could run, and return it."""
-    folder = Path(path).resolve()
     if not folder.is_dir():
         raise AgentError(f"{folder} is not a directory. Name the project's folder.")
     codes = code_of(checked_settings(os.environ, folder), folder)

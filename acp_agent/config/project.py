@@ -43,13 +43,18 @@ class MadeStore(StateFile):
         """
         with self.update() as entries:
             for path in paths:
-                entries[str(path.resolve())] = {"inode": _inode(path)}
+                entries[str(path.parent.resolve() / path.name)] = {"inode": _inode(path)}
             for name in [*entries]:
                 if not _inode(Path(name)):
                     del entries[name]
 
-    def accept(self, folder: Path) -> None:
-        """Let what is in a folder, and in those below it, count from now on.
+    def has(self, path: Path) -> bool:
+        """Return whether a command has made this very file or folder."""
+        entry = self.read().get(str(path.parent.resolve() / path.name))
+        return entry is not None and entry.get("inode") == _inode(path)
+
+    def accept(self, folder: Path) -> tuple[Path, ...]:
+        """Let what is in a folder, and in those below it, count from now on, and return it.
 
         :raises ConfigError: the file cannot be written.
         """
@@ -58,6 +63,7 @@ class MadeStore(StateFile):
             with self.update() as entries:
                 for name in within:
                     entries.pop(name, None)
+        return tuple(map(Path, within))
 
 
 class Project:
@@ -90,7 +96,7 @@ class Project:
     def _counts(self, path: Path) -> bool:
         if not self._made:
             return True
-        entry = self._made.get(str(path.resolve()))
+        entry = self._made.get(str(path.parent.resolve() / path.name))
         return entry is None or entry.get("inode") != _inode(path)
 
 

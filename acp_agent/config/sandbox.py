@@ -2,31 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+import shlex
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from acp_agent.config.home import CLAUDE_FOLDER, PROJECT_FOLDER
+from acp_agent.config.project import MadeStore
 from acp_agent.config.settings import SandboxSettings
+from acp_agent.errors import ConfigError
+from acp_agent.frozen import frozen
 
 if TYPE_CHECKING:
+    from acp_agent.sandbox.planted import Planted
     from acp_agent.sandbox.sandbox import Sandbox
 
+_MOST_TOLD = 5
+_LONGEST = 600
+"""Characters of what was done about one repository."""
 _STRICTER = ("off", "auto", "required")
 
 
-def sandbox_of(settings: SandboxSettings, roots: tuple[Path, ...], home: Path, keys: Iterable[str] = ()) -> Sandbox:
+@frozen
+class MadeKeeper:
+    """Keeps in the home what commands made; see `sandbox.planted.Keeper`.
+
+    :ivar home: the folder of all state.
+    :ivar notices: gets a sentence for each thing, for the user.
+    """
+
+    home: Path
+    notices: list[str]
+
+    def is_made(self, path: Path) -> bool:
+        """Return whether a command has made this file or folder."""
+        return MadeStore(self.home).has(path)
+
+    def keep(self, planted: Sequence[Planted]) -> None:
+        """Remember what a command has made, and add the sentences."""
+        try:
+            MadeStore(self.home).add(each.mark for each in planted if each.mark is not None)
+        except ConfigError as error:
+            self.notices.append(f"What a command made could not be remembered. {error}")
+        self.notices.extend(map(_told, planted[:_MOST_TOLD]))
+        if len(planted) > _MOST_TOLD:
+            self.notices.append(f"The command made {len(planted) - _MOST_TOLD} more of the kind.")
+
+
+def _told(planted: Planted) -> str:
+    """Return what the user has to know of something that a command has made."""
+    place = shlex.quote(_one_line(str(planted.place)))
+    if planted.mark is None:
+        return (
+            f"A command added {place} to git's index as a nested repository, in which `git status` and your editor run "
+            f"what its settings name. If you do not want it: `git rm --cached {place}`."
+        )
+    if planted.mark.name in (PROJECT_FOLDER, CLAUDE_FOLDER):
+        return (
+            f"A command made the folder {planted.mark.name} in {place}. Sessions in there do not use it before you say "
+            f"`acp-agent trust {place}`."
+        )
+    said = (
+        f"A command made a git repository in {place}. Your editor may run `git` there. It is not taken for a project "
+        f"of its own before you say `acp-agent trust {place}`."
+    )
+    if planted.done:
+        done = _one_line("; ".join(planted.done), _LONGEST)
+        said += f" Git would have run programs that it names, and does not any more: {done}. Look before you undo it."
+    return said
+
+
+def _one_line(text: str, longest: int = 300) -> str:
+    """Return a text whose author is not trusted, without line breaks and control characters, and cut."""
+    plain = "".join(each if each.isprintable() else "?" for each in text)
+    return plain if len(plain) <= longest else f"{plain[:longest]} …"
+
+
+def sandbox_of(
+    settings: SandboxSettings,
+    roots: tuple[Path, ...],
+    home: Path,
+    keys: Iterable[str] = (),
+    notices: list[str] | None = None,
+) -> Sandbox:
     """Return the sandbox of commands, which may be off.
 
     :param roots: the directories that they may write.
     :param home: the agent's, which they may not read.
     :param keys: names of the variables that hold keys of providers.
+    :param notices: gets what the user has to know of what commands made.
     """
     from acp_agent.sandbox.sandbox import Sandbox
 
+    keeper = MadeKeeper(home, [] if notices is None else notices)
     off, required = settings.commands == "off", settings.commands == "required"
     hidden = (*settings.env, *keys)
-    return Sandbox(roots, (home,), settings.write, settings.read_deny, settings.network, required, hidden, off)
+    return Sandbox(roots, (home,), settings.write, settings.read_deny, settings.network, required, hidden, off, keeper)
 
 
 def tightened(settings: SandboxSettings, project: SandboxSettings, named: Container[object]) -> SandboxSettings:

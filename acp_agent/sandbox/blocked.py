@@ -56,7 +56,7 @@ def places(roots: Iterable[Path], more: Iterable[Path] = ()) -> tuple[Place, ...
 
 
 @contextmanager
-def watched(everything: Sequence[Place], repositories: Sequence[Path], blocked: list[str]) -> Generator[None]:
+def blocking(everything: Sequence[Place], repositories: Sequence[Path], blocked: list[str]) -> Generator[None]:
     """Rename what is planted inside the `with` block, and when it ends.
 
     :param repositories: git directories whose unfinished rebase may get new commands.

@@ -55,6 +55,7 @@ class Policy:
     :ivar network: whether it reaches the network; else nothing but its own 127.0.0.1.
     :ivar repositories: the roots' repositories that lie outside of the roots. The command may write to their common
         directories, except for the paths that are closed there.
+    :ivar nested: each `.git` of a repository further down in the roots, and bare repositories there.
     """
 
     roots: tuple[Path, ...]
@@ -62,6 +63,7 @@ class Policy:
     read_deny: tuple[Path, ...]
     network: bool = False
     repositories: tuple[Repository, ...] = ()
+    nested: tuple[Path, ...] = ()
 
     @classmethod
     def of(
@@ -72,6 +74,7 @@ class Policy:
         read_deny: Iterable[str],
         *,
         network: bool = False,
+        nested: Iterable[Path] = (),
     ) -> Policy:
         """Return the policy of a session's commands.
 
@@ -79,6 +82,7 @@ class Policy:
         :param roots: the session's directories; relative paths begin at the first.
         :param write: further folders, as the user names them, `~` included.
         :param read_deny: further files and folders, likewise.
+        :param nested: see `Policy.nested`.
         """
         home, (first, *_) = Path.home(), roots
         named_denied = (first / Path(each).expanduser() for each in read_deny)
@@ -86,7 +90,8 @@ class Policy:
         distrust(roots, writable)
         real_roots, real_writable = _without_planted_links(roots, writable)
         denied = tuple(_existing((*(home / each for each in READ_DENIED), *named_denied, *private)))
-        return cls(real_roots, real_writable, denied, network, tuple(_beside(real_roots, denied)))
+        beside = tuple(_beside(real_roots, denied))
+        return cls(real_roots, real_writable, denied, network, beside, _protectable(nested, denied))
 
     @property
     def protected(self) -> tuple[Path, ...]:
@@ -104,6 +109,7 @@ class Policy:
             for git in git_directories(root):
                 found.append(closed_in(git, wholly=True))
                 found += (closed_in(each, wholly=False) for each in submodules(git / "modules"))
+        found += map(_closed_of, self.nested)
         for repository in self.repositories:
             found += closed_beside(repository)
         return tuple(found)
@@ -201,7 +207,7 @@ def _closed_in_root(root: Path) -> Closed:
 
 
 def _existing_in_root(root: Path, more: Iterable[Path]) -> Closed:
-    """Return the guarded paths of a root that are there; what is missing is watched (see `planted`).
+    """Return the guarded paths of a root that are there; what is missing is watched (see `blocked`).
 
     A link is followed: what it leads to is closed, and the link itself watched.
     """
@@ -211,6 +217,22 @@ def _existing_in_root(root: Path, more: Iterable[Path]) -> Closed:
     inside = [path for path in found if path != root and path.is_relative_to(root)]
     folders = tuple(path for path in inside if path.is_dir())
     return Closed(root, folders, tuple(path for path in inside if path not in folders))
+
+
+def _closed_of(mark: Path) -> Closed:
+    """Return the closed paths of a nested repository, whose `.git` may also be a file that names its directory."""
+    return closed_in(mark, wholly=False) if mark.is_dir() else Closed(mark.parent, (), (mark,))
+
+
+def _protectable(nested: Iterable[Path], denied: Sequence[Path]) -> tuple[Path, ...]:
+    """Return the nested repositories that can be protected: no link leads out of them, and commands can see them."""
+    found: list[Path] = []
+    for mark in nested:
+        closed = _closed_of(mark)
+        has_links = any(path.is_symlink() for path in (*closed.folders, *closed.files))
+        if not has_links and not any(mark.is_relative_to(folder) for folder in denied):
+            found.append(mark)
+    return tuple(found)
 
 
 def _beside(roots: Sequence[Path], denied: Sequence[Path]) -> Iterator[Repository]:

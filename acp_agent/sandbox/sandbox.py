@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from dataclasses import field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Self
@@ -18,15 +19,19 @@ from acp_agent.frozen import frozen
 from acp_agent.nofollow import resolved, temporary_folder
 from acp_agent.programs import LOADER_VARIABLES
 from acp_agent.sandbox import bubblewrap, seatbelt
-from acp_agent.sandbox.blocked import places, watched
+from acp_agent.sandbox.blocked import blocking, places
 from acp_agent.sandbox.excludes import covered_excludes
 from acp_agent.sandbox.exclusion import command_in
 from acp_agent.sandbox.installation import shared_fault, variables_of_commands
+from acp_agent.sandbox.nested import repositories_in
 from acp_agent.sandbox.placeholders import placeholders
+from acp_agent.sandbox.planted import Before, Keeper, look, watched
 from acp_agent.sandbox.policy import Policy
 
 _LOCKS = "locks"
 """Folder in the agent's home."""
+_MOST_NESTED = 50
+"""Nested repositories that are protected while a command runs; what it changes in others is found after it."""
 _MOST_PROTECTED = 1000
 """Paths; each is a mount, and takes the longer the more there are."""
 
@@ -43,6 +48,7 @@ class Sandbox:
     :ivar required: whether no command runs without a sandbox.
     :ivar env: wildcards for the names of environment variables that commands do not inherit.
     :ivar off: whether the user wants commands to run without it.
+    :ivar keeper: remembers what commands make that other programs act on by themselves; None if nobody wants to know.
     """
 
     roots: tuple[Path, ...]
@@ -53,6 +59,7 @@ class Sandbox:
     required: bool = False
     env: tuple[str, ...] = ()
     off: bool = False
+    keeper: Keeper | None = field(default=None, compare=False)
 
     def usable(self) -> tuple[Self | None, str]:
         """Return it where commands can run in it; else None, and why they run without it, unless it is off.
@@ -68,10 +75,10 @@ class Sandbox:
             raise SandboxError(f"No command runs without a sandbox (`sandbox.commands: required`). {fault}")
         return (None, fault) if fault else (self, "")
 
-    def _checked_policy(self, *, network: bool) -> tuple[Policy | None, str]:
+    def _checked_policy(self, *, network: bool, nested: Sequence[Path] = ()) -> tuple[Policy | None, str]:
         """Return the policy, and why this session's directories cannot be protected; empty where they can."""
         try:
-            policy = Policy.of(self.roots, self.private, self.write, self.read_deny, network=network)
+            policy = Policy.of(self.roots, self.private, self.write, self.read_deny, network=network, nested=nested)
             return policy, self._unprotectable(policy)
         except (OSError, ValueError, RecursionError) as error:
             return None, f"The session's directories cannot be looked through ({type(error).__name__}: {error})."
@@ -121,14 +128,16 @@ class Sandbox:
         :param blocked: is filled with what the command planted and was renamed, by the end of the `with` block.
         :raises SandboxError: the session's directories cannot be protected any more.
         """
-        policy, fault = self._checked_policy(network=network or self.network)
+        before = look(self.roots)
+        policy, fault = self._checked_policy(network=network or self.network, nested=self._nested(before, self.roots))
         if policy is None or fault:  # a command may have changed something since
             raise SandboxError(f"It does not run any more. {fault}")
-        roots, repositories = places(policy.roots, policy.run_elsewhere), policy.rebasing
-        watch = watched(roots, repositories, [] if blocked is None else blocked)
+        everything, repositories = places(policy.roots, policy.run_elsewhere), policy.rebasing
+        blocks = blocking(everything, repositories, [] if blocked is None else blocked)
         writable = command_in((*policy.write, *policy.open))
+        watching = watched(before, policy, self.keeper) if self.keeper is not None else nullcontext()
         locks = self.private[0] / _LOCKS if self.private else None
-        with writable, placeholders(policy.closed, locks), covered_excludes(policy) as covers, watch:
+        with watching, writable, placeholders(policy.closed, locks), covered_excludes(policy) as covers, blocks:
             if sys.platform == "darwin":
                 with temporary_folder() as place:
                     yield seatbelt.command_line(policy, ("true",), place), seatbelt.command_line(policy, argv, place)
@@ -144,6 +153,15 @@ class Sandbox:
         hidden = self.hidden()
         loader = {name: os.environ[name] for name in LOADER_VARIABLES if name in os.environ and name not in hidden}
         return loader | variables_of_commands()
+
+    def _nested(self, before: Before, roots: Sequence[Path]) -> list[Path]:
+        """Return the repositories to protect: not what a command has made, which another one may remove."""
+        nested: list[Path] = []
+        for mark, _ in repositories_in(before.marks):
+            is_made = self.keeper is not None and self.keeper.is_made(mark)
+            if not is_made and mark.parent not in roots and mark not in roots and not mark.is_symlink():
+                nested.append(mark)
+        return nested[:_MOST_NESTED]
 
 
 def platform_fault(required: bool = False) -> str:

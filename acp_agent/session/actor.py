@@ -202,7 +202,8 @@ class Session:
                         if ticket.cancelled:
                             self._turn_scope.cancel()
                         async with self._loader.for_turn() as runner:
-                            ticket.answer(await runner.run(ticket, self._mailbox))
+                            stop = await runner.run(ticket, self._mailbox)
+                        ticket.answer(stop)  # not before all notices of the turn are shown
         finally:
             reason = self._close_reason = self._close_reason or "exit"
             is_exit = reason == "exit"  # a close takes its time, unless the process ends meanwhile

@@ -85,7 +85,7 @@ async def open_session(
     writable = writable_folders(directories[0], settings.sandbox.write)
     await to_thread.run_sync(distrust, directories, writable, await services.store.places())
     state = SessionState(session_id, directories, settings, log, source, mcp_servers)
-    notices = Notices(show, as_messages=not client.shows_notices)
+    notices = Notices(show, as_messages=not client.shows_notices, found=state.made)
     models: SessionModels | None = None
     session: Session | None = None
     try:

@@ -25,11 +25,13 @@ class Notices:
     """Shows notices; to clients without notices as messages of the agent, which they accept during a turn only.
 
     :param as_messages: whether the client has no notices.
+    :param found: texts to be shown before the turn ends, to which others append.
     :ivar streaming: whether an answer is being shown, which no message may interrupt.
     """
 
-    def __init__(self, show: Show, *, as_messages: bool) -> None:
+    def __init__(self, show: Show, *, as_messages: bool, found: list[str] | None = None) -> None:
         self._show = show
+        self._found = [] if found is None else found
         self._as_messages = as_messages
         self.streaming = False
         self._in_turn = False
@@ -65,6 +67,8 @@ class Notices:
         finally:
             self.streaming = False
             with anyio.move_on_after(SHOWING_SECONDS, shield=True):
+                while self._found:
+                    await self.tell(self._found.pop(0))
                 await self.flush()
             self._in_turn = False
 

@@ -32,6 +32,7 @@ class SessionState:
     :ivar recipe_model: the model that the running recipe names, `provider/model`; empty for none.
     :ivar recipe_mode: the permission mode that the running recipe sets; empty for none.
     :ivar in_turn: whether a turn runs, below which another process may append no more than settings.
+    :ivar made: what the user has to be told of what commands made.
     :ivar trace: W3C trace context that the running prompt came with.
     """
 
@@ -45,6 +46,7 @@ class SessionState:
     recipe_mode: str = ""
     in_turn: bool = False
     trace: Mapping[str, str] = field(default_factory=dict[str, str])
+    made: list[str] = field(default_factory=list[str])
     real_directories: tuple[Path, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -75,7 +77,9 @@ class SessionState:
         """Return the sandbox of commands in the mode in force; None where they run without one."""
         wanted, home = self.settings.sandbox, self.settings.home
         is_free = self.mode == "full-access" and wanted.commands != "required"
-        return None if is_free else sandbox_of(wanted, self.real_directories, home, key_variables(self.settings))
+        if is_free:
+            return None
+        return sandbox_of(wanted, self.real_directories, home, key_variables(self.settings), self.made)
 
     @property
     def read_limits(self) -> ReadLimits:

@@ -70,13 +70,14 @@ ATTACKS = {
 @pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
 @pytest.mark.parametrize("attack", ATTACKS)
 async def test_no_command_moves_the_root_of_a_session(tmp_path: Path, attack: str) -> None:
-    async with guarded(tmp_path, shell(ATTACKS[attack]), Reply("Done."), *LOOK, *LOOK) as (it, sub):
+    async with guarded(tmp_path, shell(ATTACKS[attack]), Reply("Done."), *LOOK, *LOOK, *LOOK) as (it, sub):
         session = await it.agent.new_session(sub)
         await it.agent.prompt(session, "Attack", 30)
         assert "exit status: 0" in results(it.server.calls[-1].body)[0].text
         assert await holds(it, session) == HOLDING
         await it.agent.load(session, sub)
         assert await holds(it, session) == HOLDING
+        assert await holds(it, await it.agent.new_session(sub)) == HOLDING
 
 
 @pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
@@ -86,3 +87,33 @@ async def test_placeholders_that_a_killed_agent_has_left_hide_no_guard(tmp_path:
             (sub / name).mkdir()
             (sub / name).chmod(0o1755)
         assert await holds(it, await it.agent.new_session(sub)) == HOLDING
+
+
+@pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
+async def test_settings_that_a_command_made_further_down_hide_no_guard_before_the_user_trusts_them(
+    tmp_path: Path,
+) -> None:
+    made = "mkdir -p sub/.acp-agent && echo 'hooks: {}' > sub/.acp-agent/config.yaml && git init -q sub"
+    async with guarded(tmp_path, shell(made), Reply("Done."), *LOOK, *LOOK) as (it, sub):
+        await it.prompt()
+        told = it.agent.text()
+        assert f"`acp-agent trust {sub}`" in told
+        assert "A command made the folder .acp-agent in" in told
+        assert "A command made a git repository in" in told
+        assert await holds(it, await it.agent.new_session(sub)) == HOLDING
+        trust(it.home, sub)
+        now = await holds(it, await it.agent.new_session(sub))
+        assert now == {"hook": False, "read_deny": False, "AGENTS.md": False}
+
+
+@pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
+async def test_what_a_repository_that_a_command_made_would_run_is_told_before_the_turn_ends(tmp_path: Path) -> None:
+    made = "git init -q new && git -C new config core.sshCommand ./evil"
+    async with guarded(tmp_path, shell(made), Reply("Done.")) as (it, _):
+        await it.prompt()
+        told = it.agent.text()
+        assert "Git would have run programs that it names" in told
+        assert "sshCommand = ./evil" in told
+        assert "sshCommand" not in subprocess.check_output(
+            ["git", "-C", str(it.folder / "new"), "config", "--list"], text=True
+        )

@@ -1,0 +1,197 @@
+"""Repositories below a session's directory: those that are there, and those that a command has made.
+
+An editor looks for repositories by itself and runs `git status` in each, and so does git itself for every gitlink of
+the index. Git then runs programs that the nested repository's settings name. So its git directory is protected like
+that of the session's directory, and what a command made anew is looked for after it.
+
+The walk is bounded, and does not enter folders of packages, which no editor searches for repositories either. Where an
+index names a nested repository, it is found however deep it is.
+
+Source: gitrepository-layout(5); gitformat-index(5); gitsubmodules(7)
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from acp_agent.frozen import frozen
+from acp_agent.regular import read_regular
+from acp_agent.sandbox.roots import is_git_directory, line_of
+
+SKIPPED = {
+    *(".git", ".hg", ".svn", ".jj", "node_modules", ".venv", "venv", "site-packages", "__pycache__", "target", ".tox"),
+    *(".nox", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".gradle", ".yarn", ".pnpm-store", "bower_components"),
+}
+"""Names of folders that are not entered."""
+MARKS = (".git", ".acp-agent", ".claude")
+"""What decides which folder is the root of a project, and where its settings are."""
+_BARE = {"HEAD", "objects", "refs"}
+_MOST_FOLDERS = 1500
+_MOST_DEEP = 6
+_SECONDS = 0.02
+_MOST_INDEX = 64 * 1024 * 1024
+_GITLINK = b"\x00\x00\xe0\x00"
+_MODE = 24
+"""Bytes of an index entry before its mode; the flags follow 36 bytes after it, and then the path."""
+
+
+@frozen
+class _Folder:
+    """What one folder was seen to hold.
+
+    :ivar version: its inode and the time of its last change, which nobody can set; 0 if it may change within that time.
+    :ivar marks: the names that matter, each with its inode.
+    :ivar folders: the folders to go on with.
+    """
+
+    version: tuple[int, int]
+    marks: tuple[tuple[str, int], ...]
+    folders: tuple[str, ...]
+
+
+_seen: dict[str, _Folder] = {}
+"""What was seen of each folder, by its path; shared by all sessions. A folder that did not change is not read again."""
+_MOST_SEEN = 20_000
+_UNSTABLE_NS = 100_000_000
+"""Nanoseconds in which a folder may change twice without another time of change."""
+
+
+def marks_below(root: Path) -> tuple[dict[Path, int], bool]:
+    """Return the marks in a folder and below it, and bare repositories there, each with its inode.
+
+    Breadth first, so that a walk that ends early has found what lies near the top.
+
+    :returns: also whether the walk has seen all that it may enter.
+    """
+    found: dict[Path, int] = {}
+    folders = deque([(str(root), 0)])
+    end = time.monotonic() + _SECONDS
+    if len(_seen) > _MOST_SEEN:
+        _seen.clear()
+    for _ in range(_MOST_FOLDERS):
+        if not folders or time.monotonic() > end:
+            break
+        path, depth = folders.popleft()
+        folder = _look(path)
+        if folder is None:
+            continue
+        found.update((Path(path, name), inode) for name, inode in folder.marks)
+        if depth < _MOST_DEEP:
+            folders.extend((f"{path}/{name}", depth + 1) for name in folder.folders)
+    found.update(_marks_of_gitlinks(root))
+    return found, not folders
+
+
+def _look(path: str) -> _Folder | None:
+    """Return what a folder holds; None if it cannot be read."""
+    try:
+        status = os.lstat(path)
+        known = _seen.get(path)
+        if known is not None and known.version == (status.st_ino, status.st_ctime_ns):
+            return known
+        with os.scandir(path) as entries:
+            inside = {entry.name: entry for entry in entries}
+    except OSError:
+        return None
+    marks = [(name, inside[name].inode()) for name in MARKS if name in inside]
+    inner: tuple[str, ...] = ()
+    if inside.keys() >= _BARE:
+        marks.append(("", status.st_ino))
+    else:
+        inner = tuple(
+            name for name, entry in inside.items() if name not in SKIPPED and entry.is_dir(follow_symlinks=False)
+        )
+    is_stable = time.time_ns() - status.st_ctime_ns > _UNSTABLE_NS
+    folder = _Folder((status.st_ino, status.st_ctime_ns if is_stable else 0), tuple(marks), inner)
+    _seen[path] = folder
+    return folder
+
+
+def _marks_of_gitlinks(root: Path) -> Iterator[tuple[Path, int]]:
+    for path in gitlinks(root / ".git"):
+        with suppress(OSError, ValueError):
+            git = root / path / ".git"
+            yield git, git.lstat().st_ino
+
+
+def gitlinks(git: Path) -> set[str]:
+    """Return the paths of the gitlinks in a repository's index, relative to its work tree."""
+    found: set[str] = set()
+    for file in (git / "index", *git.glob("sharedindex.*")):
+        try:
+            if file.lstat().st_size <= _MOST_INDEX:
+                found.update(os.fsdecode(path) for path in gitlinks_in(read_regular(file)))
+        except OSError:
+            continue
+    return found
+
+
+def gitlinks_in(index: bytes) -> Iterator[bytes]:
+    """Yield the paths of the gitlinks in an index. What only looks like one may be among them."""
+    if index[:4] != b"DIRC":
+        return
+    if index[4:8] == b"\0\0\0\4":
+        yield from _gitlinks_of_version_4(index)
+        return
+    at = index.find(_GITLINK)
+    while at >= 0:
+        flags = int.from_bytes(index[at + 36 : at + 38], "big")
+        begin = at + (40 if flags & 0x4000 else 38)
+        end = index.find(b"\0", begin, begin + 4096)
+        if end > begin:
+            yield index[begin:end]
+        at = index.find(_GITLINK, at + 1)
+
+
+def _gitlinks_of_version_4(index: bytes) -> Iterator[bytes]:
+    """Yield the paths of the gitlinks in an index whose entries leave out what their paths share with those before."""
+    path = b""
+    position = 12
+    for _ in range(int.from_bytes(index[8:12], "big")):
+        flags = int.from_bytes(index[position + 60 : position + 62], "big")
+        begin = position + (64 if flags & 0x4000 else 62)
+        left_out, begin = _varint(index, begin)
+        end = index.find(b"\0", begin)
+        if end < 0 or left_out > len(path):
+            return
+        path = path[: len(path) - left_out] + index[begin:end]
+        if index[position + _MODE : position + _MODE + 4] == _GITLINK:
+            yield path
+        position = end + 1
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return a number of git's variable width, and the position after it."""
+    if at >= len(data):
+        return 0, at
+    value = data[at] & 0x7F
+    while data[at] & 0x80 and at + 1 < len(data):
+        at += 1
+        value = (value + 1 << 7) | (data[at] & 0x7F)
+    return value, at + 1
+
+
+def git_directory_of(mark: Path) -> Path | None:
+    """Return the git directory that a mark is or names; None if it is none.
+
+    :param mark: a `.git` of any kind, or a bare repository.
+    """
+    try:
+        if mark.is_file():
+            mark = mark.parent / line_of(mark).removeprefix("gitdir:").strip()
+        place = mark.resolve(strict=True)
+    except (OSError, ValueError, RuntimeError):
+        return None
+    return place if is_git_directory(place) else None
+
+
+def repositories_in(marks: Iterable[Path]) -> Iterator[tuple[Path, Path]]:
+    """Yield the git directories among some marks, each behind the mark that is or names it."""
+    for mark in marks:
+        if mark.name not in MARKS[1:] and (git := git_directory_of(mark)) is not None:
+            yield mark, git

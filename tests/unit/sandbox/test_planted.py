@@ -1,0 +1,207 @@
+"""Nested repositories: protected while a command runs, and what a command makes is found and made harmless."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.sandbox.bubblewrap import fault
+from acp_agent.sandbox.nested import gitlinks
+from acp_agent.sandbox.neutral import harmless
+from acp_agent.sandbox.planted import Planted
+from acp_agent.sandbox.sandbox import Sandbox
+
+needs_bubblewrap = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
+IDENTITY = ("-c", "user.name=n", "-c", "user.email=n@example.org")
+
+
+class Kept:
+    """Remembers in memory what commands made."""
+
+    def __init__(self) -> None:
+        self.planted: list[Planted] = []
+
+    def is_made(self, path: Path) -> bool:
+        return path in [each.mark for each in self.planted]
+
+    def keep(self, planted: Sequence[Planted]) -> None:
+        self.planted += planted
+
+    def names(self, root: Path) -> list[str]:
+        return [str((each.mark or each.place).relative_to(root)) for each in self.planted]
+
+
+def git(folder: Path, *words: str) -> str:
+    done = subprocess.run(["git", *IDENTITY, *words], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path.resolve() / "project"
+    folder.mkdir()
+    git(folder, "init", "-q")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "x")
+    return folder
+
+
+def run(root: Path, keeper: Kept, line: str) -> subprocess.CompletedProcess[str]:
+    sandbox = Sandbox((root,), (), keeper=keeper)
+    with sandbox.wrap(("bash", "-c", line), root, network=False) as (_, words):
+        return subprocess.run(words, capture_output=True, text=True, check=False)
+
+
+def what_git_runs(root: Path, ran: Path) -> bool:
+    """Return whether an editor's `git status` runs something, in the project and in each folder of it."""
+    for folder in (root, *(each for each in root.rglob("*") if each.is_dir() and ".git" not in each.parts)):
+        subprocess.run(["git", "status"], cwd=folder, capture_output=True, check=False)
+    return ran.exists()
+
+
+LINK = 'git update-index --add --cacheinfo "160000,$(git -C {0} rev-parse HEAD),{0}"'
+MAKE = "git init -q {0} && git -C {0} -c user.name=n -c user.email=n@x commit -q --allow-empty -m x"
+EVIL = "git -C {0} config core.fsmonitor 'touch {ran};:'"
+ATTACKS = {
+    "a gitlink": f"{MAKE} && {LINK} && {EVIL}",
+    "deep in packages": f"mkdir -p node_modules/p && {MAKE} && {LINK} && {EVIL}".replace("{0}", "node_modules/p"),
+    "a gitlink in an index of version 4": f"{MAKE} && {LINK} && {EVIL} && git update-index --index-version 4",
+    "a gitlink in a split index": f"{MAKE} && {LINK} && {EVIL} && git update-index --split-index",
+    "a repository without a gitlink": f"{MAKE} && {EVIL}",
+    "a directory elsewhere": f"{MAKE} && {LINK} && {EVIL} && mv {{0}}/.git hidden && "
+    "echo gitdir: ../hidden > {0}/.git",
+    "a link": f"{MAKE} && {LINK} && {EVIL} && mv {{0}}/.git hidden && ln -s ../hidden {{0}}/.git",
+    "a bare repository": "git init -q --bare {0} && git -C {0} config core.bare false && "
+    f"git -C {{0}} config core.worktree . && {EVIL}",
+    "settings in another file": f"{MAKE} && {LINK} && cp {{0}}/.git/config evil && git config -f evil core.fsmonitor "
+    "'touch {ran};:' && git -C {0} config include.path ../../evil",
+    "settings of a work tree": f"{MAKE} && {LINK} && git -C {{0}} config extensions.worktreeConfig true && "
+    "git -C {0} config --worktree core.fsmonitor 'touch {ran};:'",
+    "settings that are a link": f"{MAKE} && {LINK} && {EVIL} && mv {{0}}/.git/config evil && "
+    "ln -s ../../evil {0}/.git/config",
+    "another common directory": f"{MAKE} && {LINK} && {EVIL} && cp -r {{0}}/.git hidden && rm {{0}}/.git/config && "
+    "echo ../../hidden > {0}/.git/commondir",
+}
+
+
+@needs_bubblewrap
+@pytest.mark.parametrize("name", ATTACKS)
+def test_no_program_of_a_repository_that_a_command_made_is_run_by_git_outside(
+    root: Path, tmp_path: Path, name: str
+) -> None:
+    keeper, ran = Kept(), tmp_path / "ran"
+    line = ATTACKS[name].replace("{0}", "sub").replace("{ran}", str(ran))
+    done = run(root, keeper, line)
+    assert done.returncode == 0, done.stderr
+    assert [each.done for each in keeper.planted if each.done]
+    assert not what_git_runs(root, ran)
+
+
+@needs_bubblewrap
+def test_a_repository_that_is_there_keeps_its_settings_hooks_and_place(root: Path) -> None:
+    keeper = Kept()
+    nested = root / "libs" / "nested"
+    nested.mkdir(parents=True)
+    git(nested, "init", "-q")
+    before = (nested / ".git" / "config").read_text()
+    for line in (
+        "git -C libs/nested config core.fsmonitor ./evil",
+        "echo x > libs/nested/.git/hooks/post-checkout",
+        "mv libs/nested/.git libs/nested/moved",
+        "mv libs moved",
+        "echo ../../evil > libs/nested/.git/commondir",
+        "rm -rf libs/nested/.git/hooks && ln -s /tmp libs/nested/.git/hooks",
+    ):
+        assert run(root, keeper, line).returncode, line
+    assert (nested / ".git" / "config").read_text() == before
+    assert run(root, keeper, "cd libs/nested && touch a && git add a && git status").returncode == 0
+    assert keeper.planted == []
+    assert (
+        sorted(each.name for each in (nested / ".git").iterdir() if each.name in ("commondir", "config.worktree")) == []
+    )
+
+
+@needs_bubblewrap
+def test_cloning_and_removing_repositories_is_ordinary_work(root: Path, tmp_path: Path) -> None:
+    keeper = Kept()
+    origin = root / "origin"
+    git(root, "init", "-q", str(origin))
+    git(origin, "commit", "-q", "--allow-empty", "-m", "x")
+    assert run(root, keeper, "git clone -q ./origin copy && git init -q --bare store.git").returncode == 0
+    assert sorted(keeper.names(root)) == ["copy/.git", "store.git"]
+    assert [each.done for each in keeper.planted] == [(), ()]
+    assert run(root, keeper, "git -C copy config user.name n && rm -rf copy store.git").returncode == 0
+    assert len(keeper.planted) == 2
+
+
+@needs_bubblewrap
+def test_what_a_later_command_changes_in_a_made_repository_is_made_harmless_too(root: Path, tmp_path: Path) -> None:
+    keeper, ran = Kept(), tmp_path / "ran"
+    assert run(root, keeper, MAKE.replace("{0}", "sub")).returncode == 0
+    assert run(root, keeper, EVIL.replace("{0}", "sub").replace("{ran}", str(ran))).returncode == 0
+    assert len(keeper.planted) == 2
+    assert not what_git_runs(root, ran)
+
+
+@needs_bubblewrap
+def test_hooks_of_a_made_repository_are_kept_under_another_name(root: Path) -> None:
+    keeper = Kept()
+    line = MAKE.replace("{0}", "sub") + " && echo 'touch ran' > sub/.git/hooks/x && chmod +x sub/.git/hooks/x"
+    assert run(root, keeper, line).returncode == 0
+    assert (root / "sub" / ".git" / "hooks.off" / "x").read_text() == "touch ran\n"
+    [planted] = keeper.planted
+    assert "hooks.off" in planted.done[0]
+
+
+@needs_bubblewrap
+def test_settings_folders_that_a_command_makes_further_down_are_found(root: Path) -> None:
+    keeper = Kept()
+    run(root, keeper, "mkdir -p sub/.acp-agent sub/.claude deep/.acp-agent; touch sub/.acp-agent/x deep/.acp-agent/x")
+    assert sorted(keeper.names(root)) == ["deep/.acp-agent", "sub/.acp-agent"]
+
+
+LINES = (
+    *("[core]", '[remote "x"]', "[CORE]", "[core] fsmonitor = x", "fsmonitor = x", "\tbare = false", "# a \\", ""),
+    *("bare = x \\", "\turl = /a", '[includeIf "gitdir:/"]', "path = evil", "[alias]", "x = !y", "bare", "\r"),
+    *("url = a ; b", 'url = "a', "[core]\r", "\ufeff[core]", "hookspath=x", '[filter "a"]', "clean = x", "[x.y]"),
+)
+
+
+@given(st.lists(st.sampled_from(LINES), max_size=12), st.sampled_from(["\n", "\r\n"]))
+def test_git_reads_no_setting_but_harmless_ones_of_what_is_left(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], end: str
+) -> None:
+    file = tmp_path_factory.getbasetemp() / "config-of-a-test"
+    text, _ = harmless(end.join(lines).encode())
+    file.write_bytes(text)
+    done = subprocess.run(["git", "config", "-f", str(file), "--list", "-z"], capture_output=True, check=False)
+    keys = {each.split(b"\n")[0] for each in done.stdout.split(b"\0") if each}
+    assert keys <= {b"core.bare", b"remote.x.url"}
+    assert harmless(text) == (text, ())
+
+
+@pytest.mark.parametrize("version", ["2", "3", "4"])
+def test_gitlinks_are_read_from_an_index_of_each_version(root: Path, version: str) -> None:
+    head, blob = git(root, "rev-parse", "HEAD").strip(), git(root, "hash-object", "-w", "/dev/null").strip()
+    links = {f"folder/of some/depth{number:03d}" for number in (0, 100, 299)}
+    names = [f"folder/of some/depth{number:03d}" for number in range(300)]
+    lines = [f"160000 {head}\t{name}\n" if name in links else f"100644 {blob}\t{name}\n" for name in names]
+    subprocess.run(["git", "update-index", "--index-info"], cwd=root, input="".join(lines), text=True, check=True)
+    git(root, "update-index", "--index-version", version)
+    assert gitlinks(root / ".git") == links
+
+
+@needs_bubblewrap
+def test_a_repository_that_cannot_be_protected_is_looked_at_after_the_command(root: Path, tmp_path: Path) -> None:
+    keeper, ran = Kept(), tmp_path / "ran"
+    for number in range(52):
+        git(root, "init", "-q", f"many/{number:02d}")
+    settings = (root / "many" / "00" / ".git" / "config").read_text()
+    run(root, keeper, f"for each in many/*; do git -C $each config core.fsmonitor 'touch {ran};:'; done")
+    assert len(keeper.planted) == 2
+    assert {(each / ".git" / "config").read_text() == settings for each in (root / "many").iterdir()} == {True, False}
+    assert not what_git_runs(root, ran)
