@@ -13,6 +13,7 @@ from support.replies import Event, Part, Reply, Usage
 
 CREATED = 1_767_225_600
 SEAL = "sealed-"
+TRIGGER = "compaction_trigger"
 INCOMPLETE = {
     "max_tokens": "max_output_tokens",
     "model_context_window_exceeded": "max_output_tokens",
@@ -69,7 +70,7 @@ def responses_events(reply: Reply, request: Any, number: int) -> Iterator[Event]
 
 
 def responses_whole(reply: Reply, request: Any, number: int) -> dict[str, Any]:
-    items = [_item(part, reply, done=True) for part in reply.parts(number)]
+    items = _compactions(reply, number) if _compacts(reply, request) else _items(reply, number)
     reason = INCOMPLETE.get(reply.stop_reason)
     usage = _responses_usage(reply.usage_for(request))
     response = _response(request, number, "incomplete" if reason else "completed", items, usage)
@@ -100,9 +101,46 @@ def compacted(reply: Reply, request: Any, number: int) -> dict[str, Any]:
     }
 
 
-def responses_problem(request: Any, betas: str) -> tuple[int, Any] | None:
-    """Status and body for a request with a compaction in it that was not made here."""
+def triggers(request: Any) -> bool:
+    """Say whether a request asks for a compaction by its last item."""
     given = request.get("input") or []
+    return isinstance(given, list) and bool(given) and given[-1].get("type") == TRIGGER
+
+
+def _compacts(reply: Reply, request: Any) -> bool:
+    return triggers(request) and reply.compactions > 0
+
+
+def _compactions(reply: Reply, number: int) -> list[dict[str, Any]]:
+    """The reply's text as if it were encrypted, without what the model thought; nothing if it has no text."""
+    text = "".join(part.text for part in reply.parts(number) if part.kind == "text")
+    ids = [f"cmp_{number}", *(f"cmp_{number}_{index}" for index in range(1, reply.compactions))]
+    return [{"id": id, "type": "compaction", "encrypted_content": _seal(text)} for id in ids if text]
+
+
+def _items(reply: Reply, number: int) -> list[dict[str, Any]]:
+    return [_item(part, reply, done=True) for part in reply.parts(number)]
+
+
+def misplaced_trigger(request: Any) -> str:
+    """Why the triggers of a request are refused; empty if they are not.
+
+    Source: the SDK's `CompactionTrigger`, which has no other member and must be the final item.
+    """
+    given = request.get("input") or []
+    found = [item for item in given if item.get("type") == TRIGGER] if isinstance(given, list) else []
+    if len(found) > 1 or (found and found[0] is not given[-1]):
+        return f"The '{TRIGGER}' item must be the final input item."
+    if found and found[0] != {"type": TRIGGER}:
+        return f"Unknown parameter: 'input[{len(given) - 1}].{min(set(found[0]) - {'type'})}'."
+    return ""
+
+
+def responses_problem(request: Any, betas: str) -> tuple[int, Any] | None:
+    """Status and body for a request with a compaction in it that was not made here, or a trigger in the wrong place."""
+    given = request.get("input") or []
+    if said := misplaced_trigger(request):
+        return 400, error(400, said)
     for item in given if isinstance(given, list) else []:
         if item.get("type") == "compaction" and not str(item.get("encrypted_content")).startswith(SEAL):
             body = error(400, f"The encrypted content for item {item.get('id')} could not be verified.")
@@ -118,6 +156,8 @@ def compact_problem(request: Any, betas: str) -> tuple[int, Any] | None:
         body = error(400, f"Unknown parameter: '{unknown[0]}'.")
         body["error"] |= {"param": unknown[0], "code": "unknown_parameter"}
         return 400, body
+    if triggers(request):
+        return 400, error(400, f"Invalid value: '{TRIGGER}'.")
     return responses_problem(request, betas)
 
 
@@ -139,7 +179,11 @@ def _responses(reply: Reply, request: Any, number: int) -> Iterator[tuple[str, d
     begun = _response(request, number, "in_progress", [], None)
     yield "response.created", {"response": begun}, False
     yield "response.in_progress", {"response": begun}, False
-    for index, part in enumerate(reply.parts(number)):
+    compactions = _compactions(reply, number) if _compacts(reply, request) else []
+    for index, item in enumerate(compactions):
+        yield "response.output_item.added", {"output_index": index, "item": {**item, "encrypted_content": ""}}, True
+        yield "response.output_item.done", {"output_index": index, "item": item}, True
+    for index, part in enumerate([] if _compacts(reply, request) else reply.parts(number)):
         place = {"output_index": index, "item_id": _item_id(part)}
         item = {"output_index": index}
         yield "response.output_item.added", {**item, "item": _item(part, reply, done=False)}, False

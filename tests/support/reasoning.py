@@ -23,6 +23,7 @@ from typing import Any
 import pytest
 
 from support.compactions import RECIPE_TEXT, shown_compactions
+from support.dialect_openai import triggers
 from support.editors import ZED_BETA
 from support.memory import stage
 from support.models import Binding, DialectName, ModelServer, Reply, Request, ToolCall
@@ -51,6 +52,7 @@ class Thinker:
     :ivar says: the text of an answer.
     :ivar summary: the answer to a request for a summary, also by the provider's own compaction.
     :ivar native: the answer to a request for the provider's own compaction, if it is another one.
+    :ivar triggered: replies to the next requests that end with a compaction trigger, before all else.
     :ivar first: replies to what is asked next, before all else.
     :ivar before: called before each reply to a turn's request.
     """
@@ -60,9 +62,12 @@ class Thinker:
     summary: Reply = field(default_factory=lambda: Reply(SUMMARY))
     first: list[Reply] = field(default_factory=list[Reply])
     native: Reply | None = None
+    triggered: list[Reply] = field(default_factory=list[Reply])
     before: Callable[[], None] | None = None
 
     def __call__(self, body: Mapping[str, Any]) -> Reply:
+        if self.triggered and triggers(body):
+            return self.triggered.pop(0)
         if _compacts(body):
             return self.native if self.native is not None and not _asks_for_text(body) else self.summary
         if self.before is not None:
@@ -272,6 +277,11 @@ def another_day() -> Generator[str]:
     time.tzset()
 
 
+def asks_to_compact(call: Request) -> bool:
+    """Say whether a request asks the provider to compact."""
+    return call.path.endswith("/compact") or "compaction" in call.body or triggers(call.body)
+
+
 def compaction_blocks(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What a request has of the provider's own compactions."""
     if "input" in body:
@@ -309,7 +319,7 @@ def _unbound(value: Any) -> Any:
 
 
 def _compacts(body: Mapping[str, Any]) -> bool:
-    return not body.get("stream") or bool(body.get("compaction")) or _asks_for_text(body)
+    return not body.get("stream") or bool(body.get("compaction")) or triggers(body) or _asks_for_text(body)
 
 
 def _asks_for_text(body: Mapping[str, Any]) -> bool:

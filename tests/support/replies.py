@@ -10,6 +10,7 @@ Reply(sse_error="overloaded_error", fail_after=2)                  # an error ev
 Reply(hang=True)                                                   # begins to answer and never goes on
 Reply("Done.", thinking="First.", thoughts=["Second."])            # two blocks of thinking before the text
 Reply(tool_calls=[one, two], between=["", "So far so good."])      # a block of thinking before the second call
+Reply("Sure.", compactions=0)                                      # answers where it was asked to compact (OpenAI)
 """
 
 from __future__ import annotations
@@ -96,6 +97,8 @@ class Reply:
     :ivar shown: whether the words of the thinking are sent; its blocks are sent either way.
     :ivar seals: signatures by the ids of parts; the dialect makes up the others.
     :ivar stop_details: why the model refused, in Anthropic's format.
+    :ivar compactions: how many compaction items the text becomes if the request ends with a trigger (OpenAI); 0 ignores
+        the trigger.
     """
 
     text: str | Sequence[str] = ""
@@ -118,6 +121,7 @@ class Reply:
     shown: bool = True
     seals: Mapping[str, str] = field(default_factory=dict[str, str])
     stop_details: Mapping[str, Any] | None = None
+    compactions: int = 1
 
     @property
     def stop_reason(self) -> str:

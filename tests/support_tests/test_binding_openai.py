@@ -177,6 +177,33 @@ async def test_items_kept_after_a_window_keep_their_reasoning() -> None:
         assert server.violations == []
 
 
+async def test_a_trigger_makes_one_item_reads_the_conversation_from_the_cache_and_keeps_the_reasoning_after_it() -> (
+    None
+):
+    async with serving() as server:
+        talk = await three_turns(server)
+        made = await talk.trigger(4)
+        assert [item.type for item in made.output] == ["compaction"]
+        cached = server.cached[-1]
+        assert cached.read > 0
+        assert cached.fresh == 1  # the trigger itself is no part of the conversation
+        assert removed(await talk.say("four")) == []
+        again = await talk.trigger(len(talk.items))
+        assert [item.type for item in again.output] == ["compaction"]
+        assert removed(await talk.say("five")) == []
+        assert server.violations == []
+
+
+async def test_a_trigger_that_is_not_last_or_has_more_members_is_refused() -> None:
+    async with serving() as server:
+        talk = GptTalk(server)
+        await talk.say("one")
+        talk.items.append({"type": "compaction_trigger"})
+        await refused(talk.say("two"), "must be the final input item")
+        talk.items[-2:] = [{"type": "compaction_trigger", "id": "ct_1"}]
+        await refused(talk.send(), "Unknown parameter")
+
+
 async def test_an_item_inserted_after_the_window_costs_the_kept_items_their_reasoning() -> None:
     async with serving() as server:
         talk = await three_turns(server)

@@ -12,6 +12,7 @@ import anyio
 
 from support.checkout import REPOSITORY, environment
 from support.models import KEY, Binding, ModelServer, Reply, ToolCall, model_server
+from support.reasoning import asks_to_compact
 
 PROMPTS = ("Answer with the one word", "Write the numbers", "Read notes.txt")
 
@@ -49,7 +50,7 @@ async def test_providers_with_a_key_are_tried_others_are_skipped_and_no_key_is_p
             ("anthropic", True, "5"),
             ("openai", True, "1"),
         ]
-        native = [call for call in server.calls if "compaction" in call.body or call.path.endswith("/compact")]
+        native = [call for call in server.calls if asks_to_compact(call)]
         assert len(native) == 2
     async with model_server(lambda _: Reply(f"An apple; your key is {KEY}.")) as server:
         failed = await make_live(tmp_path, server, "-k", "question and anthropic and not reasoning")
@@ -85,7 +86,7 @@ async def test_open_questions_about_reasoning_are_answered_by_the_provider(tmp_p
     )
     assert f"{gpt}a message behind a compaction: {inserted}nothing" in printed
     assert f"{gpt}cache of a compaction: an ordinary request: " in printed
-    assert "tokens (accepted), which makes: reasoning, message" in printed
+    assert "tokens (accepted), which makes: compaction" in printed
     assert "xai/grok-test, reasoning over Responses: sent back: accepted" in printed
 
 

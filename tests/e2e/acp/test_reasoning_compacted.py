@@ -14,6 +14,7 @@ from support.models import DialectName
 from support.reasoning import (
     PROSE,
     Thinking,
+    asks_to_compact,
     both_providers,
     compaction,
     compaction_blocks,
@@ -32,7 +33,7 @@ LEFT = re.compile(r"Left (\d+) pieces? of reasoning behind: ")
 
 def asked_provider(it: Thinking) -> int:
     """How often the provider was asked to compact."""
-    return sum(call.path.endswith("/compact") or "compaction" in call.body for call in it.server.calls)
+    return sum(map(asks_to_compact, it.server.calls))
 
 
 def number(found: re.Pattern[str], text: str) -> int:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from secrets import token_hex
 from typing import Any
 
 from support.binding.pieces import Difference, Mismatch, Piece, PromptCache, first_difference, piece, reasoning_piece
 from support.binding.records import RejectedError, Violation
 from support.binding.settings import Binding
+from support.dialect_openai import TRIGGER, misplaced_trigger, triggers
 from support.replies import Part, Reply, Usage
 
 PREFIX = "prefix_mismatch"
@@ -73,12 +74,14 @@ class ResponsesRequest:
         for `/responses/compact`, which takes none of these.
     :ivar pieces: all input items but reasoning, in order.
     :ivar windows: how many pieces stand before each compaction item.
+    :ivar triggers: whether it asks for a compaction by its last item, which is no part of what is compared or cached.
     """
 
     def __init__(self, body: Mapping[str, Any], *, effort_binds: bool, compacts: bool) -> None:
         self.body = body
         self.model = str(body.get("model"))
         self.compacts = compacts
+        self.triggers = triggers(body)
         given = body.get("input") or []
         self.items: list[Mapping[str, Any]] = [{"role": "user", "content": given}] if isinstance(given, str) else given
         self.pieces: list[Piece] = []
@@ -93,7 +96,7 @@ class ResponsesRequest:
             elif kind == "compaction":
                 self.windows.append(len(self.pieces))
                 self.pieces.append(piece(["compaction", item.get("encrypted_content")], path))
-            else:
+            elif kind != TRIGGER:
                 self.pieces.append(piece(canonical_item(item), path))
 
     def _head(self, effort_binds: bool) -> dict[str, Piece]:
@@ -156,7 +159,10 @@ class ResponsesChecks:
                 raise RejectedError(said, code="unsupported_value", param="reasoning.effort")
 
     def _check_items(self, request: ResponsesRequest, call: int) -> None:
-        """Refuse items that the server did not make, and reasoning that nothing follows (reasoning)."""
+        """Refuse items that the server did not make, reasoning that nothing follows (reasoning), and a trigger in the
+        wrong place (the API's specification)."""
+        if said := misplaced_trigger(request.body):
+            raise RejectedError(said, param="input")
         for index, item in enumerate(request.items):
             kind = kind_of(item)
             content = str(item.get("encrypted_content"))
@@ -254,12 +260,14 @@ class ExaminedResponses:
     """A request that passed, and what its answer needs.
 
     :ivar reported: `input_transformations`; None leaves them out.
+    :ivar windows: the encrypted content of the compactions in the answer, by their ids.
     """
 
     checks: ResponsesChecks
     request: ResponsesRequest
     reported: list[dict[str, Any]] | None
     usage: Usage
+    windows: dict[str, str] = field(default_factory=dict[str, str])
 
     def sealed(self, reply: Reply, number: int) -> Reply:
         """Return the reply as the API would give it: with sealed reasoning and usage.
@@ -267,7 +275,7 @@ class ExaminedResponses:
         The summary of the reasoning is sent if the request asks for it (reasoning, "Reasoning summaries").
         """
         thinks = self.checks.binding.thinks
-        if self.request.compacts:
+        if self.request.compacts or (self.request.triggers and reply.compactions):
             reply = replace(reply, thinking="", thoughts=(), between=())
         elif thinks and not (reply.thinking or reply.thoughts or reply.between):
             reply = replace(reply, thinking=thinks)
@@ -280,8 +288,13 @@ class ExaminedResponses:
 
     def reported_in(self, data: dict[str, Any]) -> dict[str, Any]:
         """Add to an answer, or to an event of one, what the check has to say, and seal its compaction item."""
-        if data.get("object") == "response.compaction":
-            return {**data, "output": [self._sealed_item(item) for item in data["output"]]}
+        if "output" in data:
+            data = {**data, "output": [self._sealed_item(item) for item in data["output"]]}
+        if "item" in data:
+            data = {**data, "item": self._sealed_item(data["item"])}
+        if "response" in data:
+            output = [self._sealed_item(item) for item in data["response"]["output"]]
+            data = {**data, "response": {**data["response"], "output": output}}
         if self.reported is None:
             return data
         if data.get("object") == "response":
@@ -291,7 +304,11 @@ class ExaminedResponses:
         return data
 
     def _sealed_item(self, item: dict[str, Any]) -> dict[str, Any]:
-        return {**item, "encrypted_content": self.checks.window()} if item["type"] == "compaction" else item
+        if item["type"] != "compaction" or not item["encrypted_content"]:
+            return item
+        if item["id"] not in self.windows:
+            self.windows[item["id"]] = self.checks.window()
+        return {**item, "encrypted_content": self.windows[item["id"]]}
 
     def _seals(self, parts: Sequence[Part]) -> dict[str, str]:
         """Seal the reasoning of an answer; each item is bound to the items before it in the same answer too."""

@@ -160,6 +160,13 @@ class GptTalk:
         """Put the window in the place of so many items."""
         self.items = [*await self.window(count), *self.items[count:]]
 
+    async def trigger(self, count: int) -> Response:
+        """Have the first `count` items compacted by a trigger; what the user said and the new item replace them."""
+        made = await self.send(input=[*self.items[:count], {"type": "compaction_trigger"}])
+        said = [item for item in self.items[:count] if item.get("role") == "user"]
+        self.items[:count] = [*said, *(item.to_dict() for item in made.output)]
+        return made
+
     def find(self, kind: str) -> dict[str, Any]:
         return next(item for item in self.items if item.get("type") == kind)
 
