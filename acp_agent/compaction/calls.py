@@ -205,6 +205,8 @@ class ModelCalls:
 
     def _note_retry(self, event: Retrying | AskedAgain | Refusal) -> None:
         """Count a request that is sent again, or note which part of it was refused."""
+        if isinstance(event, AskedAgain) and event.usage is not None:
+            self.spent(event.usage)
         if isinstance(event, Retrying | AskedAgain):
             self._count()
         else:

@@ -16,6 +16,7 @@ from acp_agent.frozen import frozen
 Feature: TypeAlias = Literal[
     "controls",
     "compaction",
+    "trigger",
     "tools",
     "effort",
     "summaries",
@@ -40,12 +41,13 @@ Feature: TypeAlias = Literal[
     "store",
 ]
 """A part of an API that not every server has. `controls`: the say in what happens to reasoning that is not valid any
-more. `compaction`: conversations that the provider has compacted. `tools`, `effort`: tools, and a level of reasoning,
-that change in mid-conversation. `summaries`: readable summaries of reasoning. `echo`: members of a message that hold
-its reasoning, in Chat Completions. `functions`: any tools at all. `descriptions`: tool descriptions of any length.
-`cache_control`: cache breakpoints. `call_ids`: call ids other than nine letters and digits. `user_after_tool`: a user
-message directly after a tool result. `system`: a message with this role. `raw_arguments`: a call's arguments as the
-model wrote them, even if they are not JSON. All others are members of a request, by their names in the API."""
+more. `compaction`: conversations that the provider has compacted. `trigger`: an item at the end of a request that asks
+for a compaction. `tools`, `effort`: tools, and a level of reasoning, that change in mid-conversation. `summaries`:
+readable summaries of reasoning. `echo`: members of a message that hold its reasoning, in Chat Completions. `functions`:
+any tools at all. `descriptions`: tool descriptions of any length. `cache_control`: cache breakpoints. `call_ids`: call
+ids other than nine letters and digits. `user_after_tool`: a user message directly after a tool result. `system`: a
+message with this role. `raw_arguments`: a call's arguments as the model wrote them, even if they are not JSON. All
+others are members of a request, by their names in the API."""
 
 
 @frozen

@@ -35,7 +35,7 @@ from acp_agent.llm.adapters.encoding import Call
 from acp_agent.llm.adapters.fold import Fold
 from acp_agent.llm.adapters.responses import ResponsesAdapter
 from acp_agent.llm.errors import CallFailed, classify, error_of
-from acp_agent.llm.parts import estimated_usage
+from acp_agent.llm.parts import cached_usage, estimated_usage
 from acp_agent.llm.places import Endpoint, Parallel
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import (
@@ -99,7 +99,8 @@ class ModelClient:
         request = with_short_descriptions(request, int(limit) if limit.isdecimal() else None)
         tries = Tries(self._endpoint, adapter, profile, prompt, self._first_delay)
         while True:
-            call, fold = adapter.call(request, profile, request.refused, prompt), adapter.fold()
+            call = adapter.call(request, profile, request.refused, prompt)
+            fold = adapter.fold(call)
             partial = False
             try:
                 async with aclosing(self._connection.read(call, fold)) as deltas:
@@ -110,7 +111,12 @@ class ModelClient:
                         yield delta
                 break
             except CallFailed as failure:
-                retry, request = tries.after(failure, request, call, partial=partial)
+                asked = request
+                retry, request = tries.after(failure, asked, call, partial=partial)
+                if failure.kind == "ignored":  # an answer all the same, which has to be paid
+                    for event in tries.succeeded():
+                        yield event
+                    retry = AskedAgain(profile.priced(failure.usage or cached_usage(asked)))
                 yield retry
                 if isinstance(retry, Retrying):
                     await anyio.sleep(retry.delay)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from acp_agent.conversation.messages import JsonObject, JsonValue
+from acp_agent.conversation.messages import JsonObject, JsonValue, Usage
 from acp_agent.conversation.strict_json import get_object, get_objects, get_text
 from acp_agent.errors import (
     ContextOverflowError,
@@ -30,9 +30,10 @@ from acp_agent.llm.places import Endpoint
 from acp_agent.secrets.text import mask
 
 _EndpointFailure: TypeAlias = Literal["no-stream", "connect", "untrusted", "silent"]
-FailureKind: TypeAlias = Literal["status", "stream", "dropped"] | _EndpointFailure
+FailureKind: TypeAlias = Literal["status", "stream", "dropped", "ignored"] | _EndpointFailure
 """`status`: an HTTP error. `stream`: an error event in a stream. `no-stream`: a good status, but another kind of body.
-`dropped`: the connection or the stream ended too early. `connect`: no connection was made. `untrusted`: the server's
+`dropped`: the connection or the stream ended too early. `ignored`: an answer, but not of the kind that was asked for;
+its code is why it is incomplete, if it is. `connect`: no connection was made. `untrusted`: the server's
 certificate was refused. `silent`: nothing arrived within the read time-out."""
 
 Came: TypeAlias = Literal["nothing", "status", "events"]
@@ -56,6 +57,7 @@ class CallFailed(Exception):  # noqa: N818 - not for users: `error_of` makes an 
     :ivar came: how much of the answer had arrived.
     :ivar path: the path of the request; empty if unknown.
     :ivar body: the beginning of the error's body, which may name a place in the request that the message does not.
+    :ivar usage: what an answer of the wrong kind has cost; None if the server did not count it.
     """
 
     kind: FailureKind
@@ -67,6 +69,7 @@ class CallFailed(Exception):  # noqa: N818 - not for users: `error_of` makes an 
     came: Came = field(default="nothing", kw_only=True)
     path: str = field(default="", kw_only=True)
     body: str = field(default="", kw_only=True, repr=False)
+    usage: Usage | None = field(default=None, kw_only=True)
 
 
 MAX_BODY = 20_000
@@ -209,6 +212,8 @@ def classify(failure: CallFailed) -> Category:
             return kind
         case "dropped":
             return "transient"
+        case "ignored":
+            return "rejected"
         case "status" | "stream":
             pass
     status, code, message = failure.status, failure.code, failure.message.lower()

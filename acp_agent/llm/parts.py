@@ -197,6 +197,13 @@ def estimated_usage(request: ModelRequest, answered: Answered) -> Usage:
     return Usage((asked + 3) // 4, (_length(answered.parts) + 3) // 4)
 
 
+def cached_usage(request: ModelRequest) -> Usage:
+    """Return an estimate for an answer that was broken off as it began, to a request that begins as the one before it,
+    and so is read from the cache."""
+    estimated = estimated_usage(request, Answered((), "end_turn", Usage()))
+    return Usage(cache_read_tokens=estimated.input_tokens)
+
+
 def _length(parts: Iterable[AssistantPart | Image]) -> int:
     length = 0
     for part in parts:

@@ -84,7 +84,12 @@ class Retrying:
 
 @frozen
 class AskedAgain:
-    """The provider refused the request and is called again at once, without the part that it may have refused."""
+    """The provider refused the request and is called again at once, without the part that it may have refused.
+
+    :ivar usage: what the provider's answer has cost if it answered the request in another way than it was asked to.
+    """
+
+    usage: Usage | None = None
 
 
 @frozen

@@ -2,8 +2,9 @@
 `platforms.csv` by the server that is asked.
 
 Sources: platform.claude.com on preserved thinking, mid-conversation system messages, effort per message, and
-compaction on demand; developers.openai.com on preserved reasoning, prompt caching and compaction; the pages of the
-other providers that `docs/models.md` names. State of November 2026.
+compaction on demand; developers.openai.com on preserved reasoning, prompt caching and compaction, and the API's
+specification on `compaction_trigger`, which Codex sends to OpenAI and to Azure; the pages of the other providers that
+`docs/models.md` names. State of November 2026.
 """
 
 from __future__ import annotations
@@ -34,6 +35,10 @@ Compaction: TypeAlias = Literal["none", "plain", "kept"]
 CompactsTo: TypeAlias = Literal["none", "block", "window"]
 """What the provider's own compaction leaves of the messages. `block`: one block that replaces them. `window`: all user
 messages, and one encrypted item that replaces the rest."""
+AskedBy: TypeAlias = Literal["none", "parameter", "path", "item"]
+"""How the provider is asked to compact. `parameter`: by Anthropic's `compaction`. `path`: by OpenAI's
+`/responses/compact`, which reads nothing from the cache. `item`: by OpenAI's `compaction_trigger` at the end of an
+ordinary request, whose beginning is read from the cache; by the path if the server does not take the item."""
 Echo: TypeAlias = Literal["none", "signature", "items", "given", "calls", "always", "thought_signature"]
 """In which form reasoning goes back. `signature`: Anthropic's blocks. `items`: OpenAI's items. `given`: in the member
 of the message in which it came, where it came. `calls`: the same, and never missing where an answer calls tools.
@@ -61,6 +66,7 @@ class ReasoningRules:
     instructions: Literal["system", "developer", "instructions"] = "system"
     compaction: Compaction = "none"
     compacts_to: CompactsTo = "none"
+    asked_by: AskedBy = "none"
     echo: Echo = "given"
     binds: bool = False
     takes_compaction: bool = False
@@ -80,6 +86,7 @@ class _Platform:
 
     controls: bool
     compaction: bool
+    trigger: bool
     tools: ToolChanges
     effort: bool
 
@@ -89,7 +96,7 @@ _SEALING_GPT = (6, 2)
 """The version from which on OpenAI's models check their reasoning."""
 _LATER_VERSION = re.compile(r"(?<=\d)-\d{1,2}(?!\d)")
 """Follows the family in the id of another version, such as `claude-opus-5-6`; a date is longer."""
-_GATEWAY = _Platform(controls=False, compaction=False, tools="plain", effort=False)
+_GATEWAY = _Platform(controls=False, compaction=False, trigger=False, tools="plain", effort=False)
 
 
 @cache
@@ -124,6 +131,7 @@ def rules_at(endpoint: Endpoint, model: str) -> ReasoningRules:
         known,
         tools=tools,
         effort=known.effort if platform.effort else "top",
+        asked_by="path" if known.asked_by == "item" and not platform.trigger else known.asked_by,
         takes_compaction=known.compaction != "none" or known.checks == "unknown",
         binds=endpoint.kind in ("anthropic", "openai-responses"),
         controls=known.checks == "anthropic" and platform.controls,
@@ -174,6 +182,7 @@ def _platforms() -> dict[str, _Platform]:
         row["host"]: _Platform(
             controls=row["controls"] == "yes",
             compaction=row["compaction"] == "yes",
+            trigger=row["trigger"] == "yes",
             tools=cast("ToolChanges", row["tools"]),
             effort=row["effort"] == "yes",
         )

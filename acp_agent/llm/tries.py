@@ -61,6 +61,10 @@ _MAX_RETRY_AFTER = 90.0
 """Seconds that a provider may ask to wait; a longer wait ends the call."""
 _REFUSED = (400, 422)
 """Statuses with which servers refuse reasoning, or a header, in the request."""
+_MAX_TRIGGER_FAILURES = 2
+"""Failures of the server after which a compaction is asked for in another way than by a trigger."""
+_TRIGGER_STATUSES = (500, 501, 502)
+"""Statuses of servers that cannot handle a part of a request. Others say that the server is overloaded."""
 _MAX_BUILT_IN = 2
 """Built-in tools that are left out of a call; a provider that refuses more of them refuses tools as such."""
 _MAX_REFUSALS = 3
@@ -105,6 +109,7 @@ class Tries:
         self._parts = 0
         self._server_errors = 0
         self._empty_streams = 0
+        self._trigger_failures = 0
         self._is_unproven_tried = False
         self._guess: _Guess | None = None
         self._images: list[int] | None = None
@@ -129,7 +134,8 @@ class Tries:
             self._learned = [*guess.learned]
         if not partial:
             changed = (
-                self._with_fitting_tools(failure, request, call)
+                self._without_trigger(failure, request, call)
+                or self._with_fitting_tools(failure, request, call)
                 or self._without_reasoning(failure, request, call)
                 or self._without_part(failure, request, call)
                 or self._without_unproven(failure, request, call)
@@ -141,6 +147,30 @@ class Tries:
         if guess is not None and classify(failure) == "rejected":
             failure = guess.failure  # leaving something out on a guess may have caused the last one
         return self._retries.after(failure, partial=partial), request
+
+    def _without_trigger(self, failure: CallFailed, request: ModelRequest, call: Call) -> ModelRequest | None:
+        """Return the request for a compaction without a trigger that the server did not know or could not handle.
+
+        A refusal of it is handled as that of any other part.
+        """
+        if "trigger" not in call.features:
+            return None
+        if failure.kind == "ignored" and not failure.code:
+            _log.warning("%s did not follow a compaction trigger: %s", self._endpoint.name, failure.message)
+            return self._left_out(RefusedPart("trigger"), request)
+        is_broken = failure.kind == "stream" and "server_error" in failure.code
+        if failure.kind == "dropped" or failure.status in _TRIGGER_STATUSES or is_broken:
+            self._trigger_failures += 1
+        elif failure.kind in ("ignored", "no-stream"):
+            self._trigger_failures = _MAX_TRIGGER_FAILURES
+        if self._trigger_failures < _MAX_TRIGGER_FAILURES:
+            return None
+        # For this compaction alone, since the server may know the trigger and fail for another reason.
+        said = log_line(failure, self._endpoint.secrets)
+        _log.warning(
+            "%s failed to follow a compaction trigger; it is asked in another way: %s", self._endpoint.name, said
+        )
+        return replace(request, refused=request.refused | {"trigger"})
 
     def _with_fitting_tools(self, failure: CallFailed, request: ModelRequest, call: Call) -> ModelRequest | None:
         """Return the request without the tools that the provider refused, or with shortened descriptions if it only
@@ -194,12 +224,15 @@ class Tries:
     def _without_unproven(self, failure: CallFailed, request: ModelRequest, call: Call) -> ModelRequest | None:
         """Return the request without the features that the provider has not accepted before in this conversation, in
         case it refused one of them in an error text that is not known here."""
-        may_be_one = failure.status in _REFUSED and classify(failure) == "rejected" and self._prompt is None
+        may_be_one = failure.status in _REFUSED and classify(failure) == "rejected"
         if not may_be_one or self._is_unproven_tried:
             return None
         self._is_unproven_tried = True
         known = self._adapter.accepted_features(request, self._profile) | request.refused
         unproven: list[Feature] = [feature for feature, _ in self._adapter.refusals if feature in call.features - known]
+        if self._prompt is not None:
+            # Without the others the compaction would be of another conversation.
+            unproven = [feature for feature in unproven if feature == "trigger"]
         if not unproven:
             return None
         self._guess = _Guess(failure, request, tuple(self._learned))

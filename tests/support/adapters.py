@@ -17,6 +17,7 @@ from acp_agent.errors import ModelError
 from acp_agent.llm.adapters.adapter import Adapter
 from acp_agent.llm.adapters.anthropic import AnthropicAdapter
 from acp_agent.llm.adapters.chat import ChatAdapter
+from acp_agent.llm.adapters.encoding import Call
 from acp_agent.llm.adapters.fold import Fold
 from acp_agent.llm.adapters.responses import ResponsesAdapter
 from acp_agent.llm.client import ModelClient, make_client
@@ -97,7 +98,7 @@ def wire_body(dialect: str, asked: ModelRequest, profile: ModelProfile, name: st
 
 
 def fold_of(dialect: str) -> Fold:
-    return api(dialect).fold()
+    return api(dialect).fold(Call("", {}))
 
 
 def request(*messages: m.Message, model: str = "claude-test", **more: object) -> ModelRequest:

@@ -82,8 +82,8 @@ class Adapter:
         """
         raise NotImplementedError
 
-    def fold(self) -> Fold:
-        """Return what folds an answer."""
+    def fold(self, call: Call) -> Fold:
+        """Return what folds the answer to a call."""
         raise NotImplementedError
 
     def window_path(self, model: str) -> str | None:
@@ -104,6 +104,7 @@ class Adapter:
                 native_first=rules.native_first and "compaction" not in refused,
                 compaction="none" if "compaction" in refused else rules.compaction,
                 takes_compaction=rules.takes_compaction and "compaction" not in refused,
+                asked_by="path" if rules.asked_by == "item" and "trigger" in refused else rules.asked_by,
             )
         return rules
 
@@ -114,9 +115,14 @@ class Adapter:
         :param accepted: what the API has accepted of it in earlier requests.
         """
         said = f"{failure.code} {failure.message}".lower()
+        places: dict[Feature, int] = {}
         for feature, words in self.refusals:
-            if feature in used and any(word in said for word in words):
-                return feature
+            found = [said.index(word) for word in words if word in said]
+            if feature in used and found:
+                places[feature] = min(found)
+        if places:
+            # What is named first is refused; a list of what would be taken instead may follow.
+            return min(places, key=lambda feature: places[feature])
         if any(words in said for words in self.vague_refusals):
             suspects = used - accepted or used
             return next((feature for feature, _ in self.refusals if feature in suspects), None)

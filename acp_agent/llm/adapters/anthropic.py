@@ -117,7 +117,8 @@ class AnthropicAdapter(Adapter):
         path = "/v1/messages?beta=true"
         return Call(path, body, headers, streams=streams, opening=opening, end=end, features=features)
 
-    def fold(self) -> Fold:
+    def fold(self, call: Call) -> Fold:
+        del call
         return MessagesFold(self.name)
 
     def window_path(self, model: str) -> str | None:

@@ -135,7 +135,8 @@ class ChatAdapter(Adapter):
         body |= self._thinking(request, profile, rules, refused, messages)
         return Call("/chat/completions", body, streams="stream" in body, opening=opening, features=features)
 
-    def fold(self) -> Fold:
+    def fold(self, call: Call) -> Fold:
+        del call
         return ChatFold(self.name)
 
     def window_path(self, model: str) -> str | None:

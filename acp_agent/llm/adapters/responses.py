@@ -1,7 +1,8 @@
 """Encodes requests for OpenAI's Responses API. `responses_fold.py` reads the answers.
 
 Nothing is stored at the provider: the whole conversation is sent each time, with the encrypted reasoning items that the
-same provider made. Source: the types of the openai SDK 3.54, and its guide on compaction.
+same provider made. A compaction is asked for by an item at the end of an ordinary request, or by a path of its own; see
+`rules.AskedBy`. Source: the types of the openai SDK 3.54, and its guide on compaction.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from acp_agent.conversation.strict_json import get_objects, get_text
 from acp_agent.llm.adapters.adapter import Adapter, first_level, first_tools
 from acp_agent.llm.adapters.encoding import Call, Encoded, Encoder, Features, ReasoningPlace, says_something, wire_name
 from acp_agent.llm.adapters.fold import Fold
-from acp_agent.llm.adapters.responses_fold import ITEMS, ResponsesFold
+from acp_agent.llm.adapters.responses_fold import ITEMS, CompactionFold, ResponsesFold
 from acp_agent.llm.binding import Prefix
 from acp_agent.llm.parts import arguments_text, has_raw_arguments, image_url, sent_arguments, user_parts
 from acp_agent.llm.profiles import ModelProfile
@@ -41,12 +42,15 @@ _MAX_CACHE_KEY = 64
 _DEFAULT_EFFORT = "medium"
 """What the API takes if a request names none; for a return to it."""
 _OFFICIAL_HOST = "api.openai.com"
+_TRIGGER: JsonObject = {"type": "compaction_trigger"}
+"""Has the model compact everything before it; it has to be the last item, and is part of no conversation."""
 
 
 class ResponsesAdapter(Adapter):
     """The Responses API. OpenAI's own server does not report a model's window."""
 
     refusals = (
+        ("trigger", ("compaction_trigger",)),
         ("summaries", ("reasoning summar", "reasoning.summar", "reasoning_summar")),
         ("effort", ("configuration_update",)),
         ("tools", ("additional_tools",)),
@@ -65,18 +69,19 @@ class ResponsesAdapter(Adapter):
             body["prompt_cache_key"] = request.conversation_id[:_MAX_CACHE_KEY]
         # Later models take instructions for one turn alone, so that these stand in the input.
         has_instructions = rules.instructions != "developer" and bool(request.system.strip())
-        if prompt is not None:
-            if has_instructions:
-                body["instructions"] = request.system
+        if has_instructions:
+            body["instructions"] = request.system
+        if prompt is not None and rules.asked_by != "item":
             return Call("/responses/compact", body, streams=False, opening=opening, conversation="input", end=end)
         features = end.features
-        if "max_output_tokens" not in refused:
+        if prompt is not None:
+            body["input"] = [*encoder.items, _TRIGGER]
+            features = features.union(("trigger",))
+        elif "max_output_tokens" not in refused:  # a compaction may be longer than an answer
             most = taken_limit(request.max_output_tokens, request.takes.get("max_output_tokens", ""))
             body["max_output_tokens"] = most
         if "store" not in refused:
             body["store"] = False
-        if has_instructions:
-            body["instructions"] = request.system
         tools = first_tools(request, rules)
         if tools and "functions" not in refused:
             body["tools"] = [_tool(tool) for tool in tools]
@@ -107,8 +112,8 @@ class ResponsesAdapter(Adapter):
             features=features,
         )
 
-    def fold(self) -> Fold:
-        return ResponsesFold(self.name)
+    def fold(self, call: Call) -> Fold:
+        return CompactionFold(self.name, call) if "trigger" in call.features else ResponsesFold(self.name)
 
     def window_path(self, model: str) -> str | None:
         return None if self._endpoint.host == _OFFICIAL_HOST else "/models"

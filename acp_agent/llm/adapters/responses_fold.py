@@ -5,6 +5,7 @@ Parsing is lenient; see `calls.py` for tool calls. Source: the types of the open
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 from acp_agent.conversation.messages import (
@@ -18,8 +19,9 @@ from acp_agent.conversation.messages import (
 )
 from acp_agent.conversation.strict_json import get_int, get_object, get_objects, get_text
 from acp_agent.llm.adapters.calls import CallPieces, text_of
+from acp_agent.llm.adapters.encoding import Call
 from acp_agent.llm.adapters.fold import Dropped, Fold, build_answer, openai_usage
-from acp_agent.llm.errors import stream_error
+from acp_agent.llm.errors import CallFailed, stream_error
 from acp_agent.llm.parts import tool_call
 from acp_agent.llm.provider import Answered, TextDelta, ThinkingDelta
 
@@ -28,6 +30,12 @@ ITEMS = "items"
 _EXPECTED_REASONS = ("turn_boundary", "model_mismatch")
 """Expected reasons for the API to leave out reasoning: the model uses only the reasoning of the current turn, or it
 cannot read the reasoning."""
+_ORDINARY = ("message", "function_call")
+"""Items of an ordinary answer."""
+_ORDINARY_EVENTS = ("response.output_text.delta", "response.refusal.delta", "response.function_call_arguments.delta")
+"""Events of an ordinary answer, for gateways that do not announce its items."""
+_SENT_BACK = ("id", "type", "encrypted_content")
+"""Members of a compaction item that the API takes back; some servers add others."""
 
 
 class _ItemPieces:
@@ -210,3 +218,60 @@ class ResponsesFold(Fold):
         # The provider stores nothing, so it cannot find the item again without the encrypted form.
         kept: JsonObject = {key: value for key, value in item.items() if key != "status" and value is not None}
         return Thinking(text, self._provider, kept if "encrypted_content" in kept else {})
+
+
+class CompactionFold(ResponsesFold):
+    """Folds the answer to a request that ends with a `compaction_trigger`: one compaction item, and nothing to show.
+
+    The item alone does not hold what the user has said, unlike the window that `/responses/compact` returns. So the
+    user's messages of the request are put in front of it, as Codex does, and both ways leave the same.
+
+    A server that does not know the trigger answers the conversation instead. That answer is not read to its end, since
+    all of it has to be paid.
+
+    :param call: the request.
+    """
+
+    def __init__(self, provider: str, call: Call) -> None:
+        super().__init__(provider)
+        self._call = call
+
+    def feed(self, event: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
+        super().feed(event)
+        kinds = {get_text(pieces.item, "type") for pieces in self._items}
+        if self.complete:
+            self._check()
+        elif "compaction" not in kinds and (event.get("type") in _ORDINARY_EVENTS or not kinds.isdisjoint(_ORDINARY)):
+            raise CallFailed("ignored", "it answered the conversation in place of compacting it")
+        return ()
+
+    def close(self, *, done: bool) -> None:
+        super().close(done=done)
+        if self.complete:
+            self._check()
+
+    def _check(self) -> None:
+        """Check that a whole answer is one compaction.
+
+        :raises CallFailed: it is not.
+        """
+        found = len(self._compactions())
+        reason = get_text(get_object(self._final, "incomplete_details"), "reason")
+        if found == 1 and not reason:
+            return
+        usage = self.answer().usage
+        said = f"it broke off ({reason})" if reason else f"it made {found} compactions in place of one"
+        raise CallFailed("ignored", said, code=reason, usage=usage if usage.prompt_tokens else None)
+
+    def _compactions(self) -> list[JsonObject]:
+        items = [pieces.item for pieces in self._all_items()]
+        return [item for item in items if item.get("type") == "compaction" and get_text(item, "encrypted_content")]
+
+    def _compacted(self) -> CompactedBlock | None:
+        compactions = self._compactions()
+        if not compactions:
+            return None
+        asked: JsonObject = json.loads(self._call.content)
+        said = [item for item in get_objects(asked, "input") if item.get("role") == "user"]
+        sealed = {key: compactions[-1][key] for key in _SENT_BACK if compactions[-1].get(key)}
+        return CompactedBlock(self._provider, {ITEMS: list[JsonValue]([*said, sealed])}, "")

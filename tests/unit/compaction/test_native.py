@@ -40,7 +40,8 @@ async def test_what_openai_compacts_is_what_was_sent_and_the_users_words_reach_e
     assert [compaction.statuses[-1] for compaction in shown_compactions(agent)] == ["completed"] * 3
     first, after_one, second, after_two, third, elsewhere = it.server.calls[1:]
     for call, sent in ((first, it.server.calls[0]), (second, after_one), (third, after_two)):
-        assert call.path == "/v1/responses/compact"
+        assert call.path == "/v1/responses"
+        assert call.body["input"][-1] == {"type": "compaction_trigger"}
         assert call.body["input"][: len(sent.body["input"])] == sent.body["input"]
     # Once as it was told, which the provider keeps as it keeps all user messages, and once as a pin.
     assert occurrences(after_one, "Rye alone.") == 2

@@ -9,6 +9,7 @@ import pytest
 
 from acp_agent.conversation import messages as m
 from acp_agent.llm.adapters.chat import ChatAdapter
+from acp_agent.llm.adapters.encoding import Call
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import ModelRequest, ThinkingDelta
@@ -34,7 +35,7 @@ def encrypted(value: str, **more: Any) -> dict[str, Any]:
 
 def folded(*deltas: dict[str, Any]) -> tuple[tuple[m.AssistantPart, ...], str]:
     """The parts of an answer, and the reasoning that was shown of it."""
-    fold = api().fold()
+    fold = api().fold(Call("", {}))
     shown = ""
     for delta in [*deltas, {}]:
         finish = None if delta else "stop"

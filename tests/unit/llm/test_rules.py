@@ -26,7 +26,17 @@ def test_each_row_of_the_models_is_read_as_it_stands(row: dict[str, str]) -> Non
         rules = rules_of(family)
         assert rules.family == family
         assert rules.reads == tuple(row["reads"].split())
-        for name in ("checks", "off", "tools", "effort", "instructions", "compaction", "compacts_to", "echo"):
+        for name in (
+            "checks",
+            "off",
+            "tools",
+            "effort",
+            "instructions",
+            "compaction",
+            "compacts_to",
+            "asked_by",
+            "echo",
+        ):
             assert getattr(rules, name) == row[name]
 
 
@@ -36,6 +46,7 @@ def test_each_row_of_the_servers_is_read_as_it_stands(row: dict[str, str]) -> No
     rules = rules_at(Endpoint("work", kind, f"https://eu.{row['host']}/v1"), model)
     assert rules.controls == (kind == "anthropic" and row["controls"] == "yes")
     assert rules.native_first == (row["compaction"] == "yes")
+    assert (rules.asked_by == "item") == (row["trigger"] == "yes")
     assert rules.tools == row["tools"]
     assert (rules.effort != "top") == (row["effort"] == "yes")
     assert rules.binds
