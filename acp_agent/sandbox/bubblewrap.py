@@ -110,6 +110,7 @@ def _mounts(
     files = (*(path for path in policy.read_deny if path not in folders), *_sockets(policy, folders))
     mounts = [
         *((path, ("--tmpfs", str(path))) for path in folders),
+        *((path, ("--ro-bind", str(path), str(path))) for path in _shown_work_trees(policy)),
         *((path, ("--bind", str(path), str(path))) for path in writable),
         *((path, ("--ro-bind-try", str(path), str(path))) for path in protected),
         *((path, ("--ro-bind", "/dev/null", str(path))) for path in files),
@@ -119,7 +120,18 @@ def _mounts(
 
 
 def _sockets(policy: Policy, denied: Collection[Path]) -> Iterator[Path]:
-    return sockets((*empty_folders(), *denied), (*policy.write, *policy.open))
+    return sockets((*empty_folders(), *denied), (*policy.write, *policy.open, *_shown_work_trees(policy)))
+
+
+def _shown_work_trees(policy: Policy) -> Iterator[Path]:
+    """Yield the work trees around the roots that commands would not see, since a folder above them is empty.
+
+    Git would take all files outside of the root for deleted, and `git commit -a` would commit that.
+    """
+    for repository in policy.repositories:
+        tree = repository.work_tree
+        if tree not in policy.roots and any(tree.is_relative_to(folder) for folder in empty_folders()):
+            yield tree
 
 
 def _sealed(policy: Policy, holders: Iterable[Path]) -> Iterator[str]:

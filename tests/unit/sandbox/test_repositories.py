@@ -98,6 +98,16 @@ WORK = (
 
 
 @needs_bubblewrap
+def test_git_sees_the_whole_work_tree_around_a_folder_in_tmp_which_is_empty_otherwise(tmp_path: Path) -> None:
+    main = repository(tmp_path / "main")
+    done = in_sandbox(main / "sub", "echo two > b.txt; git commit -qam second && git show --stat HEAD; touch ../new")
+    assert "sub/b.txt | 2 +-" in done.stdout, done.stderr
+    assert "1 file changed" in done.stdout
+    assert "new" in done.stderr
+    assert git(main, "status", "--porcelain") == ""
+
+
+@needs_bubblewrap
 @pytest.mark.parametrize("kind", KINDS)
 def test_git_commits_stashes_and_fetches_where_its_directory_lies_outside(place: Path, kind: str) -> None:
     root, folder = session_in(place, kind)
