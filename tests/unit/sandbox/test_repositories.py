@@ -152,10 +152,10 @@ ATTACKS = {
 }
 
 
-def _closed_state(root: Path, folder: Path) -> dict[str, bytes]:
+def _closed_state(place: Path, root: Path, folder: Path) -> dict[str, bytes]:
     """Return the contents of the files that a command must not change, by path."""
     state: dict[str, bytes] = {}
-    for path in folder.parent.parent.rglob("*"):
+    for path in place.rglob("*"):
         inside = path.is_relative_to(folder)
         parts = path.relative_to(folder).parts if inside else ()
         is_closed = not inside or any(part in ("hooks", "info", "modules") for part in parts)
@@ -172,11 +172,11 @@ def _closed_state(root: Path, folder: Path) -> dict[str, bytes]:
 def test_nothing_is_planted_in_a_git_directory_outside(place: Path, kind: str) -> None:
     root, folder = session_in(place, kind)
     own = git(root, "rev-parse", "--absolute-git-dir").strip()
-    before = _closed_state(root, folder)
+    before = _closed_state(place, root, folder)
     lines = (f"({attack}) > /dev/null 2>&1" for attack in ATTACKS.values())
     done = in_sandbox(root, f"GIT={folder} OWN={own}\n" + "\n".join((*lines, "echo done")))
     assert done.stdout == "done\n"
-    assert _closed_state(root, folder) == before
+    assert _closed_state(place, root, folder) == before
     git(root, "status")
 
 
