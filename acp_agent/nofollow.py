@@ -21,6 +21,8 @@ from typing import TypeAlias
 
 from acp_agent.frozen import frozen
 
+_MOST_CHANGES = 100
+"""How often a path may change while it is resolved."""
 _Open: TypeAlias = Callable[[str, int, int], int]
 
 _SYSCALL_OPENAT2 = 437
@@ -47,6 +49,10 @@ def resolved(path: Path) -> Path:
 
     :param path: absolute.
     """
+    for _ in range(_MOST_CHANGES):
+        # In Python before 3.12 a link that is replaced by a folder at this very moment is an error.
+        with suppress(OSError):
+            return Path(os.path.realpath(path))
     return Path(os.path.realpath(path))
 
 

@@ -27,9 +27,7 @@ _FILES = ("config", "config.worktree", "commondir")
 """Git reads hooks, settings and attributes from the directory that `commondir` names."""
 _OF_A_WORKTREE = ("config.worktree", "commondir")
 _WORK_TREE_SETTING = re.compile(rb'^[^\S\n]*+worktree\s*+=\s*+"?([^"\n;#]+?)"?\s*$', re.MULTILINE | re.IGNORECASE)
-_RUN_SETTING = re.compile(
-    rb"^[^\n#;=]*?\b(path|hookspath)[ \t]*=[ \t]*([^\n;#]+?)[ \t\r]*$", re.MULTILINE | re.IGNORECASE
-)
+_RUN_SETTINGS = (b"path", b"hookspath")
 """`include.path`, `includeIf.*.path` and `core.hooksPath`; in other sections, `path` does no harm here."""
 _HOOKS = (
     "applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg",
@@ -161,13 +159,25 @@ def named_in_settings(git: Path, root: Path) -> Iterator[Path]:
     :param git: a directory whose `config` counts in the root.
     """
     for name in ("config", "config.worktree"):
-        for key, value in _RUN_SETTING.findall(_content(git / name)):
+        for key, value in _run_settings(_content(git / name)):
             text = os.path.expanduser(os.fsdecode(value).replace('"', ""))  # noqa: PTH111 - fails where there is no home
-            if key.lower() == b"path":
+            if key == b"path":
                 yield Path(os.path.normpath(git / text))
             else:
                 folder = Path(os.path.normpath(root / text))
                 yield from (folder / hook for hook in _HOOKS)
+
+
+def _run_settings(config: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the settings of git that name what it runs: each key in lower case, and its value."""
+    for line in config.splitlines():
+        before, found, after = line.partition(b"=")
+        if not found or b"#" in before or b";" in before:
+            continue
+        words = re.split(rb"\W", before.strip().lower())  # a section may stand in the same line
+        value = after.partition(b"#")[0].partition(b";")[0].strip()
+        if words[-1] in _RUN_SETTINGS and value:
+            yield words[-1], value
 
 
 def worktrees(git: Path) -> list[Path]:

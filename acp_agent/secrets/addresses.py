@@ -12,6 +12,8 @@ import re
 
 from acp_agent.secrets.known import MASK
 
+_SENTENCE_END = ").,;:]}*"
+"""Characters after an address that belong to the sentence around it."""
 _ADDRESS = re.compile(r"\b([a-z][a-z0-9+.-]{1,20})://([^\s\"'<>`\\]{1,4000})", re.ASCII | re.IGNORECASE)
 _PLAIN = re.compile(
     r"anthropic|apis?|azure|beta|chat|completions|compact|count_tokens|deployments|docs|embeddings|generate|healthz?"
@@ -34,8 +36,9 @@ def _reduced(found: re.Match[str]) -> str:
     scheme, rest = found.groups()
     if scheme.lower() in _LOCAL:
         return found[0]
-    end = re.search(r"[).,;:\]}*]*\Z", rest)  # of the sentence that it stands in
-    tail = end[0] if end and MASK not in end[0] else ""
+    tail = rest[len(rest.rstrip(_SENTENCE_END)) :]
+    if MASK in tail:
+        tail = ""
     rest = rest.removesuffix(tail)
     rest, hash_mark, _ = rest.partition("#")
     rest, question, query = rest.partition("?")

@@ -87,9 +87,9 @@ async def test_what_else_is_in_the_home_is_asked_about_and_a_search_passes_it_ov
         asked = [permission["toolCall"]["title"] for permission in it.agent.desk.permissions]
         assert asked == [
             "Read state/notes.txt",
-            "Search for needle in state",
+            "Search state for needle",
             "Write state/new.txt",
             "List state",
-            "Find *.txt in state",
+            "Search state for `files named *.txt`",
             f"ls (in {it.home / 'state'})",
         ]

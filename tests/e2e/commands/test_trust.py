@@ -88,6 +88,10 @@ async def test_at_a_terminal_it_is_asked_what_may_run(tmp_path: Path) -> None:
         await person.until("Trust it?")
         assert "the command `/look`" in person.shown
         person.type("s\n")
+        # The folder holds the home, so that there is no sandbox, and the commands of the recipe's text are asked for.
+        await person.until("Allow?")
+        assert "Run the commands in the text of /look (outside of the sandbox)" in person.shown
+        person.type("y\n")
         assert await person.ended() == 0
         assert "Looked." in person.shown
     assert (tmp_path / "ran").exists()

@@ -34,7 +34,7 @@ INLINE = {
     "acp_agent.hooks.contract": "a class of characters",
     "acp_agent.hooks.executables": "a class of characters",
     "acp_agent.hooks.rules": "a number and a unit, with bounded repeats",
-    "acp_agent.llm.adapters.adapter": "a class of characters",
+    "acp_agent.llm.adapters.encoding": "a class of characters",
     "acp_agent.llm.errors": "see the functions: `classify` reads errors that providers send",
     "acp_agent.llm.refusals": "see the functions: reads errors of at most 64 KiB",
     "acp_agent.llm.refused_tools": "looks for the name of a tool",
@@ -44,11 +44,14 @@ INLINE = {
     "acp_agent.recipes.arguments": "one escaped character",
     "acp_agent.sandbox.excludes": "a class of characters",
     "acp_agent.sandbox.placeholders": "a class of characters",
+    "acp_agent.sandbox.repositories": "a class of characters",
     "acp_agent.secrets.names": "reads at most 200 characters",
     "acp_agent.server.v1.presenter": "see the functions: splits the first sentence from a text",
+    "acp_agent.tools.asked": "runs of one character",
     "acp_agent.tools.matching.line_ends": "a class of characters",
     "acp_agent.tools.shell.allow": "reads one word",
     "acp_agent.tools.shell.syntax": "reads a line of at most 8,000 characters",
+    "acp_agent.visible": "runs of a class of characters; measured by its own tests",
 }
 """Modules that match patterns which they do not keep, and why the time of these is linear as well."""
 

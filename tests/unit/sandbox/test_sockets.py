@@ -78,9 +78,9 @@ def test_a_socket_that_a_command_makes_is_its_own_to_use(home: Path) -> None:
 
 
 def test_of_run_the_file_of_the_resolver_is_bound_and_no_folder_with_sockets(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, etc = tmp_path.resolve() / "run", tmp_path / "resolv.conf"
+    run, etc = home / "run", home / "resolv.conf"  # the path of a socket has 108 bytes at most
     (run / "systemd" / "resolve").mkdir(parents=True)
     file = run / "systemd" / "resolve" / "stub-resolv.conf"
     file.write_text("nameserver 127.0.0.53\n")
