@@ -91,5 +91,5 @@ async def test_what_else_is_in_the_home_is_asked_about_and_a_search_passes_it_ov
             "Write state/new.txt",
             "List state",
             "Search state for `files named *.txt`",
-            f"ls (in {it.home / 'state'})",
+            f"(in {it.home / 'state'}) ls",
         ]
