@@ -27,6 +27,7 @@ from acp_agent.frozen import frozen
 from acp_agent.nofollow import resolved, status_of
 from acp_agent.sandbox.guarded_paths import is_guarded
 from acp_agent.sandbox.installation import is_installed
+from acp_agent.sandbox.run_by_git import is_run_by_git
 from acp_agent.tools.asked import in_title
 from acp_agent.tools.environment import Environment, Report
 from acp_agent.tools.matching.names import names_alike, nearest, told
@@ -300,8 +301,14 @@ def _beyond(real: Path, environment: Environment, edited: bool) -> tuple[Path, .
     private = environment.private
     is_inside = environment.is_inside(real)
     is_private = private is not None and real.is_relative_to(resolved(private))
-    needs_asking = edited and (is_guarded(real) or is_installed(real))
+    needs_asking = edited and _steers_something(real, environment)
     return (real,) if not is_inside or is_private or needs_asking or environment.limits.ask(real) else ()
+
+
+def _steers_something(real: Path, environment: Environment) -> bool:
+    """Return whether other programs run or obey a file by themselves."""
+    roots = environment.real_roots or tuple(resolved(root) for root in environment.roots)
+    return is_guarded(real) or is_installed(real) or is_run_by_git(real, roots)
 
 
 def scheme_of(address: str) -> str:

@@ -86,7 +86,10 @@ def _environment(env: Mapping[str, str]) -> Iterator[str]:
     yield f"{size.columns} x {size.lines}; a terminal: {streams or 'none'}"
     for name in sorted(env):
         if name.startswith(_VARIABLES) or name.lower().endswith("_proxy"):
-            yield f"{name}={MASK if is_secret_variable(name) else env[name]}"
+            value = env[name]
+            if "@" in value and "://" not in value:  # the address of a proxy may have no scheme
+                value = without_access(f"http://{value}").removeprefix("http://")
+            yield f"{name}={MASK if is_secret_variable(name) else value}"
 
 
 def _configuration(path: Path, within: Path | None = None) -> str:

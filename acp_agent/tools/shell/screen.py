@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from copy import copy
+from functools import lru_cache
 
 from acp_agent.tools.text import HeadAndTail, clean
 
@@ -32,6 +33,9 @@ _TOKEN = re.compile(
 _UNFINISHED = re.compile(f"\x1b(?:\\[[0-?]{{0,64}}[ -/]{{0,8}}|{_STRING}\x1b?|[ -/]{{0,8}})?\\Z")
 _LONGEST = 4200
 """Length of the longest sequence, in characters."""
+_MOST_CELLS = 3_000_000
+"""Columns of rows with other characters than ASCII that sequences may go over, which takes a second or two. Then the
+rest of the output is taken for text alone."""
 
 
 class ShownOutput:
@@ -50,6 +54,8 @@ class ShownOutput:
         self._saved: tuple[int, int] | None = None
         self._page: int | None = None
         self._unfinished = ""
+        self._cells = 0
+        self._is_plain = False
 
     @property
     def text(self) -> str:
@@ -127,6 +133,12 @@ class ShownOutput:
 
     def _obey(self, token: re.Match[str]) -> None:
         """Carry out a control character or a sequence. Unknown ones have no effect."""
+        row = self._rows[self._row]
+        if not row.isascii():
+            self._cells += len(row)
+        if self._cells > _MOST_CELLS:
+            self._go_on_plainly()
+            return
         parameters = token["parameters"] or ""
         if parameters.startswith(("<", "=", ">", "?")):  # a mode of the terminal
             return
@@ -154,6 +166,13 @@ class ShownOutput:
                 self._erase_rows(_numbers(parameters, 0)[0])
             case _:
                 pass
+
+    def _go_on_plainly(self) -> None:
+        """Move behind all text, for good."""
+        if not self._is_plain:
+            self._is_plain = True
+            self._row = len(self._rows) - 1
+            self._column = self._end = _width(self._rows[-1])
 
     def _move(self, final: str, first: int, second: int) -> None:
         count = max(1, first)
@@ -260,6 +279,7 @@ def _width(text: str) -> int:
     return len(text) if text.isascii() else sum(map(_columns, text))
 
 
+@lru_cache(4096)
 def _columns(character: str) -> int:
     if character.isascii():
         return 1

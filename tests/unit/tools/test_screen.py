@@ -10,6 +10,7 @@ from pyte import modes
 
 from acp_agent.tools.shell.screen import ShownOutput, as_shown
 from acp_agent.tools.text import clean, cut_middle
+from support.growth import grows_too_fast
 
 LIMIT = 32_000
 
@@ -154,3 +155,12 @@ def test_wide_characters_take_the_columns_that_an_emulator_gives_them(pieces: li
     pyte.Stream(screen).feed("".join(pieces) + "\x1b[200G|")
     expected = "\n".join(row.rstrip() for row in screen.display).rstrip()
     assert "\n".join(row.rstrip() for row in shown("".join(pieces) + "\x1b[200G|").split("\n")).rstrip() == expected
+
+
+@pytest.mark.parametrize("sequence", ["\b", "\r", "\x1b[3D", "\x1b[2K"], ids=repr)
+def test_wide_characters_that_are_overwritten_again_and_again_take_a_time_that_is_linear(sequence: str) -> None:
+    def output(size: int) -> str:
+        return "漢" * 3_000 + f"{sequence}漢" * size + "\nthe end"
+
+    assert not grows_too_fast(lambda text: as_shown(text, 10_000), output, 2_000)
+    assert as_shown(output(10_000), 10_000).endswith("the end")
