@@ -17,23 +17,28 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
 from acp_agent.frozen import frozen
 from acp_agent.regular import read_regular
-from acp_agent.sandbox.roots import is_git_directory, line_of
+from acp_agent.sandbox.roots import is_git_directory, line_of, repository_root
 
 SKIPPED = {
     *(".git", ".hg", ".svn", ".jj", "node_modules", ".venv", "venv", "site-packages", "__pycache__", "target", ".tox"),
     *(".nox", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".gradle", ".yarn", ".pnpm-store", "bower_components"),
 }
-"""Names of folders that are not entered."""
+"""Names of folders of which nothing further down is looked at."""
+_OF_VERSION_CONTROL = {".git", ".hg", ".svn", ".jj"}
 MARKS = (".git", ".acp-agent", ".claude")
 """What decides which folder is the root of a project, and where its settings are."""
 _BARE = {"HEAD", "objects", "refs"}
 _MOST_FOLDERS = 1500
 _MOST_DEEP = 6
-_SECONDS = 0.02
+_SECONDS = 0.25
+"""For a tree that was never seen; each folder that has not changed takes microseconds."""
+_MOST_REPOSITORIES = 300
+_LONGEST_PATH = 4096
 _MOST_INDEX = 64 * 1024 * 1024
 _GITLINK = b"\x00\x00\xe0\x00"
 _MODE = 24
@@ -81,9 +86,11 @@ def marks_below(root: Path) -> tuple[dict[Path, int], bool]:
         if folder is None:
             continue
         found.update((Path(path, name), inode) for name, inode in folder.marks)
-        if depth < _MOST_DEEP:
+        if depth < _MOST_DEEP and os.path.basename(path) not in SKIPPED:  # noqa: PTH119 - for each folder
             folders.extend((f"{path}/{name}", depth + 1) for name in folder.folders)
-    found.update(_marks_of_gitlinks(root))
+    for place in gitlinks_below(root, [*found]):
+        with suppress(OSError, ValueError):
+            found[place / ".git"] = (place / ".git").lstat().st_ino
     return found, not folders
 
 
@@ -104,7 +111,9 @@ def _look(path: str) -> _Folder | None:
         marks.append(("", status.st_ino))
     else:
         inner = tuple(
-            name for name, entry in inside.items() if name not in SKIPPED and entry.is_dir(follow_symlinks=False)
+            name
+            for name, entry in inside.items()
+            if name not in _OF_VERSION_CONTROL and entry.is_dir(follow_symlinks=False)
         )
     is_stable = time.time_ns() - status.st_ctime_ns > _UNSTABLE_NS
     folder = _Folder((status.st_ino, status.st_ctime_ns if is_stable else 0), tuple(marks), inner)
@@ -112,11 +121,31 @@ def _look(path: str) -> _Folder | None:
     return folder
 
 
-def _marks_of_gitlinks(root: Path) -> Iterator[tuple[Path, int]]:
-    for path in gitlinks(root / ".git"):
-        with suppress(OSError, ValueError):
-            git = root / path / ".git"
-            yield git, git.lstat().st_ino
+def gitlinks_below(root: Path, marks: Iterable[Path]) -> set[Path]:
+    """Return the folders below a root that the index of a repository names as repositories of their own.
+
+    Git goes from each to those that its own index names.
+
+    :param marks: the marks that are known there.
+    """
+    waiting = deque[tuple[Path, Path]]()
+    top = repository_root(root)
+    for mark in (*((top / ".git",) if top is not None else ()), *marks):
+        if mark.name == ".git" and (git := git_directory_of(mark)) is not None:
+            waiting.append((mark.parent, git))
+    found: set[Path] = set()
+    for _ in range(_MOST_REPOSITORIES):
+        if not waiting:
+            break
+        tree, git = waiting.popleft()
+        for link in gitlinks(git):
+            place = tree / link
+            if place.is_relative_to(root) and place != root and place not in found:
+                found.add(place)
+                inner = git_directory_of(place / ".git")
+                if inner is not None:
+                    waiting.append((place, inner))
+    return found
 
 
 def gitlinks(git: Path) -> set[str]:
@@ -124,11 +153,21 @@ def gitlinks(git: Path) -> set[str]:
     found: set[str] = set()
     for file in (git / "index", *git.glob("sharedindex.*")):
         try:
-            if file.lstat().st_size <= _MOST_INDEX:
-                found.update(os.fsdecode(path) for path in gitlinks_in(read_regular(file)))
+            status = file.lstat()
+            if status.st_size <= _MOST_INDEX:
+                found |= _gitlinks_of(file, (status.st_ino, status.st_ctime_ns, status.st_size))
         except OSError:
             continue
     return found
+
+
+@lru_cache(1_000)
+def _gitlinks_of(file: Path, version: tuple[int, int, int]) -> frozenset[str]:
+    """Return the paths of the gitlinks in an index.
+
+    :param version: changes when the file does.
+    """
+    return frozenset(os.fsdecode(path) for path in gitlinks_in(read_regular(file)))
 
 
 def gitlinks_in(index: bytes) -> Iterator[bytes]:
@@ -157,7 +196,7 @@ def _gitlinks_of_version_4(index: bytes) -> Iterator[bytes]:
         begin = position + (64 if flags & 0x4000 else 62)
         left_out, begin = _varint(index, begin)
         end = index.find(b"\0", begin)
-        if end < 0 or left_out > len(path):
+        if end < 0 or left_out > len(path) or len(path) - left_out + end - begin > _LONGEST_PATH:
             return
         path = path[: len(path) - left_out] + index[begin:end]
         if index[position + _MODE : position + _MODE + 4] == _GITLINK:
@@ -170,7 +209,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     if at >= len(data):
         return 0, at
     value = data[at] & 0x7F
-    while data[at] & 0x80 and at + 1 < len(data):
+    while data[at] & 0x80 and at + 1 < len(data) and value <= _LONGEST_PATH:
         at += 1
         value = (value + 1 << 7) | (data[at] & 0x7F)
     return value, at + 1

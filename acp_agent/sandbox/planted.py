@@ -5,16 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
 from acp_agent.frozen import frozen
-from acp_agent.sandbox.nested import MARKS, gitlinks, marks_below, repositories_in
+from acp_agent.sandbox.nested import MARKS, gitlinks_below, marks_below, repositories_in
 from acp_agent.sandbox.neutral import common_directory, neutralise
 from acp_agent.sandbox.policy import Policy
 
 _COARSE_NS = 20_000_000
 _ANEW = ("", "config")
+_MOST_HOOKS = 100
 _SETTINGS = ("config", "config.worktree", "commondir", "hooks")
 
 
@@ -69,7 +71,7 @@ def look(roots: Sequence[Path]) -> Before:
         found, was_whole = marks_below(root)
         marks.update(found)
         is_whole &= was_whole
-        links.update(root / path for path in gitlinks(root / ".git"))
+        links |= gitlinks_below(root, found)
     return Before(marks, frozenset(links), is_whole, at)
 
 
@@ -114,7 +116,16 @@ def _is_filled(mark: Path) -> bool:
 
 def _set(git: Path) -> int:
     """Return when the settings or hooks of a git directory last changed."""
-    return _times(common_directory(git), _SETTINGS)
+    common = common_directory(git)
+    hooks = [f"hooks/{name}" for name in islice(_names_in(common / "hooks"), _MOST_HOOKS)]
+    return _times(common, (*_SETTINGS, *hooks))
+
+
+def _names_in(folder: Path) -> list[str]:
+    try:
+        return sorted(path.name for path in folder.iterdir())
+    except OSError:
+        return []
 
 
 def _times(folder: Path, names: Sequence[str]) -> int:

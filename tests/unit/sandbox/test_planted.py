@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.sandbox.bubblewrap import fault
-from acp_agent.sandbox.nested import gitlinks
+from acp_agent.sandbox.nested import gitlinks, gitlinks_below, gitlinks_in, marks_below
 from acp_agent.sandbox.neutral import harmless
 from acp_agent.sandbox.planted import Planted
 from acp_agent.sandbox.sandbox import Sandbox
@@ -72,6 +72,9 @@ ATTACKS = {
     "a gitlink in an index of version 4": f"{MAKE} && {LINK} && {EVIL} && git update-index --index-version 4",
     "a gitlink in a split index": f"{MAKE} && {LINK} && {EVIL} && git update-index --split-index",
     "a repository without a gitlink": f"{MAKE} && {EVIL}",
+    "a folder of packages without a gitlink": f"mkdir venv && {MAKE} && {EVIL}".replace("{0}", "venv"),
+    "a gitlink of another repository": f"mkdir -p {{0}}/target/x/y && {MAKE} && {LINK} && cd sub && "
+    + f"{MAKE} && {LINK} && {EVIL}".replace("{0}", "target/x/y"),
     "a directory elsewhere": f"{MAKE} && {LINK} && {EVIL} && mv {{0}}/.git hidden && "
     "echo gitdir: ../hidden > {0}/.git",
     "a link": f"{MAKE} && {LINK} && {EVIL} && mv {{0}}/.git hidden && ln -s ../hidden {{0}}/.git",
@@ -99,6 +102,56 @@ def test_no_program_of_a_repository_that_a_command_made_is_run_by_git_outside(
     assert done.returncode == 0, done.stderr
     assert [each.done for each in keeper.planted if each.done]
     assert not what_git_runs(root, ran)
+
+
+@pytest.mark.parametrize("kind", ["worktree", "folder", "submodule"])
+def test_gitlinks_are_found_where_the_session_s_folder_has_no_index_of_its_own(
+    root: Path, tmp_path: Path, kind: str
+) -> None:
+    ran = tmp_path / "ran"
+    session = root / "inner"
+    if kind == "worktree":
+        git(root, "worktree", "add", "-q", str(session))
+    elif kind == "folder":
+        session.mkdir()
+    else:
+        git(root, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(root / ".git"), "inner")
+    place = "target/x/y"
+    inner = tmp_path / "made"
+    inner.mkdir()
+    for line in (MAKE, EVIL):
+        subprocess.run(
+            ["bash", "-c", line.replace("{0}", ".").replace("{ran}", str(ran))],
+            cwd=inner,
+            capture_output=True,
+            check=True,
+        )
+    (session / "target" / "x").mkdir(parents=True)
+    inner.rename(session / place)
+    git(
+        session,
+        "update-index",
+        "--add",
+        "--cacheinfo",
+        f"160000,{git(session / place, 'rev-parse', 'HEAD').strip()},"
+        f"{session.relative_to(root) / place if kind == 'folder' else place}",
+    )
+    assert session / place in gitlinks_below(session, ())
+
+
+def test_a_repository_behind_a_thousand_folders_is_found(tmp_path: Path) -> None:
+    for number in range(1_000):
+        (tmp_path / f"d{number}").mkdir()
+    git(tmp_path, "init", "-q", "zz")
+    found, is_whole = marks_below(tmp_path)
+    assert tmp_path / "zz" / ".git" in found
+    assert is_whole
+
+
+def test_an_index_whose_paths_only_grow_is_read_no_further_than_a_path_can_be_long() -> None:
+    entry = bytes(24) + b"\x00\x00\xe0\x00" + bytes(34) + b"\0" + b"a" * 1_000 + b"\0"
+    index = b"DIRC\0\0\0\4" + (5_000).to_bytes(4, "big") + entry * 5_000
+    assert sum(map(len, gitlinks_in(index))) < 20_000
 
 
 @needs_bubblewrap
