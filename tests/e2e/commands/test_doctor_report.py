@@ -123,6 +123,7 @@ async def test_the_report_masks_whatever_may_give_access_in_an_address_of_a_serv
     said = [f"the server {address} answered 500." for address in addresses]
     write(tmp_path / "state" / "logs" / "acp-agent.log", "\n".join([*said, f"left: {key}2"]))
     env = {"PATH": PATH, "HTTPS_PROXY": f"http://127.0.0.1:9/{key}11", "ALL_PROXY": f"http://u:{key}12@127.0.0.1:9"}
+    env["HTTP_PROXY"] = f"u:{key}12@127.0.0.1:9"  # without a scheme
 
     ran = await call_command(tmp_path, "doctor", "--offline", "--report", env=env)
 

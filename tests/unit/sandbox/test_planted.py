@@ -256,5 +256,12 @@ def test_a_repository_that_cannot_be_protected_is_looked_at_after_the_command(ro
     settings = (root / "many" / "00" / ".git" / "config").read_text()
     run(root, keeper, f"for each in many/*; do git -C $each config core.fsmonitor 'touch {ran};:'; done")
     assert len(keeper.planted) == 2
+    hook = (
+        f"printf '#!/bin/sh\ntouch {ran}\n' > $each/.git/hooks/post-checkout; chmod +x $each/.git/hooks/post-checkout"
+    )
+    for number in range(52):
+        (root / f"many/{number:02d}/.git/hooks/post-checkout").write_text("#!/bin/sh\n")
+    run(root, keeper, f"for each in many/*; do {hook}; done")
+    assert [path for path in root.rglob("hooks/post-checkout") if str(ran) in path.read_text()] == []
     assert {(each / ".git" / "config").read_text() == settings for each in (root / "many").iterdir()} == {True, False}
     assert not what_git_runs(root, ran)
