@@ -27,6 +27,8 @@ from acp_agent.sandbox.guarded_paths import guarded_paths
 SUFFIX = ".blocked"
 _POLL_SECONDS = 0.1
 _MOST_TODO = 1024 * 1024
+_MOST_ENTRIES = 5_000
+"""Entries of a git directory that are looked at."""
 _EXEC = re.compile(rb"^[ \t]*(?:exec|x)[ \t]+(.+)$", re.MULTILINE)
 _STRATEGIES = frozenset((b"", b"ort", b"recursive", b"resolve", b"octopus", b"ours", b"subtree"))
 
@@ -59,11 +61,13 @@ def places(roots: Iterable[Path], more: Iterable[Path] = ()) -> tuple[Place, ...
 def blocking(everything: Sequence[Place], repositories: Sequence[Path], blocked: list[str]) -> Generator[None]:
     """Rename what is planted inside the `with` block, and when it ends.
 
-    :param repositories: git directories whose unfinished rebase may get new commands.
+    :param repositories: git directories whose unfinished rebase may get new commands, and whose files may become links:
+        git writes through a link in the place of `FETCH_HEAD` or of a log.
     :param blocked: is filled with a line for each path that was renamed.
     """
     before = [(place, {path: _target(place, path) for path in place.paths}) for place in everything]
     commands = {git: _commands(git) for git in repositories}
+    links = {git: _links_in(git) for git in repositories}
     ended = Event()
 
     def sweep() -> None:
@@ -86,6 +90,9 @@ def blocking(everything: Sequence[Place], repositories: Sequence[Path], blocked:
         for git, known in commands.items():
             if not _commands(git) <= known:
                 blocked.extend(_blocked(Place(git, ()), ("rebase-merge",), None))
+        for git, known in links.items():
+            for path in sorted(_links_in(git) - known):
+                blocked.extend(_blocked(Place(git, ()), path, None))
 
 
 def _target(place: Place, path: tuple[str, ...]) -> str | None:
@@ -166,10 +173,30 @@ def _exists(folder: int, name: str) -> bool:
     return True
 
 
+def _links_in(git: Path) -> set[tuple[str, ...]]:
+    """Return the links at the top of a git directory and among its logs, by their parts."""
+    found: set[tuple[str, ...]] = set()
+    folders: list[tuple[Path, tuple[str, ...]]] = [(git, ())]
+    seen = 0
+    while folders and seen < _MOST_ENTRIES:
+        folder, parts = folders.pop()
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                seen += 1
+                if entry.is_symlink():
+                    found.add((*parts, entry.name))
+                elif (parts or entry.name == "logs") and entry.is_dir(follow_symlinks=False):
+                    folders.append((Path(entry.path), (*parts, entry.name)))
+    return found
+
+
 def _commands(git: Path) -> set[bytes]:
     """Return what `git rebase --continue` would run in a repository, besides git itself."""
     rebase = git / "rebase-merge"
     commands = {found.strip() for found in _EXEC.findall(_content(rebase / "git-rebase-todo"))}
+    with suppress(OSError):
+        if (rebase / "git-rebase-todo").lstat().st_size > _MOST_TODO:
+            commands.add(b"what is behind the part that is read")
     strategy = _content(rebase / "strategy").strip()  # git runs `git-merge-STRATEGY`
     return commands if strategy in _STRATEGIES else {*commands, b"strategy " + strategy}
 

@@ -158,6 +158,27 @@ def test_an_unfinished_rebase_runs_nothing_that_a_command_put_into_it(root: Path
     assert (done.returncode, blocked) == (0, [])
 
 
+@pytest.mark.parametrize("name", ["FETCH_HEAD", "COMMIT_EDITMSG", "logs/HEAD", "logs/refs/heads/new"])
+def test_git_writes_through_no_link_that_a_command_made_in_the_git_directory(root: Path, name: str) -> None:
+    committed(root)
+    outside = root.parent / "outside"
+    outside.write_text("mine\n")
+    _, blocked = in_sandbox(root, f"rm -f .git/{name}; mkdir -p .git/logs/refs/heads; ln -s {outside} .git/{name}")
+    assert blocked == [f"{name} → {name}.blocked"]
+    subprocess.run([*GIT, "commit", "-q", "--allow-empty", "-m", "x"], cwd=root, check=True)
+    subprocess.run([*GIT, "branch", "new"], cwd=root, check=True)
+    subprocess.run([*GIT, "fetch", "-q", "."], cwd=root, check=True)
+    assert outside.read_text() == "mine\n"
+
+
+def test_a_rebase_whose_list_is_too_long_to_be_read_does_not_go_on(root: Path) -> None:
+    committed(root)
+    line = "GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -qi HEAD~2; cd .git/rebase-merge; "
+    line += "{ yes '# nothing' | head -c 1100000; echo; echo 'exec touch ran'; } > git-rebase-todo"
+    _, blocked = in_sandbox(root, line)
+    assert blocked == ["rebase-merge → rebase-merge.blocked"]
+
+
 def test_an_ordinary_rebase_and_one_of_the_user_s_go_on(root: Path) -> None:
     committed(root)
     line = "GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -qi HEAD~2 && git rebase --continue"
