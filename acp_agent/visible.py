@@ -18,7 +18,7 @@ from itertools import groupby
 _CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
 """Those of ASCII but the tab and the line end, those of ISO 6429 (C1), Unicode's line ends, halves of pairs."""
 _DIRECTIONS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-"""They change the order in which a text is shown."""
+"""Characters that change the direction of text."""
 _MARKS = (
     "\xad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2065\u206a-\u206f\u2800\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U00013430-\U0001343f\U00013441\U00013442\U00016fe4"

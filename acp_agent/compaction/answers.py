@@ -35,7 +35,7 @@ _THINKING: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = (
         re.compile(r"<\|channel\|>final(?:<\|message\|>)?|<channel\|>"),
     ),
 )
-"""Opening and closing marks of thinking: most models, Mistral and Kimi; Sky-T1 and Cohere; gpt-oss and Gemma."""
+"""Start and end tags of thinking: of most models, of Sky-T1 and Cohere, and of gpt-oss and Gemma."""
 _CALL = re.compile(
     r"</?[^<>\s]{0,40}(?:tool|function|invoke|DSML|python_tag|plugin)[^<>\n]{0,200}>"
     r"|\[/?TOOL_(?:CALLS?|REQUEST|ARGS)\]|\[END_TOOL_REQUEST\]|```tool_\w+",

@@ -108,8 +108,8 @@ class RunningEstimate:
         return self._words[len(entries)]
 
     def growth(self, entries: tuple[Entry, ...], start: int) -> tuple[int, int]:
-        """Return by how many tokens the provider's counts of the entries from this index on have grown, and by how
-        many our estimate has between the same two counts."""
+        """Return the growth in tokens between the first and the last provider count from this index on, as counted by
+        the provider and as estimated by us."""
         self._follow(entries)
         first = bisect_left(self._counted, (start, 0))
         last = bisect_left(self._counted, (len(entries), 0)) - 1

@@ -31,7 +31,7 @@ from acp_agent.sandbox.policy import Policy
 _LOCKS = "locks"
 """Folder in the agent's home."""
 _MOST_NESTED = 50
-"""Nested repositories that are protected while a command runs; what it changes in others is found after it."""
+"""Maximum number of nested repositories that are protected during a command. Changes to others are found afterwards."""
 _MOST_PROTECTED = 1000
 """Paths; each is a mount, and takes the longer the more there are."""
 
