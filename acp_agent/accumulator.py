@@ -24,6 +24,8 @@ class Accumulator(Generic[_T, _S]):
 
     def over(self, items: tuple[_T, ...]) -> _S:
         """Return the fold of these items; begins anew where they do not continue those of the last call."""
+        if items is self._items:
+            return self._folded
         known = len(self._items)
         # Items that are the same objects are not looked into.
         if items[:known] != self._items:

@@ -119,6 +119,8 @@ class RunningEstimate:
         return after - before, self._tokens[end] - self._tokens[begin]
 
     def _follow(self, entries: tuple[Entry, ...]) -> None:
+        if entries is self._entries:
+            return
         known = len(self._entries)
         # Tuples compare by identity first, so that known entries are not looked into.
         if len(entries) < known and self._entries[: len(entries)] == entries:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 from acp_agent.frozen import frozen
@@ -33,8 +34,7 @@ class ReadLimits:
         :param read_deny: files and folders as the settings name them, `~` included.
         """
         named = tuple(roots[0] / _expanded(each) for each in read_deny)
-        home = Path.home()
-        return cls(tuple(roots), named, tuple(home / each for each in READ_DENIED))
+        return cls(tuple(roots), named, _usual_in(Path.home()))
 
     def refuse(self, real: Path) -> bool:
         """Return whether no tool may read a path.
@@ -63,6 +63,11 @@ class ReadLimits:
         if not real.is_relative_to(closed):
             return False
         return not any(root.is_relative_to(closed) and real.is_relative_to(root) for root in self.roots)
+
+
+@cache
+def _usual_in(home: Path) -> tuple[Path, ...]:
+    return tuple(home / each for each in READ_DENIED)
 
 
 def _expanded(name: str) -> Path:

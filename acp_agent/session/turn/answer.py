@@ -250,14 +250,15 @@ def _own_parts(answered: Answered, used: set[str]) -> tuple[AssistantPart, ...]:
     :param used: ids that the provider gave earlier calls; one that it gives again is not sent back.
     """
     cut_off = answered.stop_reason in ("max_tokens", "context_overflow", "refusal")
-    seen = set(used)
+    new = set[str]()
     parts: list[AssistantPart] = []
     for part in answered.parts:
         if isinstance(part, ToolCall):
             if cut_off:
                 continue
-            provider_id = "" if part.id in seen else part.id
-            seen.add(part.id)
+            is_repeated = part.id in used or part.id in new
+            provider_id = "" if is_repeated else part.id
+            new.add(part.id)
             part = replace(part, id=new_id("call"), provider_id=provider_id)  # noqa: PLW2901
         parts.append(part)
     return tuple(parts)

@@ -103,7 +103,8 @@ class PromptIntake:
         else:
             text = Text(await self._recipes.render(recipe_run, self._questions))
             sent = (text, *recipe_run.attachments, *await self._mcp.resources(parts))
-        await to_thread.run_sync(self._refuse_closed, sent or parts)
+        if any(isinstance(part, Image | Resource) for part in sent or parts):
+            await to_thread.run_sync(self._refuse_closed, sent or parts)
         if any(map(self._is_unreadable, sent or parts)):
             sent = tuple(map(self._marked, sent or parts))
         refused = self._requests.context.images_refused_by(active.name)
