@@ -1,8 +1,8 @@
-"""Files and folders opened at exactly one path, so that no symbolic link can lead elsewhere in the meantime.
+"""Opens files and folders without following symbolic links.
 
-A path is resolved, then checked, then opened. Anyone who can write to a folder of the path can put a link there in
-between, for example by exchanging a folder and a link in a loop. So what was checked is the resolved path, and it is
-opened here: if any part of it is a link by now, opening it fails with `ELOOP`. Everything else is done by descriptor.
+The agent resolves a path, checks it, and then opens it. Between the check and the opening, anyone who can write to a
+folder on the path can replace a part of it by a link. So callers check the resolved path and open it with this module:
+if any part of it has become a link, opening it fails with `ELOOP`. All further work uses the descriptor.
 
 Source: openat2(2), open(2), path_resolution(7)
 """
@@ -22,22 +22,22 @@ from typing import TypeAlias
 from acp_agent.frozen import frozen
 
 _MOST_CHANGES = 100
-"""How often a path may change while it is resolved."""
+"""How many times to retry if a path changes while it is being resolved."""
 _Open: TypeAlias = Callable[[str, int, int], int]
 
 _SYSCALL_OPENAT2 = 437
 """The number of openat2 on every architecture that Python runs on."""
 _NO_LINKS = 0x04 | 0x02
-"""`RESOLVE_NO_SYMLINKS` and `RESOLVE_NO_MAGICLINKS`, which is stricter than `RESOLVE_BENEATH`: no link is followed."""
+"""`RESOLVE_NO_SYMLINKS` and `RESOLVE_NO_MAGICLINKS`: stricter than `RESOLVE_BENEATH`, since no link is followed."""
 _CURRENT = -100  # AT_FDCWD
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _SEARCH = getattr(os, "O_PATH", os.O_RDONLY)
-"""Opens a folder on the way, which need not be readable where the system has `O_PATH`."""
+"""Flags for the folders on the way. With `O_PATH` they need not be readable."""
 
 
 @frozen
 class Entry:
-    """One entry of a folder, as it is without following links."""
+    """One entry of a folder. Links are not followed."""
 
     name: str
     is_folder: bool
@@ -45,19 +45,19 @@ class Entry:
 
 
 def resolved(path: Path) -> Path:
-    """Return an absolute path with all links followed. What is missing, or leads in a circle, is kept as it is.
+    """Return an absolute path with all links followed. Parts that are missing or form a loop stay unchanged.
 
     :param path: absolute.
     """
     for _ in range(_MOST_CHANGES):
-        # In Python before 3.12 a link that is replaced by a folder at this very moment is an error.
+        # Before Python 3.12, `realpath` fails if a link is replaced by a folder while it is being resolved.
         with suppress(OSError):
             return Path(os.path.realpath(path))
     return Path(os.path.realpath(path))
 
 
 def open_exactly(path: Path, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
-    """Open a path of which no part is a symbolic link, without waiting for the other end of a pipe.
+    """Open a path that contains no symbolic link. Never blocks on a named pipe.
 
     :param path: absolute and resolved.
     :param flags: as for `os.open`.
@@ -71,7 +71,7 @@ def open_exactly(path: Path, flags: int = os.O_RDONLY, mode: int = 0o666) -> int
 
 
 def prepare() -> None:
-    """Load what openat2 needs. Without it, files are opened stepwise, which takes two or three times as long."""
+    """Load the binding of openat2. Without it, `open_exactly` opens folder by folder, at half the speed or less."""
     _opener()
 
 
@@ -101,7 +101,7 @@ def make_folder(path: Path) -> None:
 
 
 def status_of(path: Path) -> os.stat_result:
-    """Return the status of what is at a path, which is a link's own if it is one.
+    """Return the status of the file at a path; for a link, the status of the link itself.
 
     :param path: absolute and resolved.
     :raises OSError: see `open_exactly`.
@@ -111,7 +111,7 @@ def status_of(path: Path) -> os.stat_result:
 
 
 def entries_of(path: Path) -> list[Entry]:
-    """Return the entries of a folder, ordered by name.
+    """Return the entries of a folder, sorted by name.
 
     :param path: absolute and resolved.
     :raises OSError: see `folder_at`.
@@ -121,7 +121,7 @@ def entries_of(path: Path) -> list[Entry]:
 
 
 def entries_in(folder: int) -> list[Entry]:
-    """Return the entries of an open folder, ordered by name.
+    """Return the entries of an open folder, sorted by name.
 
     :raises OSError: it cannot be read.
     """
@@ -131,7 +131,7 @@ def entries_in(folder: int) -> list[Entry]:
 
 
 def remove(path: Path) -> None:
-    """Remove a file. A link is removed itself.
+    """Remove a file. For a link, remove the link itself.
 
     :param path: absolute and resolved.
     :raises OSError: see `open_exactly`.
@@ -141,10 +141,10 @@ def remove(path: Path) -> None:
 
 
 def change_mode(name: str, change: Callable[[int], int], folder: int) -> None:
-    """Change the permission bits of a file or folder. A link is left alone, and so is what it leads to.
+    """Change the permission bits of a file or folder. Fails for a link, and never changes its target.
 
     :param name: in the folder.
-    :param change: returns the new bits for the old ones.
+    :param change: takes the old bits and returns the new ones.
     :param folder: descriptor of the folder.
     :raises OSError: it cannot be changed; with `errno.ELOOP` if it is a link.
     """
@@ -157,10 +157,10 @@ def change_mode(name: str, change: Callable[[int], int], folder: int) -> None:
 
 @contextmanager
 def temporary_folder() -> Generator[Path]:
-    """Create a folder for the user alone, and remove it with its contents after the `with` block.
+    """Create a private temporary folder, and remove it with its contents after the `with` block.
 
-    `tempfile.TemporaryDirectory` also makes files and folders writable if they cannot be removed, and follows links
-    when it does (CVE-2023-6597, mended in Python 3.11.8 and 3.12.1). Here, what cannot be removed stays.
+    If `tempfile.TemporaryDirectory` cannot remove a file, it makes the file writable and follows links while doing so
+    (CVE-2023-6597, fixed in Python 3.11.8 and 3.12.1). This function leaves such files in place.
 
     :returns: its resolved path.
     """
@@ -171,7 +171,7 @@ def temporary_folder() -> Generator[Path]:
     try:
         yield path
     finally:
-        shutil.rmtree(path, ignore_errors=True)  # which follows no links
+        shutil.rmtree(path, ignore_errors=True)  # does not follow links
 
 
 def _parent_of(path: Path) -> AbstractContextManager[int]:
@@ -194,17 +194,17 @@ def _made(path: Path) -> int:
 
 @cache
 def _opener() -> _Open:
-    """Return how this system opens a path without following links: by openat2 if there is one, otherwise stepwise."""
+    """Return the function that opens a path without following links: by openat2 if the kernel has it."""
     by_kernel = _by_openat2() if sys.platform == "linux" else None
     if by_kernel is not None:
-        with suppress(OSError):  # the kernel is older than 5.6, or a filter of system calls refuses it
+        with suppress(OSError):  # the kernel is older than 5.6, or seccomp refuses the system call
             os.close(by_kernel("/", os.O_RDONLY | _FOLDER, 0))
             return by_kernel
     return open_stepwise
 
 
 def _by_openat2() -> _Open | None:
-    import ctypes  # takes 10 ms, which no start waits for
+    import ctypes  # imported here, because it takes 10 ms
 
     class How(ctypes.Structure):
         _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
@@ -227,7 +227,7 @@ def _by_openat2() -> _Open | None:
 
 
 def open_stepwise(path: str, flags: int, mode: int) -> int:
-    """Open a path as `open_exactly` does, one folder after the other, where the system has no openat2.
+    """Open a path like `open_exactly`, folder by folder, for systems without openat2.
 
     :param path: absolute and resolved.
     :param flags: as for `os.open`, with `O_NOFOLLOW`.

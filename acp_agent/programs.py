@@ -1,9 +1,9 @@
 """Finds the programs that the agent itself starts, and builds their environment.
 
-PATH often names folders that others can write to: a project's `.venv/bin`, a cache, a shared folder. A program that was
-planted there would run with the agent's rights and outside of the sandbox. So these folders are not searched for
-git, bwrap, shells, the user's hooks and MCP servers. The model's commands keep the agent's PATH, since they are asked
-for or run in the sandbox.
+PATH often contains folders that others can write to: a project's `.venv/bin`, a cache, a shared folder. A program
+planted there would run with the agent's permissions, outside the sandbox. So the agent does not search these folders
+for git, bwrap, shells, the user's hooks and MCP servers. The model's commands keep the agent's PATH, because they run
+in the sandbox or need the user's permission.
 
 Source: environ(7), "PATH"; ld.so(8), "LD_LIBRARY_PATH"; credentials(7)
 """
@@ -24,9 +24,9 @@ from pathlib import Path
 from acp_agent.processes import git_variables
 
 LOADER_VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "GCONV_PATH")
-"""Name code that the dynamic loader and the C library put into every program that is started."""
+"""Variables that make the dynamic loader and the C library load other code into every program."""
 _LISTS = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "NODE_PATH", "PERL5LIB", "RUBYLIB")
-"""Lists of folders from which programs are run or code is loaded. An empty entry means the working directory."""
+"""Variables that list folders with programs or code. An empty entry means the working directory."""
 _OF_THE_USER = ("HOME", "LOGNAME", "USER", "SHELL", "TMPDIR", "TZ", "LANG", "LANGUAGE", "LD_LIBRARY_PATH")
 _OF_THE_USER_PREFIXES = ("LC_", "XDG_", "GIT_")
 
@@ -39,12 +39,12 @@ _folders: set[str] = set()
 def distrust(
     projects: Iterable[Path | str] = (), folders: Iterable[Path | str] = (), former: Iterable[str] = ()
 ) -> None:
-    """Run no program from these folders or below them, as long as this process lives.
+    """Never run programs from these folders or their subfolders, for the life of this process.
 
-    :param projects: directories of sessions, which a command, an edit or the repository itself fills. If one is in a
-        repository, all of that counts, unless it holds the home.
+    :param projects: directories of sessions. If one is in a repository, the whole repository counts, unless it contains
+        the user's home.
     :param folders: other folders that sandboxed commands may write to.
-    :param former: directories of other sessions, in which a command may have left a program.
+    :param former: directories of earlier sessions, where a command may have left a program.
     """
     for place in former:
         if place not in _projects and os.path.isabs(place):
@@ -56,14 +56,14 @@ def distrust(
 
 
 def search_path(path: str | None = None, *, holding_home: bool = True) -> str:
-    """Return a search path without the folders that others can write to, and with the real path of each of the rest.
+    """Return a search path without the folders that others can write to. The remaining folders are resolved.
 
-    Others are projects, sandboxed commands, and other users of the machine. Whoever owns the system or the interpreter
-    that runs the agent is none of them.
+    "Others" are projects, sandboxed commands, and other users of the machine. The owners of the system and of the
+    agent's Python interpreter are trusted.
 
-    :param path: folders with `:` between them; the agent's own PATH if None.
-    :param holding_home: whether all of a project that holds the home counts. The user's own hooks and MCP servers may
-        have no other place than the home.
+    :param path: folders separated by `:`; the agent's own PATH if None.
+    :param holding_home: whether to distrust a project that contains the user's home. False for the user's own hooks and
+        MCP servers, which often live in the home.
     """
     listed = os.environ.get("PATH", os.defpath) if path is None else path
     closed, checked = _closed(holding_home), dict[str, bool]()
@@ -79,10 +79,10 @@ def search_path(path: str | None = None, *, holding_home: bool = True) -> str:
 def find_program(
     name: str, path: str | None = None, *, holding_home: bool = True, projects: Iterable[Path] = ()
 ) -> str | None:
-    """Return the absolute path of a program; None if there is none, or if only others' folders have it.
+    """Return the absolute path of a program; None if it does not exist, or only in a folder that others can write to.
 
-    :param name: a name to look up, or an absolute path, which is returned as it is. Other relative paths lead nowhere.
-    :param path: where to look; see `search_path`.
+    :param name: a name to look up, or an absolute path, which is returned unchanged. A relative path is never found.
+    :param path: the folders to search; see `search_path`.
     :param projects: directories that this lookup distrusts in addition, as `distrust` does.
     """
     if os.path.isabs(name):
@@ -97,7 +97,7 @@ def find_program(
     for folder in folders.split(os.pathsep):
         found = f"{folder}/{name}"
         if folder and os.path.isfile(found) and os.access(found, os.X_OK) and not _is_below(found, closed):
-            # Many programs go by the name that they are called with, so that a link is run as it is.
+            # Many programs behave according to the name that they are called by, so return the link, not its target.
             real = os.path.realpath(found)
             if not _is_below(real, closed) and _is_ours(real, checked):
                 return found
@@ -105,22 +105,22 @@ def find_program(
 
 
 def missing_program(name: str, path: str | None = None) -> str:
-    """Return why `find_program` does not find a program, and what to do about it, as a clause without its full stop.
+    """Return why `find_program` does not find a program and what to do about it, without a final full stop.
 
-    :param path: folders with `:` between them; the agent's own PATH if None.
+    :param path: folders separated by `:`; the agent's own PATH if None.
     """
     if name and "/" not in name:
         listed = os.environ.get("PATH", os.defpath) if path is None else path
         if found := shutil.which(name, path=listed):
             return f"{found} is not run, because others can write there: {_WRITERS}; name a program by its full path"
-        return f"{name} is no program on the PATH"
-    return f"{name or 'the empty name'} is no name of a program and no full path"
+        return f"{name} was not found on the PATH"
+    return f"{name or 'the empty name'} is neither the name of a program nor a full path"
 
 
 def settle_platform() -> None:
-    """Keep `platform` from running `uname -p` to find out the processor, which it looks for on the agent's whole PATH.
+    """Keep the `platform` module from running `uname -p`, which it would look up on the agent's unfiltered PATH.
 
-    The SDKs of the providers ask it for the name of the system, and so does a report.
+    The providers' SDKs and `doctor --report` ask `platform` for the name of the system.
     """
     import platform
 
@@ -133,24 +133,24 @@ def shell() -> str:
 
 
 def own_environment() -> dict[str, str]:
-    """Return the environment of a program that the agent starts for its own purposes, such as git.
+    """Return the environment for a program that the agent starts for its own purposes, such as git.
 
-    It holds no key: only what such a program needs of the agent's environment is in it.
+    It contains only the variables that such a program needs, and no keys.
     """
     named = {name: value for name, value in os.environ.items() if name in _OF_THE_USER}
     named |= {name: value for name, value in os.environ.items() if name.startswith(_OF_THE_USER_PREFIXES)}
-    # A repository can name a program that fetches what is missing in it.
+    # A repository can name a program that git runs to fetch missing objects.
     offline = {"GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
     return without_others(named | {"PATH": os.environ.get("PATH", os.defpath)}) | git_variables() | offline
 
 
 def without_others(env: Mapping[str, str], *, holding_home: bool = True) -> dict[str, str]:
-    """Return environment variables whose lists of folders name only those that `search_path` keeps."""
+    """Return environment variables after filtering each list of folders with `search_path`."""
     cleaned = dict(env)
     for name in _LISTS:
         if name in cleaned:
             cleaned[name] = search_path(cleaned[name], holding_home=holding_home)
-            if not cleaned[name]:  # which would mean the working directory to some programs
+            if not cleaned[name]:  # to some programs an empty list means the working directory
                 del cleaned[name]
     cleaned.setdefault("PATH", os.defpath)
     return cleaned
@@ -158,27 +158,27 @@ def without_others(env: Mapping[str, str], *, holding_home: bool = True) -> dict
 
 @lru_cache(4)
 def _own_folders(path: str, projects: int, folders: int) -> str:
-    """Return `search_path`, which every command of the model needs twice.
+    """Return `search_path(path)`, cached, because every command of the model needs it twice.
 
-    :param projects: how many there are, so that the path is searched anew if there are more; `folders` likewise.
+    :param projects: how many projects are distrusted. A new one changes the cache's key. The same for `folders`.
     """
     return search_path(path)
 
 
 def _closed(holding_home: bool) -> set[str]:
-    # Programs below `/` cannot be told from a project there, and few users can write them.
+    # If `/` is a project, every program of the system is inside it, and ordinary users cannot write those anyway.
     home = {"/"} if holding_home else {*_upwards(os.path.realpath(Path.home()))}
     return _folders | (_projects - home)
 
 
 def _with_repositories(projects: Iterable[str]) -> set[str]:
-    """Return directories, what links in their paths lead to, and the repositories around them."""
+    """Return the directories, their real paths, and the repositories that contain them."""
     places = {each for place in projects for each in (place, os.path.realpath(place))}
     return places.union(*map(_repositories_around, places))
 
 
 def _repositories_around(folder: str) -> list[str]:
-    """Return the folders of the repositories around a folder, without those that hold the home."""
+    """Return the repositories that contain a folder, except those that contain the user's home."""
     home = {*_upwards(os.path.realpath(Path.home()))}
     return [place for place in _upwards(folder) if place not in home and os.path.lexists(f"{place}/.git")]
 
@@ -196,10 +196,10 @@ def _upwards(path: str) -> Iterator[str]:
 
 
 def _is_ours(path: str, checked: dict[str, bool]) -> bool:
-    """Return whether no other user can change what is at a path, or put something else there.
+    """Return whether no other user can change or replace the file at a path.
 
     :param path: without symbolic links.
-    :param checked: folders that have been looked at, and the answers; this function adds to it.
+    :param checked: the results for folders that were checked before; updated by this function.
     """
     for place in _upwards(path):
         is_last = place == path
@@ -218,7 +218,7 @@ def _is_closed_to_others(place: str, *, is_last: bool) -> bool:
         return False
     if found.st_uid not in _owners():
         return False
-    # Nobody can rename or remove another user's entry of a sticky folder, but everybody can add one.
+    # In a sticky folder nobody can rename or remove another user's entries, but anybody can add entries.
     if found.st_mode & stat.S_ISVTX and stat.S_ISDIR(found.st_mode) and not is_last:
         return True
     if found.st_mode & stat.S_IWOTH:
@@ -228,9 +228,9 @@ def _is_closed_to_others(place: str, *, is_last: bool) -> bool:
 
 @cache
 def _owners() -> frozenset[int]:
-    """Return the ids of the users whose folders are trusted: this one, and those who could change the agent anyway.
+    """Return the ids of the trusted users: the current user, and those who could change the agent anyway.
 
-    In a user namespace, what belongs to root may seem to be `nobody`'s, as `/` does.
+    In a user namespace, files of root may appear to belong to `nobody`, as `/` does.
     """
     owners = {0, os.getuid(), os.geteuid()}
     for place in ("/", sys.base_prefix, os.path.realpath(sys.executable)):
@@ -241,7 +241,7 @@ def _owners() -> frozenset[int]:
 
 @cache
 def _is_own_group(group: int) -> bool:
-    """Return whether only trusted users are members of a group, such as the one that a user has for themselves."""
+    """Return whether a group has only trusted members, as a user's private group does."""
     import grp
     import pwd
 

@@ -1,8 +1,8 @@
-"""Characters of a text that do not show, or that change how the rest of it is shown, made visible.
+"""Makes invisible characters visible, and characters that change how the rest of a text is shown.
 
-A name, a command or an error may come from a file, a model or a server. In a terminal it can hold sequences that move
-the cursor; elsewhere blanks that push its end out of sight, letters of no width, marks that turn the order of reading
-around, and accents that pile up over the lines above.
+Names, commands and errors may come from a file, a model or a server. They can contain escape sequences that move a
+terminal's cursor, blanks that push the end of a line out of sight, zero-width letters, marks that reverse the reading
+order, and accents that pile up over the lines above.
 
 Unicode Standard, "Default_Ignorable_Code_Point", "White_Space", "Bidi_Control"; UTS 39, "Unicode Security Mechanisms";
 UAX 31, 2.3, "Layout and Format Control Characters"; ECMA-48, "Control Functions".
@@ -16,7 +16,7 @@ from functools import cache
 from itertools import groupby
 
 _CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
-"""Those of ASCII but the tab and the line end, those of ISO 6429 (C1), Unicode's line ends, halves of pairs."""
+"""ASCII controls except tab and line feed, C1 controls (ISO 6429), Unicode line separators, unpaired surrogates."""
 _DIRECTIONS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 """Characters that change the direction of text."""
 _MARKS = (
@@ -24,20 +24,20 @@ _MARKS = (
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U00013430-\U0001343f\U00013441\U00013442\U00016fe4"
     "\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-"""Letters and symbols without a shape: of no width, or as wide as a blank."""
+"""Letters and symbols that are invisible: zero-width, or as wide as a blank."""
 _SPACES = "\xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
 """Blanks other than the space."""
 _PRIVATE = "\ue000-\uf8ff\U000f0000-\U0010fffd"
-"""What they look like is up to the font."""
+"""Private-use characters, whose shape depends on the font."""
 _JOINING = ("\u200c", "\u200d", "\ufe0e", "\ufe0f", "\ufe0f\u200d")
-"""What joins letters and emoji where it stands between two of them."""
+"""Joiners and variation selectors, which belong between two letters or emoji."""
 _EMOJI = "[\xa9\xae\u203c\u2049\u2100-\u27ff\u2900-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
 _JOINED_LETTER = "[\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u17d3\u1820-\u1878]"
-"""Of scripts that are written with joiners: Arabic, those of India, of Myanmar, of Cambodia, Mongolian."""
+"""Letters of the scripts that use joiners: Arabic, the scripts of India, Burmese, Khmer, Mongolian."""
 _MOST_ACCENTS = 4
-"""Combining marks on one letter; Vietnamese has two, Hebrew and Tibetan up to four."""
+"""Combining marks allowed on one letter. Vietnamese uses two, Hebrew and Tibetan up to four."""
 _MOST_GROUPS = 6
-"""Different characters of a run that are named one by one."""
+"""How many different characters of a run are named one by one."""
 
 
 def code_point(character: str) -> str:
@@ -46,7 +46,7 @@ def code_point(character: str) -> str:
 
 
 def named(run: str) -> str:
-    """Return the code points of characters that do not show, as in `[U+2800 ×500]`."""
+    """Return the code points of a run of invisible characters, as in `[U+2800 ×500]`."""
     groups = [(character, len([*same])) for character, same in groupby(run)]
     told = [code_point(each) + (f" ×{times}" if times > 1 else "") for each, times in groups[:_MOST_GROUPS]]
     more = sum(times for _, times in groups[_MOST_GROUPS:])
@@ -54,11 +54,12 @@ def named(run: str) -> str:
 
 
 def visible(text: str, shown: Callable[[str], str] = named) -> str:
-    """Return a text of which every character shows, on as many lines, for a person who decides about it.
+    """Return a text in which every character is visible, for a person who has to decide about it.
 
-    Spaces, tabs and line ends stay, and so does what joins the letters of a script or the parts of an emoji.
+    Spaces, tabs and line ends stay, and so do joiners between the letters of a script or the parts of an emoji. The
+    number of lines stays the same.
 
-    :param shown: returns what takes the place of a run of characters that do not show.
+    :param shown: returns the replacement for a run of invisible characters.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -67,7 +68,7 @@ def visible(text: str, shown: Callable[[str], str] = named) -> str:
 
 
 def harmless(text: str) -> str:
-    """Return a text without what a terminal obeys and what changes the order of reading, for any output."""
+    """Return a text without terminal control characters and direction marks, for any output."""
     if text.isascii() and text.isprintable():
         return text
     return _obeyed().sub(lambda run: named(run[0]), text)
@@ -92,14 +93,14 @@ def _obeyed() -> re.Pattern[str]:
 
 @cache
 def unseen() -> re.Pattern[str]:
-    """Return the pattern of one character that has no shape, or changes how others are shown; without blanks of other
-    widths, and without what joins letters and emoji."""
+    """Return a pattern for one character that is invisible or changes how others are shown. It excludes blanks of other
+    widths, and joiners of letters and emoji."""
     joining = "\u200c\u200d\ufe0e\ufe0f"
     return re.compile(f"(?![{joining}])[{_CONTROLS}{_DIRECTIONS}{_MARKS}]")
 
 
 def _joins(run: re.Match[str]) -> bool:
-    """Return whether a run is a single joiner or variation selector in the place where it belongs."""
+    """Return whether a run is a single joiner or variation selector in a place where it is legitimate."""
     if run[0] not in _JOINING:
         return False
     before = run.string[run.start() - 1 : run.start()]
@@ -112,8 +113,8 @@ def _joins(run: re.Match[str]) -> bool:
 
 
 def _without_piles(text: str, shown: Callable[[str], str]) -> Iterator[str]:
-    """Yield the pieces of a text whose letters have no more accents than a script puts on one."""
-    import unicodedata  # half a megabyte, which not every start needs
+    """Yield the pieces of a text, with a limit on the accents of one letter."""
+    import unicodedata  # imported here, because it takes half a megabyte and few runs need it
 
     for combines, group in groupby(text, lambda character: unicodedata.category(character) in ("Mn", "Me")):
         piece = "".join(group)

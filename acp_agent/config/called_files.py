@@ -1,9 +1,8 @@
-"""`called_files`: the files of a project that its hooks run, found by reading what the hooks say.
+"""Finds the project files that the project's hooks run, by reading the hooks' source.
 
-Nobody can tell what a program will run without running it. So this errs towards more: each path, module and command in
-a text that leads to a file of the project counts, if that file is code, and what it says is read in turn. The packages
-that a project installs are not followed beyond the programs that they put into `node_modules/.bin` or a virtual
-environment.
+Only running a program shows what it runs, so this module overestimates: any path, module or command in a hook that
+leads to a code file of the project counts, and that file is searched in the same way. Installed packages are not
+searched, except for the programs that they put into `node_modules/.bin` or a virtual environment.
 
 Source: python(1), `sys.path`; importlib; nodejs.org/api/modules, "All together"; npm-run(1); make(1); execve(2)
 """
@@ -20,13 +19,13 @@ from acp_agent.frozen import frozen
 from acp_agent.regular import open_regular
 
 MAX_CALLED = 300
-"""Files that are compared; those that the hooks name themselves come first."""
+"""The largest number of files returned. Files that the hooks name directly come first."""
 MAX_TEXT = 256 * 1024
-"""Bytes of a file that is read for what it runs in turn."""
+"""How many bytes of each file are searched."""
 _MAX_NAMES = 50_000
-"""Words of all texts together that are looked for."""
+"""How many names are looked up, over all texts."""
 _MAX_BASES = 16
-"""Folders in which a text's names are looked for."""
+"""How many folders each name of a text is looked up in."""
 
 _WORD = re.compile(r"[^\s\"'`$(){}\[\]<>|&;:=,*?!#%^\\]+")
 _QUOTED = (re.compile(r"\"([^\"\n]{1,300})\""), re.compile(r"'([^'\n]{1,300})'"))
@@ -80,15 +79,15 @@ _READ_BY: Mapping[str, tuple[str, ...]] = {
     "direnv": (".envrc",),
     "nix": ("flake.nix",),
 }
-"""Files that a program reads by itself for what to run, by the program's name."""
+"""For each program, the files that it reads to find out what to run."""
 _CONFIGURATION = frozenset(name for names in _READ_BY.values() for name in names)
 
 
 @frozen
 class Text:
-    """Something that runs programs: a command line or the content of a file.
+    """A command line, or the content of a file that runs programs.
 
-    :ivar folder: where its relative names may begin, besides the project; None for a command line.
+    :ivar folder: another folder, besides the project, that relative names may start from; None for a command line.
     """
 
     content: str
@@ -97,10 +96,10 @@ class Text:
 
 @frozen
 class Called:
-    """What some texts lead to.
+    """The result of `called_files`.
 
-    :ivar files: paths below the project as they were reached, the nearest first; at most `MAX_CALLED`.
-    :ivar folders: folders in which names were looked for. Another file there may be another answer.
+    :ivar files: code files in the project, in breadth-first order; at most `MAX_CALLED`.
+    :ivar folders: the folders that were listed. If one of them changes, the result may change.
     """
 
     files: tuple[Path, ...] = ()
@@ -108,10 +107,12 @@ class Called:
 
 
 def called_files(project: Path, texts: Iterable[Text], cwd: Path | None = None) -> Called:
-    """Return the code in a project that these texts lead to, in whatever steps. For a worker thread.
+    """Return the project's code files that these texts run, directly or indirectly.
+
+    Reads files, so call it in a worker thread.
 
     :param project: the project's folder.
-    :param cwd: where the texts' programs run; the project's folder if None.
+    :param cwd: the working directory of the texts' programs; the project's folder if None.
     """
     places = _Places(project, cwd if cwd is not None and cwd.is_relative_to(project) else project)
     waiting = deque(texts)
@@ -129,7 +130,7 @@ def called_files(project: Path, texts: Iterable[Text], cwd: Path | None = None) 
 
 
 class _Places:
-    """The folders of a project, each listed once."""
+    """Looks names up in a project, and lists each folder at most once."""
 
     def __init__(self, project: Path, cwd: Path) -> None:
         self._project = project
@@ -141,11 +142,11 @@ class _Places:
 
     @property
     def looked_in(self) -> tuple[Path, ...]:
-        """Return the folders that were listed; those that do not exist have their nearest parent listed too."""
+        """Return the folders that were listed. For a folder that does not exist, its nearest parent is included too."""
         return tuple(self._names)
 
     def named_in(self, text: Text) -> Iterator[Path]:
-        """Yield the code that a text names."""
+        """Yield the code files that a text names."""
         words, globs = _words_of(text.content)
         names = dict.fromkeys((*words, *(each for quoted in _QUOTED for each in quoted.findall(text.content))))
         names = list(names)[: self._left]
@@ -161,7 +162,7 @@ class _Places:
                 yield from self._code_in(base, folder)
 
     def _bases(self, text: Text, names: Iterable[str]) -> tuple[Path, ...]:
-        """Return where names of a text may begin: also in the folders that it names, since it may join the two."""
+        """Return the folders to look names up in, including folders that the text names: it may join the two."""
         bases = dict.fromkeys((self._cwd, self._project))
         if text.folder is not None:
             bases[text.folder] = None
@@ -173,7 +174,7 @@ class _Places:
         return tuple(bases)
 
     def _code_at(self, base: Path, name: str) -> Iterator[Path]:
-        """Yield the file at a path, which may leave out the ending as in JavaScript."""
+        """Yield the file at a path. The suffix may be missing, as in a JavaScript import."""
         path = self._below(base, name)
         if path is not None and path.is_file():
             if _is_code(path):
@@ -191,7 +192,7 @@ class _Places:
             yield from (path for path in map(folder.joinpath, sorted(self._listed(folder))) if _is_code(path))
 
     def _environment_of(self, program: Path) -> Iterator[Path]:
-        """Yield what the interpreter of a virtual environment runs at its start."""
+        """Yield the files that the interpreter of a virtual environment runs when it starts."""
         root = program.parent.parent
         if "pyvenv.cfg" in self._listed(root):
             yield root / "pyvenv.cfg"
@@ -204,7 +205,7 @@ class _Places:
                 )
 
     def _modules(self, text: Text, words: Iterable[str], bases: Iterable[Path]) -> Iterator[Path]:
-        """Yield the modules that a text imports or has Python run."""
+        """Yield the modules that a text imports or passes to `python -m`."""
         modules: dict[str, None] = {}
         for one, other in _MODULE.findall(text.content):
             modules[one or other] = None
@@ -219,8 +220,7 @@ class _Places:
             yield from (path for base in bases if (path := base / "__main__.py").is_file())
 
     def _module(self, place: Path, module: str, words: Iterable[str]) -> Iterator[Path]:
-        """Yield the files of a module and of the packages that it is in; and of its own modules those that a text has
-        the names of, which it may import from the package."""
+        """Yield the files of a module, of the packages around it, and of its submodules that the text mentions."""
         for part in module.split("."):
             listed = self._listed(place)
             if f"{part}.py" in listed:
@@ -233,7 +233,7 @@ class _Places:
         yield from (place / f"{word}.py" for word in words if f"{word}.py" in self._listed(place))
 
     def _read_by(self, words: Iterable[str]) -> Iterator[Path]:
-        """Yield what programs of these names read by themselves, and the programs of the project's own packages."""
+        """Yield the files that programs with these names read, and programs from the project's own packages."""
         for word in words:
             program = word.rpartition("/")[2]
             for base in dict.fromkeys((self._cwd, self._project)):
@@ -246,9 +246,9 @@ class _Places:
                     yield from self._environment_of(folder / word)
 
     def _below(self, base: Path, name: str) -> Path | None:
-        """Return the path of a name below the project; None for any other, or one that cannot exist.
+        """Return the path of a name in the project; None if it lies outside, or if it cannot exist.
 
-        Most words of a text are no names of files: nothing is asked of the disk for them.
+        Most words are not file names, and for those this does not access the disk.
         """
         if "\0" in name or len(name) > 1000:
             return None
@@ -272,7 +272,7 @@ class _Places:
 
 
 def _words_of(text: str) -> tuple[dict[str, None], dict[str, None]]:
-    """Return the words of a text, and those that are folders in front of a wildcard."""
+    """Return the words of a text, and those words that are folders followed by a wildcard."""
     words: dict[str, None] = {}
     globs: dict[str, None] = {}
     for found in _WORD.finditer(text):
@@ -286,7 +286,7 @@ def _words_of(text: str) -> tuple[dict[str, None], dict[str, None]]:
 
 
 def _is_code(path: Path) -> bool:
-    """Return whether a file may be run, or is read by a program for what to run."""
+    """Return whether a file can be run, or tells a program what to run."""
     try:
         if not path.is_file():
             return False
@@ -299,7 +299,7 @@ def _is_code(path: Path) -> bool:
 
 
 def _text_of(path: Path) -> str:
-    """Return the content of a text; empty for anything else."""
+    """Return the content of a text file; empty for a binary or unreadable file."""
     try:
         with open_regular(path) as file:
             content = file.read(MAX_TEXT)

@@ -1,9 +1,9 @@
-"""How an MCP server that is a program is started: which program, in which directory, with which variables.
+"""Decides how to start a stdio MCP server: the program, its working directory and its environment.
 
-The session's directory is a repository that may be hostile, and package managers and interpreters run what they find
-in their working directory: `npx` reads `.npmrc` and `node_modules`, `uvx` reads `uv.toml`, Bun loads `bunfig.toml`, and
-`python -m` imports every module from there. So a server starts in `/`, where only root can put anything, and learns
-of the session's directories as the roots of the protocol and from a variable.
+The session's directory may be a hostile repository, and package managers and interpreters run code from their working
+directory: `npx` reads `.npmrc` and `node_modules`, `uvx` reads `uv.toml`, Bun loads `bunfig.toml`, and `python -m`
+imports modules from there. So servers start in `/`, which only root can write to. They learn the session's directories
+through the protocol's roots and an environment variable.
 
 Source: Model Context Protocol, "Roots"; npx(1), npmrc(5), "Per-project config file"; uv's documentation, "Configuration
 files"; Bun's, "bunfig.toml"; Python's, "The initialization of the sys.path module search path" and PYTHONSAFEPATH
@@ -27,7 +27,7 @@ DIRECTORY = Path("/")
 
 @frozen
 class Launch:
-    """What is started for a server.
+    """The command and environment of a server.
 
     :ivar argv: the program's absolute path and its arguments.
     :ivar env: all of its environment variables.
@@ -40,9 +40,9 @@ class Launch:
 def launch(server: McpServer, env: Mapping[str, str]) -> Launch:
     """Return how to start a server.
 
-    :param server: with the values of the variables that its entry names.
-    :param env: the environment that it inherits a few variables from.
-    :raises ToolError: if there is no such program, or only in a folder that others can write to.
+    :param server: its configuration, with variables expanded.
+    :param env: the environment that a few variables are inherited from.
+    :raises ToolError: if the program does not exist, or exists only in a folder that others can write to.
     """
     variables = {**inherited(env), **server.env}
     path = variables.setdefault("PATH", os.defpath)
@@ -50,13 +50,13 @@ def launch(server: McpServer, env: Mapping[str, str]) -> Launch:
     if program is None:
         raise ToolError(missing_program(server.command, path))
     if not any(Path(each).is_absolute() for each in (server.command, *server.args)):
-        # A script of the user's may import what lies beside it, which this setting prevents.
+        # PYTHONSAFEPATH would keep a script of the user's from importing the modules next to it.
         variables.setdefault("PYTHONSAFEPATH", "1")
     return Launch((program, *server.args), without_others(variables, holding_home=False))
 
 
 def relative_arguments(server: McpServer) -> tuple[str, ...]:
-    """Return the arguments that mean a path in the working directory, as in `server --repository .`."""
+    """Return the arguments that are paths relative to the working directory, as in `server --repository .`."""
     if server.transport != "stdio":
         return ()
     return tuple(each for each in server.args if each in (".", "..") or each.startswith(("./", "../")))

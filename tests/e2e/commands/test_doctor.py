@@ -64,7 +64,7 @@ async def test_what_is_missing_is_said_with_what_to_do(tmp_path: Path) -> None:
     assert [level for level, text in of(found, "keys") if text.startswith("shop:")] == ["fail"]
     assert of(found, "mcp") == [
         ("ok", "good: sh, not started here."),
-        ("fail", "gone: no-such-program is no program on the PATH."),
+        ("fail", "gone: no-such-program was not found on the PATH."),
         ("fail", "closed: `headers` of its entry names the environment variable NO_SUCH_VARIABLE, which is not set."),
     ]
     assert advice_of(found, "trust") == f"If you know what it does: acp-agent trust {tmp_path}"

@@ -91,9 +91,9 @@ async def test_a_server_that_only_the_project_has_is_not_started_and_the_user_he
     entry = {"name": "own", "command": "planted-server" if place != "." else "./bin/node", "args": [], "env": []}
     async with stage(tmp_path, Reply("Hi."), env={"PATH": path}, mcp=[entry]) as it:
         said = await logged(it, "MCP server own could not be started")
-        assert "others can write there" in said or "no full path" in said
+        assert "others can write there" in said or "nor a full path" in said
         await it.prompt()
-        assert "name a program by its full path" in it.agent.text() or "no full path" in it.agent.text()
+        assert "name a program by its full path" in it.agent.text() or "nor a full path" in it.agent.text()
     assert list(ran.iterdir()) == []
 
 
@@ -131,5 +131,5 @@ def test_the_path_of_an_entry_loses_what_others_write_too(tmp_path: Path) -> Non
 
 
 def test_a_program_that_is_nowhere_is_named() -> None:
-    with pytest.raises(ToolError, match="no-such-program is no program on the PATH"):
+    with pytest.raises(ToolError, match="no-such-program was not found on the PATH"):
         launch(server("no-such-program"), environment_for(Path("/")))
