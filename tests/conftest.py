@@ -48,9 +48,10 @@ REPLACED = frozenset[object]({unwrap(client.start_agent), trust.trust})
 """What does in memory what it does with a process otherwise."""
 
 # How long an example takes says something of the machine, which may be busy, and nothing of the code.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("quick", settings.get_profile("untimed"), max_examples=15)
-settings.load_profile("untimed")
+settings.register_profile("everyday", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=50)
+settings.register_profile("quick", settings.get_profile("everyday"), max_examples=15)
+settings.register_profile("thorough", settings.get_profile("everyday"), max_examples=1000)
+settings.load_profile("everyday")
 
 # A shell starts what runs in the background with SIGINT ignored, and every process inherits that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
