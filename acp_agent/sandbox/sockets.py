@@ -4,17 +4,19 @@ A network namespace isolates sockets without a path. Those with a path can be co
 on a read-only mount. So `/run` and `/tmp` are empty in the sandbox, and a socket elsewhere is covered: of an agent for
 keys, a service that runs programs or containers, a multiplexer of terminals, an editor.
 
-Source: unix(7); proc_net(5), `/proc/net/unix`; proc_pid_mountinfo(5)
+Source: unix(7); bwrap(1)
 """
 
 from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+
+from acp_agent.sandbox.bound_sockets import bound_sockets, mounts
+from acp_agent.sandbox.socket_files import Places, elsewhere, files_of_sockets, socket_status
 
 EMPTY = ("/tmp", "/run", "/var/run", "/mnt/wslg")
 """Folders that are empty in the sandbox, since services keep their sockets there. `/var/run` is mostly a link to
@@ -24,7 +26,6 @@ _PROGRAMS = "/run/current-system"
 """On NixOS and Guix, a link to the system's programs in their store."""
 _PATH = re.compile(r"(?:^|[:=])/{0,2}(/[^,:;=]+)")
 """Paths in variables, such as `unix:///run/docker.sock`, `unix:path=/run/bus,guid=1`, or `/tmp/tmux-1/default,12,0`."""
-_ESCAPE = re.compile(r"\\([0-7]{3})")
 
 
 def empty_folders() -> tuple[Path, ...]:
@@ -56,39 +57,24 @@ def sockets(hidden: Iterable[Path], opened: Iterable[Path]) -> Iterator[Path]:
     :param opened: folders that can be seen there nevertheless, in hidden ones or outside of them; likewise.
     """
     is_hidden = {**dict.fromkeys(hidden, True), **dict.fromkeys(opened, False)}
+    mounted = tuple(mounts())
+    starts = (*(folder for folder, hides in is_hidden.items() if not hides), Path.home())
+    shut = frozenset(str(folder) for folder, hides in is_hidden.items() if hides)
+    places = Places(tuple(map(str, starts)), shut, mounted)
     found: dict[Path, None] = {}
-    for text in (*_listed(), *_mounted(), *_named()):
-        with suppress(OSError, ValueError, RuntimeError):
-            if stat.S_ISSOCK(os.stat(text).st_mode):  # noqa: PTH116 - there are hundreds, and few are sockets
+    for text in (*files_of_sockets(bound_sockets(), places), *(mount.path for mount in mounted), *_named()):
+        if socket_status(text) is not None:
+            with suppress(OSError, ValueError, RuntimeError):
                 found[Path(text).resolve(strict=True)] = None
+    for path in list(found):
+        found |= {Path(other): None for other in elsewhere(str(path), mounted) if socket_status(other) is not None}
     for path in found:
         nearest = next((folder for folder in path.parents if folder in is_hidden), None)
         if nearest is None or not is_hidden[nearest]:
             yield path
 
 
-def _listed() -> Iterator[str]:
-    for line in _lines("/proc/net/unix"):
-        words = line.split(None, 7)
-        if len(words) == 8 and words[7].startswith("/"):
-            yield words[7].rstrip("\n")
-
-
-def _mounted() -> Iterator[str]:
-    for line in _lines("/proc/self/mountinfo"):
-        words = line.split(" ", 5)
-        if len(words) == 6:
-            yield _ESCAPE.sub(lambda found: chr(int(found[1], 8)), words[4])
-
-
 def _named() -> Iterator[str]:
     for value in os.environ.values():
         if len(value) < 4096:  # a path is not longer
             yield from (found[1] for found in _PATH.finditer(value))
-
-
-def _lines(file: str) -> list[str]:
-    try:
-        return Path(file).read_text(errors="surrogateescape").split("\n")
-    except OSError:
-        return []

@@ -5,16 +5,22 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import mkdtemp
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from acp_agent.sandbox import bound_sockets
+from acp_agent.sandbox import socket_files as files
 from acp_agent.sandbox import sockets as module
+from acp_agent.sandbox.bound_sockets import parse_dump
 from acp_agent.sandbox.bubblewrap import command_line, fault
 from acp_agent.sandbox.policy import Policy
 from acp_agent.sandbox.sandbox import Sandbox
@@ -28,6 +34,19 @@ CONNECT = (
     "    try: socket.socket(socket.AF_UNIX).connect(path); print('CONNECTED', path)\n"
     "    except OSError as error: print(type(error).__name__)\n"
 )
+MOUNTED_TWICE = """
+import socket, subprocess, sys
+from pathlib import Path
+from acp_agent.sandbox.sockets import sockets
+home = Path(sys.argv[1])
+(home / "real" / "run").mkdir(parents=True)
+subprocess.run(["mount", "--bind", home / "real", home / "place"], check=True)
+served = socket.socket(socket.AF_UNIX)
+served.bind(str(home / "real" / "run" / "s"))
+for path in sorted(sockets((), (home,))):
+    if path.is_relative_to(home):
+        print(path.relative_to(home))
+"""
 
 
 @pytest.fixture
@@ -71,10 +90,110 @@ def test_no_socket_of_a_service_is_reached_wherever_it_lies(
     assert sorted(path.name for path in root.iterdir()) == [".overmind.sock", "link", "run"]
 
 
+def bound_in(folder: Path, name: str, stack: ExitStack) -> Path:
+    """Bind a socket in a folder by a relative name, as a service does that changes to the folder first."""
+    folder.mkdir(parents=True, exist_ok=True)
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        served = stack.enter_context(socket.socket(socket.AF_UNIX))
+        served.bind(name)
+        served.listen()
+    finally:
+        os.chdir(before)
+    return folder / name
+
+
+@needs_bubblewrap
+@pytest.mark.parametrize("network", [False, True])
+def test_no_socket_is_reached_whatever_name_it_was_bound_by(
+    home: Path, monkeypatch: pytest.MonkeyPatch, network: bool
+) -> None:
+    monkeypatch.setenv("HOME", str(home))
+    root = home / "project"
+    root.mkdir()
+    (home / "other").mkdir()
+    with ExitStack() as stack:
+        relative = bound_in(root / "run", "s", stack)
+        upwards = bound_in(home / "services" / "a", "../up.sock", stack)
+        far = bound_in(home / ".local" / "share" / "emacs" / "server", "server", stack)
+        of_git = bound_in(root / ".git" / "worktrees" / "w", "fsmonitor--daemon.ipc", stack)
+        renamed = Path(listening(root / "temporary", stack)).rename(root / "renamed")
+        moved = bound_in(home / "before", "s", stack).rename(home / "other" / "moved")
+        linked = Path(listening(home / "linked", stack))
+        os.link(linked, home / "other" / "second")
+        odd = bound_in(home / "other", "a \nb", stack)
+        datagrams = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        datagrams.bind(str(home / "log.new"))
+        (home / "log.new").rename(home / "log")
+        folder = Path(listening(home / "old" / "folder" / "s", stack)).parent.parent.rename(home / "new")
+        paths = [relative, upwards, far, of_git, renamed, moved, linked, home / "other" / "second", odd]
+        paths += [folder / "folder" / "s"]
+        told = in_sandbox(root, PYTHON, "-c", CONNECT, *map(str, paths), network=network)
+        assert told.split() == ["ConnectionRefusedError"] * len(paths)
+        send = CONNECT.replace("AF_UNIX", "AF_UNIX, socket.SOCK_DGRAM")
+        assert in_sandbox(root, PYTHON, "-c", send, str(home / "log"), network=network) == "ConnectionRefusedError\n"
+        renamed.rename(root / "again")
+        told = in_sandbox(root, PYTHON, "-c", CONNECT, "again", network=network)
+        assert told.split() == ["ConnectionRefusedError"]
+
+
+def test_a_socket_without_a_file_is_searched_for_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(home))
+    entered: list[str] = []
+    monkeypatch.setattr(files, "_with_inodes", lambda folder, _: entered.append(folder) or iter(()))
+    with ExitStack() as stack:
+        Path(listening(home / "gone", stack)).unlink()
+        assert list(sockets((), (home,))) == []
+        assert str(home) in entered
+        assert len(entered) < 50_000
+        entered.clear()
+        assert list(sockets((), (home,))) == []
+        assert entered == []
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="mounts need root")
+def test_a_socket_is_found_at_each_place_where_its_folder_is_mounted(home: Path) -> None:
+    (home / "place").mkdir()
+    made = subprocess.run(
+        ("unshare", "--mount", sys.executable, "-c", MOUNTED_TWICE, str(home)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if made.returncode and "mount" in made.stderr:
+        pytest.skip("this machine lets nobody mount")
+    assert made.stdout.split() == ["place/run/s", "real/run/s"], made.stderr
+
+
 @needs_bubblewrap
 def test_a_socket_that_a_command_makes_is_its_own_to_use(home: Path) -> None:
-    serve = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.bind('s'); s.listen();" + CONNECT
-    assert in_sandbox(home, PYTHON, "-c", serve, "s") == "CONNECTED s\n"
+    serve = (
+        "import os, socket, sys; from multiprocessing import Manager\n"
+        "s = socket.socket(socket.AF_UNIX); s.bind('before'); os.rename('before', 's'); s.listen()\n"
+        "with Manager() as manager: print(manager.list([1, 2]))\n"
+    )
+    assert in_sandbox(home, PYTHON, "-c", serve + CONNECT, "s") == "[1, 2]\nCONNECTED s\n"
+
+
+@given(st.binary(max_size=400))
+def test_any_answer_of_the_kernel_is_read_or_refused(data: bytes) -> None:
+    with suppress(struct.error):
+        assert all(each.name for each in parse_dump(data))
+
+
+def test_a_kernel_that_does_not_list_files_still_gives_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused() -> bytes:
+        raise OSError("no unix_diag here")
+
+    monkeypatch.setattr(bound_sockets, "_dump", refused)
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path.resolve()
+    with ExitStack() as stack:
+        named, relative = Path(listening(folder / "named", stack)), bound_in(folder, "relative", stack)
+        assert {named, relative} <= set(sockets((), ()))
 
 
 def test_of_run_the_file_of_the_resolver_is_bound_and_no_folder_with_sockets(
@@ -119,6 +238,7 @@ def test_sockets_that_the_environment_names_are_found_in_whatever_form(
 ) -> None:
     with ExitStack() as stack:
         path = Path(listening(tmp_path.resolve() / "before", stack)).rename(tmp_path.resolve() / "agent.sock")
+        monkeypatch.setattr(module, "bound_sockets", list)  # as with a socket of a container's host
         assert path not in set(sockets((), ()))
         monkeypatch.setenv("SOME_SOCKET", value.format(path))
         assert path in set(sockets((), ()))
