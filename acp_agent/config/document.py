@@ -28,6 +28,8 @@ T = TypeVar("T")
 
 MAX_FILE_BYTES = 256 * 1024
 MAX_DEPTH = 20
+MAX_TOKENS = 10_000
+"""YAML tokens in a document: `key: value` are four. PyYAML takes 20 µs for each."""
 
 Place: TypeAlias = tuple[str | int, ...]
 _YAML = "tag:yaml.org,2002:"
@@ -179,12 +181,22 @@ def _parse(text: str, is_text: Callable[[Place], bool]) -> tuple[object, dict[Pl
 
 @cache
 def _loader() -> type[SafeLoader]:
-    """Return PyYAML's loader, which ends before it has read a thousand brackets: each takes it longer than the last."""
+    """Return a loader that stops at too many tokens, and at too many brackets in brackets.
+
+    With each bracket, PyYAML takes longer for all that follow.
+    """
     import yaml
 
     class Loader(yaml.SafeLoader):
         flow_level: int
         line: int
+        tokens_taken: int
+
+        def fetch_more_tokens(self) -> None:
+            if self.tokens_taken >= MAX_TOKENS:
+                size = f"about {MAX_TOKENS // 4:,} keys with values"
+                raise DocumentError(f"is too long: it may have {size}", self.line + 1)
+            super().fetch_more_tokens()  # pyright: ignore[reportUnknownMemberType]
 
         def fetch_flow_collection_start(self, TokenClass: type[Token]) -> None:  # noqa: N803 - PyYAML's name
             if self.flow_level > MAX_DEPTH:

@@ -11,8 +11,9 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from yaml.scanner import Scanner
 
-from acp_agent.config.document import MAX_FILE_BYTES, DocumentError, parse_mapping, read_text
+from acp_agent.config.document import MAX_FILE_BYTES, MAX_TOKENS, DocumentError, parse_mapping, read_text
 
 KEYS = st.text("abcxyz_", min_size=1, max_size=5)
 WORDS = st.text(st.characters(min_codepoint=32, max_codepoint=126) | st.sampled_from("\n\t€😀"), max_size=10)
@@ -147,3 +148,41 @@ def test_a_link_may_not_lead_out_of_the_given_folder(tmp_path: Path) -> None:
     assert read_text(inside / "out") == "a: 1"
     with pytest.raises(DocumentError, match="is a link that leads out of"):
         read_text(inside / "out", within=inside)
+
+
+LONG = {
+    "a list": ("a:\n" + "- 1\n" * 60_000, 4999),
+    "a list in brackets": ("a: [" + "1," * 100_000 + "]", 1),
+    "empty lists": ("a: [" + "[]," * 80_000 + "]", 1),
+    "keys": ("\n".join(f"key{number}: 1" for number in range(20_000)), 2500),
+    "aliases": ("a: &a 1\nb: [" + "*a," * 80_000 + "]", 2),
+    "directives": ("%A\n" * 60_000, 10_000),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_file_with_too_many_words_is_refused_before_the_rest_is_read(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, line = LONG[name]
+    fetched: list[None] = []
+    original = Scanner.fetch_more_tokens
+
+    def counted(scanner: Scanner) -> None:
+        fetched.append(None)
+        original(scanner)
+
+    monkeypatch.setattr(Scanner, "fetch_more_tokens", counted)
+    with pytest.raises(DocumentError) as caught:
+        parse_mapping(text)
+    assert "is too long: it may have about 2,500 keys with values" in caught.value.message
+    assert caught.value.line is not None
+    assert abs(caught.value.line - line) <= 2
+    assert len(fetched) <= MAX_TOKENS
+
+
+def test_a_file_with_a_thousand_lists_and_a_long_text_is_read() -> None:
+    text = "\n".join(f"key{number}: [{number}]" for number in range(1_200))
+    text += "\nprompt: |\n" + "  Some words for the model.\n" * 8_000
+    assert len(text) < MAX_FILE_BYTES
+    assert len(parse_mapping(text).data) == 1_201
