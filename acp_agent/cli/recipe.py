@@ -8,14 +8,16 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from anyio import to_thread
+from anyio import from_thread, to_thread
 
 from acp_agent.app import RECIPES, RESERVED, checked_settings, recipe_folders, recipe_known
 from acp_agent.cli.terminal.process import aside
+from acp_agent.cli.terminal.prompts import typed
 from acp_agent.cli.terminal.safe import safe_for
 from acp_agent.cli.trust import code_of
 from acp_agent.config import Settings
 from acp_agent.config.home import CLAUDE_FOLDER, PROJECT_FOLDER
+from acp_agent.config.permission_rules import PermissionRules
 from acp_agent.config.project import Project
 from acp_agent.config.sandbox import sandbox_of
 from acp_agent.config.trust import TrustStore, project_of
@@ -36,9 +38,13 @@ from acp_agent.recipes.model import FENCE, Known, Recipe
 from acp_agent.recipes.parser import split
 from acp_agent.recipes.template import render
 from acp_agent.regular import read_regular
+from acp_agent.sandbox.sandbox import Sandbox
 from acp_agent.schemas import SCHEMA_NAMES, schema_path
-from acp_agent.session.project.recipe_run import surroundings
+from acp_agent.session.permissions import judge
+from acp_agent.session.project.recipe_questions import access_of
+from acp_agent.session.project.recipe_run import command_lines, surroundings
 from acp_agent.session.project.trust import advice
+from acp_agent.visible import visible
 
 _NO_SESSION = "sess_show"
 """Stands for the session's id in what `show` prints."""
@@ -146,11 +152,40 @@ def _show(arguments: argparse.Namespace, settings: Settings, known: Known) -> in
     front_matter, _, _ = split(text)
     shown = f"{FENCE}\n{front_matter}\n{FENCE}\n" if front_matter else ""
     print(safe(f"{recipe.source} ({recipe.origin})\n{shown}"), flush=True)
-    keys = key_variables(settings)
-    sandbox = sandbox_of(settings.sandbox, (Path.cwd(),), settings.home, keys)
-    around = surroundings(_NO_SESSION, str(Path.cwd()), recipe, environment_without(keys), sandbox)
-    print(safe(render(recipe, named_values(recipe, arguments.arguments), " ".join(arguments.text), around)))
+    keys, made = key_variables(settings), list[str]()
+    sandbox = sandbox_of(settings.sandbox, (Path.cwd().resolve(),), settings.home, keys, made)
+    may_run = _may_run(recipe, settings, sandbox)
+    env = environment_without(keys)
+    around = surroundings(_NO_SESSION, str(Path.cwd()), recipe, env, sandbox, unsandboxed=may_run)
+    values = named_values(recipe, arguments.arguments)
+    try:
+        print(safe(render(recipe, values, " ".join(arguments.text), around)))
+    finally:
+        for notice in made:
+            aside(safe(f"acp-agent: {notice}"))
     return 0
+
+
+def _may_run(recipe: Recipe, settings: Settings, sandbox: Sandbox) -> bool:
+    """Return whether the commands of a recipe's text may run without a sandbox, as in a session of this directory.
+
+    :raises RecipeError: they would, and the user does not allow it.
+    """
+    lines = command_lines(recipe)
+    usable, fault = sandbox.usable() if lines else (sandbox, "")
+    if usable is not None:
+        return False
+    access = access_of(recipe, settings.mode, fault)
+    if judge(settings.mode, access, PermissionRules(settings.home).of(Path.cwd())) == "allow":
+        return True
+    safe = safe_for()
+    aside(safe(f"Without a sandbox, the text of /{recipe.command} runs commands in {Path.cwd()}. {fault}".rstrip()))
+    for line in lines:
+        aside(safe(f"  {visible(line)}"))
+    if (from_thread.run(typed, "Run them? [y]es, [n]o: ") or "").lower() not in ("y", "yes"):
+        why = "its commands were not run: there is no sandbox for them, and you did not allow them"
+        raise RecipeError(why, source=str(recipe.source))
+    return True
 
 
 def _new(arguments: argparse.Namespace, settings: Settings, known: Known) -> int:

@@ -54,7 +54,7 @@ class RecipeQuestions:
     async def _ask(self, recipe: Recipe, lines: tuple[str, ...], fault: str) -> None:
         name = f"/{recipe.command}"
         title = f"Run the commands in the text of {name} (outside of the sandbox)"
-        prepared = PreparedCall(CallView(title, "execute"), self._access(recipe, name, fault), _run_nothing)
+        prepared = PreparedCall(CallView(title, "execute"), access_of(recipe, self._state.mode, fault), _run_nothing)
         call = ToolCall(new_id("call"), _TOOL, {"commands": [*lines]})
         await self._show(CallAnnounced(call.id, call.name, prepared.view, call.arguments))
         status: CallStatus = "failed"
@@ -71,11 +71,17 @@ class RecipeQuestions:
             with anyio.CancelScope(shield=True):
                 await self._show(CallFinished(call.id, call.name, prepared.view, call.arguments, status, parts))
 
-    def _access(self, recipe: Recipe, name: str, fault: str) -> Access:
-        if self._state.mode == "plan":  # which refuses commands: these were written to look only
-            return Access("read", demand=f"There is no sandbox for them. {fault}".rstrip())
-        subject = f"the commands in the text of {name} ({digest(recipe.body)[:_DIGITS]})"
-        return Access("execute", subject=subject, fault=fault)
+
+def access_of(recipe: Recipe, mode: str, fault: str) -> Access:
+    """Return what the commands of a recipe's text would do without a sandbox.
+
+    :param mode: the permission mode.
+    :param fault: why there is no sandbox.
+    """
+    if mode == "plan":  # which refuses commands: these were written to look only
+        return Access("read", demand=f"There is no sandbox for them. {fault}".rstrip())
+    subject = f"the commands in the text of /{recipe.command} ({digest(recipe.body)[:_DIGITS]})"
+    return Access("execute", subject=subject, fault=fault)
 
 
 async def _run_nothing(report: Report) -> CallResult:

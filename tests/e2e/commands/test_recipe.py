@@ -9,8 +9,17 @@ from typing import TypeAlias
 
 import pytest
 
+from acp_agent.cli import recipe
+from acp_agent.config.permission_rules import PermissionRules
+from acp_agent.config.project import MadeStore
+from acp_agent.recipes.model import Known
+from acp_agent.recipes.parser import parse_recipe
+from acp_agent.sandbox.bubblewrap import fault
+from acp_agent.session.permissions import grant_subject
+from acp_agent.session.project.recipe_questions import access_of
 from support.called import call_command
 from support.checkout import REPOSITORY
+from support.repo import Repo
 from support.terminal import Ran
 
 Run: TypeAlias = Callable[..., Awaitable[Ran]]
@@ -25,6 +34,7 @@ allowed_commands: ["echo *"]
 ---
 Say {{ shell("echo", "hello") }} {{ depth }} in {{ cwd }}. {{ instructions }}
 """
+needs_bubblewrap = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
 BROKEN = "---\ndescription: x\nallowed_tools: [raed]\n---\nText.\n"
 
 
@@ -44,6 +54,23 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
+def hostile(folder: Path) -> Path:
+    """A repository as it may be unpacked: its settings run a program for `git status`, whose trace is returned."""
+    folder.mkdir()
+    (folder / "a.txt").write_text("a")
+    git = Repo(folder).git
+    git("init", "-q")
+    git("config", "user.name", "x")
+    git("config", "user.email", "x@x")
+    git("add", ".")
+    git("commit", "-qm", "one")
+    (folder / ".gitattributes").write_text("* filter=evil\n")
+    ran = folder.parent / "filtered"
+    git("config", "filter.evil.clean", f"touch '{ran}'; cat")
+    (folder / "a.txt").write_text("b")
+    return ran
+
+
 async def test_recipes_are_listed_with_whose_they_are_and_what_cannot_be_used_is_told(tmp_path: Path) -> None:
     mine = write(tmp_path / "state" / "recipes" / "talk" / "mine.md", MINE)
     theirs = write(tmp_path / ".acp-agent" / "recipes" / "plan.md", "Plan it.\n")
@@ -59,54 +86,119 @@ async def test_recipes_are_listed_with_whose_they_are_and_what_cannot_be_used_is
     assert (listed.code, listed.err) == (1, f"acp-agent: {said}\n")
 
 
+@needs_bubblewrap
 async def test_what_a_recipe_would_send_is_shown_below_its_front_matter(run: Run, tmp_path: Path) -> None:
     path = write(tmp_path / "state" / "recipes" / "mine.md", MINE)
-    shown = await run("show", "--arg", "depth=deeply", "mine", "please", "and", "soon")
+    (folder := tmp_path / "project").mkdir()
+    shown = await run("show", "--arg", "depth=deeply", "mine", "please", "and", "soon", cwd=folder)
     assert (shown.code, shown.err) == (0, "")
     lines = shown.out.splitlines()
     assert lines[0].startswith(f"{path} (user)")
     assert lines[1:-2] == MINE.splitlines()[:-1]
-    assert lines[-1] == f"Say hello deeply in {tmp_path}. please and soon"
-    missing = await run("show", "mine")
+    assert lines[-1] == f"Say hello deeply in {folder}. please and soon"
+    missing = await run("show", "mine", cwd=folder)
     assert missing.code == 1
     assert "needs the argument `depth` (how deep)" in missing.err
     unknown = await run("show", "mien")
     assert unknown.err.startswith("acp-agent: There is no recipe 'mien'. The recipes are: commit, compact,")
 
 
+@needs_bubblewrap
 async def test_what_a_project_brought_is_not_shown_as_what_runs_before_it_is_trusted(run: Run, tmp_path: Path) -> None:
-    folder = tmp_path / ".acp-agent" / "recipes"
+    project = tmp_path / "project"
+    folder = project / ".acp-agent" / "recipes"
     mine = write(folder / "mine.md", MINE.replace('"echo", "hello"', '"touch", "ran"').replace("echo *", "touch *"))
     plan = write(folder / "plan.md", "Plan \x1b]0;evil\x07it.\n")
     own = REPOSITORY / "recipes" / "plan.md"
-    advice = f"`acp-agent trust {tmp_path}` in a terminal allows them.\n"
+    advice = f"`acp-agent trust {project}` in a terminal allows them.\n"
 
-    listed = await run("list")
+    listed = await run("list", cwd=project)
     assert (listed.code, listed.err) == (0, "")
     assert f"project  mine  (not trusted)\n         {mine}\n" in listed.out
     assert "builtin  plan  Think" in listed.out
     assert f"         {own}\nproject  plan  (not trusted)\n         {plan}\n" in listed.out
     assert listed.out.endswith(advice)
 
-    shown = await run("show", "--arg", "depth=2", "mine")
+    shown = await run("show", "--arg", "depth=2", "mine", cwd=project)
     assert (shown.code, shown.err) == (0, f"acp-agent: {mine} is not trusted, and does not run. {advice}")
     assert shown.out == f"{mine} (project, not trusted)\n{mine.read_text()}\n"
-    other = await run("show", "plan")
+    other = await run("show", "plan", cwd=project)
     assert other.out.startswith(f"{own} (builtin)")
     assert other.err == f"acp-agent: {plan} is not trusted, and does not run. {advice}"
     write(folder / "evil.md", plan.read_text())
-    evil = await run("show", "evil")
+    evil = await run("show", "evil", cwd=project)
     assert evil.out.endswith("\nPlan it.\n\n")
-    assert not (tmp_path / "ran").exists()
+    assert not (project / "ran").exists()
 
-    assert (await call_command(tmp_path, "trust")).code == 0
-    shown = await run("show", "--arg", "depth=2", "mine")
+    assert (await call_command(tmp_path, "trust", cwd=project)).code == 0
+    shown = await run("show", "--arg", "depth=2", "mine", cwd=project)
     assert (shown.code, shown.err) == (0, "")
     assert shown.out.startswith(f"{mine} (project)")
-    assert (tmp_path / "ran").exists()
-    listed = await run("list")
+    assert (project / "ran").exists()
+    listed = await run("list", cwd=project)
     assert "not trusted" not in listed.out
     assert "builtin  plan" not in listed.out
+
+
+WITHOUT_SANDBOX = "sandbox: {commands: 'off'}\n"
+
+
+@pytest.mark.parametrize("answer", ["", "n", "y", "file"])
+@pytest.mark.parametrize("text", ['{{ shell("touch", "ran") }}', "{{ git.dirty }}"])
+async def test_without_a_sandbox_the_commands_of_a_shown_recipe_run_if_the_person_at_the_terminal_says_so(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, text: str
+) -> None:
+    write(tmp_path / "state" / "config.yaml", WITHOUT_SANDBOX)
+    path = write(tmp_path / "state" / "recipes" / "mine.md", f"---\nallowed_commands: [touch *]\n---\nIt is {text}.\n")
+    ran = hostile(folder := tmp_path / "project")
+    asked: list[str] = []
+
+    async def typed(question: str) -> str:
+        asked.append(question)
+        return answer
+
+    if answer != "file":  # which no person answers
+        monkeypatch.setattr(recipe, "typed", typed)
+    shown = await run("show", "mine", cwd=folder)
+    assert asked == ([] if answer == "file" else ["Run them? [y]es, [n]o: "])
+    assert text in shown.err
+    has_run = (folder / "ran").exists() or ran.exists()
+    assert (shown.code, has_run) == ((0, True) if answer == "y" else (1, False))
+    assert answer == "y" or f"{path}: its commands were not run: there is no sandbox for them" in shown.err
+
+
+async def test_what_was_always_allowed_in_a_session_is_not_asked_for_when_a_recipe_is_shown(
+    run: Run, tmp_path: Path
+) -> None:
+    write(tmp_path / "state" / "config.yaml", WITHOUT_SANDBOX)
+    path = write(tmp_path / "state" / "recipes" / "mine.md", MINE)
+    words = ("show", "--arg", "depth=1", "mine")
+    refused = await run(*words)
+    assert (refused.code, "were not run" in refused.err) == (1, True)
+    mine = parse_recipe(MINE, name="mine", source=path, origin="user", known=Known({}))
+    PermissionRules(tmp_path / "state").allow(tmp_path, grant_subject(access_of(mine, "ask", "")))
+    shown = await run(*words)
+    assert (shown.code, "Say hello 1 in" in shown.out) == (0, True)
+
+
+async def test_a_recipe_whose_text_runs_nothing_is_shown_without_a_question(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "state" / "config.yaml", WITHOUT_SANDBOX)
+    write(tmp_path / "state" / "recipes" / "mine.md", "The branch is {{ git.branch }}.\n")
+    shown = await run("show", "mine")
+    assert (shown.code, shown.err) == (0, "")
+
+
+@needs_bubblewrap
+async def test_a_repository_that_a_shown_recipe_makes_is_told_and_does_not_count(run: Run, tmp_path: Path) -> None:
+    write(
+        tmp_path / "state" / "recipes" / "mine.md",
+        '---\nallowed_commands: [git *]\n---\n{{ shell("git", "init", "x") }}\n',
+    )
+    (folder := tmp_path / "project").mkdir()
+    shown = await run("show", "mine", cwd=folder)
+    assert shown.code == 0
+    assert f"A command made a git repository in {folder}/x" in shown.err
+    assert MadeStore(tmp_path / "state").has(folder / "x" / ".git")
 
 
 async def test_a_new_recipe_loads_and_nothing_is_written_over(run: Run, tmp_path: Path) -> None:
