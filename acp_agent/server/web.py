@@ -13,7 +13,6 @@ from asyncio import BaseTransport
 from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager, suppress
 from hmac import compare_digest
-from urllib.parse import SplitResult, urlsplit
 from uuid import uuid4
 
 import anyio
@@ -31,6 +30,7 @@ from acp_agent.errors import AgentError
 from acp_agent.frozen import frozen
 from acp_agent.jsonrpc.transport import MAX_LINE_BYTES, Transport
 from acp_agent.logfile import log_failure
+from acp_agent.server.authority import WebOrigin, parse_authority, parse_web_origin
 from acp_agent.server.connection import Connection
 
 PATH = "/acp"
@@ -54,7 +54,7 @@ class AccessPolicy:
 
     token: str | None
     hosts: Collection[str]
-    origins: Collection[str] = ()
+    origins: Collection[WebOrigin] = ()
 
     def refusal(self, headers: Headers) -> PlainTextResponse | None:
         """Return the response that refuses a request, or None if it may connect."""
@@ -64,35 +64,36 @@ class AccessPolicy:
                 return None
             challenge = {"WWW-Authenticate": "Bearer"}
             return PlainTextResponse("Send the token in Authorization, behind Bearer.\n", 401, challenge)
-        host, origin = headers.get("host", "").lower(), headers.get("origin")
-        if _split(f"//{host}").hostname not in ("localhost", "127.0.0.1", "::1", *self.hosts):
+        host = _only(headers, "host")
+        authority = None if host is None else parse_authority(host)
+        if authority is None or authority.host not in ("localhost", "127.0.0.1", "::1", *self.hosts):
             return PlainTextResponse("The Host header does not name this server: use localhost, or set a token.\n", 421)
-        if origin is None or origin.lower() in self.origins or _split(origin.lower()).netloc == host:
+        if "origin" not in headers:  # no browser leaves it out
+            return None
+        origin = parse_web_origin(_only(headers, "origin") or "")
+        if origin is not None and (origin in self.origins or origin.is_at(authority)):
             return None
         return PlainTextResponse("Pages of other origins may not connect: name this one with --origin.\n", 403)
 
 
-def parse_origin(text: str) -> str:
-    """Return the origin of a web page as browsers send it.
+def _only(headers: Headers, name: str) -> str | None:
+    """Return a header's value; None if it is missing or there are several."""
+    values = headers.getlist(name)
+    return values[0] if len(values) == 1 else None
+
+
+def parse_origin(text: str) -> WebOrigin:
+    """Return the origin of a web page.
 
     :param text: such as http://localhost:2718.
     :raises AgentError: `text` is not an origin.
     """
-    origin = text.strip().lower().removesuffix("/")
-    scheme, _, authority = origin.partition("://")
-    if scheme not in ("http", "https") or not authority or "@" in authority or authority != _split(origin).netloc:
+    origin = parse_web_origin(text.strip().removesuffix("/"))
+    if origin is None:
         raise AgentError(
             f"{text!r} is not a web origin: write a page's address without its path, as http://localhost:2718."
         )
     return origin
-
-
-def _split(url: str) -> SplitResult:
-    """Return the parts of a URL; all are empty if it is invalid."""
-    try:
-        return urlsplit(url)
-    except ValueError:
-        return urlsplit("")
 
 
 class _WebSocketTransport:

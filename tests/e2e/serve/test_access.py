@@ -11,23 +11,45 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from starlette.datastructures import Headers
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from acp_agent.cli import serve
 from acp_agent.errors import AgentError
+from acp_agent.server.authority import parse_authority
 from acp_agent.server.web import AccessPolicy, parse_origin
 from support.editors import BARE
+from support.hosting import hosted
 from support.models import Reply, ToolCall
 from support.remote import serving, site
 from support.stage import PATIENCE, results
 
 TOKEN = "0123456789abcdef-secret"
 
+MISLEADING_HOSTS = """
+:8123 evil.example@localhost localhost@evil.example localhost:80@evil.example @localhost localhost,evil.example
+localhost.evil.example evil.localhost localhost. 127.0.0.1. 127.0.0.1:8123. .localhost localhost/ localhost/a
+[::1]evil.example [::1 ::1 ::1:8123 [::1]:8123:1 [::1%25lo] [fe80::1] [127.0.0.1] [::ffff:127.0.0.1] [v1.x]
+localhost:1:2 localhost:http localhost:-1 localhost:99999 localhost:0 localhost:+80 localhost?x localhost#x
+0x7f.1 0x7f000001 2130706433 017700000001 127.1 127.0.1 127.0.0.01 0.0.0.0 0 %6cocalhost xn--localhost-
+\\localhost localhost\\@evil.example l\xf6calhost localh\xb2st http://localhost //localhost
+"""
+OTHER_ORIGINS = """
+http:// http://user@localhost:8123 http://user:pass@localhost:8123 http://@localhost:8123 http:localhost
+http://localhost:8123/ http://localhost:8123/a http://localhost:8123?a http://localhost:8123#a http://LOCALHOST
+localhost:8123 //localhost:8123 ftp://localhost:8123 file:// evil://localhost:8123 about:blank data:
+http://localhost:8123.evil.example http://localhost.:8123 http://localhost http://127.0.0.1:8123
+http://evil.example#@localhost:8123 blob:http://localhost:8123 http://[::1]:8123 http://loc\xe4lhost:8123
+"""
 
-def refused(access: AccessPolicy, **headers: str) -> int | None:
-    refusal = access.refusal(Headers(headers))
+
+def refused(access: AccessPolicy, *more: tuple[str, str], **headers: str) -> int | None:
+    """The status of a refusal; for headers of which there are several, `more` has the others."""
+    raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in (*headers.items(), *more)]
+    refusal = access.refusal(Headers(raw=raw))
     return None if refusal is None else refusal.status_code
 
 
@@ -55,12 +77,73 @@ async def status(address: str, **headers: str) -> int:
         ({"host": "127.0.0.1:8123", "origin": "https://example.com"}, 403),
         ({"host": "127.0.0.1:8123", "origin": "null"}, 403),
         ({"host": "127.0.0.1:8123", "origin": "http://[oops"}, 403),
+        ({"host": "[::1]"}, None),
+        ({"host": "[0:0::1]:80"}, None),
+        ({"host": "localhost:"}, None),
+        *(({"host": host}, 421) for host in ("", "localhost\t", "local host", "a" * 9_000, *MISLEADING_HOSTS.split())),
+        *(
+            ({"host": "localhost:8123", "origin": origin}, 403)
+            for origin in ("", "null, null", "http://localhost:8123 http://evil.example", *OTHER_ORIGINS.split())
+        ),
+        ({"host": "localhost", "origin": "http://localhost:80"}, None),
+        ({"host": "localhost:80", "origin": "http://localhost"}, None),
+        ({"host": "localhost:80", "origin": "https://localhost"}, 403),
     ],
 )
 def test_without_a_token_names_and_pages_that_are_not_this_machine_s_are_refused(
     headers: dict[str, str], status: int | None
 ) -> None:
     assert refused(AccessPolicy(None, ["127.0.0.1"]), **headers) == status
+
+
+def test_a_header_that_is_sent_twice_is_refused_whatever_it_says() -> None:
+    access = AccessPolicy(None, ["127.0.0.1"], [parse_origin("http://localhost:2718")])
+    host, origin = "127.0.0.1:8123", "http://localhost:2718"
+    for other in ("evil.example", host):
+        assert refused(access, ("host", other), host=host) == 421
+        assert refused(access, ("host", host), host=other) == 421
+    for other in ("https://evil.example", "null", origin):
+        assert refused(access, ("origin", other), host=host, origin=origin) == 403
+        assert refused(access, ("origin", origin), host=host, origin=other) == 403
+
+
+@given(
+    st.text(max_size=30)
+    | st.from_regex(r"[a-z0-9.:@\[\]/%-]{0,20}(localhost|127\.0\.0\.1|\[::1\])[a-z0-9.:@\[\]/%-]{0,20}")
+)
+def test_a_host_that_is_read_is_written_back_as_the_same_text(text: str) -> None:
+    authority = parse_authority(text)
+    if authority is not None and not authority.host.count(":"):
+        port = "" if authority.port is None else str(authority.port)
+        host, _, sent = text.lower().partition(":")
+        assert (host, sent.lstrip("0")) == (authority.host, port)
+
+
+REQUESTS = {
+    "an absolute address": (b"GET http://127.0.0.1/acp HTTP/1.1", b"Host: localhost", 403),
+    "another's absolute address": (b"GET http://evil.example/acp HTTP/1.1", b"Host: localhost", 403),
+    "two hosts": (b"GET /acp HTTP/1.1", b"Host: localhost\r\nHost: evil.example", 400),
+    "no host": (b"GET /acp HTTP/1.1", b"X: y", 400),
+    "no host in HTTP/1.0": (b"GET /acp HTTP/1.0", b"X: y", 421),
+    "a folded host": (b"GET /acp HTTP/1.1", b"Host: localhost\r\n .evil.example", 421),
+    "a blank before the colon": (b"GET /acp HTTP/1.1", b"Host : localhost", 400),
+    "userinfo": (b"GET /acp HTTP/1.1", b"Host: evil.example@localhost", 421),
+    "two origins": (b"GET /acp HTTP/1.1", b"Host: localhost\r\nOrigin: null\r\nOrigin: http://localhost", 400),
+}
+
+
+async def test_a_request_that_names_another_server_in_any_of_its_parts_opens_no_connection(tmp_path: Path) -> None:
+    upgrade = (
+        b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+        b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+    )
+    async with hosted(tmp_path) as site:
+        for name, (line, host, status) in REQUESTS.items():
+            async with await anyio.connect_tcp("127.0.0.1", site.port) as one:
+                await one.send(line + b"\r\n" + host + b"\r\n" + upgrade + b"\r\n")
+                with anyio.fail_after(10):
+                    answer = await one.receive()
+            assert int(answer.split()[1]) == status, name
 
 
 @pytest.mark.parametrize(

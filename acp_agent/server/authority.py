@@ -1,0 +1,74 @@
+"""Reads the `Host` header and web origins strictly: only the forms that clients send, and no others.
+
+A lenient parser of URLs finds `localhost` in `evil.example@localhost`. Neither header may contain userinfo. Browsers
+send neither escapes nor letters beyond ASCII: they write host names in punycode and addresses in their canonical form.
+
+Source: RFC 9110, section 7.2; RFC 9112, section 3.2; RFC 3986, section 3.2; RFC 6454, section 7; URL standard, host
+serializing
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from contextlib import suppress
+
+from acp_agent.frozen import frozen
+
+_AUTHORITY = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9_.-]{1,253})(?::([0-9]{0,5}))?")
+_PORTS = {"http": 80, "https": 443}
+_MOST_PORTS = 65_535
+
+
+@frozen
+class Authority:
+    """A host and a port.
+
+    :ivar host: in lower case; an IPv6 address is written without brackets, in its shortest form.
+    :ivar port: None if it is the scheme's.
+    """
+
+    host: str
+    port: int | None = None
+
+
+@frozen
+class WebOrigin:
+    """The origin of a web page: its scheme, and its host and port; the port is never None."""
+
+    scheme: str
+    authority: Authority
+
+    def is_at(self, authority: Authority) -> bool:
+        """Return whether a request to this address is one to the page's own server."""
+        return self.authority == Authority(authority.host, authority.port or _PORTS[self.scheme])
+
+
+def parse_authority(text: str) -> Authority | None:
+    """Return what a `Host` header says; None if it is malformed.
+
+    :param text: such as `localhost:8123` or `[::1]`.
+    """
+    matched = _AUTHORITY.fullmatch(text.lower()) if text.isascii() else None
+    if matched is None:
+        return None
+    host, port = matched[1], int(matched[2]) if matched[2] else None
+    if port is not None and not 0 < port <= _MOST_PORTS:
+        return None
+    if host.startswith("["):
+        with suppress(ValueError):
+            return Authority(str(ipaddress.IPv6Address(host[1:-1])), port)
+        return None
+    return Authority(host, port)
+
+
+def parse_web_origin(text: str) -> WebOrigin | None:
+    """Return what an `Origin` header says; None if it names no web page, as `null` does not.
+
+    :param text: such as `http://localhost:2718`.
+    """
+    scheme, _, rest = text.partition("://")
+    default, authority = _PORTS.get(scheme.lower()), parse_authority(rest)
+    if default is None or authority is None:
+        return None
+    return WebOrigin(scheme.lower(), Authority(authority.host, authority.port or default))
