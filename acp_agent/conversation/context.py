@@ -114,7 +114,7 @@ class Context:
     :ivar usage: the provider's count for the newest answer; None where there is none since the last revision.
     :ivar baseline: tokens of the context up to and with the entry at `baseline_seq`: the provider's count, or the
         estimate that a compaction left; 0 where neither is known.
-    :ivar grants: kinds of call that need no more asking.
+    :ivar grants: kinds of call that need no more asking, in the directories that the session had then.
     :ivar cost: US dollars spent in this session.
     :ivar answers: how many answers without calls it has.
     :ivar files: digest of each file version that the model has seen since the last compaction.
@@ -256,7 +256,13 @@ class Context:
             case SessionForked(cwd=cwd, additional_directories=more):
                 return {"cwd": cwd, "additional_directories": more, "grants": frozenset(), "cost": 0.0}
             case DirectoriesChanged(cwd=cwd, additional_directories=more, root=root):
-                return {"cwd": cwd or self.cwd, "additional_directories": more, "root": root or self.root}
+                widened = (cwd and cwd != self.cwd) or {*more} - {*self.additional_directories}
+                return {
+                    "cwd": cwd or self.cwd,
+                    "additional_directories": more,
+                    "root": root or self.root,
+                    "grants": frozenset() if widened else self.grants,
+                }
             case InstructionsLoaded():
                 sections = event.sections or sections_in(event.text)
                 declared = replace(self.declared, sections=sections)

@@ -289,12 +289,12 @@ class DirectoriesChanged:
 class PermissionGranted:
     """The user allowed this kind of call (see `Access.subject`).
 
-    :ivar scope: for how long: the rest of the session, or by a rule of the project, which is kept elsewhere and can be
-        revoked.
+    :ivar scope: for how long: the rest of the session; or by a rule of the project, which is kept elsewhere and can be
+        revoked; or until the session is closed, where it was opened in another directory than its own.
     """
 
     subject: str
-    scope: Literal["session", "project"] = "session"
+    scope: Literal["session", "project", "opening"] = "session"
     kind: Literal["permission_granted"] = "permission_granted"
 
 

@@ -109,6 +109,7 @@ class Permissions:
         self._client = client
         self._notices = notices
         self._rules = PermissionRules(state.settings.home)
+        self._elsewhere = frozenset[str]()  # what was allowed while the session is open in a directory not its own
         self._one_by_one = False  # whether the user has allowed one sandboxed command, where all could have been
 
     async def check(self, call: ToolCall, prepared: PreparedCall, hooked: Outcome) -> bool:
@@ -148,7 +149,7 @@ class Permissions:
         :raises ToolError: it may not run in this mode.
         """
         mode = self._state.mode
-        verdict = judge(mode, access, self._state.context.grants)
+        verdict = judge(mode, access, self._state.context.grants if self._is_at_home else self._elsewhere)
         if verdict == "deny":
             raise ToolError(
                 f"{call.name} may not run in {mode} mode, which only reads. Describe the change instead; the user can "
@@ -188,11 +189,18 @@ class Permissions:
         return answer
 
     async def _remember(self, grant: Grant) -> None:
-        scope: Literal["project", "session"] = "session"
+        scope: Literal["project", "session", "opening"] = "session" if self._is_at_home else "opening"
         if self._state.settings.remember_permissions == "project" and not grant.for_session:
             try:
                 await anyio.to_thread.run_sync(self._rules.allow, self._state.cwd, grant.subject)
                 scope = "project"
             except ConfigError as error:
                 await self._notices.tell_once(sentence(error))
+        if scope == "opening":
+            self._elsewhere |= {grant.subject}
         await self._state.log.append(PermissionGranted(grant.subject, scope))
+
+    @property
+    def _is_at_home(self) -> bool:
+        """Return whether the session is open in the directory that it belongs to."""
+        return str(self._state.cwd) == self._state.context.cwd

@@ -59,6 +59,37 @@ async def test_where_always_is_remembered_so_it_holds_for_its_session_alone(tmp_
         assert asked(it) == 2
 
 
+async def test_what_a_session_was_allowed_holds_in_no_other_directory_that_it_is_opened_in(tmp_path: Path) -> None:
+    other, third = tmp_path / "other", tmp_path / "third"
+    other.mkdir()
+    third.mkdir()
+    replies = [
+        reply
+        for number in range(6)
+        for reply in (Reply(tool_calls=[ToolCall("write", {"path": f"{number}.txt", "content": "x"})]), Reply("Done."))
+    ]
+    settings = {**WITHOUT_SANDBOX, "remember_permissions": "session"}
+    async with stage(tmp_path, *replies, config=settings) as it:
+        it.agent.permission_answer = "allow_always"
+        await it.prompt()
+        assert asked(it) == 1
+        async with it.restarted() as later:
+            later.agent.permission_answer = "allow_always"
+            await later.agent.resume(it.session, other)
+            await later.prompt("In another directory")
+            assert asked(later) == 1
+            await later.prompt("Once more, where it was allowed since")
+            assert asked(later) == 1
+        async with it.restarted() as home:
+            await home.agent.resume(it.session, it.folder)
+            await home.prompt("In its own directory again")
+            assert asked(home) == 0
+        async with it.restarted() as more:
+            await more.agent.resume(it.session, it.folder, additionalDirectories=[str(third)])
+            await more.prompt("With another directory")
+            assert asked(more) == 1
+
+
 async def test_always_allows_the_very_command_line_and_no_other(tmp_path: Path) -> None:
     lines = {"git log -1": True, "git log": True, "git log -1 ": False, "git  log -1": True, "git log -1; ls": True}
     calls = [Reply(tool_calls=[ToolCall("shell", {"command": line})]) for line in lines]

@@ -21,6 +21,7 @@ from acp_agent.conversation.events import (
     PermissionGranted,
     PlanChanged,
     PlanEntry,
+    SessionForked,
     SessionStarted,
     SummaryDropped,
     ThoughtLevelChanged,
@@ -152,6 +153,29 @@ def test_costs_of_answers_and_of_compactions_that_failed_were_dropped_or_not_add
 
 
 @pytest.mark.parametrize(
+    ("event", "holds"),
+    [
+        (DirectoriesChanged(("/l", "/m")), False),
+        (DirectoriesChanged((), "/moved"), False),
+        (DirectoriesChanged(("/m",)), False),
+        (DirectoriesChanged(()), True),
+        (DirectoriesChanged(("/l",), "/shop", "/repo"), True),
+        (SessionForked("sess_1", 1, "/shop", ("/l",)), False),
+    ],
+)
+def test_what_was_allowed_holds_in_the_directories_that_the_session_had_and_in_no_others(
+    event: Event, holds: bool
+) -> None:
+    log = LogBuilder()
+    log.add(DirectoriesChanged(("/l",)))
+    log.add(PermissionGranted("edit"))
+    log.add(event)
+    assert log.context.grants == ({"edit"} if holds else frozenset())
+    log.swap()
+    assert Context.from_log(log.logged[-1:]) == log.context
+
+
+@pytest.mark.parametrize(
     ("event", "changes"),
     [
         (SessionStarted("/w", ("/l",), "plan", "a/b", "low"), {"cwd": "/w", "additional_directories": ("/l",)}),
@@ -167,6 +191,7 @@ def test_costs_of_answers_and_of_compactions_that_failed_were_dropped_or_not_add
         (TitleChanged("The cart"), {"title": "The cart"}),
         (PermissionGranted("edit"), {"grants": frozenset({"edit"})}),
         (PermissionGranted("edit", "project"), {"grants": frozenset()}),
+        (PermissionGranted("edit", "opening"), {"grants": frozenset()}),
         (NoteAdded("msg_1", "a note"), {"entries": ()}),
     ],
     ids=lambda value: value.kind if hasattr(value, "kind") else "",
