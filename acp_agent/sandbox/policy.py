@@ -37,6 +37,11 @@ READ_DENIED = (
     "Library/Application Support/Google/Chrome", "Library/Application Support/Firefox",
 )  # fmt: skip
 """In the user's home: keys, keyrings, browser profiles, folders of agents, and sockets of virtual machines."""
+OF_AGENTS = (
+    ".claude", ".codex", ".cursor", ".gemini", ".qwen", ".copilot", ".config/goose", ".config/opencode",
+    ".local/share/opencode", ".config/amp", ".local/share/amp", ".continue", ".config/aider", ".aider",
+)  # fmt: skip
+"""Those of them that belong to other agents."""
 CACHES = (".cache", ".npm", ".cargo/registry")
 """In the user's home: what commands may write."""
 GUARDED = tuple(row.parts[0] for row in guarded_paths("covered"))
@@ -133,6 +138,15 @@ class Policy:
         for repository in self.repositories:
             found += (repository.folder, *submodules(repository.folder / "modules"))
         return tuple(found)
+
+    def denying(self, root: Path) -> Path | None:
+        """Return the folder with secrets that a root is, or lies in; None if commands may work there.
+
+        Other agents keep work trees in their folders, so that only those folders themselves are closed.
+        """
+        agents = {Path.home().resolve() / name for name in OF_AGENTS}
+        denied = {each for each in self.read_deny if each == root or each not in agents}
+        return next((each for each in (root, *root.parents) if each in denied), None)
 
     @property
     def open(self) -> tuple[Path, ...]:

@@ -87,6 +87,9 @@ class Sandbox:
         home = Path.home().resolve()
         if above := next((root for root in self.roots if home.is_relative_to(root.resolve())), None):
             return f"{above} holds your home directory, where too much runs by itself; open a project's folder instead."
+        for root in self.roots:
+            if denied := policy.denying(resolved(root)):
+                return f"{root} is in {denied}, which commands may not read; open another folder instead."
         if moved := next((root for root in self.roots if resolved(root) != root), None):
             return f"{moved} leads to {resolved(moved)} by now; open the session again, in the folder that is meant."
         for root in self.roots:

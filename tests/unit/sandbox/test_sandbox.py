@@ -37,6 +37,26 @@ def test_what_holds_the_home_or_is_the_directory_of_a_repository_has_no_sandbox(
 
 
 @needs_bubblewrap
+def test_a_directory_with_secrets_and_the_agent_s_own_home_have_no_sandbox(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    own, vault, project = home / "state", home / "vault", home / "project"
+    monkeypatch.setenv("HOME", str(home))
+    secret = (own, own / "recipes", home / ".ssh", home / ".ssh" / "keys", home / ".aws", home / ".claude", vault / "x")
+    usable = (project, home / ".claude" / "worktrees" / "one", home / ".cursor" / "worktrees" / "two")
+    for folder in (*secret, *usable):
+        folder.mkdir(parents=True, exist_ok=True)
+    (home / "link").symlink_to(home / ".ssh")
+    for roots in (*((root,) for root in secret), *((project, root) for root in secret), (home / "link",)):
+        sandbox, why = Sandbox(roots, (own,), read_deny=(str(vault),)).usable()
+        assert sandbox is None, roots
+        assert "which commands may not read" in why
+    for root in usable:
+        assert Sandbox((root,), (own,)).usable()[1] == ""
+
+
+@needs_bubblewrap
 def test_a_link_that_was_planted_since_it_was_asked_for_stops_the_command(tmp_path: Path) -> None:
     sandbox = Sandbox((tmp_path,), ())
     assert sandbox.usable() == (sandbox, "")
