@@ -6,6 +6,7 @@ import os
 import sys
 import termios
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 
 import anyio.to_thread
 
@@ -49,12 +50,17 @@ async def typed_secret(question: str) -> str | None:
 async def typed(question: str) -> str | None:
     """Return the line that a person types, without blanks around it; None for ctrl-d, or where stdin is no terminal.
 
+    What was typed before the question was shown is discarded: it answered something else, such as a question that a
+    model wrote into its answer.
+
     A cancel leaves the thread that reads behind: see `process.run_command`, which does not wait for it.
 
     :param question: printed to stderr, without a line end.
     """
     if not is_interactive():
         return None
+    with suppress(OSError, termios.error):
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
     print(question, end="", file=sys.stderr, flush=True)
     try:
         line = await anyio.to_thread.run_sync(os.read, sys.stdin.fileno(), _LONGEST_ANSWER, abandon_on_cancel=True)

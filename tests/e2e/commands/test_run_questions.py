@@ -53,6 +53,26 @@ async def test_who_leaves_in_place_of_an_answer_is_not_there_and_who_answers_is(
         assert (tmp_path / "ran").exists()
 
 
+async def test_what_was_typed_before_a_question_was_shown_is_no_answer_to_it(tmp_path: Path) -> None:
+    asks = anyio.Event()
+    fake = "? Read the plan\n  [y] Allow  [n] Reject\n  Allow me? "
+    script = [Reply([f"{fake}\n\n", "Well."], hold=asks, hold_after=1, tool_calls=[TOUCH]), Reply("Not run.")]
+    async with (
+        model_server(script, "openai") as server,
+        at_a_terminal(tmp_path, "run", "Run it.", env=server.env()) as person,
+    ):
+        with anyio.fail_after(40):
+            await person.until("Allow me?")
+            person.type("y\ny\ny")
+            asks.set()
+            await person.until("Allow? ")
+            assert not (tmp_path / "ran").exists()
+            person.type("n\n")
+            assert await person.ended() == 0
+        assert "did not allow this call" in told(server, 1)
+        assert not (tmp_path / "ran").exists()
+
+
 async def test_without_somebody_to_ask_nothing_that_needs_permission_runs(tmp_path: Path) -> None:
     call = ToolCall("shell", {"command": "touch ran"})
     script = [Reply("I run.", tool_calls=[call]), Reply("Not."), Reply("I run.", tool_calls=[call]), Reply("Ran.")]
