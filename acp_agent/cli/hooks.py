@@ -26,7 +26,7 @@ from acp_agent.conversation.swaps import CompactionTrigger
 from acp_agent.errors import AgentError, HookError
 from acp_agent.frozen import frozen
 from acp_agent.hooks.answers import with_our_keys
-from acp_agent.hooks.contract import ORIGINS, Found, Hook, Services, Summary
+from acp_agent.hooks.contract import ORIGINS, Found, Hook, Origin, Services, Summary
 from acp_agent.hooks.discovery import discover
 from acp_agent.hooks.dispatcher import Dispatcher, in_order
 from acp_agent.hooks.events import (
@@ -66,14 +66,18 @@ async def run(arguments: argparse.Namespace) -> int:
     # Listing a project's hooks runs them.
     project = [code for code in code_of(settings, Path.cwd()) if code.place == settings.project and code.has_hooks]
     trusted = all(map(TrustStore(settings.home).trusts, project))
-    found = await discover(settings, ORIGINS if trusted else [origin for origin in ORIGINS if origin != "project"])
+    notices: list[str] = []
+    origins: list[Origin] = [origin for origin in ORIGINS if trusted or origin != "project"]
+    found = await discover(settings, origins, notices)
     for error in found.errors:
         aside(f"acp-agent: {error}")
     if not trusted:
         aside(f"acp-agent: The project's hooks are left out. {advice([str(Path.cwd())])}")
     if event is not None:
         failed = await _test(event, found, settings.home)
+        _tell(notices)
         return 1 if found.errors or failed else 0
+    _tell(notices)
     for hook in in_order(found.hooks):
         events = ", ".join(name for name in EVENT_NAMES if name in hook.events)
         matcher = f"  {hook.matcher}" if hook.matcher else ""
@@ -81,6 +85,11 @@ async def run(arguments: argparse.Namespace) -> int:
     if trusted and not found.hooks:
         print("There are no hooks for this directory.")
     return 1 if found.errors else 0
+
+
+def _tell(notices: Sequence[str]) -> None:
+    for notice in notices:
+        aside(f"acp-agent: {notice}")
 
 
 async def _test(event: HookEvent, found: Found, home: Path) -> bool:

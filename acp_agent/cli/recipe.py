@@ -152,8 +152,9 @@ def _show(arguments: argparse.Namespace, settings: Settings, known: Known) -> in
     front_matter, _, _ = split(text)
     shown = f"{FENCE}\n{front_matter}\n{FENCE}\n" if front_matter else ""
     print(safe(f"{recipe.source} ({recipe.origin})\n{shown}"), flush=True)
-    keys, made = key_variables(settings), list[str]()
-    sandbox = sandbox_of(settings.sandbox, (Path.cwd().resolve(),), settings.home, keys, made)
+    keys = key_variables(settings)
+    notices: list[str] = []
+    sandbox = sandbox_of(settings.sandbox, (Path.cwd().resolve(),), settings.home, keys, notices)
     may_run = _may_run(recipe, settings, sandbox)
     env = environment_without(keys)
     around = surroundings(_NO_SESSION, str(Path.cwd()), recipe, env, sandbox, unsandboxed=may_run)
@@ -161,7 +162,7 @@ def _show(arguments: argparse.Namespace, settings: Settings, known: Known) -> in
     try:
         print(safe(render(recipe, values, " ".join(arguments.text), around)))
     finally:
-        for notice in made:
+        for notice in notices:
             aside(safe(f"acp-agent: {notice}"))
     return 0
 

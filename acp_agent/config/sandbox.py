@@ -15,7 +15,7 @@ from acp_agent.errors import ConfigError
 from acp_agent.frozen import frozen
 
 if TYPE_CHECKING:
-    from acp_agent.sandbox.planted import Planted
+    from acp_agent.sandbox.planted import Found, Planted
     from acp_agent.sandbox.sandbox import Sandbox
 
 _MOST_TOLD = 5
@@ -39,15 +39,47 @@ class MadeKeeper:
         """Return whether a command has made this file or folder."""
         return MadeStore(self.home).has(path)
 
-    def keep(self, planted: Sequence[Planted]) -> None:
+    def keep(self, found: Found) -> None:
         """Remember what a command has made, and add the sentences."""
         try:
-            MadeStore(self.home).add(each.mark for each in planted if each.mark is not None)
+            MadeStore(self.home).add(each.mark for each in found.planted if each.mark is not None)
         except ConfigError as error:
             self.notices.append(f"What a command made could not be remembered. {error}")
-        self.notices.extend(map(_told, planted[:_MOST_TOLD]))
-        if len(planted) > _MOST_TOLD:
-            self.notices.append(f"The command made {len(planted) - _MOST_TOLD} more of the kind.")
+        if found.blocked:
+            self.notices.append(_told_of_blocked(found.blocked))
+        if found.kept:
+            self.notices.append(_told_of_kept(found.kept))
+        self.notices.extend(map(_told, found.planted[:_MOST_TOLD]))
+        if len(found.planted) > _MOST_TOLD:
+            self.notices.append(f"The command made {len(found.planted) - _MOST_TOLD} more of the kind.")
+
+
+def _told_of_blocked(blocked: Sequence[str]) -> str:
+    """Return what the user has to know of paths that were renamed.
+
+    :param blocked: see `sandbox.planted.Found`.
+    """
+    first = tuple(map(shlex.quote, map(_one_line, blocked[0].partition(" → ")[::2])))
+    return (
+        f"While a command ran, this appeared, and was renamed: {_listed(blocked)}. Other programs run or obey by "
+        "themselves what they find under these names, and the agent cannot tell whether the command made it or you "
+        f"did. If you want it, look at it and rename it back (`mv {first[1]} {first[0]}`). Otherwise delete it, and do "
+        "not commit it."
+    )
+
+
+def _told_of_kept(kept: Sequence[Path]) -> str:
+    """Return what the user has to know of guarded paths that git has checked out."""
+    names = _listed([str(path) for path in kept])
+    return (
+        f"A command checked out {names} from a commit that your repository already had. Other programs run or obey by "
+        "themselves what they find there."
+    )
+
+
+def _listed(texts: Sequence[str]) -> str:
+    shown = ", ".join(map(_one_line, texts[:_MOST_TOLD]))
+    return shown if len(texts) <= _MOST_TOLD else f"{shown} and {len(texts) - _MOST_TOLD} more"
 
 
 def _told(planted: Planted) -> str:

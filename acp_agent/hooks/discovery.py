@@ -25,17 +25,20 @@ _OTHERS = (".md", DISABLED)
 _LOADERS = {".py": python_hooks.load, ".yaml": rules.load, ".yml": rules.load}
 
 
-async def discover(settings: Settings, origins: Collection[Origin] = ORIGINS) -> Found:
+async def discover(
+    settings: Settings, origins: Collection[Origin] = ORIGINS, notices: list[str] | None = None
+) -> Found:
     """Return all of them in the order above, each folder's by name. Files are read, and programs asked what they want,
     side by side.
 
     :param origins: whose hooks to look for. A project's are untrusted code, which this call already runs.
+    :param notices: gets what the user has to know of what a project's programs make, as long as they run.
     """
     project = str(settings.project.parent) if settings.project else ""
     sandbox = None
     if settings.project:
         roots = (settings.project.parent.resolve(),)
-        sandbox = sandbox_of(settings.sandbox, roots, settings.home, key_variables(settings))
+        sandbox = sandbox_of(settings.sandbox, roots, settings.home, key_variables(settings), notices)
     homes: dict[Origin, Path | None] = {"user": settings.home, "project": settings.project}
     found: dict[Path, Found] = {}
 

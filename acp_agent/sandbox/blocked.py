@@ -1,36 +1,42 @@
 """Guarded paths that a command makes: they are renamed while it runs, and when it has ended.
 
 A mount protects what is there, and a placeholder what is missing, for half a millisecond each and in the sight of the
-user's editor. There are a hundred names that a program might obey one day. So they are looked at ten times a second,
-and one that appears gets another name, which nothing obeys: nothing is lost, and the user can rename it back.
+user's editor. There are a hundred names that a program might obey one day. So a thread looks for them ten times a
+second, and one that appears gets another name, which nothing obeys: nothing is lost, and the user can rename it back.
+
+What git checks out of the user's own commits stays (see `tips`), and so does what the agent's tools have written (see
+`written`). Files of the command's beside them are moved into a folder of the other name.
 
 Whoever else makes one of them meanwhile, such as the user's editor, has it renamed too.
 
-Source: rename(2); open(2), `O_NOFOLLOW`; git-rebase(1), "INTERACTIVE MODE"; githooks(5)
+Source: rename(2); open(2), `O_NOFOLLOW`
 """
 
 from __future__ import annotations
 
 import os
-import re
 import stat
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from threading import Event, Thread
+from typing import Literal, TypeAlias
 
 from acp_agent.frozen import frozen
-from acp_agent.regular import open_regular
 from acp_agent.sandbox.guarded_paths import guarded_paths
+from acp_agent.sandbox.tracked import Content, Tracked, blob_of
+from acp_agent.sandbox.written import is_written, judging
 
 SUFFIX = ".blocked"
 _POLL_SECONDS = 0.1
-_MOST_TODO = 1024 * 1024
-_MOST_ENTRIES = 5_000
-"""Entries of a git directory that are looked at."""
-_EXEC = re.compile(rb"^[ \t]*(?:exec|x)[ \t]+(.+)$", re.MULTILINE)
-_STRATEGIES = frozenset((b"", b"ort", b"recursive", b"resolve", b"octopus", b"ours", b"subtree"))
+_MOST_BYTES = 4 * 1024 * 1024
+_MOST_ENTRIES = 2_000
+"""Entries of a guarded folder that are compared; one with more is renamed as a whole."""
+
+Part: TypeAlias = tuple[str, ...]
+_Version: TypeAlias = tuple[int, int, int]
+_Verdict: TypeAlias = Literal["strange", "tracked", "written"]
 
 
 @frozen
@@ -38,14 +44,16 @@ class Place:
     """Guarded paths below a folder that commands may write; all of it absolute and resolved.
 
     :ivar paths: relative to the folder, by their parts.
+    :ivar targets: of the paths that are there, where each leads if it is a link; empty for anything else.
     """
 
     folder: Path
-    paths: tuple[tuple[str, ...], ...]
+    paths: tuple[Part, ...]
+    targets: Mapping[Part, str]
 
 
 def places(roots: Iterable[Path], more: Iterable[Path] = ()) -> tuple[Place, ...]:
-    """Return what is looked at in a session's directories.
+    """Return what is looked at in a session's directories, as it is now.
 
     :param more: further paths that other programs run; those outside of the roots are left out.
     """
@@ -53,31 +61,176 @@ def places(roots: Iterable[Path], more: Iterable[Path] = ()) -> tuple[Place, ...
     found: list[Place] = []
     for root in roots:
         named = (path.relative_to(root).parts for path in more if path != root and path.is_relative_to(root))
-        found.append(Place(root, tuple(dict.fromkeys((*rows, *named)))))
+        paths = tuple(dict.fromkeys((*rows, *named)))
+        targets = {path: target for path in paths if (target := _target(root, path)) is not None}
+        found.append(Place(root, paths, targets))
     return tuple(found)
 
 
+class Sweep:
+    """Renames what is planted in some places.
+
+    :param everything: the places, as they were before the command.
+    :param own: what the user's own commits hold.
+    :param blocked: gets a line for each path that is renamed.
+    :param until: the time after which the command can have made nothing, in nanoseconds since the epoch; None if it
+        has only just ended or still runs.
+    :ivar kept: the paths that git checked out and that stay, absolute.
+    """
+
+    def __init__(
+        self, everything: Sequence[Place], own: Sequence[Tracked], blocked: list[str], until: int | None = None
+    ) -> None:
+        self.blocked = blocked
+        self.kept: dict[Path, None] = {}
+        self._everything = everything
+        self._own = own
+        self._until = until
+        self._is_last = False
+        self._awaited: set[Path] = set()
+        self._judged: dict[str, tuple[_Version, _Verdict]] = {}
+
+    def run(self, *, is_last: bool = False) -> None:
+        """Look at each path once.
+
+        :param is_last: whether nothing can change any more, so that each content is read again.
+        """
+        self._is_last = is_last
+        if is_last:
+            self._judged.clear()
+            self.kept.clear()
+        for place in self._everything:
+            for path in place.paths:
+                self.blocked.extend(self._blocked(place, path))
+
+    def _blocked(self, place: Place, path: Part) -> Iterator[str]:
+        """Rename a path that is not what it was, and yield what has become of it.
+
+        A path that was there and is no link is a mount, which no command changes.
+        """
+        target = place.targets.get(path)
+        if target == "" or (target is None and not os.path.lexists(f"{place.folder}/{'/'.join(path)}")):
+            return
+        try:
+            with judging, parent_of(place.folder, path) as (folder, name):
+                if target is None:
+                    yield from self._new(place, path, folder, name)
+                else:
+                    yield from self._turned(path, folder, name, target)
+        except NotADirectoryError:
+            yield from self._blocked_link(place, path)
+        except OSError:  # mostly, it is not there
+            return
+
+    def _turned(self, path: Part, folder: int, name: str, target: str) -> Iterator[str]:
+        """Put a link back that was there, and rename what is in its place."""
+        if not _exists(folder, name):
+            if self._until is None:
+                os.symlink(target, name, dir_fd=folder)
+            return
+        found = os.lstat(name, dir_fd=folder)
+        is_same = stat.S_ISLNK(found.st_mode) and os.readlink(name, dir_fd=folder) == target
+        if not is_same and (self._until is None or found.st_ctime_ns <= self._until):
+            yield _line(path, (*path[:-1], _set_aside(folder, name)))
+            os.symlink(target, name, dir_fd=folder)
+
+    def _new(self, place: Place, path: Part, folder: int, name: str) -> Iterator[str]:
+        """Rename what has appeared at a path, or those parts of it that are the command's."""
+        whole = place.folder.joinpath(*path)
+        entries = list(islice(_entries(folder, name), _MOST_ENTRIES + 1))
+        if self._until is not None and not any(time <= self._until for time in _times(folder, name, entries)):
+            return
+        verdicts = {each: self._verdict(folder, (name, *each), whole, each) for each in entries}
+        strange = [each for each, verdict in verdicts.items() if verdict == "strange"]
+        if (strange or not entries) and self._may_be_half_written(whole):
+            return
+        if len(strange) == len(entries) or len(entries) > _MOST_ENTRIES:
+            yield _line(path, (*path[:-1], _set_aside(folder, name)))
+            return
+        if "tracked" in verdicts.values():
+            self.kept[whole] = None
+        new = next(each for each in _names(name) if not _exists(folder, each))
+        for each in strange:
+            _move_below(folder, name, new, each)
+            yield _line((*path, *each), (*path[:-1], new, *each))
+
+    def _may_be_half_written(self, whole: Path) -> bool:
+        """Return whether git may be in the midst of checking out a path. It is believed once for each."""
+        if self._is_last or whole in self._awaited or not any(own.at(whole) for own in self._own):
+            return False
+        self._awaited.add(whole)
+        return True
+
+    def _verdict(self, folder: int, path: Part, whole: Path, below: Part) -> _Verdict:
+        """Return whether the content of a file or link is the user's at this path, and how that is known.
+
+        :param path: in the open folder; `below` is the same below the guarded path `whole`.
+        """
+        try:
+            with parent_of(folder, path) as (inside, last):
+                found = os.lstat(last, dir_fd=inside)
+                version = (found.st_ino, found.st_ctime_ns, found.st_size)
+                label = whole.joinpath(*below)
+                judged = self._judged.get(str(label))
+                if judged is None or judged[0] != version:
+                    judged = self._judged[str(label)] = version, self._judge(inside, last, found, whole, below)
+                return judged[1]
+        except OSError:  # it has changed meanwhile
+            return "strange"
+
+    def _judge(self, inside: int, last: str, found: os.stat_result, whole: Path, below: Part) -> _Verdict:
+        data = _data(inside, last, found)
+        if data is None:
+            return "strange"
+        label = whole.joinpath(*below)
+        if stat.S_ISREG(found.st_mode) and is_written(str(label), data):
+            return "written"
+        kind = "link" if stat.S_ISLNK(found.st_mode) else "program" if found.st_mode & 0o111 else "file"
+        for own in self._own:
+            contents = own.at(whole).get(below, frozenset())
+            forms = {data, _without_carriage_returns(data)} if kind != "link" else {data}
+            if any(Content(kind, blob_of(form, own.algorithm)) in contents for form in forms):
+                is_own = kind != "link" or self._leads_to_own(own, label, os.fsdecode(data))
+                return "tracked" if is_own else "strange"
+        return "strange"
+
+    def _leads_to_own(self, own: Tracked, link: Path, target: str) -> bool:
+        """Return whether all that a link leads to is the content of the user's commits."""
+        place = Path(os.path.normpath(link.parent / target))
+        with suppress(OSError), parent_of(None, place.parts) as (folder, name):
+            entries = list(islice(_entries(folder, name), _MOST_ENTRIES + 1))
+            if not entries or len(entries) > _MOST_ENTRIES or not own.at(place):
+                return False
+            for each in entries:
+                with parent_of(folder, (name, *each)) as (inside, last):
+                    found = os.lstat(last, dir_fd=inside)
+                    if stat.S_ISLNK(found.st_mode) or self._judge(inside, last, found, place, each) == "strange":
+                        return False
+            return True
+        return False
+
+    def _blocked_link(self, place: Place, path: Part) -> Iterator[str]:
+        """Rename the link on the way to a guarded path by which something is there."""
+        if not os.path.lexists(place.folder.joinpath(*path)):
+            return
+        for length in range(1, len(path)):
+            if place.folder.joinpath(*path[:length]).is_symlink():
+                yield from rename(place.folder, path[:length])
+                return
+
+
 @contextmanager
-def blocking(everything: Sequence[Place], repositories: Sequence[Path], blocked: list[str]) -> Generator[None]:
+def sweeping(sweep: Sweep, touch: Callable[[], None] = lambda: None) -> Generator[None]:
     """Rename what is planted inside the `with` block, and when it ends.
 
-    :param repositories: git directories whose unfinished rebase may get new commands, and whose files may become links:
-        git writes through a link in the place of `FETCH_HEAD` or of a log.
-    :param blocked: is filled with a line for each path that was renamed.
+    :param touch: is called as often as the paths are looked at.
     """
-    before = [(place, {path: _target(place, path) for path in place.paths}) for place in everything]
-    commands = {git: _commands(git) for git in repositories}
-    links = {git: _links_in(git) for git in repositories}
     ended = Event()
-
-    def sweep() -> None:
-        for place, targets in before:
-            for path, target in targets.items():
-                blocked.extend(_blocked(place, path, target))
 
     def poll() -> None:
         while not ended.wait(_POLL_SECONDS):
-            sweep()
+            touch()
+            sweep.run()
 
     thread = Thread(target=poll, name="planted", daemon=True)
     thread.start()
@@ -86,78 +239,131 @@ def blocking(everything: Sequence[Place], repositories: Sequence[Path], blocked:
     finally:
         ended.set()
         thread.join()
-        sweep()
-        for git, known in commands.items():
-            if not _commands(git) <= known:
-                blocked.extend(_blocked(Place(git, ()), ("rebase-merge",), None))
-        for git, known in links.items():
-            for path in sorted(_links_in(git) - known):
-                blocked.extend(_blocked(Place(git, ()), path, None))
+        sweep.run(is_last=True)
 
 
-def _target(place: Place, path: tuple[str, ...]) -> str | None:
-    """Return where a path leads if it is a link, empty if it is something else, and None if nothing is there."""
-    if not os.path.lexists(f"{place.folder}/{'/'.join(path)}"):  # as for nearly all
-        return None
-    with suppress(OSError), _parent_of(place.folder, path) as (folder, name):
-        found = os.lstat(name, dir_fd=folder)
-        return os.readlink(name, dir_fd=folder) if stat.S_ISLNK(found.st_mode) else ""
-    return None
+def rename(folder: Path, path: Part) -> Iterator[str]:
+    """Give a path another name, which nothing obeys, and yield a line about it; nothing if it is not there.
 
-
-def _blocked(place: Place, path: tuple[str, ...], target: str | None) -> Iterator[str]:
-    """Rename a path that is not what it was, and yield what has become of it.
-
-    :param target: see `_target`. A path that was there and is no link is a mount, which no command changes.
+    :param folder: absolute and resolved.
+    :param path: by its parts; no link on the way is followed.
     """
-    if target == "" or (target is None and not os.path.lexists(f"{place.folder}/{'/'.join(path)}")):
-        return
-    try:
-        with _parent_of(place.folder, path) as (folder, name):
-            if target is not None and not _exists(folder, name):
-                os.symlink(target, name, dir_fd=folder)
-                return
-            found = os.lstat(name, dir_fd=folder)
-            if stat.S_ISLNK(found.st_mode) and os.readlink(name, dir_fd=folder) == target:
-                return
-            new = next(each for each in _names(name) if not _exists(folder, each))
-            os.rename(name, new, src_dir_fd=folder, dst_dir_fd=folder)
-            if target is not None:
-                os.symlink(target, name, dir_fd=folder)
-    except NotADirectoryError:
-        yield from _blocked_link(place, path)
-        return
-    except OSError:  # mostly, it is not there
-        return
-    shown = "/".join(path[:-1])
-    yield f"{'/'.join(path)} → {f'{shown}/' if shown else ''}{new}"
-
-
-def _blocked_link(place: Place, path: tuple[str, ...]) -> Iterator[str]:
-    """Rename the link on the way to a guarded path by which something is there."""
-    if not os.path.lexists(place.folder.joinpath(*path)):
-        return
-    for length in range(1, len(path)):
-        if place.folder.joinpath(*path[:length]).is_symlink():
-            yield from _blocked(place, path[:length], None)
-            return
+    with suppress(OSError), judging, parent_of(folder, path) as (opened, name):
+        yield _line(path, (*path[:-1], _set_aside(opened, name)))
 
 
 @contextmanager
-def _parent_of(folder: Path, path: tuple[str, ...]) -> Generator[tuple[int, str]]:
+def parent_of(folder: Path | int | None, path: Part) -> Generator[tuple[int, str]]:
     """Open the folder that a path is in without following links, and yield it with the path's last name.
 
+    :param folder: at which the path begins: absolute, a descriptor, or None for an absolute path.
     :raises OSError: it is not there, or `NotADirectoryError` for a link on the way.
     """
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    if isinstance(folder, int):
+        opened = os.dup(folder)
+    else:
+        opened = os.open(folder or "/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in path[:-1]:
-            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=opened)
+            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=opened)
             os.close(opened)
             opened = inner
         yield opened, path[-1]
     finally:
         os.close(opened)
+
+
+def _target(root: Path, path: Part) -> str | None:
+    """Return where a path leads if it is a link, empty if it is something else, and None if nothing is there."""
+    if not os.path.lexists(f"{root}/{'/'.join(path)}"):  # as for nearly all
+        return None
+    with suppress(OSError), parent_of(root, path) as (folder, name):
+        found = os.lstat(name, dir_fd=folder)
+        return os.readlink(name, dir_fd=folder) if stat.S_ISLNK(found.st_mode) else ""
+    return None
+
+
+def _entries(folder: int, name: str) -> Iterator[Part]:
+    """Yield the files and links in something, by their parts below it: none but an empty path if it is no folder."""
+    waiting: list[Part] = [()]
+    for _ in range(2 * _MOST_ENTRIES):
+        if not waiting:
+            return
+        below = waiting.pop()
+        try:
+            inner = _names_in(folder, (name, *below))
+        except OSError:  # what cannot be read is compared with nothing
+            inner = None
+        if inner is None:
+            yield below
+        else:
+            waiting.extend((*below, each) for each in inner)
+    yield from waiting
+
+
+def _names_in(folder: int, path: Part) -> list[str] | None:
+    """Return the names in a folder; None for anything else.
+
+    :param path: in the open folder.
+    :raises OSError: it cannot be read.
+    """
+    with parent_of(folder, path) as (inside, last):
+        if not stat.S_ISDIR(os.lstat(last, dir_fd=inside).st_mode):
+            return None
+        opened = os.open(last, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=inside)
+    try:
+        return os.listdir(opened)  # noqa: PTH208 - a descriptor
+    finally:
+        os.close(opened)
+
+
+def _times(folder: int, name: str, entries: Iterable[Part]) -> Iterator[int]:
+    for each in entries:
+        with suppress(OSError), parent_of(folder, (name, *each)) as (inside, last):
+            yield os.lstat(last, dir_fd=inside).st_ctime_ns
+
+
+def _data(folder: int, name: str, found: os.stat_result) -> bytes | None:
+    """Return what is in a file, or where a link leads; None if it is something else, or too large."""
+    if stat.S_ISLNK(found.st_mode):
+        return os.fsencode(os.readlink(name, dir_fd=folder))
+    if not stat.S_ISREG(found.st_mode) or found.st_size > _MOST_BYTES:
+        return None
+    file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    with os.fdopen(file, "rb") as opened:
+        return opened.read(_MOST_BYTES + 1)
+
+
+def _without_carriage_returns(data: bytes) -> bytes:
+    """Return a text that git has checked out with the line ends of Windows as it is in the repository."""
+    return data.replace(b"\r\n", b"\n") if data.count(b"\r\n") == data.count(b"\n") else data
+
+
+def _move_below(folder: int, name: str, new: str, below: Part) -> None:
+    """Move something in a folder to the same place in one of another name."""
+    target = os.dup(folder)
+    try:
+        for part in (new, *below[:-1]):
+            with suppress(FileExistsError):
+                os.mkdir(part, dir_fd=target)
+            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=target)
+            os.close(target)
+            target = inner
+        with parent_of(folder, (name, *below)) as (inside, last):
+            os.rename(last, below[-1], src_dir_fd=inside, dst_dir_fd=target)
+    finally:
+        os.close(target)
+
+
+def _set_aside(folder: int, name: str) -> str:
+    """Give something in an open folder another name, and return that."""
+    new = next(each for each in _names(name) if not _exists(folder, each))
+    os.rename(name, new, src_dir_fd=folder, dst_dir_fd=folder)
+    return new
+
+
+def _line(path: Part, new: Part) -> str:
+    return f"{'/'.join(path)} → {'/'.join(new)}"
 
 
 def _names(name: str) -> Iterator[str]:
@@ -171,39 +377,3 @@ def _exists(folder: int, name: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def _links_in(git: Path) -> set[tuple[str, ...]]:
-    """Return the links at the top of a git directory and among its logs, by their parts."""
-    found: set[tuple[str, ...]] = set()
-    folders: list[tuple[Path, tuple[str, ...]]] = [(git, ())]
-    seen = 0
-    while folders and seen < _MOST_ENTRIES:
-        folder, parts = folders.pop()
-        with suppress(OSError), os.scandir(folder) as entries:
-            for entry in entries:
-                seen += 1
-                if entry.is_symlink():
-                    found.add((*parts, entry.name))
-                elif (parts or entry.name == "logs") and entry.is_dir(follow_symlinks=False):
-                    folders.append((Path(entry.path), (*parts, entry.name)))
-    return found
-
-
-def _commands(git: Path) -> set[bytes]:
-    """Return what `git rebase --continue` would run in a repository, besides git itself."""
-    rebase = git / "rebase-merge"
-    commands = {found.strip() for found in _EXEC.findall(_content(rebase / "git-rebase-todo"))}
-    with suppress(OSError):
-        if (rebase / "git-rebase-todo").lstat().st_size > _MOST_TODO:
-            commands.add(b"what is behind the part that is read")
-    strategy = _content(rebase / "strategy").strip()  # git runs `git-merge-STRATEGY`
-    return commands if strategy in _STRATEGIES else {*commands, b"strategy " + strategy}
-
-
-def _content(file: Path) -> bytes:
-    try:
-        with open_regular(file) as opened:
-            return opened.read(_MOST_TODO)
-    except (OSError, ValueError):
-        return b""

@@ -1,4 +1,7 @@
-"""Hides placeholders from git, which sees them as empty untracked folders that `clean` and `stash -u` want to remove.
+"""Hides from git what the sandbox has put into a work tree, for as long as a command runs.
+
+Placeholders are empty untracked folders, which `clean` and `stash -u` want to remove. Guarded paths that were renamed
+(see `blocked`) are no part of the project, and `git add -A` would commit them.
 
 Git neither cleans nor stashes ignored files. In the sandbox, another file covers the repository's `info/exclude`. It
 has the same text, and a line for each placeholder. So no setting of the user is replaced, as would happen with
@@ -13,10 +16,13 @@ import os
 import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 
 from acp_agent.nofollow import temporary_folder
 from acp_agent.regular import read_resolved
+from acp_agent.sandbox.blocked import SUFFIX
+from acp_agent.sandbox.guarded_paths import guarded_paths
 from acp_agent.sandbox.policy import GUARDED, Policy
 from acp_agent.sandbox.repositories import repository_of
 
@@ -36,7 +42,7 @@ def covered_excludes(policy: Policy) -> Generator[Mapping[Path, Path]]:
 
 
 def _excludes(policy: Policy) -> dict[Path, bytes]:
-    """Return the text of each `info/exclude`, keyed by its path, with the empty guarded folders of the roots added."""
+    """Return the text of each `info/exclude`, keyed by its path, with what is to be hidden in the roots added."""
     texts: dict[Path, bytes] = {}
     for root in policy.roots:
         repository = repository_of(root)
@@ -54,13 +60,24 @@ def _excludes(policy: Policy) -> dict[Path, bytes]:
 
 
 def _lines(root: Path, work_tree: Path) -> list[bytes]:
-    """Return patterns for the guarded folders that are empty. No pattern of the user can refer to them."""
-    lines: list[bytes] = []
+    """Return patterns for the guarded folders that are empty, to which no pattern of the user can refer, and for the
+    new names of guarded paths that are renamed."""
+    lines = [*_of_renamed(root.relative_to(work_tree))]
     for name in GUARDED:
         with suppress(OSError):
             if not os.listdir(root / name):  # noqa: PTH208 - `iterdir` reads it whole as well
                 lines.append(_pattern((root / name).relative_to(work_tree)))
     return lines
+
+
+@lru_cache(100)
+def _of_renamed(folder: Path) -> tuple[bytes, ...]:
+    """Return patterns for the new names of guarded paths in a folder of the work tree."""
+    lines: list[bytes] = []
+    for row in guarded_paths("closed"):
+        pattern = _pattern(folder.joinpath(*row.parts[:-1], f"{row.parts[-1]}{SUFFIX}"))
+        lines += (pattern, pattern + b"-[0-9]*")
+    return tuple(lines)
 
 
 def _pattern(path: Path) -> bytes:

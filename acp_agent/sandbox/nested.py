@@ -22,6 +22,8 @@ from pathlib import Path
 
 from acp_agent.frozen import frozen
 from acp_agent.regular import read_regular
+from acp_agent.sandbox.obeyed import ENTRIES
+from acp_agent.sandbox.repositories import Repository, git_directories, submodules, worktrees
 from acp_agent.sandbox.roots import is_git_directory, line_of, repository_root
 
 SKIPPED = {
@@ -32,7 +34,6 @@ SKIPPED = {
 _OF_VERSION_CONTROL = {".git", ".hg", ".svn", ".jj"}
 MARKS = (".git", ".acp-agent", ".claude")
 """What decides which folder is the root of a project, and where its settings are."""
-_BARE = {"HEAD", "objects", "refs"}
 _MOST_FOLDERS = 1500
 _MOST_DEEP = 6
 _SECONDS = 0.25
@@ -107,7 +108,7 @@ def _look(path: str) -> _Folder | None:
         return None
     marks = [(name, inside[name].inode()) for name in MARKS if name in inside]
     inner: tuple[str, ...] = ()
-    if inside.keys() >= _BARE:
+    if inside.keys() >= ENTRIES:
         marks.append(("", status.st_ino))
     else:
         inner = tuple(
@@ -119,6 +120,12 @@ def _look(path: str) -> _Folder | None:
     folder = _Folder((status.st_ino, status.st_ctime_ns if is_stable else 0), tuple(marks), inner)
     _seen[path] = folder
     return folder
+
+
+def is_walked(root: Path, place: Path) -> bool:
+    """Return whether a walk of a root comes to a place, if there are not too many folders on the way."""
+    parts = place.relative_to(root).parts if place.is_relative_to(root) else ()
+    return 0 < len(parts) <= _MOST_DEEP and SKIPPED.isdisjoint(parts[:-1])
 
 
 def gitlinks_below(root: Path, marks: Iterable[Path]) -> set[Path]:
@@ -234,3 +241,32 @@ def repositories_in(marks: Iterable[Path]) -> Iterator[tuple[Path, Path]]:
     for mark in marks:
         if mark.name not in MARKS[1:] and (git := git_directory_of(mark)) is not None:
             yield mark, git
+
+
+def common_directory(git: Path) -> Path:
+    """Return the directory whose settings and hooks count for a git directory; usually the same."""
+    try:
+        return (git / line_of(git / "commondir")).resolve(strict=True)
+    except (OSError, ValueError, RuntimeError):
+        return git
+
+
+def every_git_directory(
+    roots: Iterable[Path], repositories: Iterable[Repository], marks: Iterable[Path]
+) -> tuple[Path, ...]:
+    """Return each git directory in which a command may leave something, with those of worktrees and submodules.
+
+    :param repositories: those of the roots that lie outside of them.
+    :param marks: what was found below the roots.
+    """
+    found: dict[Path, None] = {}
+    for root in roots:
+        found.update(dict.fromkeys(git_directories(root)))
+    for repository in repositories:
+        found.update({repository.folder: None, repository.common: None})
+    for _, git in repositories_in(marks):
+        found.update({git: None, common_directory(git): None})
+    for git in (*found,):
+        for each in (git, *submodules(git / "modules")):
+            found.update(dict.fromkeys((each, *worktrees(each))))
+    return tuple(found)

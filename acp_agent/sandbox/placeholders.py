@@ -178,7 +178,7 @@ def _remove_unused(root: Path) -> bool:
     """
     with _holding:
         unused = [path for path, count in _held.items() if not count and path.is_relative_to(root)]
-        mounts = _other_mounts() if unused else ""
+        mounts = other_mounts() if unused else ""
         if mounts is None:
             return True
         for path in reversed(unused):
@@ -200,7 +200,7 @@ def _remove(path: Path) -> None:
             os.unlink(path.name, dir_fd=folder)
 
 
-def _other_mounts() -> str | None:
+def other_mounts() -> str | None:
     """Return the mounts of all mount namespaces except the agent's.
 
     :returns: None while a process is ending: it no longer lists its mounts, but may still write.
@@ -217,6 +217,12 @@ def _other_mounts() -> str | None:
                 if (process / "stat").read_text(errors="replace").rpartition(")")[2].split()[0] not in "ZX":
                     return None
     return "\n".join(found)
+
+
+def is_mounted_elsewhere(path: Path) -> bool:
+    """Return whether a process still runs that has something of its own mounted at a path, as commands do."""
+    mounts = other_mounts()
+    return mounts is None or f" {_escaped(path)} " in mounts
 
 
 def _escaped(path: Path) -> str:

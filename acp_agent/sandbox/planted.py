@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
 from acp_agent.frozen import frozen
-from acp_agent.sandbox.nested import MARKS, gitlinks_below, marks_below, repositories_in
-from acp_agent.sandbox.neutral import common_directory, neutralise
+from acp_agent.sandbox.blocked import Place, Sweep, places, rename
+from acp_agent.sandbox.git_settings import Surroundings
+from acp_agent.sandbox.nested import (
+    MARKS,
+    common_directory,
+    every_git_directory,
+    git_directory_of,
+    gitlinks_below,
+    marks_below,
+    repositories_in,
+)
+from acp_agent.sandbox.neutral import neutralise
+from acp_agent.sandbox.obeyed import State, links_in, state_of
 from acp_agent.sandbox.policy import Policy
+from acp_agent.sandbox.repositories import repository_of
+from acp_agent.sandbox.tips import Tips, TipStore
+from acp_agent.sandbox.tracked import Tracked
 
 _COARSE_NS = 20_000_000
 _ANEW = ("", "config")
@@ -34,6 +48,20 @@ class Planted:
     done: tuple[str, ...] = ()
 
 
+@frozen
+class Found:
+    """What was found after a command.
+
+    :ivar planted: repositories, folders of settings and gitlinks.
+    :ivar blocked: a line for each path that was renamed, `OLD → NEW`, relative to the folder it is in.
+    :ivar kept: guarded paths that git has checked out of the user's own commits, absolute.
+    """
+
+    planted: tuple[Planted, ...] = ()
+    blocked: tuple[str, ...] = ()
+    kept: tuple[Path, ...] = ()
+
+
 class Keeper(Protocol):
     """Remembers what commands make."""
 
@@ -41,7 +69,7 @@ class Keeper(Protocol):
         """Return whether a command has made this file or folder."""
         ...
 
-    def keep(self, planted: Sequence[Planted]) -> None:
+    def keep(self, found: Found) -> None:
         """Remember what a command has made, and have the user told of it."""
         ...
 
@@ -62,11 +90,36 @@ class Before:
     at: int
 
 
+@frozen
+class Watched:
+    """All that is needed to tell afterwards what a command has made. It is also written to the disk; see `unfinished`.
+
+    :ivar roots: the session's directories.
+    :ivar writable: all folders that the command may write.
+    :ivar before: what there was.
+    :ivar protected: the marks whose repositories it could not change.
+    :ivar places: the guarded paths.
+    :ivar states: what git would have run in each git directory.
+    :ivar tips: the user's commits, by repository.
+    :ivar network: whether it reached the network.
+    """
+
+    roots: tuple[Path, ...]
+    writable: tuple[Path, ...]
+    before: Before
+    protected: frozenset[Path]
+    places: tuple[Place, ...]
+    states: Mapping[Path, State]
+    tips: tuple[Tips, ...]
+    network: bool
+
+
 def look(roots: Sequence[Path]) -> Before:
     """Return what there is in some folders now. Touches the disk."""
     marks: dict[Path, int] = {}
     links: set[Path] = set()
-    at, is_whole = time.time_ns(), True
+    at = time.time_ns()
+    is_whole = True
     for root in roots:
         found, was_whole = marks_below(root)
         marks.update(found)
@@ -75,37 +128,102 @@ def look(roots: Sequence[Path]) -> Before:
     return Before(marks, frozenset(links), is_whole, at)
 
 
+def watched(before: Before, policy: Policy, tips: TipStore) -> Watched:
+    """Return what has to be known before a command of a policy starts. Touches the disk."""
+    repositories = {repository for root in policy.roots if (repository := repository_of(root)) is not None}
+    directories = every_git_directory(policy.roots, policy.repositories, before.marks)
+    return Watched(
+        policy.roots,
+        (*policy.open, *policy.write),
+        before,
+        frozenset((*policy.nested, *(root / ".git" for root in policy.roots))),
+        places(policy.roots, policy.run_elsewhere),
+        {git: state for git in directories if (state := state_of(git))},
+        tuple(tips.of_user(each) for each in repositories),
+        policy.network,
+    )
+
+
+def sweep_of(seen: Watched, blocked: list[str] | None = None, until: int | None = None) -> Sweep:
+    """Return what renames the guarded paths that a command makes.
+
+    :param blocked: see `Sweep`; likewise `until`.
+    """
+    return Sweep(seen.places, [Tracked(tips) for tips in seen.tips], [] if blocked is None else blocked, until)
+
+
 @contextmanager
-def watched(before: Before, policy: Policy, keeper: Keeper) -> Generator[None]:
+def watching(seen: Watched, sweep: Sweep, keeper: Keeper | None, tips: TipStore) -> Generator[None]:
     """Find what a command makes inside the `with` block, and make it harmless at its end.
 
-    :param policy: of the command.
+    :param sweep: has ended when the block ends; gets a line for each path that is renamed afterwards.
     """
-    protected = {*policy.nested, *(root / ".git" for root in policy.roots)}
-    known = {common_directory(git) for _, git in repositories_in(protected)}
     try:
         yield
     finally:
-        with suppress(OSError):
-            after = look(policy.roots)
-            made = [mark for mark, inode in after.marks.items() if before.marks.get(mark) != inode]
-            made = [mark for mark in made if _is_filled(mark) and (before.is_whole or _times(mark, _ANEW) >= before.at)]
-            left = [mark for mark in after.marks if mark not in made and mark not in protected]
-            again = [mark for mark, git in repositories_in(left) if keeper.is_made(mark) or _set(git) >= before.at]
-            done = _neutralised([*made, *again], known, (*policy.open, *policy.write))
-            found = [Planted(_place(mark), mark, done.get(mark, ())) for mark in made]
-            found += (Planted(_place(mark), mark, done[mark]) for mark in again if done.get(mark))
-            found += (Planted(place, None) for place in sorted(after.links - before.links))
-            if found:
-                keeper.keep(found)
+        settle(seen, sweep, keeper, tips)
 
 
-def _neutralised(marks: Sequence[Path], known: set[Path], writable: Sequence[Path]) -> dict[Path, tuple[str, ...]]:
+def settle(seen: Watched, sweep: Sweep, keeper: Keeper | None, tips: TipStore, until: int | None = None) -> None:
+    """Make harmless what a command has made that has ended, and have the user told of it.
+
+    :param sweep: see `watching`.
+    :param until: the time after which the command can have made nothing; see `Sweep`.
+    """
+    with suppress(OSError):
+        after = look(seen.roots)
+        planted = () if keeper is None else tuple(_planted(seen, after, keeper, until))
+        sweep.blocked += _unfinished(seen, after, until)
+        for each in seen.tips:
+            tips.after_command(each)
+        found = Found(planted, tuple(sweep.blocked), tuple(sweep.kept))
+        if keeper is not None and found != Found():
+            keeper.keep(found)
+
+
+def _unfinished(seen: Watched, after: Before, until: int | None) -> Iterator[str]:
+    """Rename what git would run when an operation goes on, and links that git would write through."""
+    repositories = [tips.repository for tips in seen.tips]
+    beside = [each for each in repositories if any(each.common.is_relative_to(folder) for folder in seen.writable)]
+    for git in every_git_directory(seen.roots, beside, after.marks):
+        if not any(git.is_relative_to(folder) for folder in seen.writable):
+            continue
+        new = {path for path, _ in state_of(git) - seen.states.get(git, frozenset())}
+        new.update(links_in(git, seen.before.at - _COARSE_NS))
+        for path in sorted(new):
+            if until is None or _oldest(git.joinpath(*path)) <= until:
+                yield from rename(git, path)
+
+
+def _planted(seen: Watched, after: Before, keeper: Keeper, until: int | None) -> Iterator[Planted]:
+    before = seen.before
+    made = [mark for mark, inode in after.marks.items() if before.marks.get(mark) != inode and _is_filled(mark)]
+    made = [mark for mark in made if before.is_whole or _times(mark, _ANEW) >= before.at]
+    left = [mark for mark in after.marks if mark not in made and mark not in seen.protected]
+    again = [mark for mark, git in repositories_in(left) if keeper.is_made(mark) or _set(git) >= before.at]
+    if until is not None:  # the user may have made others since
+        made = [mark for mark in made if _earliest(mark) <= until and not keeper.is_made(mark)]
+        again = [mark for mark in again if keeper.is_made(mark) or _earliest(mark) <= until]
+    done = _neutralised([*made, *again], seen, is_whole=after.is_whole)
+    for mark in made:
+        yield Planted(_place(mark), mark, done.get(mark, ()))
+    for mark in again:
+        if done.get(mark):
+            yield Planted(_place(mark), mark, done[mark])
+    for place in sorted(after.links - before.links):
+        if until is None:
+            yield Planted(place, None)
+
+
+def _neutralised(marks: Sequence[Path], seen: Watched, *, is_whole: bool) -> dict[Path, tuple[str, ...]]:
+    known = {common_directory(git) for _, git in repositories_in(seen.protected)}
     done: dict[Path, tuple[str, ...]] = {}
     for mark, git in repositories_in(marks):
         for each in dict.fromkeys((git, common_directory(git))):
             if each not in known:
-                done[mark] = (*done.get(mark, ()), *neutralise(each, writable))
+                may_fetch = seen.network or _times(each, _SETTINGS[:2]) < seen.before.at
+                around = Surroundings(each, _place(mark), seen.roots, seen.writable, is_whole, may_fetch)
+                done[mark] = (*done.get(mark, ()), *neutralise(around))
     return done
 
 
@@ -117,15 +235,13 @@ def _is_filled(mark: Path) -> bool:
 def _set(git: Path) -> int:
     """Return when the settings or hooks of a git directory last changed."""
     common = common_directory(git)
-    hooks = [f"hooks/{name}" for name in islice(_names_in(common / "hooks"), _MOST_HOOKS)]
-    return _times(common, (*_SETTINGS, *hooks))
+    return _times(common, (*_SETTINGS, *_hooks(common)))
 
 
-def _names_in(folder: Path) -> list[str]:
-    try:
-        return sorted(path.name for path in folder.iterdir())
-    except OSError:
-        return []
+def _hooks(git: Path) -> Iterator[str]:
+    with suppress(OSError):
+        names = sorted(path.name for path in (git / "hooks").iterdir())
+        yield from (f"hooks/{name}" for name in islice(names, _MOST_HOOKS))
 
 
 def _times(folder: Path, names: Sequence[str]) -> int:
@@ -138,6 +254,30 @@ def _times(folder: Path, names: Sequence[str]) -> int:
         with suppress(OSError):
             times.append((folder / name).lstat().st_ctime_ns + _COARSE_NS)
     return max(times)
+
+
+def _earliest(mark: Path) -> int:
+    """Return when the part of a mark that can run something and has changed least recently did so, in nanoseconds."""
+    git = git_directory_of(mark) if mark.name not in MARKS[1:] else None
+    if git is None:
+        return _oldest(mark)
+    common = common_directory(git)
+    return min(_changed(common / name) for name in (*_SETTINGS[:3], *_hooks(common)))
+
+
+def _oldest(path: Path) -> int:
+    """Return when what has changed least recently of a file, or of what is in a folder, did so, in nanoseconds."""
+    inside: Iterable[Path] = ()
+    with suppress(OSError):
+        inside = () if path.is_symlink() else islice(path.rglob("*"), _MOST_HOOKS)
+    return min(_changed(each) for each in (path, *inside))
+
+
+def _changed(path: Path) -> int:
+    try:
+        return path.lstat().st_ctime_ns
+    except OSError:
+        return time.time_ns()
 
 
 def _place(mark: Path) -> Path:

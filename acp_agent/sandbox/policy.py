@@ -20,7 +20,6 @@ from acp_agent.sandbox.repositories import (
     named_in_settings,
     repository_of,
     submodules,
-    worktrees,
 )
 from acp_agent.sandbox.roots import is_repository
 
@@ -128,17 +127,6 @@ class Policy:
                 found += named_in_settings(git, root)
         return tuple(dict.fromkeys(found))
 
-    @property
-    def rebasing(self) -> tuple[Path, ...]:
-        """Return the git directories in which a command may begin a rebase."""
-        found: list[Path] = []
-        for root in self.roots:
-            for git in git_directories(root):
-                found += (git, *worktrees(git), *submodules(git / "modules"))
-        for repository in self.repositories:
-            found += (repository.folder, *submodules(repository.folder / "modules"))
-        return tuple(found)
-
     def denying(self, root: Path) -> Path | None:
         """Return the folder with secrets that a root is, or lies in; None if commands may work there.
 
@@ -176,7 +164,13 @@ class Policy:
     def unprotectable(self) -> Path | None:
         """Return a protected path or its holder that is a symbolic link, so that it cannot be protected from being
         replaced."""
-        protected = self.protected
+        return self.link_among(self.protected)
+
+    def link_among(self, protected: Sequence[Path]) -> Path | None:
+        """See `unprotectable`.
+
+        :param protected: what `protected` has returned, which takes a while.
+        """
         return next((path for path in (*protected, *self.holding(protected)) if path.is_symlink()), None)
 
 

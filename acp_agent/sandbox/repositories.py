@@ -19,13 +19,11 @@ from pathlib import Path
 
 from acp_agent.frozen import frozen
 from acp_agent.regular import read_regular
+from acp_agent.sandbox.obeyed import FOLDERS, OF_A_WORKTREE, closed_names
 from acp_agent.sandbox.roots import is_repository
 
 TEXTS = {"commondir": "./\n"}
 """Contents of the placeholders that must not be empty. With a plain `.`, libgit2 does not find the repository."""
-_FILES = ("config", "config.worktree", "commondir")
-"""Git reads hooks, settings and attributes from the directory that `commondir` names."""
-_OF_A_WORKTREE = ("config.worktree", "commondir")
 _WORK_TREE_SETTING = re.compile(rb'^[^\S\n]*+worktree\s*+=\s*+"?([^"\n;#]+?)"?\s*$', re.MULTILINE | re.IGNORECASE)
 _RUN_SETTINGS = (b"path", b"hookspath")
 """`include.path`, `includeIf.*.path` and `core.hooksPath`; in other sections, `path` does no harm here."""
@@ -122,18 +120,14 @@ def closed_in(git: Path, *, wholly: bool) -> Closed:
     :param wholly: whether to include the attributes, the alternates and the `gitdir` files of worktrees. They are left
         out for a root's submodules: there may be hundreds of submodules, and each path is a mount.
     """
-    folders = [git / "hooks"]
-    files = [git / name for name in _FILES]
+    names = closed_names(wholly=wholly)
+    folders = tuple(git / name for name in names if name in FOLDERS)
+    files = [git / name for name in names if name not in FOLDERS and (git / name).parent.parent.is_dir()]
     for worktree in worktrees(git):
-        files += (worktree / name for name in _OF_A_WORKTREE)
+        files += (worktree / name for name in OF_A_WORKTREE)
         if wholly and (worktree / "gitdir").is_file():  # without this file, it is not a worktree
             files.append(worktree / "gitdir")
-    if not wholly:
-        return Closed(git, tuple(folders), tuple(files))
-    folders.append(git / "info")
-    if (git / "objects").is_dir():
-        files.append(git / "objects" / "info" / "alternates")
-    return Closed(git, tuple(folders), tuple(files), (git / "info" / "exclude",))
+    return Closed(git, folders, tuple(files), (git / "info" / "exclude",) if wholly else ())
 
 
 def closed_beside(repository: Repository) -> Iterator[Closed]:

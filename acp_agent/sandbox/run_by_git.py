@@ -11,10 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from acp_agent.sandbox.obeyed import ENTRIES
 from acp_agent.sandbox.repositories import git_directories, named_in_settings
-
-_ENTRIES = frozenset(("HEAD", "objects", "refs"))
-"""What a folder must have to be taken for a git directory."""
 
 
 def is_run_by_git(file: Path, roots: Iterable[Path]) -> bool:
@@ -37,8 +35,8 @@ def _is_in_git_directory(file: Path, root: Path) -> bool:
     """Return whether a folder between the root and the file is a git directory, or becomes one by the file."""
     for folder in file.parents:
         entry = file.relative_to(folder).parts[0]
-        there = {name for name in _ENTRIES if (folder / name).exists()}
-        if there | {entry} >= _ENTRIES:
+        there = {name for name in ENTRIES if (folder / name).exists()}
+        if there | {entry} >= ENTRIES:
             return True
         if folder == root:
             return False

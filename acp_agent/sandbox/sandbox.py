@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -19,17 +19,21 @@ from acp_agent.frozen import frozen
 from acp_agent.nofollow import resolved, temporary_folder
 from acp_agent.programs import LOADER_VARIABLES
 from acp_agent.sandbox import bubblewrap, seatbelt
-from acp_agent.sandbox.blocked import blocking, places
+from acp_agent.sandbox.blocked import sweeping
 from acp_agent.sandbox.excludes import covered_excludes
 from acp_agent.sandbox.exclusion import command_in
 from acp_agent.sandbox.installation import shared_fault, variables_of_commands
 from acp_agent.sandbox.nested import repositories_in
 from acp_agent.sandbox.placeholders import placeholders
-from acp_agent.sandbox.planted import Before, Keeper, look, watched
+from acp_agent.sandbox.planted import Before, Keeper, look, settle, sweep_of, watched, watching
 from acp_agent.sandbox.policy import Policy
+from acp_agent.sandbox.tips import TipStore
+from acp_agent.sandbox.unfinished import left_behind, recorded, tips_known
 
 _LOCKS = "locks"
-"""Folder in the agent's home."""
+_RUNNING = "running"
+_TIPS = "tips"
+"""Folders in the agent's home."""
 _MOST_NESTED = 50
 """Maximum number of nested repositories that are protected during a command. Changes to others are found afterwards."""
 _MOST_PROTECTED = 1000
@@ -95,11 +99,12 @@ class Sandbox:
         for root in self.roots:
             if (root / "HEAD").is_file() and (root / "config").is_file() and (root / "objects").is_dir():
                 return f"{root} is the directory of a repository, which git trusts; open a work tree instead."
-        if len(policy.protected) > _MOST_PROTECTED:
+        protected = policy.protected
+        if len(protected) > _MOST_PROTECTED:
             return "The session's directories have too many submodules or worktrees of git to protect them."
         if fault := shared_fault():
             return fault
-        link = policy.unprotectable
+        link = policy.link_among(protected)
         return f"{link} is a symbolic link, which cannot be protected; replace it by what it names." if link else ""
 
     def hidden(self) -> set[str]:
@@ -131,16 +136,23 @@ class Sandbox:
         :param blocked: is filled with what the command planted and was renamed, by the end of the `with` block.
         :raises SandboxError: the session's directories cannot be protected any more.
         """
+        self.settle_unfinished()
         before = look(self.roots)
         policy, fault = self._checked_policy(network=network or self.network, nested=self._nested(before, self.roots))
         if policy is None or fault:  # a command may have changed something since
             raise SandboxError(f"It does not run any more. {fault}")
-        everything, repositories = places(policy.roots, policy.run_elsewhere), policy.rebasing
-        blocks = blocking(everything, repositories, [] if blocked is None else blocked)
+        tips = self._tips()
+        seen = watched(before, policy, tips)
+        sweep = sweep_of(seen, [] if blocked is None else blocked)
         writable = command_in((*policy.write, *policy.open))
-        watching = watched(before, policy, self.keeper) if self.keeper is not None else nullcontext()
-        locks = self.private[0] / _LOCKS if self.private else None
-        with watching, writable, placeholders(policy.closed, locks), covered_excludes(policy) as covers, blocks:
+        with (
+            recorded(self._kept(_RUNNING), seen) as touch,
+            watching(seen, sweep, self.keeper, tips),
+            writable,
+            placeholders(policy.closed, self._kept(_LOCKS)),
+            covered_excludes(policy) as covers,
+            sweeping(sweep, touch),
+        ):
             if sys.platform == "darwin":
                 with temporary_folder() as place:
                     yield seatbelt.command_line(policy, ("true",), place), seatbelt.command_line(policy, argv, place)
@@ -150,6 +162,20 @@ class Sandbox:
                 with bubblewrap.filter_file() as filtered:
                     words = bubblewrap.command_line(policy, argv, place, covers, filtered, variables)
                     yield (*words[: len(words) - len(argv)], "true"), words
+
+    def settle_unfinished(self) -> None:
+        """Make harmless what commands have made whose agent was killed while they ran, in whatever folder."""
+        for left in left_behind(self._kept(_RUNNING)):
+            sweep = sweep_of(left.seen, until=left.until)
+            sweep.run(is_last=True)
+            settle(left.seen, sweep, self.keeper, self._tips(), left.until)
+
+    def _tips(self) -> TipStore:
+        return TipStore(self._kept(_TIPS), lambda common: tips_known(self._kept(_RUNNING), common))
+
+    def _kept(self, name: str) -> Path | None:
+        """Return a folder in the agent's home, of which commands know nothing; None if there is no home."""
+        return self.private[0] / name if self.private else None
 
     def _variables(self) -> dict[str, str]:
         """Return the variables of a program in the sandbox that what starts the sandbox does not get."""

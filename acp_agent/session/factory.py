@@ -108,6 +108,7 @@ async def open_session(
 
             async def load() -> TurnRunner:
                 build_runner = await _load_for_turns(mcp, models, await models.name(state.model), tasks)
+                await to_thread.run_sync(state.settle_unfinished, abandon_on_cancel=True)
                 return build_runner(
                     services,
                     state,

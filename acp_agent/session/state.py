@@ -75,11 +75,17 @@ class SessionState:
     @property
     def sandbox(self) -> Sandbox | None:
         """Return the sandbox of commands in the mode in force; None where they run without one."""
-        wanted, home = self.settings.sandbox, self.settings.home
-        is_free = self.mode == "full-access" and wanted.commands != "required"
-        if is_free:
-            return None
-        return sandbox_of(wanted, self.real_directories, home, key_variables(self.settings), self.made)
+        is_free = self.mode == "full-access" and self.settings.sandbox.commands != "required"
+        return None if is_free else self._sandbox()
+
+    def settle_unfinished(self) -> None:
+        """Make harmless what commands of a killed agent have made; see `Sandbox`. Touches the disk."""
+        self._sandbox().settle_unfinished()
+
+    def _sandbox(self) -> Sandbox:
+        settings = self.settings
+        keys = key_variables(settings)
+        return sandbox_of(settings.sandbox, self.real_directories, settings.home, keys, self.made)
 
     @property
     def read_limits(self) -> ReadLimits:

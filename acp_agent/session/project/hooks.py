@@ -324,7 +324,7 @@ class SessionHooks:
         if code is not None:
             # What was allowed, and not what the settings may say by now.
             settings = replace(self._state.settings, project=code.place, hooks=code.commands)
-            found = await discover(settings, ("project",))
+            found = await discover(settings, ("project",), self._state.made)
             await self._tell_left_out(found.errors)
             hooks = tuple(guarded(hook, code.hooks_are_same) for hook in found.hooks)
         self._dispatcher, self._allowed = self._made((*self._own, *hooks)), _version(code)

@@ -52,6 +52,7 @@ from acp_agent.session.project.commands import (
 )
 from acp_agent.session.project.workspace import git_place
 from acp_agent.tools.shell.allow import refusal_of_words
+from acp_agent.tools.shell.guarded import renamed
 from acp_agent.tools.shell.screen import as_shown
 
 MAX_COMMAND_OUTPUT = 64 * 1024
@@ -183,7 +184,7 @@ def surroundings(
             ending = f"exit status {code}" if code > 0 else f"signal {-code}"
             said = f": {_readable(complaint)[-_MAX_COMPLAINT:]}" if complaint else ""
             raise CommandError(f"`{shlex.join(argv)}` ended with {ending}{said}")
-        return _readable(output)
+        return "\n".join(filter(None, (_readable(output), renamed(runner.take_blocked()))))
 
     today = date.today().isoformat()  # noqa: DTZ011 - the user's own day is meant
     return Surroundings(session_id, cwd, today, _GitFacts(cwd, runner), shell, runner.close)
@@ -245,6 +246,12 @@ class _CommandRunner:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._closed = False
+        self._blocked: list[str] = []
+
+    def take_blocked(self) -> list[str]:
+        """Return what commands planted and was renamed since the last call; see `Sandbox.wrap`."""
+        blocked, self._blocked = self._blocked, []
+        return blocked
 
     def run(self, argv: Sequence[str]) -> tuple[int, str, str]:
         """Run a program to its end; its whole process group is killed afterwards.
@@ -259,7 +266,9 @@ class _CommandRunner:
             raise CommandError(f"`{shlex.join(argv)}` was not run. {error}") from error
         if self._sandbox and not usable and not self._unsandboxed:
             raise CommandError(f"`{shlex.join(argv)}` was not run: there is no sandbox for it, and it was not allowed")
-        wrapped = usable.wrap(argv, Path(self._cwd), network=False) if usable else nullcontext(((), argv))
+        wrapped = nullcontext((tuple[str, ...](), argv))
+        if usable:
+            wrapped = usable.wrap(argv, Path(self._cwd), network=False, blocked=self._blocked)
         # Files, not pipes: a process that it leaves in the background may keep a pipe open for ever.
         with wrapped as (_, words), TemporaryFile() as output, TemporaryFile() as complaint:
             with self._lock:

@@ -17,6 +17,7 @@ from acp_agent.config.state_file import atomic_write
 from acp_agent.errors import ToolError
 from acp_agent.nofollow import folder_at, resolved
 from acp_agent.regular import open_resolved
+from acp_agent.sandbox.written import writing
 from acp_agent.tools.paths import because, moved, printable, refuse_special
 
 MAX_BYTES = 10 * 1024 * 1024
@@ -80,7 +81,7 @@ def _write(path: Path, text: str, real: Path | None) -> None:
     if len(data) > MAX_BYTES:
         raise ToolError(f"The text for {label} is larger than {MAX_BYTES >> 20} MiB. Write it with a `shell` command.")
     try:
-        with folder_at(place.parent, make=True) as folder:
+        with writing(place, data), folder_at(place.parent, make=True) as folder:
             _replace(folder, place.name, data)
     except OSError as error:
         if error.errno == errno.ELOOP and real is not None:

@@ -6,6 +6,7 @@ Source: git's builtin/clean.c, entry.c and unlink_or_warn; rm of GNU coreutils
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -73,10 +74,12 @@ def renamed(blocked: Sequence[str]) -> str:
     """
     if not blocked:
         return ""
+    old, _, new = blocked[0].partition(" → ")
     return (
-        f"(Renamed, since other programs run by themselves what they find there: {', '.join(blocked)}. Rename it back, "
-        "if the user wants it, with `outside: true`, which asks them; an unfinished rebase in the same command that "
-        "continues it.)"
+        f"(Renamed, because other programs run by themselves what they find there: {', '.join(blocked)}. Do not commit "
+        "the new name, nor the old one as deleted. If the user wants it where it was, run "
+        f"`mv {shlex.quote(new)} {shlex.quote(old)}` with `outside: true`, which asks them. Continue an unfinished "
+        "operation of git in the same command that begins it.)"
     )
 
 

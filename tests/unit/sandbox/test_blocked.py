@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from acp_agent.processes import environment_without
-from acp_agent.sandbox.blocked import blocking, places
+from acp_agent.sandbox.blocked import Sweep, places, sweeping
 from acp_agent.sandbox.bubblewrap import fault
 from acp_agent.sandbox.guarded_paths import guarded_paths
 from acp_agent.sandbox.sandbox import Sandbox
@@ -201,7 +201,7 @@ def test_no_name_that_is_missing_costs_a_placeholder_or_a_mount(root: Path) -> N
 
 def test_what_is_watched_is_looked_at_without_listing_a_folder(tmp_path: Path) -> None:
     blocked: list[str] = []
-    with blocking(places((tmp_path,)), (), blocked):
+    with sweeping(Sweep(places((tmp_path,)), (), blocked)):
         (tmp_path / ".cursor").mkdir()
         end = time.monotonic() + 20
         while not blocked and time.monotonic() < end:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acp_agent.sandbox.bubblewrap import fault
+from acp_agent.sandbox.git_settings import Surroundings, harmless
 from acp_agent.sandbox.nested import gitlinks, gitlinks_below, gitlinks_in, marks_below
-from acp_agent.sandbox.neutral import harmless
-from acp_agent.sandbox.planted import Planted
+from acp_agent.sandbox.planted import Found, Planted
 from acp_agent.sandbox.sandbox import Sandbox
 
 needs_bubblewrap = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
@@ -25,12 +24,14 @@ class Kept:
 
     def __init__(self) -> None:
         self.planted: list[Planted] = []
+        self.blocked: list[str] = []
 
     def is_made(self, path: Path) -> bool:
         return path in [each.mark for each in self.planted]
 
-    def keep(self, planted: Sequence[Planted]) -> None:
-        self.planted += planted
+    def keep(self, found: Found) -> None:
+        self.planted += found.planted
+        self.blocked += found.blocked
 
     def names(self, root: Path) -> list[str]:
         return [str((each.mark or each.place).relative_to(root)) for each in self.planted]
@@ -229,12 +230,13 @@ def test_git_reads_no_setting_but_harmless_ones_of_what_is_left(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str], end: str
 ) -> None:
     file = tmp_path_factory.getbasetemp() / "config-of-a-test"
-    text, _ = harmless(end.join(lines).encode())
+    around = Surroundings(Path("/r/.git"), Path("/r"))
+    text, _ = harmless(end.join(lines).encode(), around)
     file.write_bytes(text)
     done = subprocess.run(["git", "config", "-f", str(file), "--list", "-z"], capture_output=True, check=False)
     keys = {each.split(b"\n")[0] for each in done.stdout.split(b"\0") if each}
     assert keys <= {b"core.bare", b"remote.x.url"}
-    assert harmless(text) == (text, ())
+    assert harmless(text, around) == (text, ())
 
 
 @pytest.mark.parametrize("version", ["2", "3", "4"])

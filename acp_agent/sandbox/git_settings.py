@@ -1,0 +1,159 @@
+"""Settings of git that run nothing: the rest of a configuration that a command has made becomes comments.
+
+Which settings stay is a list of those that are known to run nothing, since git gets new ones that do. Some of them stay
+for some values only: an address can name a program (`ext::sh -c …`) or a repository with hooks, a work tree can be any
+folder, and git asks a promisor remote for what is missing as soon as it needs it, even in `git status`.
+
+Source: git-config(1); git-remote-ext(1); gitremote-helpers(7); git-fetch(1), "GIT URLS"; partial-clone in git's
+technical documentation; `extensions.refStorage`, whose value may be the address of another folder
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from acp_agent.frozen import frozen
+from acp_agent.sandbox.nested import git_directory_of, is_walked
+
+NOTE = b"# acp-agent: "
+"""Begins a line of a configuration that was a setting."""
+_HEADER = re.compile(rb'\[([a-z]+)(?: "[^"\\\x00-\x1f]*")?\]')
+_SETTING = re.compile(rb"([a-zA-Z][a-zA-Z0-9-]*) *= *([^\x00-\x08\x0b-\x1f\\]*)")
+_SECTIONS: dict[bytes, frozenset[bytes]] = {
+    section: frozenset(keys.split())
+    for section, keys in {
+        b"core": b"""repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode symlinks
+            autocrlf eol safecrlf sparsecheckout sparsecheckoutcone quotepath longpaths worktree untrackedcache""",
+        b"remote": b"url pushurl fetch push mirror prune tagopt promisor partialclonefilter",
+        b"branch": b"remote merge rebase description pushremote vscode-merge-base",
+        b"submodule": b"url active path branch ignore shallow fetchrecursesubmodules",
+        b"extensions": b"objectformat refstorage partialclone worktreeconfig relativeworktrees",
+        b"user": b"name email",
+        b"commit": b"gpgsign",
+        b"tag": b"gpgsign",
+        b"init": b"defaultbranch",
+        b"pull": b"rebase ff",
+        b"push": b"default autosetupremote",
+        b"fetch": b"prune",
+        b"merge": b"ff conflictstyle",
+        b"rerere": b"enabled",
+        b"gc": b"auto",
+        b"lfs": b"repositoryformatversion",
+    }.items()
+}
+"""Settings that run nothing and read no other file, by section; in lower case."""
+_HELPER = re.compile(r"[A-Za-z0-9]+::")
+_SCHEME = re.compile(r"([A-Za-z0-9+.-]+)://([^/]*)")
+_SCHEMES = ("http", "https", "ssh", "git", "git+ssh", "ssh+git")
+"""Those for which git itself has a program, and which lead to another machine."""
+
+
+@frozen
+class Surroundings:
+    """What the values of a repository's settings are judged by. All paths are absolute and resolved.
+
+    :ivar git: the git directory.
+    :ivar work_tree: the folder from which git runs there, by which relative addresses go.
+    :ivar roots: the session's directories, in which repositories are found and made harmless.
+    :ivar writable: folders that commands may write, with the roots.
+    :ivar is_whole: whether all of the roots was looked through.
+    :ivar may_fetch: whether git may ask other machines for what is missing, without being told to fetch.
+    """
+
+    git: Path
+    work_tree: Path
+    roots: Sequence[Path] = ()
+    writable: Sequence[Path] = ()
+    is_whole: bool = True
+    may_fetch: bool = False
+
+    def is_address(self, value: str) -> bool:
+        """Return whether an address leads to no program, and to no repository that a command has filled."""
+        if value.startswith(("-", "~")) or _HELPER.match(value):
+            return False
+        if scheme := _SCHEME.match(value):
+            if scheme[1].lower() != "file":
+                return scheme[1].lower() in _SCHEMES and not scheme[2].startswith("-")
+            value = value[len("file://") :]
+        elif ":" in value.partition("/")[0]:
+            return True  # of ssh: `host:path`
+        places = (Path(os.path.realpath(base / value)) for base in (self.work_tree, self.git))
+        return bool(value) and all(map(self._is_sound, places))
+
+    def is_remote(self, value: str) -> bool:
+        """Return whether a branch's remote, which is a name or an address, is harmless."""
+        return self.is_address(value) if "/" in value or ":" in value else bool(value) and not value.startswith("-")
+
+    def is_work_tree(self, value: str) -> bool:
+        """Return whether a folder says itself that it is the work tree of the git directory."""
+        place = Path(os.path.realpath(self.git / value))
+        return git_directory_of(place / ".git") == self.git
+
+    def _is_sound(self, place: Path) -> bool:
+        if not any(place.is_relative_to(folder) for folder in self.writable):
+            return True
+        is_protected = any(place in (root, root / ".git") for root in self.roots)
+        return is_protected or (self.is_whole and any(is_walked(root, place) for root in self.roots))
+
+
+_CHECKS: dict[tuple[bytes, bytes], Callable[[Surroundings, str], bool]] = {
+    (b"core", b"worktree"): Surroundings.is_work_tree,
+    (b"remote", b"url"): Surroundings.is_address,
+    (b"remote", b"pushurl"): Surroundings.is_address,
+    (b"submodule", b"url"): Surroundings.is_address,
+    (b"branch", b"remote"): Surroundings.is_remote,
+    (b"branch", b"pushremote"): Surroundings.is_remote,
+    (b"remote", b"promisor"): lambda around, _: around.may_fetch,
+    (b"remote", b"partialclonefilter"): lambda around, _: around.may_fetch,
+    (b"extensions", b"partialclone"): lambda around, _: around.may_fetch,
+    (b"extensions", b"refstorage"): lambda _, value: value in ("files", "reftable"),
+}
+"""Settings that stay for some values only."""
+
+
+def harmless(config: bytes, around: Surroundings) -> tuple[bytes, tuple[str, ...]]:
+    """Return a configuration of git in which every setting that may run a program is a comment, and those lines.
+
+    :param around: what values are judged by.
+    """
+    lines: list[bytes] = []
+    taken: list[str] = []
+    section = b""
+    for line in config.split(b"\n"):
+        plain = line.strip(b" \t\r")
+        header = _HEADER.fullmatch(plain.lower())
+        setting = _SETTING.fullmatch(plain)
+        if header is not None:
+            section = header[1] if header[1] in _SECTIONS else b""
+            is_kept = bool(section)
+        elif setting is not None:
+            is_kept = _is_kept(section, setting[1].lower(), setting[2], around)
+        else:
+            is_kept = not plain or (plain[:1] in (b"#", b";") and not plain.endswith(b"\\"))
+            section = section if is_kept else b""
+        lines.append(line if is_kept else NOTE + line.replace(b"\r", b" ").rstrip(b"\\ "))
+        if not is_kept and header is None:
+            taken.append(line.decode(errors="replace").strip())
+    return b"\n".join(lines), tuple(taken)
+
+
+def _is_kept(section: bytes, key: bytes, value: bytes, around: Surroundings) -> bool:
+    if key not in _SECTIONS.get(section, ()):
+        return False
+    check = _CHECKS.get((section, key))
+    if check is None:
+        return True
+    text = _plain_value(value)
+    return text is not None and "\0" not in text and check(around, text)
+
+
+def _plain_value(value: bytes) -> str | None:
+    """Return a value as git reads it; None for one whose quotes do not enclose all of it."""
+    if b'"' not in value:
+        return os.fsdecode(re.split(rb"[#;]", value)[0].strip())
+    inner = value.strip()[1:-1]
+    is_enclosed = len(value.strip()) > 1 and value.strip() == b'"' + inner + b'"' and b'"' not in inner
+    return os.fsdecode(inner) if is_enclosed else None

@@ -1,0 +1,190 @@
+"""What git runs or obeys in a git directory: one table for all that closes, checks or changes such a directory.
+
+- `settings`: lines of the file name programs and other files. A command may not write it.
+- `lookup`: names another directory that git reads instead. A command may not write it.
+- `hooks`: a folder of programs. A command may not write it.
+- `remote`: a folder of remotes in the form of old versions of git, each in a file. A command may not add one.
+- `unfinished`: the state of an operation that goes on later. It may hold command lines, or options that name programs
+  or files. A command may leave such an operation, but not with these.
+
+Git also writes through links: at the top of a git directory, in its logs, and in the state of an unfinished operation.
+
+Source: gitrepository-layout(5); git-rebase(1), "INTERACTIVE MODE"; githooks(5); git's sequencer.c, builtin/am.c and
+remote.c (`read_remotes_file`, `read_branches_file`); git-bisect.sh before git 2.30, which evaluates `BISECT_NAMES`
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from acp_agent.frozen import frozen
+from acp_agent.regular import open_regular
+
+ENTRIES = frozenset(("HEAD", "objects", "refs"))
+"""What a folder must have to be taken for a git directory."""
+
+_MOST_BYTES = 1024 * 1024
+_MOST_ENTRIES = 5_000
+"""Entries of a git directory that are looked at for links."""
+
+_EXEC = re.compile(rb"^[ \t]*(?:exec|x)[ \t]+(.+)$", re.MULTILINE)
+_STRATEGIES = frozenset((b"", b"ort", b"recursive", b"resolve", b"octopus", b"ours", b"subtree"))
+_STRATEGY_OPTION = re.compile(
+    rb'^[ \t]*(?:\[[^\]\n]*\])?[ \t]*strategy[ \t]*=[ \t]*"?([^"\n]*?)"?[ \t\r]*$', re.MULTILINE | re.IGNORECASE
+)
+_QUOTED = re.compile(rb"(?:[ \t\n]*'(?:[^']|'\\[!']')*')*[ \t\n]*")
+"""Words as git's `sq_quote` writes them."""
+_OF_APPLY = re.compile(
+    rb"(?:[ \t\n]*'(?:-C\d+|-p\d+|--whitespace=[a-z-]+|--ignore-space-change|--ignore-whitespace|--reject"
+    rb"|--(?:directory|exclude|include)=(?:[^']|'\\[!']')*)')*[ \t\n]*"
+)
+"""The options that `git am` hands on to `git apply`, but for those that name further files."""
+
+How: TypeAlias = Literal["settings", "lookup", "hooks", "remote", "unfinished"]
+Part: TypeAlias = tuple[str, ...]
+"""A path in a git directory, by its parts."""
+State: TypeAlias = frozenset[tuple[Part, bytes]]
+"""What git would run in a git directory: each path that holds it, and what it is."""
+
+
+@frozen
+class Obeyed:
+    """One row of the table.
+
+    :ivar path: in a git directory.
+    :ivar everywhere: whether it is closed in each git directory. Submodules and nested repositories go without the
+        others: there may be hundreds of them, and each path is a mount.
+    """
+
+    path: str
+    how: How
+    everywhere: bool = True
+
+
+TABLE = (
+    Obeyed("config", "settings"),
+    Obeyed("config.worktree", "settings"),
+    Obeyed("commondir", "lookup"),
+    Obeyed("objects/info/alternates", "lookup", everywhere=False),
+    Obeyed("hooks", "hooks"),
+    Obeyed("info", "settings", everywhere=False),
+    Obeyed("remotes", "remote"),
+    Obeyed("branches", "remote"),
+    Obeyed("rebase-merge", "unfinished"),
+    Obeyed("rebase-apply", "unfinished"),
+    Obeyed("sequencer", "unfinished"),
+    Obeyed("BISECT_NAMES", "unfinished"),
+)
+FOLDERS = frozenset(("hooks", "info"))
+"""The closed paths that are folders."""
+OF_A_WORKTREE = ("config.worktree", "commondir")
+"""What is closed in the git directory of a linked worktree, which has no settings and hooks of its own."""
+_UNFINISHED = tuple(row.path for row in TABLE if row.how == "unfinished")
+_REMOTES = tuple(row.path for row in TABLE if row.how == "remote")
+
+
+def closed_names(*, wholly: bool) -> tuple[str, ...]:
+    """Return what commands may not write in a git directory.
+
+    :param wholly: whether to include what is not closed everywhere.
+    """
+    rows = (row for row in TABLE if row.how in ("settings", "lookup", "hooks"))
+    return tuple(row.path for row in rows if wholly or row.everywhere)
+
+
+def state_of(git: Path) -> State:
+    """Return what git would run in a git directory besides its hooks and what its settings name."""
+    found: set[tuple[Part, bytes]] = set()
+    for name, commands_in in _COMMANDS.items():
+        if os.path.lexists(f"{git}/{name}"):  # as in few directories
+            found.update(((name,), what) for what in commands_in(git / name))
+    for name in _REMOTES:
+        found.update(((name, each.name), _digest(each)) for each in _files_in(git / name))
+    return frozenset(found)
+
+
+def links_in(git: Path, since: int) -> Iterator[Part]:
+    """Yield the links through which git would write: at the top, in the logs, and in what is unfinished.
+
+    :param since: the links that have not changed since then are left out, in nanoseconds since the epoch.
+    """
+    folders: list[tuple[str, Part]] = [(str(git), ())]
+    seen = 0
+    while folders and seen < _MOST_ENTRIES:
+        folder, parts = folders.pop()
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                seen += 1
+                if entry.is_symlink():
+                    if entry.stat(follow_symlinks=False).st_ctime_ns >= since:
+                        yield (*parts, entry.name)
+                elif (parts or entry.name in ("logs", *_UNFINISHED)) and entry.is_dir(follow_symlinks=False):
+                    folders.append((entry.path, (*parts, entry.name)))
+
+
+def _of_rebase(folder: Path) -> Iterator[bytes]:
+    yield from (found.strip() for found in _EXEC.findall(_content(folder / "git-rebase-todo")))
+    strategy = _content(folder / "strategy").strip()  # git runs `git-merge-STRATEGY`
+    if strategy not in _STRATEGIES:
+        yield b"strategy " + strategy
+    yield from _unread(folder / "git-rebase-todo")
+
+
+def _of_patches(folder: Path) -> Iterator[bytes]:
+    options = _content(folder / "apply-opt")
+    if not _OF_APPLY.fullmatch(options):
+        yield b"options " + options
+    yield from _unread(folder / "apply-opt")
+
+
+def _of_picks(folder: Path) -> Iterator[bytes]:
+    for strategy in _STRATEGY_OPTION.findall(_content(folder / "opts")):
+        if strategy not in _STRATEGIES:
+            yield b"strategy " + strategy
+    yield from _unread(folder / "opts")
+
+
+def _of_bisection(file: Path) -> Iterator[bytes]:
+    names = _content(file)
+    if not _QUOTED.fullmatch(names):
+        yield b"names " + names
+    yield from _unread(file)
+
+
+_COMMANDS: dict[str, Callable[[Path], Iterator[bytes]]] = {
+    "rebase-merge": _of_rebase,
+    "rebase-apply": _of_patches,
+    "sequencer": _of_picks,
+    "BISECT_NAMES": _of_bisection,
+}
+
+
+def _unread(file: Path) -> Iterator[bytes]:
+    with suppress(OSError):
+        if file.lstat().st_size > _MOST_BYTES:
+            yield b"what is behind the part that is read"
+
+
+def _files_in(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _digest(file: Path) -> bytes:
+    return hashlib.sha256(_content(file)).hexdigest().encode()
+
+
+def _content(file: Path) -> bytes:
+    try:
+        with open_regular(file) as opened:
+            return opened.read(_MOST_BYTES)
+    except (OSError, ValueError):
+        return b""

@@ -1,0 +1,183 @@
+"""Commands of an agent that was killed: what they have made is looked for by the next agent.
+
+While a command runs, a file in the agent's home says what there was before it. The agent holds a lock on the file,
+which ends with the agent however that ends, and touches the file ten times a second. So a file without a lock is left
+from an agent that was killed. Its commands ended with it, and did not make what has changed later.
+
+Source: flock(2); bwrap(1), `--die-with-parent`
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, cast
+
+from acp_agent.frozen import frozen
+from acp_agent.sandbox.blocked import Place
+from acp_agent.sandbox.placeholders import is_mounted_elsewhere
+from acp_agent.sandbox.planted import Before, Watched
+from acp_agent.sandbox.repositories import Repository
+from acp_agent.sandbox.tips import Tips
+
+_SUFFIX = ".json"
+_LATER_NS = 2_000_000_000
+"""Nanoseconds that a command may go on after the last touch, until it has been killed too."""
+_MOST_BYTES = 64 * 1024 * 1024
+
+
+@frozen
+class Left:
+    """A command of an agent that was killed.
+
+    :ivar seen: what there was before it.
+    :ivar until: the time after which it can have made nothing, in nanoseconds since the epoch.
+    """
+
+    seen: Watched
+    until: int
+
+
+@contextmanager
+def recorded(folder: Path | None, seen: Watched) -> Generator[Callable[[], None]]:
+    """Keep on the disk what there was before a command, inside the `with` block; yield what touches the file.
+
+    :param folder: which commands can neither read nor write; None keeps nothing.
+    """
+    if folder is None:
+        yield lambda: None
+        return
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    name = os.urandom(16).hex()
+    temporary = folder / f"{name}.tmp"
+    path = folder / f"{name}{_SUFFIX}"
+    file = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with os.fdopen(os.dup(file), "wb") as opened:
+            opened.write(json.dumps(_as_json(seen)).encode())
+        temporary.rename(path)
+        yield lambda: os.utime(file)
+    finally:
+        for each in (path, temporary):
+            each.unlink(missing_ok=True)
+        os.close(file)
+
+
+def left_behind(folder: Path | None) -> Iterator[Left]:
+    """Yield the commands of agents that were killed. Each is forgotten after the iteration has gone on.
+
+    One that still runs, as it may in an editor's terminal, is yielded again the next time.
+    """
+    for path in _files(folder):
+        try:
+            file = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            seen = _read(path)
+            if seen is not None:
+                is_running = any(map(is_mounted_elsewhere, seen.roots))
+                yield Left(seen, os.fstat(file).st_mtime_ns + _LATER_NS)
+                if is_running:
+                    continue
+            path.unlink(missing_ok=True)
+        except BlockingIOError:  # its agent lives
+            continue
+        finally:
+            os.close(file)
+
+
+def tips_known(folder: Path | None, common: Path) -> Iterator[AbstractSet[str]]:
+    """Yield the commits that were known for the user's to each command that runs now, or was left behind.
+
+    :param common: of the repository; absolute and resolved.
+    """
+    for path in _files(folder):
+        seen = _read(path)
+        for tips in seen.tips if seen is not None else ():
+            if tips.repository.common == common:
+                yield tips.commits.keys()
+
+
+def _files(folder: Path | None) -> list[Path]:
+    try:
+        return [] if folder is None else sorted(path for path in folder.iterdir() if path.suffix == _SUFFIX)
+    except OSError:
+        return []
+
+
+def _read(path: Path) -> Watched | None:
+    """Return what is in a file; None if it is gone, or of another version of the agent."""
+    with suppress(OSError, ValueError, KeyError, TypeError), path.open("rb") as file:
+        return _of_json(json.loads(file.read(_MOST_BYTES)))
+    return None
+
+
+def _as_json(seen: Watched) -> dict[str, Any]:
+    before = seen.before
+    return {
+        "roots": _texts(seen.roots),
+        "writable": _texts(seen.writable),
+        "marks": {str(mark): inode for mark, inode in before.marks.items()},
+        "links": _texts(sorted(before.links)),
+        "is_whole": before.is_whole,
+        "at": before.at,
+        "protected": _texts(sorted(seen.protected)),
+        "places": [[str(each.folder), each.paths, list(each.targets.items())] for each in seen.places],
+        "states": {
+            str(git): [[path, what.decode("latin-1")] for path, what in sorted(state)]
+            for git, state in seen.states.items()
+        },
+        "tips": [[*_texts(_folders(each.repository)), dict(each.commits)] for each in seen.tips],
+        "network": seen.network,
+    }
+
+
+def _of_json(kept: dict[str, Any]) -> Watched:
+    before = Before(
+        {Path(mark): inode for mark, inode in kept["marks"].items()},
+        frozenset(_paths(kept["links"])),
+        kept["is_whole"],
+        kept["at"],
+    )
+    places = tuple(
+        Place(Path(folder), tuple(map(tuple, paths)), {tuple(path): target for path, target in targets})
+        for folder, paths, targets in kept["places"]
+    )
+    states = {
+        Path(git): frozenset((tuple(path), what.encode("latin-1")) for path, what in state)
+        for git, state in kept["states"].items()
+    }
+    tips = tuple(
+        Tips(Repository(Path(work_tree), Path(folder), Path(common)), cast("Mapping[str, str]", commits))
+        for work_tree, folder, common, commits in kept["tips"]
+    )
+    return Watched(
+        _paths(kept["roots"]),
+        _paths(kept["writable"]),
+        before,
+        frozenset(_paths(kept["protected"])),
+        places,
+        states,
+        tips,
+        kept["network"],
+    )
+
+
+def _folders(repository: Repository) -> tuple[Path, ...]:
+    return repository.work_tree, repository.folder, repository.common
+
+
+def _texts(paths: Sequence[Path]) -> list[str]:
+    return [str(path) for path in paths]
+
+
+def _paths(texts: Sequence[str]) -> tuple[Path, ...]:
+    return tuple(map(Path, texts))

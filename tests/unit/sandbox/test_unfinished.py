@@ -1,0 +1,202 @@
+"""What a command has made whose agent was killed is found by the next agent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acp_agent.processes import environment_without
+from acp_agent.sandbox.blocked import Place
+from acp_agent.sandbox.bubblewrap import fault
+from acp_agent.sandbox.placeholders import is_mounted_elsewhere
+from acp_agent.sandbox.planted import Before, Found, Planted, Watched
+from acp_agent.sandbox.repositories import Repository
+from acp_agent.sandbox.sandbox import Sandbox
+from acp_agent.sandbox.tips import Tips
+from acp_agent.sandbox.unfinished import left_behind, recorded, tips_known
+
+needs_bubblewrap = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
+AGENT = """
+import subprocess, sys
+from pathlib import Path
+from acp_agent.sandbox.sandbox import Sandbox
+root, home, line = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+with Sandbox((root,), (home,)).wrap(("bash", "-c", line), root, network=False) as (_, words):
+    subprocess.run(words, cwd=root)
+"""
+IDENTITY = "-c user.name=n -c user.email=n@example.org"
+PLANT = f"""
+touch ready; until [ -e go ]; do sleep 0.02; done
+mkdir .cursor; echo evil > .cursor/mcp.json
+git init -q sub; git -C sub config core.fsmonitor 'touch {{ran}};:'
+mkdir -p .git/rebase-merge; echo 'exec touch {{ran}}' > .git/rebase-merge/git-rebase-todo
+git {IDENTITY} commit -q --allow-empty -m evil; touch planted; sleep 60
+"""
+
+
+class Kept:
+    """What the user is told."""
+
+    def __init__(self) -> None:
+        self.planted: list[Planted] = []
+        self.blocked: list[str] = []
+
+    def is_made(self, path: Path) -> bool:
+        return path in [each.mark for each in self.planted]
+
+    def keep(self, found: Found) -> None:
+        self.planted += found.planted
+        self.blocked += found.blocked
+
+
+def wait(until: Callable[[], object]) -> None:
+    end = time.monotonic() + 30
+    while not until():
+        assert time.monotonic() < end
+        os.sched_yield()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path.resolve() / "project"
+    folder.mkdir()
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    return folder
+
+
+def killed(root: Path, home: Path) -> None:
+    """Kill an agent that has no time to look at what its command plants."""
+    line = PLANT.format(ran=root / "ran")
+    env = environment_without(())
+    agent = subprocess.Popen([sys.executable, "-c", AGENT, str(root), str(home), line], env=env, cwd="/")
+    wait((root / "ready").exists)
+    agent.send_signal(signal.SIGSTOP)
+    (root / "go").touch()
+    wait((root / "planted").exists)
+    agent.kill()
+    agent.wait()
+
+
+@needs_bubblewrap
+def test_what_a_command_of_a_killed_agent_has_made_is_made_harmless_by_the_next_agent(root: Path) -> None:
+    home = root.parent / "home"
+    keeper = Kept()
+    killed(root, home)
+    assert (root / ".cursor").exists()
+    Sandbox((root.parent / "another",), (home,), keeper=keeper).settle_unfinished()
+    assert sorted(keeper.blocked) == [".cursor → .cursor.blocked", "rebase-merge → rebase-merge.blocked"]
+    assert [(each.mark, bool(each.done)) for each in keeper.planted] == [(root / "sub" / ".git", True)]
+    for folder in (root, root / "sub"):
+        subprocess.run(["git", "status"], cwd=folder, capture_output=True, check=False)
+        subprocess.run(["git", "rebase", "--continue"], cwd=folder, capture_output=True, check=False)
+    assert not (root / "ran").exists()
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=True).stdout
+    assert f"command {commit}" in next((home / "tips").iterdir()).read_text()
+    assert [*(home / "running").iterdir()] == []
+
+
+@needs_bubblewrap
+def test_what_the_user_has_made_since_the_agent_was_killed_stays(root: Path) -> None:
+    home, keeper = root.parent / "home", Kept()
+    killed(root, home)
+    [record] = (home / "running").iterdir()
+    last = (root / "planted").lstat().st_ctime_ns + 10_000_000
+    os.utime(record, ns=(last - 2_000_000_000, last - 2_000_000_000))
+    wait(lambda: time.time_ns() > last + 50_000_000)
+    (root / ".mcp.json").write_text("mine")
+    subprocess.run(["git", "init", "-q", "mine"], cwd=root, check=True)
+    subprocess.run(["git", "-C", "mine", "config", "alias.st", "status"], cwd=root, check=True)
+    (root / ".cursor" / "mine.json").write_text("mine")
+    with Sandbox((root,), (home,), keeper=keeper).wrap(("true",), root, network=False) as (_, words):
+        subprocess.run(words, cwd=root, check=False)
+    assert sorted(keeper.blocked) == [".cursor → .cursor.blocked", "rebase-merge → rebase-merge.blocked"]
+    assert (root / ".mcp.json").exists()
+    assert (root / ".cursor.blocked" / "mine.json").exists()
+    assert "alias" in (root / "mine" / ".git" / "config").read_text()
+
+
+@needs_bubblewrap
+def test_a_command_whose_agent_lives_is_left_alone(root: Path) -> None:
+    home, keeper = root.parent / "home", Kept()
+    with Sandbox((root,), (home,)).wrap(("true",), root, network=False):
+        assert [*left_behind(home / "running")] == []
+        (root / ".cursor").mkdir()
+        Sandbox((root,), (home,), keeper=keeper).settle_unfinished()
+    assert keeper.blocked == []
+    assert [*(home / "running").iterdir()] == []
+
+
+@needs_bubblewrap
+def test_a_command_that_outlives_its_agent_is_looked_for_until_it_has_ended(root: Path) -> None:
+    home, keeper = root.parent / "home", Kept()
+    with Sandbox((root,), (home,)).wrap(("sleep", "60"), root, network=False) as (_, words):
+        [record] = (home / "running").iterdir()
+        kept = record.read_bytes()
+        command = subprocess.Popen(words, cwd=root)
+        wait(lambda: is_mounted_elsewhere(root))
+    left = home / "running" / "left.json"
+    left.write_bytes(kept)
+    sandbox = Sandbox((root,), (home,), keeper=keeper)
+    (root / ".gemini").write_text("evil")
+    sandbox.settle_unfinished()
+    assert keeper.blocked == [".gemini → .gemini.blocked"]
+    (root / ".cursor").write_text("evil")
+    command.kill()
+    command.wait()
+    wait(lambda: [sandbox.settle_unfinished(), not left.exists()][1])
+    assert keeper.blocked[1:] == [".cursor → .cursor.blocked"]
+
+
+NAMES = st.text(st.characters(exclude_characters="/\0"), min_size=1, max_size=8).filter(lambda name: name not in "..")
+PATHS = st.builds(lambda names: Path("/", *names), st.lists(NAMES, min_size=1, max_size=3))
+PARTS = st.lists(NAMES, min_size=1, max_size=2).map(tuple)
+REPOSITORIES = st.builds(Repository, PATHS, PATHS, PATHS)
+
+
+@given(
+    st.builds(
+        Watched,
+        st.lists(PATHS, max_size=2).map(tuple),
+        st.lists(PATHS, max_size=2).map(tuple),
+        st.builds(
+            Before,
+            st.dictionaries(PATHS, st.integers(0), max_size=3),
+            st.frozensets(PATHS, max_size=2),
+            st.booleans(),
+            st.integers(0),
+        ),
+        st.frozensets(PATHS, max_size=2),
+        st.lists(
+            st.builds(
+                Place, PATHS, st.lists(PARTS, max_size=2).map(tuple), st.dictionaries(PARTS, st.text(), max_size=2)
+            ),
+            max_size=2,
+        ).map(tuple),
+        st.dictionaries(PATHS, st.frozensets(st.tuples(PARTS, st.binary(max_size=20)), max_size=2), max_size=2),
+        st.lists(
+            st.builds(Tips, REPOSITORIES, st.dictionaries(st.text("0123456789abcdef"), NAMES, max_size=3)), max_size=2
+        ).map(tuple),
+        st.booleans(),
+    )
+)
+def test_what_is_kept_on_the_disk_is_read_as_it_was(tmp_path_factory: pytest.TempPathFactory, seen: Watched) -> None:
+    folder = tmp_path_factory.getbasetemp() / "records"
+    with recorded(folder, seen):
+        [record] = folder.iterdir()
+        for tips in seen.tips:
+            known = [*tips_known(folder, tips.repository.common)]
+            assert tips.commits.keys() in known
+        (folder / "left.json").write_bytes(record.read_bytes())
+    assert [each.seen for each in left_behind(folder)] == [seen]
+    (folder / "left.json").write_text("{")
+    assert [*left_behind(folder)] == []
+    assert [*folder.iterdir()] == []
