@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 import anyio
 
+from acp_agent.authority import parse_authority
 from acp_agent.conversation.messages import JsonObject, JsonValue, new_id
 from acp_agent.errors import InvalidParamsError, ToolError
-from acp_agent.secrets.names import asks_for_secret, is_secret_name
+from acp_agent.secrets.asked import asks_for_secret
+from acp_agent.secrets.names import is_secret_name
 from acp_agent.tools.environment import Environment
 from acp_agent.tools.forms import (
     LIMITS,
@@ -34,8 +37,19 @@ from acp_agent.tools.forms import (
     field_value,
 )
 from acp_agent.tools.text import clean, one_line
+from acp_agent.visible import visible
 
 T = TypeVar("T")
+
+MAX_QUESTIONS = 20
+"""Questions of one call; a server could put up one dialog after the other."""
+MAX_MESSAGE = 4_000
+"""Characters."""
+MAX_FIELDS = 50
+MAX_CHOICES = 500
+"""Of one field."""
+MAX_NAME = 200
+"""Characters of a field's name."""
 
 _KINDS: dict[JsonValue, FieldKind] = {
     "string": "text",
@@ -68,6 +82,8 @@ class Elicitations:
         self._scope = anyio.CancelScope()
         self._links: dict[str, tuple[str, Questions]] = {}
         self._open: set[anyio.CancelScope] = set()
+        self._one_at_a_time = anyio.Lock()
+        self._asked = 0
 
     @contextmanager
     def during(self, environment: Environment, scope: anyio.CancelScope) -> Generator[None]:
@@ -76,6 +92,7 @@ class Elicitations:
         :param scope: bounds the call; the time in which the user thinks does not count.
         """
         self._environment, self._scope = environment, scope
+        self._asked = 0
         try:
             yield
         finally:
@@ -94,10 +111,11 @@ class Elicitations:
         if questions.asks != "forms":
             raise ToolError("the user's editor has no forms")
         typed = [each for each in fields if each.kind in _TYPED]
-        if typed and asks_for_secret(message):
+        said = " ".join((message, *(f"{each.title or each.name} {each.description}" for each in typed)))
+        if typed and asks_for_secret(said):
             raise ToolError(_NO_SECRETS)
-        form = Form(f"{self._server}: {_unlinked(clean(message))}", fields)
-        return await self._answered(questions.fill(form, call_id))
+        form = Form(f"{self._server}: {_shown(message)}", fields)
+        return await self._answered(partial(questions.fill, form, call_id))
 
     async def visit(self, message: str, url: str, elicitation_id: str | None) -> LinkAnswer:
         """Ask the user to visit an address.
@@ -109,8 +127,8 @@ class Elicitations:
         if not questions.opens_urls:
             raise ToolError("the user's editor opens no addresses")
         _check_address(url)
-        link = Link(new_id("elicit"), f"{self._server}: {clean(message)}", url)
-        answer = await self._answered(questions.visit(link, call_id))
+        link = Link(new_id("elicit"), f"{self._server}: {_shown(message)}", url)
+        answer = await self._answered(partial(questions.visit, link, call_id))
         if answer == "accept" and elicitation_id is not None:
             self._links[elicitation_id] = (link.id, questions)
         return answer
@@ -126,21 +144,31 @@ class Elicitations:
             raise ToolError("no call of a tool of this server is running")
         return self._environment.questions, self._environment.call_id
 
-    async def _answered(self, asking: Awaitable[T]) -> T:
-        """Wait for an answer as long as the call goes on, whose time limit stands still meanwhile.
+    async def _answered(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Ask one question after the other, and wait for the answer as long as the call goes on.
 
-        :raises ToolError: the call has ended.
+        :raises ToolError: the call has ended, or has asked too much.
         """
-        call, began = self._scope, anyio.current_time()
-        deadline, call.deadline = call.deadline, math.inf
+        self._asked += 1
+        if self._asked > MAX_QUESTIONS:
+            raise ToolError(f"one call may ask the user {MAX_QUESTIONS} questions, no more")
         with anyio.CancelScope() as question:
             self._open.add(question)
             try:
-                return await asking
+                async with self._one_at_a_time:
+                    return await self._untimed(ask)
             finally:
                 self._open.discard(question)
-                call.deadline = deadline + anyio.current_time() - began
         raise ToolError("the call in which this was asked has ended")
+
+    async def _untimed(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Wait for an answer, while the call's time limit stands still."""
+        call, began = self._scope, anyio.current_time()
+        deadline, call.deadline = call.deadline, math.inf
+        try:
+            return await ask()
+        finally:
+            call.deadline = deadline + anyio.current_time() - began
 
 
 def _check_address(url: str) -> None:
@@ -159,11 +187,17 @@ def _check_address(url: str) -> None:
         is_secret_name(name) or _LOGIN.fullmatch(name) or _LOGIN_VALUE.fullmatch(value)
         for name, value in parse_qsl(f"{parts.query}&{parts.fragment}")
     )
-    if not host or not is_safe or login or telling or one_line(url, len(url)) != url:
+    if not host or not is_safe or login or telling or parse_authority(parts.netloc) is None or not _is_plain(url):
         raise ToolError(
-            "an address is passed on only where it is https, or http of the user's own machine, and carries no login, "
-            "no access and nothing about who the user is"
+            "an address is passed on only if it is https, or http of the user's own machine, and carries no login, no "
+            "access and nothing about who the user is; its host is written in ASCII, and all of its characters show"
         )
+
+
+def _is_plain(url: str) -> bool:
+    """Return whether a browser and a person read an address alike: browsers take a backslash for a slash, and leave out
+    line ends and tabs."""
+    return visible(url) == url and not re.search(r"[\s\\]", url)
 
 
 def fields_of(schema: JsonObject) -> tuple[FormField, ...]:
@@ -174,6 +208,8 @@ def fields_of(schema: JsonObject) -> tuple[FormField, ...]:
     """
     properties, required = schema.get("properties"), schema.get("required")
     fields = properties.items() if isinstance(properties, dict) else ()
+    if len(fields) > MAX_FIELDS:
+        raise ToolError(f"a form may have {MAX_FIELDS} fields")
     needed = required if isinstance(required, list) else []
     return tuple(_field(name, asked, name in needed) for name, asked in fields)
 
@@ -184,6 +220,9 @@ def _field(name: str, asked: JsonValue, required: bool) -> FormField:
     type_, items = asked.get("type"), asked.get("items")
     kind = _KINDS.get(type_) if isinstance(type_, str) else None
     choices = _choices(items if kind == "choices" and isinstance(items, dict) else asked)
+    if len(name) > MAX_NAME or len(choices) > MAX_CHOICES:
+        most = f"{MAX_NAME} characters in its name, or {MAX_CHOICES} choices"
+        raise ToolError(f"the field {shown} has more than {most}")
     if kind is None or (kind == "choices" and not choices):
         raise ToolError(f"the field {shown} is of no kind that can be asked for")
     title, description = (_unlinked(one_line(str(asked.get(key, "")), 500)) for key in ("title", "description"))
@@ -219,6 +258,16 @@ def _choices(asked: JsonObject) -> tuple[Choice, ...]:
     return tuple(
         Choice(value, _unlinked(one_line(str(title or value), 500))) for value, title in pairs if isinstance(value, str)
     )
+
+
+def _shown(message: str) -> str:
+    """Return a message as it is shown to the user.
+
+    :raises ToolError: it is too long.
+    """
+    if len(message) > MAX_MESSAGE:
+        raise ToolError(f"a message to the user may have {MAX_MESSAGE:,} characters")
+    return _unlinked(clean(message))
 
 
 def _unlinked(text: str) -> str:

@@ -21,16 +21,6 @@ _ABOUT = (
     r"|(?:^|-)(?:public|primary|foreign|cache|sort|partition|hash|range|row|map|dict|idempotency)-key(?:-token)?$"
     r"|^-*(?:no|has|needs|is|show|hide|forgot)-|^(?:terminal-auth|pwd)$"
 )
-_ASKED_FOR = (
-    r"pass[\s_-]?(?:word|wd|phrase|code|key)|\b(?:pwd|pin|otp|totp|cvv|cvc|2fa|mfa)\b|one[\s-]time\s(?:code|password)"
-    r"|(?:api|access|secret|private|encryption|signing|licen[cs]e|recovery|ssh|deploy)[\s_-]{0,3}(?:key|token|code)"
-    r"|\b(?:auth\w*|bearer|refresh|session|security|personal access)[\s_-]{1,3}(?:token|code|cookie)|\btoken\b"
-    r"|credential|client[\s_-]?secret|\bsecrets?\b|seed\s?phrase|mnemonic|(?:credit|debit|bank)[\s-]?card|card\snumber"
-    r"|\bke(?:y|ys) for\b|log[\s-]?in data"
-    r"|passwort|kennwort|zugangsdaten|geheimzahl|mot de passe|mdp\b|identifiants|contraseña|clave (?:de|api|secreta)"
-    r"|credenciales|senha|parola d'accesso|wachtwoord|lösenord|adgangskode|salasana|hasło|heslo|jelszó|şifre|parola"
-    r"|пароль|парол|секретн|ключ доступа|密码|密碼|口令|令牌|密钥|密鑰|パスワード|暗証|비밀번호|암호"
-)
 _HARMLESS_HEADERS = (
     r"accept(?:-[a-z]+)*|content-[a-z-]+|user-agent|host|date|etag|if-[a-z-]+|cache-control|connection|keep-alive|server"
     r"|origin|referer|range|retry-after|expires|last-modified|age|location|link|traceparent|transfer-encoding|vary"
@@ -52,16 +42,6 @@ def is_secret_variable(name: str) -> bool:
     """Return whether the value of this environment variable is to be masked wherever it stands."""
     words = _words(name)
     return is_secret_name(name) or ("key" in words.split("-") and re.search(_ABOUT, words) is None)
-
-
-def asks_for_secret(text: str) -> bool:
-    """Return whether a question or the label of a field may ask for something that grants access or pays.
-
-    Model Context Protocol, 2026-07-28, "Elicitation", "User Interaction Model".
-    """
-    import unicodedata  # half a megabyte, which not every start needs
-
-    return re.search(_ASKED_FOR, unicodedata.normalize("NFKC", text), re.IGNORECASE) is not None
 
 
 def is_harmless_header(name: str) -> bool:

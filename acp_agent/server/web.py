@@ -26,11 +26,11 @@ from starlette.types import ASGIApp
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from acp_agent.authority import WebOrigin, parse_authority, parse_web_origin
 from acp_agent.errors import AgentError
 from acp_agent.frozen import frozen
 from acp_agent.jsonrpc.transport import MAX_LINE_BYTES, Transport
 from acp_agent.logfile import log_failure
-from acp_agent.server.authority import WebOrigin, parse_authority, parse_web_origin
 from acp_agent.server.connection import Connection
 
 PATH = "/acp"

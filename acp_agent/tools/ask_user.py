@@ -14,8 +14,8 @@ from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, JsonValue, Text, ToolCall
 from acp_agent.conversation.strict_json import get_objects, get_text
 from acp_agent.errors import ToolError
+from acp_agent.secrets.asked import asks_for_secret
 from acp_agent.secrets.known import secrets_of
-from acp_agent.secrets.names import asks_for_secret
 from acp_agent.tools.arguments import Arguments, BuiltIn
 from acp_agent.tools.environment import Environment, Report
 from acp_agent.tools.forms import Choice, Form, FormField, Questions

@@ -7,11 +7,12 @@ Needs nothing but Python, so that it is there at once. `support.mcp` writes the 
 `results` says by name what a tool's call gets; beside a result, `exit` ends the process, `hang` answers nothing,
 `error` refuses, `then` lays other keys over all of this and says that the lists have changed, `progress` tells of it
 first, `line` is written in place of the answer (with its ID), `asks` sends requests of the server's own and puts what
-comes of each into the result. One that `prints` begins with these lines; it `refuses` these methods; a `stubborn` one
-does not end when it is asked to; one that `fails_again` ends so many times after its first start; a `modern` one knows
-no handshake; `instructions` are the server's instructions for the model. Each item of `while_listed` applies to one
-listing of the tools: the server merges its keys into this plan and announces the change before it answers with the old
-list. If the item is null, the server does not answer.
+comes of each into the result, and `asks_at_once` does so without waiting in between. One that `prints` begins with
+these lines; it `refuses` these methods; a `stubborn` one does not end when it is asked to; one that `fails_again`
+ends so many times after its first start; a `modern` one knows no handshake; `instructions` are the server's
+instructions for the model. Each item of `while_listed` applies to one listing of the tools: the server merges its
+keys into this plan and announces the change before it answers with the old list. If the item is null, the server does
+not answer.
 """
 
 from __future__ import annotations
@@ -110,6 +111,9 @@ def answered(
             sys.stdout.buffer.write(line.encode(errors="surrogateescape"))
             sys.stdout.buffer.flush()
             return None, None
+        if at_once := result.pop("asks_at_once", ()):
+            text = json.dumps(ask_at_once(at_once, note))
+            result["content"] = [*result["content"], {"type": "text", "text": text}]
         for number, params in enumerate(result.pop("asks", ())):
             answer = ask({"id": f"ask-{number}", **params}, note)
             result["content"] = [*result["content"], {"type": "text", "text": json.dumps(answer)}]
@@ -148,6 +152,19 @@ def ask(request: dict[str, Any], note: Callable[[dict[str, Any]], None]) -> dict
                 method = "notifications/elicitation/complete"
                 say({"jsonrpc": "2.0", "method": method, "params": {"elicitationId": completes}})
             return {key: message[key] for key in ("result", "error") if key in message}
+
+
+def ask_at_once(requests: list[dict[str, Any]], note: Callable[[dict[str, Any]], None]) -> list[dict[str, Any]]:
+    """Send requests without waiting in between; the answers in the order of the requests."""
+    for number, request in enumerate(requests):
+        say({"jsonrpc": "2.0", "id": f"at-once-{number}", **request})
+    answers: dict[str, dict[str, Any]] = {}
+    while len(answers) < len(requests):
+        message = json.loads(sys.stdin.buffer.readline())
+        note({"got": message.get("method"), "params": message.get("params")})
+        if str(message.get("id")).startswith("at-once-"):
+            answers[message["id"]] = {key: message[key] for key in ("result", "error") if key in message}
+    return [answers[f"at-once-{number}"] for number in range(len(requests))]
 
 
 def say(message: dict[str, Any]) -> None:

@@ -17,9 +17,9 @@ from starlette.datastructures import Headers
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
+from acp_agent.authority import parse_authority
 from acp_agent.cli import serve
 from acp_agent.errors import AgentError
-from acp_agent.server.authority import parse_authority
 from acp_agent.server.web import AccessPolicy, parse_origin
 from support.editors import BARE
 from support.hosting import hosted

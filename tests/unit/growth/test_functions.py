@@ -26,6 +26,7 @@ from acp_agent.mcp.schemas.normalise import input_schema, is_too_large
 from acp_agent.patterns import compile_pattern, is_portable, wildcard_expression
 from acp_agent.recipes import arguments, claude_commands
 from acp_agent.recipes.parser import split
+from acp_agent.secrets.asked import asks_for_secret
 from acp_agent.secrets.messages import masked
 from acp_agent.secrets.stream import StreamMask
 from acp_agent.secrets.text import mask, mask_broken_json
@@ -125,6 +126,7 @@ READERS: Mapping[str, Callable[[str], object]] = {
     "names in an error": errors.names_in_error,
     "a schema's texts": lambda text: input_schema({"properties": {"a": {"pattern": text, "description": text}}}),
     "a link in a form": _unlinked,
+    "a question for a secret": asks_for_secret,
     "YAML": lambda text: document.parse_mappings(f"a: {text}"),
     "YAML of several": document.parse_mappings,
     "front matter": split,

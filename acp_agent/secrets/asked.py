@@ -1,0 +1,89 @@
+"""Whether a question asks for a secret: in many languages, and however its words are written to hide that.
+
+Texts come from servers and models. A word can be spelled with letters of other scripts that look the same, with digits,
+with marks and letters of no width, or with something between its letters. So a text is read several times.
+
+Source: Model Context Protocol, "Elicitation", "User Interaction Model"; UTS 39, "Unicode Security Mechanisms",
+confusables
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from acp_agent.visible import unseen
+
+_LATIN = (
+    r"pass[\s_-]?(?:word|wd|phrase|code|key|wort|ord\b)|\b(?:pwd|pin|otp|totp|cvv|cvc|2fa|mfa|puk|ssn|mdp)\b"
+    r"|one[\s-]time\s(?:code|password)|social\ssecurity|\bid_(?:rsa|ed25519|ecdsa)\b"
+    r"|(?:api|access|secret|private|encryption|signing|licen[cs]e|recovery|ssh|deploy)[\s_-]{0,3}(?:key|token|code)"
+    r"|(?:verification|security|confirmation|backup|login|sms)\scode"
+    r"|\b(?:auth\w*|bearer|refresh|session|security|personal access)[\s_-]{1,3}(?:token|code|cookie)|\btoken\b"
+    r"|credential|client[\s_-]?secret|\bsecrets?\b|seed\s?phrase|mnemonic|(?:credit|debit|bank)[\s-]?card|card\snumber"
+    r"|\bke(?:y|ys) for\b|log[\s-]?in data"
+    # Without accents, from here on.
+    r"|kennwort|zugangs(?:daten|code)|geheim(?:zahl|nis)|(?:einmal|sicherheits|bestatigungs)code|kreditkarte"
+    r"|(?:api|geheim\w*|privat\w*|zugangs)[\s-]?schlussel"
+    r"|mot de passe|identifiants|\bjeton|code (?:secret|d[e'] ?(?:verification|securite|confirmation|acces))"
+    r"|cle (?:d'? ?api|api|secrete|privee|d'acces)|carte (?:bancaire|de credit)|numero de carte"
+    r"|contrasen[ay]|clave (?:api|secreta|privada|de (?:acceso|api|seguridad))|credenciales"
+    r"|tarjeta de (?:credito|debito)"
+    r"|codigo de (?:verificacion|seguridad|seguranca|verificacao|acceso|acesso|confirmacion|confirmacao)"
+    r"|\bsenha|palavra-passe|numero d[eo] cartao|cartao de credito|parola|credenziali|carta di credito"
+    r"|codice (?:segreto|otp|di (?:verifica|sicurezza|accesso))|chiave (?:api|segreta|privata|di accesso)"
+    r"|wachtwoord|wagwoord|losenord|adgangskode|kodeord|salasana|parool\b|slaptazodis|\bparol(?:ni|i)?\b|lykilor[dð]"
+    r"|haslo|heslo|jelszo|sifre|sifr[eə]|lozink|\bgeslo|klucz (?:api|prywatny|dostepu)|kod weryfikacyjny|fjalekalim"
+    r"|dogrulama kodu|guvenlik kodu|mat khau|ma xac (?:minh|nhan)|kata (?:sandi|laluan)|nenosiri|pasahitz|cyfrinair"
+    r"|pasfhocal|focal faire"
+)
+_OTHERS = (
+    r"парол|секретн|(?:приватн|закрыт)\w* ключ|ключ (?:доступа|api)|код (?:подтверждения|из (?:sms|смс)|доступа)"
+    r"|номер карты|лозинк|құпия ?сөз|κωδικ|συνθηματικ|كلمة (?:المرور|السر|مرور|سر)|رمز (?:المرور|عبور|التحقق)|گذرواژه"
+    r"|סיסמ|קוד אימות|पासवर्ड|ओटीपी|পাসওয়ার্ড|கடவுச்சொல்|รหัสผ่าน|รหัสยืนยัน|პაროლ|գաղտնաբառ"
+    r"|密码|密碼|口令|令牌|密钥|密鑰|验证码|驗證碼|信用卡|助记词|助記詞|私钥|私鑰"
+    r"|パスワード|暗証|認証コード|確認コード|合言葉|秘密鍵|トークン|クレジットカード"
+    r"|비밀번호|암호|인증 ?(?:번호|코드)|신용 ?카드|토큰"
+)
+_LOOK_ALIKE = {
+    "a": "аαɑᴀ4@", "b": "в", "c": "сᴄ", "d": "ԁᴅ", "e": "еεᴇ3€", "g": "ɡ", "h": "һн", "i": "іιıɪ1!", "j": "ј",
+    "k": "кκᴋ", "l": "ł|", "m": "мᴍ", "n": "ոɴ", "o": "оօοᴏ0", "p": "рρᴘ", "q": "ԛ", "r": "ʀ", "s": "ѕꜱ5$",
+    "t": "тτᴛ7", "u": "սυᴜ", "v": "νᴠ", "w": "ԝᴡ", "x": "х", "y": "уʏ", "z": "ᴢ",
+}  # fmt: skip
+"""Letters of other scripts, digits and signs that are taken for a Latin letter, by that letter."""
+_IGNORED = ("Mn", "Me", "Cf", "Cc")
+"""Categories of marks, and of characters that do not show."""
+_SPACED = re.compile(r"(?<![^\W_])[^\W_](?:[\W_]{1,3}[^\W_]){3,40}(?![^\W_])")
+"""Letters with something between them, as in `p a s s`."""
+
+
+def asks_for_secret(text: str) -> bool:
+    """Return whether a question or the label of a field may ask for something that grants access or pays."""
+    latin, others = _patterns()
+    return others.search(_normal(text)) is not None or any(latin.search(each) for each in _readings(text))
+
+
+@cache  # compiled when they are first needed: it takes milliseconds
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    return re.compile(_LATIN), re.compile(_normal(_OTHERS))
+
+
+def _normal(text: str) -> str:
+    import unicodedata  # half a megabyte, which not every start needs
+
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def _readings(text: str) -> Iterator[str]:
+    """Yield a text as it is, then as a person may read it: without accents and hidden letters, and with letters of
+    other scripts as the Latin ones that they look like; and each with spaced letters put together."""
+    import unicodedata
+
+    plain = _normal(text)
+    apart = unseen().sub("", unicodedata.normalize("NFKD", plain))
+    bare = "".join(each for each in apart if each in "\n\t" or unicodedata.category(each) not in _IGNORED)
+    latin = str.maketrans({other: letter for letter, others in _LOOK_ALIKE.items() for other in others})
+    for reading in (plain, bare, bare.translate(latin).replace("vv", "w")):
+        yield reading
+        yield _SPACED.sub(lambda found: re.sub(r"[\W_]", "", found[0]), reading)
