@@ -67,6 +67,14 @@ def visible(text: str, shown: Callable[[str], str] = named) -> str:
     return text if text.isascii() else "".join(_without_piles(text, shown))
 
 
+def revealed(text: str) -> str:
+    """Return a text for a model in which no instruction hides: what has no shape, or turns the order of reading around,
+    is named. Blanks of all widths and symbols of private fonts stay, since texts of people have them."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _shapeless().sub(lambda run: run[0] if _joins(run) else named(run[0]), text)
+
+
 def harmless(text: str) -> str:
     """Return a text without terminal control characters and direction marks, for any output."""
     if text.isascii() and text.isprintable():
@@ -89,6 +97,11 @@ def _hidden() -> re.Pattern[str]:
 @cache
 def _obeyed() -> re.Pattern[str]:
     return re.compile(f"(?:(?!\r\n)[{_CONTROLS}{_DIRECTIONS}])+")
+
+
+@cache
+def _shapeless() -> re.Pattern[str]:
+    return re.compile(f"(?:(?!\r\n)[{_CONTROLS}{_DIRECTIONS}{_MARKS}])+")
 
 
 @cache

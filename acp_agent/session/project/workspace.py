@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import suppress
@@ -27,6 +28,7 @@ from acp_agent.regular import open_resolved
 from acp_agent.sandbox.ownership import foreign, is_foreign
 from acp_agent.sandbox.reading import ReadLimits
 from acp_agent.sandbox.roots import repository_root
+from acp_agent.visible import revealed, visible
 
 FILE_NAMES = ("AGENTS.md", "CLAUDE.md")
 MAX_FILE_BYTES = 65_536
@@ -34,6 +36,8 @@ MAX_FILE_BYTES = 65_536
 GIT_SECONDS = 5.0
 _NO_LIMITS = ReadLimits()
 _ADDITIONAL = "Additional directories"
+
+_FRAME = re.compile(r"<\s*(/?)\s*instructions\b", re.IGNORECASE)
 
 _ROLE = """\
 You are acp-agent, a coding agent inside the user's editor. You work on the user's code with the tools you are given.
@@ -129,16 +133,32 @@ def _load_instructions(
         if text and text not in seen:
             seen.add(text)
             sources.append(str(path))
-            files.append(Section(str(path), f'<instructions file="{path}">\n{text}\n</instructions>'))
+            files.append(Section(str(path), _framed(path, text)))
     surroundings = "\n".join(fact.text for fact in facts)
     whole = "\n\n".join([_ROLE, surroundings, *(file.text for file in files)])
     return InstructionsLoaded(whole, tuple(sources), (*facts, *files))
 
 
+def _framed(path: Path, text: str) -> str:
+    """Return the text of an instruction file as the model gets it.
+
+    People review a file as it looks, so that characters without a shape are named in it. It cannot close its frame, and
+    so pass for the instructions of the user's own file.
+    """
+    inside = _FRAME.sub(r"<\1quoted-instructions", revealed(text))
+    return f'<instructions file="{_named(path)}">\n{inside}\n</instructions>'
+
+
+def _named(path: Path) -> str:
+    """Return a path on one line, without quotes and frames: whoever packs a repository names its folders."""
+    name = visible(str(path)).replace("\n", "[U+000A]").replace('"', "'")
+    return _FRAME.sub(r"<\1quoted-instructions", name)
+
+
 def _facts(cwd: Path, additional: Sequence[Path], today: date) -> list[Section]:
-    facts = [Section("Working directory", f"Working directory: {cwd}")]
+    facts = [Section("Working directory", f"Working directory: {_named(cwd)}")]
     if additional:
-        lines = "\n".join(f"Additional directory: {path}" for path in additional)
+        lines = "\n".join(f"Additional directory: {_named(path)}" for path in additional)
         facts.append(Section(_ADDITIONAL, lines))
     is_repository = "yes" if repository_root(cwd) else "no"
     facts.append(Section("Git repository", f"Git repository: {is_repository}"))
