@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from acp_agent.conversation.messages import Amendment, Entry, Section, ToolDefinition, new_id
 from acp_agent.frozen import frozen
+from acp_agent.visible import revealed
 
 Feature: TypeAlias = Literal[
     "controls",
@@ -81,10 +82,20 @@ class Surroundings:
         return Surroundings(present, None if self.tools is None else tuple(tools.values()), level)
 
 
+_FRAME = re.compile(r"<\s*(/?)\s*((?:mcp_server_)?instructions\b)", re.IGNORECASE)
 _BLOCK = re.compile(r'^<instructions file="([^"\n]*)">\n.*?^</instructions>$', re.DOTALL | re.MULTILINE)
 _FACT = re.compile(r"^(Working directory|Git repository|Platform|Date): .*$", re.MULTILINE)
 
 _ADDITIONAL = re.compile(r"^Additional directory: .*$", re.MULTILINE)
+
+
+def as_instructions(text: str) -> str:
+    """Return what a file or a server instructs, as it stands in the frame of its section.
+
+    It cannot close the frame, and so pass for the instructions of somebody else. People review a file as it looks, so
+    that characters without a shape are named.
+    """
+    return _FRAME.sub(r"<\1quoted-\2", revealed(text))
 
 
 def sections_in(instructions: str) -> tuple[Section, ...]:

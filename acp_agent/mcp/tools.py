@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from acp_agent.conversation.encoding import plain
 from acp_agent.conversation.messages import Image, JsonObject, JsonValue, Resource, ResultPart, Section, Text, UserPart
+from acp_agent.conversation.surroundings import as_instructions
 from acp_agent.llm.pictures import Unusable, received
 from acp_agent.mcp.model import SERVER_SECTION
 from acp_agent.tools.text import clean, counted, cut_middle, digest, one_line
@@ -105,9 +106,7 @@ def tool_names(server: str, tools: Iterable[str]) -> dict[str, str]:
 def instructions_section(server: str, instructions: str) -> Section:
     """Return a server's instructions as a section of the system prompt; its text is empty if there are none."""
     name = one_line(server, 60).replace('"', "'")
-    text = cut_middle(clean(instructions.strip()), INSTRUCTIONS_LIMIT).replace(
-        f"</{_INSTRUCTIONS}", f"< /{_INSTRUCTIONS}"
-    )
+    text = cut_middle(as_instructions(clean(instructions.strip())), INSTRUCTIONS_LIMIT)
     if text:
         text = f'<{_INSTRUCTIONS} server="{name}">\n{_SERVERS_WORD}\n\n{text}\n</{_INSTRUCTIONS}>'
     return Section(f"{SERVER_SECTION}{name}", text)

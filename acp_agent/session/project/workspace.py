@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import subprocess
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import suppress
@@ -20,7 +19,7 @@ import anyio.to_thread
 
 from acp_agent.conversation.events import InstructionsLoaded
 from acp_agent.conversation.messages import Amendment, Section, Text, new_id
-from acp_agent.conversation.surroundings import changed_sections
+from acp_agent.conversation.surroundings import as_instructions, changed_sections
 from acp_agent.errors import InvalidParamsError
 from acp_agent.mcp.model import SERVER_SECTION
 from acp_agent.programs import find_program, own_environment
@@ -28,7 +27,7 @@ from acp_agent.regular import open_resolved
 from acp_agent.sandbox.ownership import foreign, is_foreign
 from acp_agent.sandbox.reading import ReadLimits
 from acp_agent.sandbox.roots import repository_root
-from acp_agent.visible import revealed, visible
+from acp_agent.visible import visible
 
 FILE_NAMES = ("AGENTS.md", "CLAUDE.md")
 MAX_FILE_BYTES = 65_536
@@ -36,8 +35,6 @@ MAX_FILE_BYTES = 65_536
 GIT_SECONDS = 5.0
 _NO_LIMITS = ReadLimits()
 _ADDITIONAL = "Additional directories"
-
-_FRAME = re.compile(r"<\s*(/?)\s*instructions\b", re.IGNORECASE)
 
 _ROLE = """\
 You are acp-agent, a coding agent inside the user's editor. You work on the user's code with the tools you are given.
@@ -140,19 +137,13 @@ def _load_instructions(
 
 
 def _framed(path: Path, text: str) -> str:
-    """Return the text of an instruction file as the model gets it.
-
-    People review a file as it looks, so that characters without a shape are named in it. It cannot close its frame, and
-    so pass for the instructions of the user's own file.
-    """
-    inside = _FRAME.sub(r"<\1quoted-instructions", revealed(text))
-    return f'<instructions file="{_named(path)}">\n{inside}\n</instructions>'
+    """Return the text of an instruction file as the model gets it."""
+    return f'<instructions file="{_named(path)}">\n{as_instructions(text)}\n</instructions>'
 
 
 def _named(path: Path) -> str:
     """Return a path on one line, without quotes and frames: whoever packs a repository names its folders."""
-    name = visible(str(path)).replace("\n", "[U+000A]").replace('"', "'")
-    return _FRAME.sub(r"<\1quoted-instructions", name)
+    return as_instructions(visible(str(path)).replace("\n", "[U+000A]").replace('"', "'"))
 
 
 def _facts(cwd: Path, additional: Sequence[Path], today: date) -> list[Section]:
