@@ -18,23 +18,31 @@ import os
 import stat
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from threading import Event, Thread
 from typing import Literal, TypeAlias
 
 from acp_agent.frozen import frozen
+from acp_agent.sandbox.aside import (
+    MOST_ENTRIES,
+    Part,
+    content_of,
+    exists,
+    files_in,
+    free_name,
+    line,
+    move_below,
+    parent_of,
+    rename,
+    set_aside,
+    times,
+)
 from acp_agent.sandbox.guarded_paths import guarded_paths
 from acp_agent.sandbox.tracked import Content, Tracked, blob_of
 from acp_agent.sandbox.written import is_written, judging
 
-SUFFIX = ".blocked"
 _POLL_SECONDS = 0.1
-_MOST_BYTES = 4 * 1024 * 1024
-_MOST_ENTRIES = 2_000
-"""Entries of a guarded folder that are compared; one with more is renamed as a whole."""
-
-Part: TypeAlias = tuple[str, ...]
 _Version: TypeAlias = tuple[int, int, int]
 _Verdict: TypeAlias = Literal["strange", "tracked", "written"]
 
@@ -100,6 +108,9 @@ class Sweep:
             self._judged.clear()
             self.kept.clear()
         for place in self._everything:
+            if is_last and not os.access(place.folder, os.R_OK | os.W_OK | os.X_OK):
+                with suppress(OSError):  # a command has closed it
+                    place.folder.chmod(stat.S_IMODE(place.folder.stat().st_mode) | stat.S_IRWXU)
             for path in place.paths:
                 self.blocked.extend(self._blocked(place, path))
 
@@ -124,35 +135,39 @@ class Sweep:
 
     def _turned(self, path: Part, folder: int, name: str, target: str) -> Iterator[str]:
         """Put a link back that was there, and rename what is in its place."""
-        if not _exists(folder, name):
+        if not exists(folder, name):
             if self._until is None:
                 os.symlink(target, name, dir_fd=folder)
             return
         found = os.lstat(name, dir_fd=folder)
         is_same = stat.S_ISLNK(found.st_mode) and os.readlink(name, dir_fd=folder) == target
         if not is_same and (self._until is None or found.st_ctime_ns <= self._until):
-            yield _line(path, (*path[:-1], _set_aside(folder, name)))
+            yield line(path, (*path[:-1], set_aside(folder, name)))
             os.symlink(target, name, dir_fd=folder)
 
     def _new(self, place: Place, path: Part, folder: int, name: str) -> Iterator[str]:
         """Rename what has appeared at a path, or those parts of it that are the command's."""
         whole = place.folder.joinpath(*path)
-        entries = list(islice(_entries(folder, name), _MOST_ENTRIES + 1))
-        if self._until is not None and not any(time <= self._until for time in _times(folder, name, entries)):
+        entries = list(islice(files_in(folder, name), MOST_ENTRIES + 1))
+        if self._until is not None and not any(time <= self._until for time in times(folder, name, entries)):
             return
         verdicts = {each: self._verdict(folder, (name, *each), whole, each) for each in entries}
         strange = [each for each, verdict in verdicts.items() if verdict == "strange"]
         if (strange or not entries) and self._may_be_half_written(whole):
             return
-        if len(strange) == len(entries) or len(entries) > _MOST_ENTRIES:
-            yield _line(path, (*path[:-1], _set_aside(folder, name)))
+        if len(strange) == len(entries) or len(entries) > MOST_ENTRIES:
+            yield line(path, (*path[:-1], set_aside(folder, name)))
             return
         if "tracked" in verdicts.values():
             self.kept[whole] = None
-        new = next(each for each in _names(name) if not _exists(folder, each))
+        new = free_name(folder, name)
         for each in strange:
-            _move_below(folder, name, new, each)
-            yield _line((*path, *each), (*path[:-1], new, *each))
+            try:
+                move_below(folder, name, new, each)
+            except PermissionError:  # a command has closed a folder on the way
+                yield line(path, (*path[:-1], set_aside(folder, name)))
+                return
+            yield line((*path, *each), (*path[:-1], new, *each))
 
     def _may_be_half_written(self, whole: Path) -> bool:
         """Return whether git may be in the midst of checking out a path. It is believed once for each."""
@@ -179,7 +194,7 @@ class Sweep:
             return "strange"
 
     def _judge(self, inside: int, last: str, found: os.stat_result, whole: Path, below: Part) -> _Verdict:
-        data = _data(inside, last, found)
+        data = content_of(inside, last, found)
         if data is None:
             return "strange"
         label = whole.joinpath(*below)
@@ -198,8 +213,8 @@ class Sweep:
         """Return whether all that a link leads to is the content of the user's commits."""
         place = Path(os.path.normpath(link.parent / target))
         with suppress(OSError), parent_of(None, place.parts) as (folder, name):
-            entries = list(islice(_entries(folder, name), _MOST_ENTRIES + 1))
-            if not entries or len(entries) > _MOST_ENTRIES or not own.at(place):
+            entries = list(islice(files_in(folder, name), MOST_ENTRIES + 1))
+            if not entries or len(entries) > MOST_ENTRIES or not own.at(place):
                 return False
             for each in entries:
                 with parent_of(folder, (name, *each)) as (inside, last):
@@ -242,37 +257,6 @@ def sweeping(sweep: Sweep, touch: Callable[[], None] = lambda: None) -> Generato
         sweep.run(is_last=True)
 
 
-def rename(folder: Path, path: Part) -> Iterator[str]:
-    """Give a path another name, which nothing obeys, and yield a line about it; nothing if it is not there.
-
-    :param folder: absolute and resolved.
-    :param path: by its parts; no link on the way is followed.
-    """
-    with suppress(OSError), judging, parent_of(folder, path) as (opened, name):
-        yield _line(path, (*path[:-1], _set_aside(opened, name)))
-
-
-@contextmanager
-def parent_of(folder: Path | int | None, path: Part) -> Generator[tuple[int, str]]:
-    """Open the folder that a path is in without following links, and yield it with the path's last name.
-
-    :param folder: at which the path begins: absolute, a descriptor, or None for an absolute path.
-    :raises OSError: it is not there, or `NotADirectoryError` for a link on the way.
-    """
-    if isinstance(folder, int):
-        opened = os.dup(folder)
-    else:
-        opened = os.open(folder or "/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        for part in path[:-1]:
-            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=opened)
-            os.close(opened)
-            opened = inner
-        yield opened, path[-1]
-    finally:
-        os.close(opened)
-
-
 def _target(root: Path, path: Part) -> str | None:
     """Return where a path leads if it is a link, empty if it is something else, and None if nothing is there."""
     if not os.path.lexists(f"{root}/{'/'.join(path)}"):  # as for nearly all
@@ -283,97 +267,6 @@ def _target(root: Path, path: Part) -> str | None:
     return None
 
 
-def _entries(folder: int, name: str) -> Iterator[Part]:
-    """Yield the files and links in something, by their parts below it: none but an empty path if it is no folder."""
-    waiting: list[Part] = [()]
-    for _ in range(2 * _MOST_ENTRIES):
-        if not waiting:
-            return
-        below = waiting.pop()
-        try:
-            inner = _names_in(folder, (name, *below))
-        except OSError:  # what cannot be read is compared with nothing
-            inner = None
-        if inner is None:
-            yield below
-        else:
-            waiting.extend((*below, each) for each in inner)
-    yield from waiting
-
-
-def _names_in(folder: int, path: Part) -> list[str] | None:
-    """Return the names in a folder; None for anything else.
-
-    :param path: in the open folder.
-    :raises OSError: it cannot be read.
-    """
-    with parent_of(folder, path) as (inside, last):
-        if not stat.S_ISDIR(os.lstat(last, dir_fd=inside).st_mode):
-            return None
-        opened = os.open(last, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=inside)
-    try:
-        return os.listdir(opened)  # noqa: PTH208 - a descriptor
-    finally:
-        os.close(opened)
-
-
-def _times(folder: int, name: str, entries: Iterable[Part]) -> Iterator[int]:
-    for each in entries:
-        with suppress(OSError), parent_of(folder, (name, *each)) as (inside, last):
-            yield os.lstat(last, dir_fd=inside).st_ctime_ns
-
-
-def _data(folder: int, name: str, found: os.stat_result) -> bytes | None:
-    """Return what is in a file, or where a link leads; None if it is something else, or too large."""
-    if stat.S_ISLNK(found.st_mode):
-        return os.fsencode(os.readlink(name, dir_fd=folder))
-    if not stat.S_ISREG(found.st_mode) or found.st_size > _MOST_BYTES:
-        return None
-    file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-    with os.fdopen(file, "rb") as opened:
-        return opened.read(_MOST_BYTES + 1)
-
-
 def _without_carriage_returns(data: bytes) -> bytes:
     """Return a text that git has checked out with the line ends of Windows as it is in the repository."""
     return data.replace(b"\r\n", b"\n") if data.count(b"\r\n") == data.count(b"\n") else data
-
-
-def _move_below(folder: int, name: str, new: str, below: Part) -> None:
-    """Move something in a folder to the same place in one of another name."""
-    target = os.dup(folder)
-    try:
-        for part in (new, *below[:-1]):
-            with suppress(FileExistsError):
-                os.mkdir(part, dir_fd=target)
-            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=target)
-            os.close(target)
-            target = inner
-        with parent_of(folder, (name, *below)) as (inside, last):
-            os.rename(last, below[-1], src_dir_fd=inside, dst_dir_fd=target)
-    finally:
-        os.close(target)
-
-
-def _set_aside(folder: int, name: str) -> str:
-    """Give something in an open folder another name, and return that."""
-    new = next(each for each in _names(name) if not _exists(folder, each))
-    os.rename(name, new, src_dir_fd=folder, dst_dir_fd=folder)
-    return new
-
-
-def _line(path: Part, new: Part) -> str:
-    return f"{'/'.join(path)} → {'/'.join(new)}"
-
-
-def _names(name: str) -> Iterator[str]:
-    yield f"{name}{SUFFIX}"
-    yield from (f"{name}{SUFFIX}-{number}" for number in count(2))
-
-
-def _exists(folder: int, name: str) -> bool:
-    try:
-        os.lstat(name, dir_fd=folder)
-    except OSError:
-        return False
-    return True

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from acp_agent.nofollow import temporary_folder
 from acp_agent.regular import read_resolved
-from acp_agent.sandbox.blocked import SUFFIX
+from acp_agent.sandbox.aside import SUFFIX
 from acp_agent.sandbox.guarded_paths import guarded_paths
 from acp_agent.sandbox.policy import GUARDED, Policy
 from acp_agent.sandbox.repositories import repository_of

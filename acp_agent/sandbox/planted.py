@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Protocol
 
 from acp_agent.frozen import frozen
-from acp_agent.sandbox.blocked import Place, Sweep, places, rename
+from acp_agent.sandbox.aside import rename
+from acp_agent.sandbox.blocked import Place, Sweep, places
 from acp_agent.sandbox.git_settings import Surroundings
 from acp_agent.sandbox.nested import (
     MARKS,
@@ -102,6 +103,7 @@ class Watched:
     :ivar states: what git would have run in each git directory.
     :ivar tips: the user's commits, by repository.
     :ivar network: whether it reached the network.
+    :ivar ends_with_agent: whether it ends when the agent is killed. In an editor's terminal it may go on.
     """
 
     roots: tuple[Path, ...]
@@ -112,6 +114,7 @@ class Watched:
     states: Mapping[Path, State]
     tips: tuple[Tips, ...]
     network: bool
+    ends_with_agent: bool = True
 
 
 def look(roots: Sequence[Path]) -> Before:
@@ -128,8 +131,11 @@ def look(roots: Sequence[Path]) -> Before:
     return Before(marks, frozenset(links), is_whole, at)
 
 
-def watched(before: Before, policy: Policy, tips: TipStore) -> Watched:
-    """Return what has to be known before a command of a policy starts. Touches the disk."""
+def watched(before: Before, policy: Policy, tips: TipStore, *, ends_with_agent: bool = True) -> Watched:
+    """Return what has to be known before a command of a policy starts. Touches the disk.
+
+    :param ends_with_agent: see `Watched`.
+    """
     repositories = {repository for root in policy.roots if (repository := repository_of(root)) is not None}
     directories = every_git_directory(policy.roots, policy.repositories, before.marks)
     return Watched(
@@ -141,6 +147,7 @@ def watched(before: Before, policy: Policy, tips: TipStore) -> Watched:
         {git: state for git in directories if (state := state_of(git))},
         tuple(tips.of_user(each) for each in repositories),
         policy.network,
+        ends_with_agent,
     )
 
 

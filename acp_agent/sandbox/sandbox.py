@@ -113,10 +113,16 @@ class Sandbox:
 
     @asynccontextmanager
     async def confine(
-        self, argv: Sequence[str], cwd: Path, *, network: bool, blocked: list[str] | None = None
+        self,
+        argv: Sequence[str],
+        cwd: Path,
+        *,
+        network: bool,
+        blocked: list[str] | None = None,
+        ends_with_agent: bool = True,
     ) -> AsyncGenerator[tuple[tuple[str, ...], tuple[str, ...]]]:
         """See `wrap`, in threads."""
-        wrapped = self.wrap(argv, cwd, network=network, blocked=blocked)
+        wrapped = self.wrap(argv, cwd, network=network, blocked=blocked, ends_with_agent=ends_with_agent)
         lines = await to_thread.run_sync(wrapped.__enter__)
         try:
             yield lines
@@ -126,7 +132,13 @@ class Sandbox:
 
     @contextmanager
     def wrap(
-        self, argv: Sequence[str], cwd: Path, *, network: bool, blocked: list[str] | None = None
+        self,
+        argv: Sequence[str],
+        cwd: Path,
+        *,
+        network: bool,
+        blocked: list[str] | None = None,
+        ends_with_agent: bool = True,
     ) -> Generator[tuple[tuple[str, ...], tuple[str, ...]]]:
         """Return two command lines: one that succeeds where the sandbox works, and one that runs a program in it, which
         has to end with the body. Run both without `LOADER_VARIABLES`, which the program gets all the same.
@@ -134,6 +146,7 @@ class Sandbox:
         :param cwd: where it runs; absolute.
         :param network: whether it reaches the network, also where others do not.
         :param blocked: is filled with what the command planted and was renamed, by the end of the `with` block.
+        :param ends_with_agent: whether the command ends if the agent is killed, as the agent's own children do.
         :raises SandboxError: the session's directories cannot be protected any more.
         """
         self.settle_unfinished()
@@ -142,7 +155,7 @@ class Sandbox:
         if policy is None or fault:  # a command may have changed something since
             raise SandboxError(f"It does not run any more. {fault}")
         tips = self._tips()
-        seen = watched(before, policy, tips)
+        seen = watched(before, policy, tips, ends_with_agent=ends_with_agent)
         sweep = sweep_of(seen, [] if blocked is None else blocked)
         writable = command_in((*policy.write, *policy.open))
         with (

@@ -2,7 +2,8 @@
 
 While a command runs, a file in the agent's home says what there was before it. The agent holds a lock on the file,
 which ends with the agent however that ends, and touches the file ten times a second. So a file without a lock is left
-from an agent that was killed. Its commands ended with it, and did not make what has changed later.
+from an agent that was killed. Its commands ended with it, and did not make what has changed later. A command in an
+editor's terminal may have gone on, so anything that has changed since counts there.
 
 Source: flock(2); bwrap(1), `--die-with-parent`
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
@@ -84,7 +86,8 @@ def left_behind(folder: Path | None) -> Iterator[Left]:
             seen = _read(path)
             if seen is not None:
                 is_running = any(map(is_mounted_elsewhere, seen.roots))
-                yield Left(seen, os.fstat(file).st_mtime_ns + _LATER_NS)
+                touched = os.fstat(file).st_mtime_ns + _LATER_NS
+                yield Left(seen, touched if seen.ends_with_agent else time.time_ns())
                 if is_running:
                     continue
             path.unlink(missing_ok=True)
@@ -137,6 +140,7 @@ def _as_json(seen: Watched) -> dict[str, Any]:
         },
         "tips": [[*_texts(_folders(each.repository)), dict(each.commits)] for each in seen.tips],
         "network": seen.network,
+        "ends_with_agent": seen.ends_with_agent,
     }
 
 
@@ -168,6 +172,7 @@ def _of_json(kept: dict[str, Any]) -> Watched:
         states,
         tips,
         kept["network"],
+        kept["ends_with_agent"],
     )
 
 

@@ -22,6 +22,7 @@ from acp_agent.tools.environment import CommandResult, Environment, Report
 from acp_agent.tools.paths import Target, missing_directory, raw_name
 from acp_agent.tools.shell.guarded import renamed, split_placeholders, unwritten
 from acp_agent.tools.shell.named_files import named_files
+from acp_agent.tools.shell.run import LocalCommands
 from acp_agent.tools.shell.screen import as_shown
 from acp_agent.tools.shell.syntax import parse
 from acp_agent.tools.text import one_line, title_line
@@ -132,7 +133,13 @@ class _Command:
         wrapped = nullcontext((tuple[str, ...](), argv))
         if self.sandbox is not None:
             exclude |= {*self.sandbox.hidden(), *LOADER_VARIABLES}
-            wrapped = self.sandbox.confine(argv, target.path, network=self.network, blocked=blocked)
+            wrapped = self.sandbox.confine(
+                argv,
+                target.path,
+                network=self.network,
+                blocked=blocked,
+                ends_with_agent=isinstance(environment.commands, LocalCommands),
+            )
         async with wrapped as (try_out, argv):
             result = await environment.commands.run(
                 argv, target.path, self.timeout, report, shown=self.line, exclude=exclude, try_out=try_out

@@ -234,6 +234,12 @@ def test_a_file_beside_those_of_a_commit_is_moved_and_the_rest_stays(project: Pr
     assert (project.root / ".cursor.blocked/mcp.json").read_text() == "evil\n"
 
 
+@pytest.mark.parametrize("line", ["chmod 555 .cursor", "chmod 555 .", "chmod 000 .", "chmod 111 .cursor"])
+def test_what_a_command_has_written_is_renamed_also_in_folders_that_it_closes(project: Project, line: str) -> None:
+    project.run(f"git switch -q feat && echo evil > .cursor/mcp.json && {line}")
+    assert not (project.root / ".cursor/mcp.json").exists()
+
+
 def test_renamed_paths_are_not_committed_by_the_next_command_nor_the_same(project: Project) -> None:
     project.run(f"{PLANT}; until [ ! -e .cursor ]; do sleep 0.02; done; git add -A; git commit -qm all; git status -s")
     project.run("touch b.txt; git add -A; git commit -qm more; git status --short")

@@ -125,6 +125,20 @@ def test_what_the_user_has_made_since_the_agent_was_killed_stays(root: Path) -> 
 
 
 @needs_bubblewrap
+def test_what_a_command_in_an_editor_s_terminal_made_after_its_agent_was_killed_is_found_too(root: Path) -> None:
+    home, keeper = root.parent / "home", Kept()
+    with Sandbox((root,), (home,)).wrap(("true",), root, network=False, ends_with_agent=False):
+        [record] = (home / "running").iterdir()
+        kept = record.read_bytes()
+    left = home / "running" / "left.json"
+    left.write_bytes(kept)
+    os.utime(left, ns=(0, 0))
+    (root / ".cursor").write_text("evil")
+    Sandbox((root,), (home,), keeper=keeper).settle_unfinished()
+    assert keeper.blocked == [".cursor → .cursor.blocked"]
+
+
+@needs_bubblewrap
 def test_a_command_whose_agent_lives_is_left_alone(root: Path) -> None:
     home, keeper = root.parent / "home", Kept()
     with Sandbox((root,), (home,)).wrap(("true",), root, network=False):
@@ -185,6 +199,7 @@ REPOSITORIES = st.builds(Repository, PATHS, PATHS, PATHS)
         st.lists(
             st.builds(Tips, REPOSITORIES, st.dictionaries(st.text("0123456789abcdef"), NAMES, max_size=3)), max_size=2
         ).map(tuple),
+        st.booleans(),
         st.booleans(),
     )
 )
