@@ -24,6 +24,21 @@ from acp_agent.tools.tool import PreparedCall
 _MOST_COMPLAINTS = 5
 _ENCODED = ("list_type", "tuple_type", "dict_type", "model_type")
 """Pydantic's errors for a text in the place of a list or an object."""
+_NOT_SENT = (
+    "title",
+    "default",
+    "additionalProperties",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+)
+"""Keywords that a model does not need in order to make a call. What they demand is checked when the call is read, and
+the complaint names the limit. OpenAI and Anthropic want `additionalProperties` only in strict mode, which no adapter
+asks for."""
 
 
 class Arguments(BaseModel):
@@ -86,7 +101,7 @@ class BuiltIn(Generic[A]):
 
 @functools.cache
 def _schema_of(model: type[Arguments]) -> JsonObject:
-    """Return the model's JSON Schema in its shortest form: no titles, no references, no empty defaults.
+    """Return the model's JSON Schema in its shortest form, without references and without `_NOT_SENT`.
 
     It is sent with every request, and must stay the same byte for byte so that a provider's cache holds.
     """
@@ -106,11 +121,13 @@ def _short(schema: JsonValue, definitions: JsonObject) -> JsonValue:
         return schema
     if isinstance(reference := schema.get("$ref"), str):
         return _short(definitions[reference.rpartition("/")[2]], definitions)
-    return {
-        key: _short(value, definitions)
-        for key, value in schema.items()
-        if key != "title" and (value or key != "default")
-    }
+    short: JsonObject = {}
+    for key, value in schema.items():
+        if key == "properties" and isinstance(value, dict):  # its keys are names of arguments
+            short[key] = {name: _short(inner, definitions) for name, inner in value.items()}
+        elif key not in _NOT_SENT:
+            short[key] = _short(value, definitions)
+    return short
 
 
 def _decoded(arguments: JsonObject, found: Sequence[ErrorDetails]) -> JsonValue:

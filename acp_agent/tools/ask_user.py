@@ -29,9 +29,9 @@ _LONGEST_ANSWER = 20_000
 _OTHER = "_other"
 
 _DESCRIPTION = (
-    "Ask the user what only they can decide and you cannot find out by yourself: which of several ways to go, a name, "
-    "a missing fact. Put the option that you recommend first. Do not ask for leave to run a tool, since that is asked "
-    "by itself, and never for a password or a key. The turn waits for the answer; the user may decline."
+    f"Ask the user 1 to {_MOST_QUESTIONS} questions that only they can answer: a decision, a name, a missing fact. Put "
+    "the option that you recommend first. Do not ask for permission to run tools, since the user is asked anyway, and "
+    "never for a password or key."
 )
 _NO_SECRETS = (
     "ask_user: a question that the user answers in their own words may not be about a password, a key, a token or a"
@@ -51,10 +51,10 @@ class _Option(Arguments):
 class _Question(Arguments):
     question: str = Field(min_length=1, max_length=1000)
     options: list[_Option] = Field(
-        default_factory=list[_Option], max_length=_MOST_OPTIONS, description="Left out: the user types the answer."
+        default_factory=list[_Option], max_length=_MOST_OPTIONS, description="Without them, the user types the answer."
     )
-    multiple: bool = Field(default=False, description="Several options may be chosen.")
-    own_words: bool = Field(default=False, description="The user may type another answer than the options.")
+    multiple: bool = False
+    own_words: bool = Field(default=False, description="Let the user type another answer.")
 
     @property
     def wants_secret(self) -> bool:

@@ -23,7 +23,7 @@ class _Entry(Arguments):
 
 
 class _Plan(Arguments):
-    entries: list[_Entry] = Field(max_length=_MOST_ENTRIES, description="The whole plan, in order.")
+    entries: list[_Entry] = Field(max_length=_MOST_ENTRIES)
 
 
 async def _prepare(asked: _Plan, environment: Environment) -> PreparedCall:
@@ -39,10 +39,8 @@ async def _prepare(asked: _Plan, environment: Environment) -> PreparedCall:
 
 PLAN = BuiltIn(
     "plan",
-    "Show the user your plan for a task of several steps. Every call replaces the whole plan, so send all entries "
-    "each time. Mark one entry as in_progress while you work on it, as completed as soon as it is done, and as "
-    "cancelled where it will not be done after all. "
-    "Send no entries to take the plan away.",
+    "Show the user your plan for a task of several steps. Each call replaces the whole plan; an empty list removes it. "
+    "Keep one entry in_progress, and mark it completed as soon as it is done.",
     _Plan,
     _prepare,
     title=titled(_TITLE, ""),

@@ -20,10 +20,10 @@ _MAX_HITS = 10
 
 
 class _Recall(Arguments):
-    query: str = Field("", min_length=1, max_length=1000, description='Words to look for; "in quotes" as a phrase.')
-    entry: int = Field(0, ge=1, description="Number of an entry to read.")
-    offset: int = Field(1, ge=1, description="First line of the entry to read, from 1.")
-    limit: int = Field(MAX_LINES, ge=1, description="How many lines at most.")
+    query: str = Field("", min_length=1, max_length=1000, description='Words, or a phrase "in quotes".')
+    entry: int = Field(0, ge=1)
+    offset: int = Field(1, ge=1)
+    limit: int = Field(MAX_LINES, ge=1)
 
 
 def _title(arguments: JsonObject) -> str:
@@ -96,10 +96,8 @@ def _when(at: int) -> str:
 
 RECALL = BuiltIn(
     "recall",
-    "Search and read, word for word, what was said and returned earlier in this session and then compacted away. "
-    "`query` searches and answers with the numbers of entries; `entry` reads one of them, or one that a summary "
-    "cites: [#12] is entry 12. At most "
-    f"{MAX_LINES} lines or {MAX_CHARACTERS // 1000} KB come at once; read on with `offset`.",
+    "Search or read, word for word, what was said and returned in this session before it was compacted. `query` finds "
+    "entries; `entry` reads one by its number, which a summary cites as [#12]. `offset` and `limit` are as in `read`.",
     _Recall,
     _prepare,
     title=_title,

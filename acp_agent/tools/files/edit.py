@@ -21,14 +21,14 @@ _MOST_EDITS = 200
 
 
 class _Replacement(Arguments):
-    old_text: str = Field(description="The text as it stands in the file, exactly, without line numbers.")
-    new_text: str = Field(description="What replaces it; empty to delete.")
-    replace_all: bool = Field(False, description="Change every place; otherwise there must be exactly one.")
+    old_text: str = Field(description="Exactly as in the file, without line numbers.")
+    new_text: str
+    replace_all: bool = False
 
 
 class _Edit(Arguments):
-    path: str = Field(description="The file.")
-    edits: list[_Replacement] = Field(min_length=1, max_length=_MOST_EDITS, description="Applied in order.")
+    path: str
+    edits: list[_Replacement] = Field(min_length=1, max_length=_MOST_EDITS)
 
 
 async def _prepare(asked: _Edit, environment: Environment) -> PreparedCall:
@@ -62,10 +62,9 @@ def _apply(text: str, replacements: Sequence[_Replacement]) -> tuple[str, list[s
 
 EDIT = BuiltIn(
     "edit",
-    "Replace exact text in a file. The file must have been read before, and read again when it has changed since. "
-    "`old_text` must occur exactly once, so take enough lines around the change, or set `replace_all`. Put all "
-    "changes of one file into one call: they are applied in order, each to the result of the one before, and "
-    "either all of them or none. Line ends (LF or CRLF) are kept as they are.",
+    "Replace exact text in a file. Read the file first, and again if it has changed. `old_text` must occur exactly "
+    "once: include enough lines around the change, or set `replace_all`. Put all changes to a file into one call. They "
+    "apply in order, all or none.",
     _Edit,
     _prepare,
     title=titled("Edit"),

@@ -42,9 +42,9 @@ _IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
 
 
 class _Read(Arguments):
-    path: str = Field(description="The file.")
+    path: str
     offset: int = Field(1, ge=1, description="First line, from 1.")
-    limit: int = Field(MAX_LINES, ge=1, description="How many lines at most.")
+    limit: int = Field(MAX_LINES, ge=1)
 
 
 async def _prepare(asked: _Read, environment: Environment) -> PreparedCall:
@@ -132,9 +132,8 @@ def image_of(path: Path, label: str, real: Path | None = None) -> Image | None:
 # the line by a tab, and `edit` notices where a model copied it.
 READ = BuiltIn(
     "read",
-    "Read a text file, or look at an image (png, jpg, gif, webp). Each line of a text comes as its number, a tab "
-    f"and the line itself. At most {MAX_LINES} lines or {MAX_CHARACTERS // 1000} KB come at once; read on with "
-    "`offset`. Read a file before you change it.",
+    f"Read a text file with line numbers, or an image (png, jpg, gif, webp). At most {MAX_LINES} lines or "
+    f"{MAX_CHARACTERS // 1000} KB per call; read on with `offset`.",
     _Read,
     _prepare,
     title=titled("Read"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 import anyio.to_thread
-from pydantic import Field
 
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Environment
@@ -19,8 +18,8 @@ from acp_agent.tools.tool import PreparedCall
 
 
 class _Write(Arguments):
-    path: str = Field(description="The file; directories on the way are made.")
-    content: str = Field(description="All of its text.")
+    path: str
+    content: str
 
 
 async def _prepare(asked: _Write, environment: Environment) -> PreparedCall:
@@ -47,8 +46,8 @@ async def _change(asked: _Write, target: Target) -> PreparedCall:
 
 WRITE = BuiltIn(
     "write",
-    "Make a file, or replace the whole text of one. An existing file must have been read before, and read again "
-    "when it has changed since. To change parts of a file, use `edit` instead.",
+    "Create a file and its directories, or replace the whole text of a file that you have read. To change parts of a "
+    "file, use `edit`.",
     _Write,
     _prepare,
     title=titled("Write"),

@@ -22,7 +22,7 @@ MAX_CHARACTERS = 30_000
 
 class _Glob(Arguments):
     pattern: str = Field(description="Such as `*.py` (at any depth), `src/**/*.{ts,tsx}`.")
-    path: str = Field(".", description="Directory to search; the pattern is relative to it.")
+    path: str = Field(".", description="The pattern is relative to it.")
 
 
 async def _prepare(asked: _Glob, environment: Environment) -> PreparedCall:
@@ -58,8 +58,7 @@ def _changed(real: Path) -> float:
 
 GLOB = BuiltIn(
     "glob",
-    "Find files by name, the last changed first. What git ignores is left out, and symbolic links are not "
-    f"followed. At most {MAX_FILES} files are shown.",
+    f"Find files by name, the last changed first, at most {MAX_FILES}. Skips files that git ignores.",
     _Glob,
     _prepare,
     title=titled("Find", "pattern"),

@@ -40,12 +40,12 @@ class _Grep(Arguments):
     pattern: str = Field(
         min_length=1,
         max_length=2000,
-        description="Regular expression of RE2 (no lookaround, no backreferences), matched line by line.",
+        description="RE2 syntax: no lookaround, no backreferences.",
     )
-    path: str = Field(".", description="Directory or file to search.")
-    glob: str = Field("", min_length=1, description="Only files whose name matches, such as `*.{ts,tsx}`.")
+    path: str = Field(".", description="Directory or file.")
+    glob: str = Field("", min_length=1, description="Only these files, such as `*.{ts,tsx}`.")
     ignore_case: bool = False
-    context: int = Field(0, ge=0, le=20, description="Lines to show before and after each match.")
+    context: int = Field(0, ge=0, le=20, description="Lines around each match.")
 
 
 async def _prepare(asked: _Grep, environment: Environment) -> PreparedCall:
@@ -157,10 +157,8 @@ def _near_pattern(asked: _Grep) -> Pattern | None:
 
 GREP = BuiltIn(
     "grep",
-    "Search files on the disk for a regular expression, line by line. Answers with `path:line:text`, context lines "
-    "with `path-line-text`. "
-    "What git ignores, binary files and symbolic links are left out; a file that `path` "
-    f"names is searched in any case. At most {MAX_LINES} lines are shown.",
+    "Search files on disk for a regular expression, line by line. Returns `path:line:text`, and `path-line-text` for "
+    f"context, at most {MAX_LINES} lines. Skips binary files and files that git ignores, unless `path` names the file.",
     _Grep,
     _prepare,
     title=titled("Search for", "pattern"),

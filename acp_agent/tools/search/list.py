@@ -16,8 +16,8 @@ MAX_CHARACTERS = 30_000
 
 
 class _List(Arguments):
-    path: str = Field(".", description="The directory.")
-    depth: int = Field(1, ge=1, le=20, description="How many levels to show.")
+    path: str = "."
+    depth: int = Field(1, ge=1, le=20, description="Levels to show; default 1.")
 
 
 async def _prepare(asked: _List, environment: Environment) -> PreparedCall:
@@ -55,8 +55,7 @@ def _listing(target: Target, depth: int) -> str:
 
 LIST = BuiltIn(
     "list",
-    "List a directory. Directories end with a slash; what git ignores is only counted. "
-    f"At most {_MAX_LISTED} entries are shown.",
+    f"List a directory, at most {_MAX_LISTED} entries. Files that git ignores are only counted.",
     _List,
     _prepare,
     title=titled("List"),

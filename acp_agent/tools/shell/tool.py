@@ -50,14 +50,10 @@ _OUTSIDE = re.compile(
 
 class _Shell(Arguments):
     command: str = Field(min_length=1, max_length=_LONGEST_COMMAND)
-    timeout: float = Field(0, gt=0, le=_MAX_TIMEOUT, description="Seconds after which it is stopped.")
-    cwd: str = Field(
-        ".", description="Directory to run it in; the working directory else. Outside the session's it asks the user."
-    )
-    network: bool = Field(False, description="Whether it needs the network, which may ask the user.")
-    outside: bool = Field(
-        False, description="Whether it needs what the sandbox denies, such as the user's keys; asks the user."
-    )
+    timeout: float = Field(0, gt=0, le=_MAX_TIMEOUT, description="Seconds.")
+    cwd: str = Field(".", description="Asks the user if outside the session's directories.")
+    network: bool = Field(False, description="Needs the network. May ask the user.")
+    outside: bool = Field(False, description="Needs what the sandbox denies, such as keys. Asks the user.")
 
 
 @frozen
@@ -231,11 +227,10 @@ def _ending(result: CommandResult, timeout: float) -> str:
 
 SHELL = BuiltIn(
     "shell",
-    "Run a shell command (bash where there is one) and get its output and exit status. There is no terminal "
-    "and no input. Every call is a fresh shell: directories and variables do not carry over. Long output "
-    "is cut in the middle. Processes left in the background are stopped when the command ends. Commands may run in a "
-    "sandbox that writes only in the session's directories, caches and a /tmp that is empty for each command, and has "
-    "no network unless `network` is true. Prefer read, list, glob, grep and edit for files.",
+    "Run a shell command, in bash if there is one. Each call is a fresh shell: directories and variables do not carry "
+    "over. There is no terminal and no input. Processes left in the background are stopped when the command ends. A "
+    "sandbox may limit writing to the session's directories, caches and a /tmp that is empty for each command, and "
+    "deny the network. For files, prefer read, list, glob, grep, edit and write.",
     _Shell,
     _prepare,
     title=lambda arguments: _title(get_text(arguments, "command")),

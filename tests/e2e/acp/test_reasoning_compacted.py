@@ -280,4 +280,4 @@ async def test_a_changed_agents_file_is_told_again_within_the_turn_in_which_the_
         await it.talk(1)
         await it.loop("Read on", 14)
         assert it.events("context_swapped") != []
-        assert it.last.mentions("What surrounds this session has changed")
+        assert it.last.mentions("has changed since the system prompt was written")

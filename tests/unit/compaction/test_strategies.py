@@ -85,7 +85,7 @@ async def test_a_model_that_cannot_be_used_is_told_by_hand_and_replaced_otherwis
         settings["models"] = {MODEL: {"compaction": unusable}}
     if place == "recipe":
         where = f"of the recipe {put(tmp_path, OTHER_WRITER)}"
-    long = Reply("The cart adds prices. " * 900, usage=Usage(13_000, 5))
+    long = Reply("The cart adds prices. " * 1_000, usage=Usage(12_000, 5))
     # A count far above the expected one is believed only if it comes twice.
     replies = [long, Reply("# Goal\nA shop."), long, long, Reply("# Goal\nA cart."), Reply("Done.")]
     env = {"ACP_AGENT_CONTEXT_WINDOW": str(WINDOW)}

@@ -13,7 +13,7 @@ from support.editors import ZED_BETA
 from support.memory import agent_in_memory
 from support.models import Reply, Usage, model_server
 
-TINY = {"ACP_AGENT_CONTEXT_WINDOW": "1200"}
+TINY = {"ACP_AGENT_CONTEXT_WINDOW": "700"}
 """Less than the system prompt and the tools take, which nothing can take away."""
 LONG = "The cart adds prices. " * 900
 
@@ -25,7 +25,7 @@ async def test_what_is_certainly_too_large_is_not_sent(tmp_path: Path, dialect: 
         agent_in_memory(home=tmp_path, env=server.env() | TINY, capabilities=ZED_BETA) as agent,
     ):
         session = await agent.new_session(tmp_path)
-        with pytest.raises(AgentError, match=r"does not fit the model's context window \(1,200\).*not sent") as error:
+        with pytest.raises(AgentError, match=r"does not fit the model's context window \(700\).*not sent") as error:
             await agent.prompt(session, "Hello?")
         assert "larger window" in error.value.message
         assert server.calls == []

@@ -8,11 +8,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from pydantic import Field
 
 from acp_agent.conversation.messages import JsonObject, JsonValue
 from acp_agent.errors import ToolError
+from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.built_in import TOOLS
-from acp_agent.tools.tool import Tool
+from acp_agent.tools.environment import Environment
+from acp_agent.tools.tool import PreparedCall, Tool
 from support.workspace import Workspace
 
 json_values = st.recursive(
@@ -38,8 +41,49 @@ def test_a_schema_is_sound_and_compact(tool: Tool) -> None:
     Draft202012Validator.check_schema(schema)
     assert schema["type"] == "object"
     text = json.dumps(schema)
-    assert not any(key in text for key in ('"title"', "$ref", "$defs", '"null"'))
-    assert len(text) < 1200
+    assert not any(
+        key in text for key in ('"title"', "$ref", "$defs", '"null"', "Properties", "Length", "Items", "imum")
+    )
+    assert len(text) < 800
+
+
+class _Named(Arguments):
+    title: str = Field("", min_length=1, max_length=9)
+    default: list[int] = Field(max_length=3)
+    minimum: int = Field(1, ge=1, description="Stays.")
+
+
+async def _prepare_nothing(asked: _Named, environment: Environment) -> PreparedCall:
+    raise NotImplementedError
+
+
+def test_an_argument_that_is_named_like_a_keyword_stays_in_the_schema() -> None:
+    named = BuiltIn("named", "Named.", _Named, _prepare_nothing, title=titled("Named"))
+    assert named.input_schema == {
+        "properties": {
+            "title": {"type": "string"},
+            "default": {"items": {"type": "integer"}, "type": "array"},
+            "minimum": {"description": "Stays.", "type": "integer"},
+        },
+        "required": ["default"],
+        "type": "object",
+    }
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        ("list", {"depth": 21}, "list: `depth` should be less than or equal to 20."),
+        ("shell", {"command": "ls", "timeout": 3601}, "shell: `timeout` should be less than or equal to 3600."),
+        ("plan", {"entries": [{"content": "x" * 1001}]}, "should have at most 1000 characters"),
+        ("edit", {"path": "a", "edits": []}, "edit: `edits` is empty."),
+    ],
+    ids=["most", "seconds", "length", "items"],
+)
+async def test_a_limit_that_the_schema_does_not_state_is_named_when_it_is_exceeded(
+    workspace: Workspace, tool: str, arguments: dict[str, JsonValue], said: str
+) -> None:
+    assert said in await complaint(workspace, tool, **arguments)
 
 
 @pytest.mark.parametrize(

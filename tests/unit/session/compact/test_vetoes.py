@@ -22,6 +22,8 @@ CONFIG = {
     "models": {"openai/small": {"context_window": 20_000}},
 }
 FULL = 18_000
+FIRST = f"One? {'What is in the cart? ' * 300}"
+"""So long that the first counts are believed, which are to be less than eight times what is expected."""
 CASES = {
     "over the threshold": (THRESHOLD, "Two?", "", "threshold"),
     "nearly full": (OUT_OF_ROOM, "Two?", "", "threshold"),
@@ -45,7 +47,7 @@ async def test_a_veto_at_the_threshold_ends_no_turn_and_where_the_request_does_n
     env = {} if then == "model" else {"ACP_AGENT_CONTEXT_WINDOW": "20000"}
     async with stage(tmp_path, script=reply, config=CONFIG, editor=ZED_BETA, env=env) as it:
         if used:
-            await it.prompt("One?")
+            await it.prompt(FIRST)
         if then == "load":
             await it.agent.request("session/close", {"sessionId": it.session})
             await it.agent.load(it.session, it.folder)

@@ -208,7 +208,7 @@ async def test_a_request_that_was_cut_although_it_fits_by_our_count_is_known_by_
 
 
 async def test_what_cannot_be_made_short_enough_for_a_server_that_cuts_is_not_sent_to_it_again(tmp_path: Path) -> None:
-    window = 1_200  # smaller than the system prompt and the tools
+    window = 700  # smaller than the system prompt and the tools
     async with model_server(cutting(window), "ollama") as server, ollama(server, window) as url:
         file = tmp_path / "state" / "config.yaml"
         file.parent.mkdir(mode=0o700)
@@ -218,7 +218,7 @@ async def test_what_cannot_be_made_short_enough_for_a_server_that_cuts_is_not_se
             session = await agent.new_session(tmp_path)
             assert await agent.prompt(session, "Hello.") == {"stopReason": "end_turn"}
             assert len(notices(agent)) == 1
-            with pytest.raises(AgentError, match=r"does not fit the model's context window \(1,200\)"):
+            with pytest.raises(AgentError, match=r"does not fit the model's context window \(700\)"):
                 await agent.prompt(session, "And now?")
             assert len(server.calls) == 1
 
