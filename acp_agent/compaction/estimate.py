@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import assert_never
 
 from acp_agent.conversation.context import Context
@@ -65,6 +65,33 @@ def estimate_message(message: Message) -> int:
 def estimate_messages(messages: Iterable[Message]) -> int:
     """Return the tokens of several messages."""
     return sum(estimate_message(message) for message in messages)
+
+
+def estimate_kept(entries: Sequence[Entry], exempt: Container[int], rate: float) -> int:
+    """Return the tokens of consecutive entries that stay with their reasoning, in tokens of our estimate.
+
+    Providers count more for reasoning than can be seen of it. Between two answers, the growth of the provider's counts
+    says what the entries take.
+
+    :param exempt: seqs of the entries that do not count.
+    :param rate: the provider's tokens for each estimated one.
+    """
+    total = 0
+    between = 0  # estimated tokens since the last counted answer, without exempt ones
+    left_out = 0  # those of the exempt ones
+    last: int | None = None
+    for entry in entries:
+        message = entry.message
+        if isinstance(message, AssistantMessage) and message.counted is not None:
+            count = message.counted.prompt_tokens
+            growth = 0 if last is None else round((count - last) / rate)
+            total += max(between, growth - left_out)
+            between, left_out, last = 0, 0, count
+        if entry.seq in exempt:
+            left_out += estimate_message(message)
+        else:
+            between += estimate_message(message)
+    return total + between
 
 
 def estimate_prefix(system: str, tools: Sequence[ToolDefinition]) -> int:

@@ -17,11 +17,12 @@ does not include them, and shrinks where the window is too small for both. All t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from acp_agent.compaction.cuts import Cut, plan_cut, unanswered_from
 from acp_agent.compaction.estimate import (
     MESSAGE_TOKENS,
+    estimate_kept,
     estimate_message,
     estimate_messages,
     estimate_part,
@@ -33,7 +34,7 @@ from acp_agent.compaction.excerpts.selection import ExcerptIndex, excerpts_of
 from acp_agent.compaction.facts import passages
 from acp_agent.compaction.frame import frame_excerpts, frame_quotes, frame_summary
 from acp_agent.compaction.state import CompactionPolicy, ConversationState
-from acp_agent.conversation.messages import Entry, Message, Text, UserPart
+from acp_agent.conversation.messages import CompactedBlock, Entry, Message, Text, UserPart
 from acp_agent.conversation.swaps import Quote
 from acp_agent.errors import CompactionError, NoRoomError
 from acp_agent.frozen import frozen
@@ -140,7 +141,7 @@ def fill(
     before = (entry for entry in state.originals if entry.seq <= boundary)
     removed = [entry for entry in before if entry.seq not in kept_seqs and not entry.note]
     summary_parts = body or frame_summary(summary, recall=recall)
-    available = min(size - estimate_messages(entry.message for entry in kept), int(replaced * REPLACED_SHARE))
+    available = min(size - _tokens_kept(state, cut, body, exempt_seqs), int(replaced * REPLACED_SHARE))
     available -= MESSAGE_TOKENS + _tokens(summary_parts)
     quotations, quoted = _quote(state, removed, size, available, min(LEAST_QUOTED, replaced // 4))
     available -= _tokens((*quoted, *frame_excerpts("", "-", recall=recall)))
@@ -158,6 +159,13 @@ def fill(
         excluded={command for command, seq, _ in inventory.commands if f"[#{seq}] {command}" in inventory_text},
     )
     return Layers((*quoted, *summary_parts, *frame_excerpts(inventory_text, excerpts, recall=recall)))
+
+
+def _tokens_kept(state: ConversationState, cut: Cut, body: tuple[UserPart, ...], exempt: Container[int]) -> int:
+    """Return the tokens of the messages that stay, except for exempt ones."""
+    if any(isinstance(part, CompactedBlock) and part.at is not None for part in body):
+        return estimate_kept(cut.retained, exempt, state.rate)
+    return estimate_messages(entry.message for entry in cut.retained if entry.seq not in exempt)
 
 
 def _quote(

@@ -10,7 +10,7 @@ import pytest
 from support.client import connected_agent
 from support.compactions import shown_compactions
 from support.models import BEFORE_HEADERS, Reply
-from support.reasoning import SUMMARY, Thinking, asks_to_compact, compaction, compaction_blocks, thinking
+from support.reasoning import PROSE, SUMMARY, Thinking, asks_to_compact, compaction, compaction_blocks, thinking
 
 NATIVE = compaction(strategy="native")
 SECRET = "An answer in place of a compaction."
@@ -114,7 +114,9 @@ async def test_a_compaction_whose_stream_is_cut_is_asked_for_once_more(tmp_path:
         await it.grow()
         it.model.triggered = [Reply(SUMMARY, drop_after=1)]
         await compacted(it)
+        it.model.says = PROSE
         await it.loop("And now?", 2)
+        await it.grow()
         async with it.restarted() as later:
             await compacted(later)
             await later.loop(calls=1)

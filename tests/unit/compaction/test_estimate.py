@@ -11,6 +11,7 @@ from acp_agent.compaction.estimate import (
     RunningEstimate,
     Sizes,
     count_images,
+    estimate_kept,
     estimate_message,
     estimate_messages,
     estimate_part,
@@ -158,6 +159,35 @@ def test_what_a_refusal_has_shown_of_the_count_holds_until_the_providers_own_cou
     log.end()
     log.prompt("x" * 8_000)
     assert used_tokens(log.context, 96, 1.5) == pytest.approx(6_018 + 2_004 * 2, abs=2)
+
+
+def growing(*counts: int) -> tuple[Entry, ...]:
+    """Ten tokens of a prompt and ten of an answer for each count of a provider."""
+    entries: list[Entry] = []
+    for number, count in enumerate(counts):
+        prompt = UserMessage("msg_p", (Text("p" * 24),))
+        answer = AssistantMessage("msg_a", (Text("a" * 24),), usage=Usage(count, 0))
+        entries += [Entry(2 * number + 1, prompt), Entry(2 * number + 2, answer)]
+    return tuple(entries)
+
+
+@pytest.mark.parametrize(
+    ("counts", "exempt", "rate", "tokens"),
+    [
+        ((100, 500, 900), (), 1.0, 10 + 400 + 400 + 10),
+        ((100, 500, 900), (), 2.0, 10 + 200 + 200 + 10),
+        ((100, 105, 110), (), 1.0, 60),
+        ((900, 200, 600), (), 1.0, 10 + 20 + 400 + 10),
+        ((100, 500, 900), (3,), 1.0, 10 + 390 + 400 + 10),
+        ((100,), (), 1.0, 20),
+        ((), (), 1.0, 0),
+    ],
+    ids=["grown", "in our tokens", "never less", "compacted between", "exempt", "one count", "nothing"],
+)
+def test_messages_that_stay_with_their_reasoning_take_what_the_provider_counted(
+    counts: tuple[int, ...], exempt: tuple[int, ...], rate: float, tokens: int
+) -> None:
+    assert estimate_kept(growing(*counts), exempt, rate) == tokens
 
 
 def test_a_stored_file_takes_the_bytes_that_are_sent_of_it() -> None:
