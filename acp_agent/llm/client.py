@@ -120,9 +120,9 @@ class ModelClient:
                 yield retry
                 if isinstance(retry, Retrying):
                     await anyio.sleep(retry.delay)
-        for event in tries.succeeded():
-            yield event
         answer = fold.answer()
+        for event in tries.succeeded(is_empty=not answer.parts):
+            yield event
         if dropped := self._unforeseen(fold, request, profile):
             yield dropped
             # The model never saw the dropped reasoning, so the answer is bound to a request without it.

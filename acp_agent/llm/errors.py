@@ -37,7 +37,7 @@ its code is why it is incomplete, if it is. `connect`: no connection was made. `
 certificate was refused. `silent`: nothing arrived within the read time-out."""
 
 Came: TypeAlias = Literal["nothing", "status", "events"]
-"""How much of an answer had arrived: nothing, only a good status, or parts of the answer as well."""
+"""How much of an answer had arrived: nothing; only a good status, with token counts at most; or parts of the answer."""
 
 Category: TypeAlias = Literal["auth", "quota-per-minute", "transient", "rejected"] | OverflowLimit | _EndpointFailure
 """`auth`: the key was refused. A limit: the request exceeds it. `quota-per-minute`: the request alone exceeds the

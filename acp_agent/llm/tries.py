@@ -71,6 +71,9 @@ _MAX_REFUSALS = 3
 """After this many refusals of one call, all of its reasoning is withheld at once."""
 
 
+_NO_STREAM = Refused("stream")
+
+
 @frozen
 class _Guess:
     """A part of a request that was left out because the refusal named no cause.
@@ -115,10 +118,14 @@ class Tries:
         self._images: list[int] | None = None
         self._learned: list[Learned] = []
 
-    def succeeded(self) -> list[Learned]:
-        """Return what the failures were about, once an answer has begun. Each event is returned only once."""
+    def succeeded(self, *, is_empty: bool = False) -> list[Learned]:
+        """Return what the failures were about, once an answer has begun. Each event is returned only once.
+
+        :param is_empty: whether the answer ended without any content. If the streams before it were empty too, the
+            server can stream, and has another reason not to answer.
+        """
         learned, self._learned = self._learned, []
-        return learned
+        return [each for each in learned if not is_empty or each != _NO_STREAM]
 
     def after(
         self, failure: CallFailed, request: ModelRequest, call: Call, *, partial: bool
@@ -273,13 +280,14 @@ class Tries:
         """Return the request for an answer in one piece, after streams with nothing in them.
 
         llama-cpp-python's server finds out that a prompt is too long once it has begun the stream, and then ends it.
-        Without a stream it says so.
+        Other servers send token counts first (github.com/lmstudio-ai/lmstudio-bug-tracker/issues/2339). Without a
+        stream they say so.
         """
         is_empty = failure.kind == "dropped" and failure.came == "status"
         self._empty_streams = self._empty_streams + 1 if is_empty else 0
         if self._empty_streams != _EMPTY_STREAMS or "stream" not in self._adapter.members or self._prompt is not None:
             return None
-        self._learned.append(Refused("stream"))
+        self._learned.append(_NO_STREAM)
         return replace(request, refused=request.refused | {"stream"})
 
 

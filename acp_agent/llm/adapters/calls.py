@@ -1,8 +1,8 @@
 """Assembles streamed tool calls, including those from servers that deviate from the original APIs.
 
 Known deviations: arguments as an object instead of text, as JSON text inside JSON text, after a meaningless empty
-object, or repeated from the beginning in every piece; names and ids that are repeated, late or missing; several calls
-under one index, or calls without an index; a different id in every piece.
+object, or repeated from the beginning in every piece; names that arrive in pieces; names and ids that are repeated,
+late or missing; several calls under one index, or calls without an index; a different id in every piece.
 
 Sources: OpenAI's, Anthropic's and Ollama's API references for the intended format; the issues of vLLM, LiteLLM,
 llama.cpp and Ollama for what servers actually send.
@@ -11,7 +11,7 @@ llama.cpp and Ollama for what servers actually send.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from acp_agent.conversation.messages import JsonObject, JsonValue, ToolCall
 from acp_agent.conversation.strict_json import get_object, get_text
@@ -97,9 +97,14 @@ class CallPieces:
 
 
 class ChatCalls:
-    """The calls of one Chat Completions answer, whose pieces identify their call by index, id or name."""
+    """The calls of one Chat Completions answer, whose pieces identify their call by index, id or name.
 
-    def __init__(self) -> None:
+    :param tools: names of the tools that the request offered. They tell a name in pieces from a name that is repeated,
+        and from that of another call.
+    """
+
+    def __init__(self, tools: Collection[str] = ()) -> None:
+        self._tools = frozenset(filter(None, tools))
         self._calls: list[CallPieces] = []
         self._by_index: dict[int, CallPieces] = {}
 
@@ -119,6 +124,9 @@ class ChatCalls:
         arguments = function.get("arguments")
         index = _index_of(delta)
         call = self._call_of(index, call_id)
+        joined = "" if call is None else joined_name(call.name, name, self._tools)
+        if joined and call is not None:
+            call.name = name = joined
         if call is None or _begins_another(call, call_id, name, arguments, has_index=index is not None):
             call = CallPieces()
             self._calls.append(call)
@@ -139,6 +147,28 @@ class ChatCalls:
         if at_index is not None and named is not None and at_index.id != call_id:
             return named
         return at_index
+
+
+def joined_name(begun: str, piece: str, tools: Collection[str]) -> str:
+    """Return the name that a piece makes of the beginning of a name; empty if the piece does not continue the name.
+
+    Most servers send a name once, and some repeat it in every piece. Gemini and Mistral cut it, which the API allows:
+    every text in a delta continues the text before it. A few servers repeat all of the name so far.
+
+    :param tools: names of the tools that the request offered; the result is one of them, or begins one of them.
+    """
+    is_name = begun in tools
+    if not begun or piece == "" or (is_name and piece in tools):
+        return ""
+    if _begins_tool(begun + piece, tools):
+        return begun + piece
+    if not is_name and piece.startswith(begun) and _begins_tool(piece, tools):
+        return piece
+    return ""
+
+
+def _begins_tool(text: str, tools: Iterable[str]) -> bool:
+    return any(tool.startswith(text) for tool in tools)
 
 
 def text_of(arguments: JsonValue) -> str:

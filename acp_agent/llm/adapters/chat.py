@@ -20,6 +20,7 @@ from acp_agent.conversation.messages import (
     JsonObject,
     JsonValue,
 )
+from acp_agent.conversation.strict_json import get_object, get_objects, get_text
 from acp_agent.conversation.surroundings import Feature
 from acp_agent.llm.adapters.adapter import Adapter
 from acp_agent.llm.adapters.anthropic import thinking_budget
@@ -136,8 +137,8 @@ class ChatAdapter(Adapter):
         return Call("/chat/completions", body, streams="stream" in body, opening=opening, features=features)
 
     def fold(self, call: Call) -> Fold:
-        del call
-        return ChatFold(self.name)
+        tools = [get_text(get_object(tool, "function"), "name") for tool in get_objects(call.body, "tools")]
+        return ChatFold(self.name, tools)
 
     def window_path(self, model: str) -> str | None:
         if self.name in _LOCAL_PATHS:

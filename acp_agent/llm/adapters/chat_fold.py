@@ -2,7 +2,8 @@
 
 Parsing is lenient; see `calls.py` for tool calls. Content may be a list of chunks, as Mistral's reasoning models send
 it. An answer without a `finish_reason` is complete if no tool call is cut off and the stream ends with `[DONE]` or with
-the usage chunk, which OpenAI's API sends last.
+the usage chunk, which OpenAI's API sends last. A call may come as `function_call`, which `tool_calls` replaced in 2023;
+some servers send both.
 
 Source: the types of the openai SDK 3.54; Mistral's OpenAPI description for its chunks; OpenRouter's page on reasoning
 tokens; LiteLLM's on thinking, for `thinking_blocks`.
@@ -10,7 +11,7 @@ tokens; LiteLLM's on thinking, for `thinking_blocks`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from io import StringIO
 
 from acp_agent.conversation.messages import AssistantPart, JsonObject, JsonValue, Text, Thinking, Usage
@@ -69,21 +70,34 @@ class _Fragments:
 
 
 class ChatFold(Fold):
-    """Folds the chunks of one stream, or the single object of an answer that is not streamed."""
+    """Folds the chunks of one stream, or the single object of an answer that is not streamed.
+
+    :param tools: names of the tools that the request offered.
+    """
 
     ends_with_done = True
 
-    def __init__(self, provider: str) -> None:
+    def __init__(self, provider: str, tools: Collection[str] = ()) -> None:
         self._provider = provider
         self._text: list[str] = []
         self._thinking: list[str] = []
         self._tags = ThinkTags()
         self._key = ""
         self._fragments: dict[str, list[_Fragments]] = {DETAILS: [], BLOCKS: []}
-        self._calls = ChatCalls()
+        self._tool_calls = ChatCalls(tools)
+        self._function_calls = ChatCalls(tools)
+        self._has_text = False
         self._finish = ""
         self._usage: JsonObject = {}
         self._counts_last = False
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self._has_text or self._calls or any(self._fragments.values()))
+
+    @property
+    def _calls(self) -> ChatCalls:
+        return self._tool_calls or self._function_calls
 
     def feed(self, event: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
         if event.get("error"):
@@ -102,9 +116,13 @@ class ChatFold(Fold):
                 deltas.append(ThinkingDelta(thought))
             refusal = get_text(delta, "refusal")
             text = get_text(delta, CONTENT) or "".join(_chunk_texts(delta, "text")) or refusal
+            self._has_text = self._has_text or bool(thought or text)
             deltas += self._said(text)
             for call in get_objects(delta, "tool_calls"):
-                self._calls.add(call)
+                self._tool_calls.add(call)
+            function_call = get_object(delta, "function_call")
+            if any(function_call.values()):
+                self._function_calls.add({"index": 0, "function": function_call})
             if refusal:
                 self._finish = "refusal"
             if finish := get_text(choice, "finish_reason"):

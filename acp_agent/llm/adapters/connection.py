@@ -120,7 +120,9 @@ class Connection:
                 fold.close(done=False)
             if isinstance(error, CallFailed) or not fold.complete:
                 failure.headers = failure.headers or headers
-                failure.came = came
+                # A stream that ended by itself and holds token counts alone is as empty as one without events.
+                is_empty = isinstance(error, CallFailed) and came == "events" and fold.is_empty
+                failure.came = "status" if is_empty else came
                 failure.path = call.path
                 raise failure from error
 

@@ -52,6 +52,11 @@ class Fold:
     complete = False
     dropped: tuple[Dropped, ...] = ()
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether nothing of the answer itself has arrived yet, whatever events have, such as token counts."""
+        raise NotImplementedError
+
     def feed(self, event: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
         """Take one event and return what can be shown of it.
 

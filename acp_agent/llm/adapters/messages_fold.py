@@ -89,6 +89,10 @@ class MessagesFold(Fold):
         self._explanation = ""
         self._usage: JsonObject = {}
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._blocks
+
     def feed(self, event: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
         match event.get("type"):
             case "content_block_start":

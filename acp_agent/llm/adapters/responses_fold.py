@@ -84,9 +84,15 @@ class ResponsesFold(Fold):
         self._provider = provider
         self._items: list[_ItemPieces] = []
         self._final: JsonObject = {}
+        self._has_text = False
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self._items or self._has_text)
 
     def feed(self, event: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
         text = get_text(event, "delta")
+        self._has_text = self._has_text or bool(text)
         match event.get("type"):
             case "response.output_text.delta" | "response.refusal.delta" if text:
                 return (TextDelta(text),)

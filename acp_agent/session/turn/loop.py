@@ -29,6 +29,10 @@ GO_ON = (
 ANSWER = "Your last answer was empty: it had no text and no call of a tool. Answer now, or go on with the work."
 _ASKED_AGAIN = "The model gave no answer; it is asked once more."
 _NO_ANSWER = "The model gave no answer, also when it was asked again. Prompt again, or choose another model."
+_MAY_BE_TOO_LONG = (
+    " Some servers do so when the conversation is longer than their context: set `context_window` in config.yaml to the"
+    " size of the server's, or start the server with a larger one."
+)
 MAX_CONTINUES = 5
 """Maximum times that hooks may continue one prompt, so that a hook that always continues has a bounded cost."""
 
@@ -140,7 +144,7 @@ class AnswerHandler:
         if answer.tool_calls:
             return await self._calls.run(answer.tool_calls, recipe_run.recipe if recipe_run else None)
         if _is_whole(answer):
-            if not answer.text.strip() and await self._nudge():
+            if not answer.text.strip() and await self._nudge(active):
                 return None
             return None if await self._after_stop(answer.text) else "end_turn"
         if answer.stop_reason != "pause_turn":
@@ -150,13 +154,14 @@ class AnswerHandler:
                 await self._log.append(ContinuationAsked(new_id("msg"), GO_ON))
         return None
 
-    async def _nudge(self) -> bool:
+    async def _nudge(self, active: ActiveModel) -> bool:
         """Tell the user that an answer was empty, and ask the model again, once for each prompt.
 
         :returns: whether the model was asked again.
         """
         if self._has_nudged:
-            await self._record.note(_NO_ANSWER, "failure", apart=True)
+            text = _NO_ANSWER + (_MAY_BE_TOO_LONG if active.guessed else "")
+            await self._record.note(text, "failure", apart=True)
             return False
         self._has_nudged = True
         await self._notices.tell(_ASKED_AGAIN)

@@ -179,6 +179,13 @@ async def test_a_model_that_gives_no_answer_twice_is_not_asked_again(tmp_path: P
         assert len(it.server.calls) == 4
 
 
+async def test_a_model_of_an_unknown_window_that_gives_no_answer_may_have_been_asked_too_much(tmp_path: Path) -> None:
+    replies = [Reply(""), Reply("")]
+    async with stage(tmp_path, *replies, dialect="chat", config={}) as it:
+        await it.prompt("First")
+        assert "set `context_window` in config.yaml" in it.agent.text()
+
+
 async def test_only_the_newest_image_is_left_out_if_older_ones_have_been_answered_to(tmp_path: Path) -> None:
     good = {**IMAGE, "data": encoded(png(8, 8, seed=3))}
 

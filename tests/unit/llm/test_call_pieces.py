@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from acp_agent.conversation import messages as m
 from acp_agent.llm.adapters.calls import ChatCalls
 from acp_agent.llm.parts import arguments_fault, sent_arguments, tool_call
-from support.adapters import PROFILE, fold_of, request, wire_body
+from support.adapters import PROFILE, api, fold_of, request, wire_body
 
 READ, LIST = ("read", {"path": "x.txt"}), ("list", {})
 WHOLE = '{"path":"x.txt"}'
@@ -115,6 +115,112 @@ def test_chat_completions_calls_are_read_however_their_pieces_come(stream: str) 
         list(fold.feed({"choices": [{"index": 0, "delta": {"tool_calls": [each]}, "finish_reason": None}]}))
     list(fold.feed({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}))
     assert calls_of(fold.answer().parts) == expected
+
+
+TOOLS = ("read", "read_file", "list", "write", "web__search_web")
+FILE = ("read_file", {"path": "x.txt"})
+NAMED: dict[str, tuple[list[dict[str, Any]], list[Any]]] = {
+    "two pieces": ([piece("", "re", index=0, id="a"), piece(WHOLE, "ad", index=0)], [READ]),
+    "two pieces, the id with both": ([piece("", "re", index=0, id="a"), piece(WHOLE, "ad", index=0, id="a")], [READ]),
+    "two pieces, another id": ([piece("", "re", index=0, id="a"), piece(WHOLE, "ad", index=0, id="b")], [READ]),
+    "two pieces, no index": ([piece("", "re", id="a"), piece(WHOLE, "ad")], [READ]),
+    "two pieces beside the arguments": (
+        [piece('{"path":', "re", index=0, id="a"), piece('"x.txt"}', "ad", index=0)],
+        [READ],
+    ),
+    "the second piece after the arguments": ([piece(WHOLE, "re", index=0, id="a"), piece("", "ad", index=0)], [READ]),
+    "a character at a time": (
+        [*(piece("", letter, index=0) for letter in "web__search_web"), piece(WHOLE, index=0)],
+        [("web__search_web", {"path": "x.txt"})],
+    ),
+    "a tool that begins as another": ([piece("", "read", index=0, id="a"), piece(WHOLE, "_file", index=0)], [FILE]),
+    "all so far with every piece": (
+        [piece("", "re", index=0, id="a"), piece("", "rea", index=0), piece(WHOLE, "read", index=0)],
+        [READ],
+    ),
+    "in pieces, then repeated whole": (
+        [piece("", "re", index=0, id="a"), piece('{"path":', "ad", index=0), piece('"x.txt"}', "read", index=0)],
+        [READ],
+    ),
+    "repeated": ([piece('{"path":', "read", index=0, id="a"), piece('"x.txt"}', "read", index=0)], [READ]),
+    "two calls, each in pieces": (
+        [
+            piece("", "re", index=0, id="a"),
+            piece("", "li", index=1, id="b"),
+            piece(WHOLE, "ad", index=0),
+            piece("{}", "st", index=1),
+        ],
+        [READ, LIST],
+    ),
+    "another tool under the same index": ([piece("", "list", index=0), piece(WHOLE, "read", index=0)], [LIST, READ]),
+    "a tool that was not offered": (
+        [piece(WHOLE, "grep", index=0, id="a"), piece("{}", "list", index=0, id="b")],
+        [("grep", {"path": "x.txt"}), LIST],
+    ),
+}
+
+
+@pytest.mark.parametrize("stream", NAMED)
+def test_a_name_in_pieces_is_put_together_by_the_names_of_the_tools_that_were_offered(stream: str) -> None:
+    pieces, expected = NAMED[stream]
+    calls = ChatCalls(TOOLS)
+    for each in pieces:
+        calls.add(each)
+    assert [(call.name, call.call().arguments) for call in calls] == expected
+
+
+def test_the_tools_of_a_request_are_known_to_the_fold_of_its_answer() -> None:
+    offered = m.ToolDefinition("read", "Reads.", {"type": "object"})
+    chat = api("chat")
+    fold = chat.fold(chat.call(request(tools=(offered,)), PROFILE, frozenset(), None))
+    for each in NAMED["two pieces"][0]:
+        list(fold.feed({"choices": [{"index": 0, "delta": {"tool_calls": [each]}, "finish_reason": None}]}))
+    assert calls_of(fold.answer().parts) == [READ]
+
+
+LEGACY: dict[str, list[dict[str, Any]]] = {
+    "in pieces": [
+        {"delta": {"role": "assistant", "function_call": {"name": "read", "arguments": ""}}},
+        {"delta": {"function_call": {"arguments": '{"path":'}}},
+        {"delta": {"function_call": {"arguments": '"x.txt"}'}}},
+        {"delta": {}, "finish_reason": "function_call"},
+    ],
+    "whole": [{"delta": {"function_call": {"name": "read", "arguments": WHOLE}}, "finish_reason": "function_call"}],
+    "an object": [{"delta": {"function_call": {"name": "read", "arguments": {"path": "x.txt"}}}}],
+    "the name with every piece": [
+        {"delta": {"function_call": {"name": "read", "arguments": '{"path":'}}},
+        {"delta": {"function_call": {"name": "read", "arguments": '"x.txt"}'}, "finish_reason": "stop"}},
+    ],
+    "not streamed": [
+        {
+            "message": {"role": "assistant", "content": None, "function_call": {"name": "read", "arguments": WHOLE}},
+            "finish_reason": "function_call",
+        }
+    ],
+    "beside the same call in the current form": [
+        {
+            "delta": {
+                "function_call": {"name": "read", "arguments": WHOLE},
+                "tool_calls": [piece(WHOLE, "read", index=0, id="a")],
+            },
+            "finish_reason": "tool_calls",
+        }
+    ],
+    "null and empty in the current form": [
+        {"delta": {"function_call": None, "tool_calls": [piece(WHOLE, "read", index=0, id="a")]}},
+        {"delta": {"function_call": {"name": "", "arguments": ""}}, "finish_reason": "tool_calls"},
+    ],
+}
+
+
+@pytest.mark.parametrize("stream", LEGACY)
+def test_a_call_in_the_older_form_of_the_api_is_read_once(stream: str) -> None:
+    fold = fold_of("chat")
+    for choice in LEGACY[stream]:
+        list(fold.feed({"choices": [{"index": 0, **choice}]}))
+    answer = fold.answer()
+    assert calls_of(answer.parts) == [READ]
+    assert answer.stop_reason == "tool_use"
 
 
 def block(index: Any = 0, **fields: Any) -> dict[str, Any]:
@@ -273,11 +379,15 @@ NAMES = st.sampled_from(["read", "list", "write"])
 def test_calls_come_back_whatever_way_they_are_cut_and_whatever_is_repeated(
     meant: list[tuple[str, dict[str, Any]]], data: st.DataObject
 ) -> None:
-    calls = ChatCalls()
+    calls = ChatCalls(TOOLS)
     repeats_name, repeats_id = data.draw(st.booleans()), data.draw(st.booleans())
     for number, (name, value) in enumerate(meant):
         text = json.dumps(value)
         cut = data.draw(st.integers(1, len(text)))
+        if not repeats_name:
+            cut_name = data.draw(st.integers(0, len(name) - 1))
+            calls.add({"id": f"call_{number}", **piece("", name[:cut_name], index=number)})
+            name = name[cut_name:]  # noqa: PLW2901
         for at, part in enumerate(filter(None, (text[:cut], text[cut:]))):
             delta = piece(part, name if at == 0 or repeats_name else None, index=number)
             if at == 0 or repeats_id:

@@ -88,7 +88,6 @@ CUT: dict[str, tuple[list[dict[str, Any]], bytes]] = {
     "inside the arguments, then the word": ([chunk(tool_calls=[call('{"path":"a')])], DONE),
     "before the arguments": ([chunk(tool_calls=[call("")])], DONE),
     "a whole call, and no end": ([chunk(tool_calls=[call('{"path":"a"}')])], b""),
-    "nothing but tokens": ([COUNTED], DONE),
 }
 
 
@@ -130,6 +129,38 @@ TOO_LONG = {
         "code": "context_length_exceeded",
     }
 }
+
+
+EMPTY: dict[str, tuple[str, bytes]] = {
+    "tokens and the word": ("chat", encoded([COUNTED]) + DONE),
+    "tokens alone": ("chat", encoded([COUNTED])),
+    "tokens, and null for the choices": ("chat", encoded([COUNTED | {"choices": None}]) + DONE),
+    "a role, then tokens": ("chat", encoded([chunk(role="assistant", content=""), COUNTED]) + DONE),
+    "a role and empty members": ("chat", encoded([chunk(role="assistant", content=None, tool_calls=[])])),
+    "the word alone": ("chat", DONE),
+    "a beginning": ("anthropic", encoded(BEGINNING["anthropic"][:1])),
+    "a beginning and an end": ("anthropic", encoded([BEGINNING["anthropic"][0], {"type": "message_stop"}])),
+    "an announcement": ("openai", encoded([{"type": "response.created", "response": {"status": "in_progress"}}])),
+}
+
+
+@pytest.mark.parametrize("stream", EMPTY)
+async def test_a_stream_that_holds_nothing_of_an_answer_counts_as_empty(stream: str) -> None:
+    dialect, sent = EMPTY[stream]
+    seen, error, asked = await play(dialect, lambda request: sent if request.body.get("stream") else TOO_LONG)
+    assert [type(event) for event in seen] == [Retrying]
+    assert isinstance(error, ContextOverflowError)
+    assert error.maximum == 2_048
+    assert [body.get("stream") for body in asked] == [True, True, None]
+
+
+async def test_an_answer_that_is_empty_without_a_stream_too_does_not_end_streaming() -> None:
+    nothing = {"choices": [{"index": 0, "message": {"role": "assistant", "content": ""}, "finish_reason": "stop"}]}
+    seen, error, _ = await play("chat", lambda sent: encoded([COUNTED]) if sent.body.get("stream") else [nothing])
+    assert error is None
+    assert Refused("stream") not in seen
+    assert isinstance(seen[-1], Answered)
+    assert seen[-1].parts == ()
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
