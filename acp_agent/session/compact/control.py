@@ -53,6 +53,7 @@ class SessionCompaction:
     _failed_at: int = 0  # sequence number of the log when a compaction failed or was not possible
     _vetoed: bool = False  # by a hook, since the newest prompt
     _compacted_in: int = -1  # sequence number of the prompt whose turn was compacted after a refusal
+    _compacted_at: int = -1  # sequence number of the log after that compaction
     _shortened_at: int = -1  # sequence number of the log when a shorter answer was asked for
 
     async def by_hand(self, run: RecipeRun) -> str:
@@ -149,7 +150,8 @@ class SessionCompaction:
             # `used` includes the provider's own count of the prompt, if the refusal states one. If the prompt alone is
             # too long, a request with a shorter answer would be refused too.
             shorter_fits = now < before and requests.used(active) + now <= active.budget.window
-        if why := await self._make_room(active, refusal.limit, shorter_fits=shorter_fits):
+        made_room = self._compacted_in == requests.context.prompted and not self._was_answered()
+        if why := await self._make_room(active, refusal.limit, made_room=made_room, shorter_fits=shorter_fits):
             if forget is not None and refusal.maximum is None:
                 forget()  # a window that was only guessed is not kept if nothing could be compacted
             why = f"{sentence(refusal)} {why}"
@@ -166,16 +168,24 @@ class SessionCompaction:
         if is_full and answer.counted is not None:
             self._requests.learn_full(model)
         was_compacted = self._compacted_in == self._requests.context.prompted
-        why = await self._make_room(await self._requests.active(), "tokens" if is_full else None)
+        limit: OverflowLimit | None = "tokens" if is_full else None
+        why = await self._make_room(await self._requests.active(), limit, made_room=was_compacted)
         if is_full and why and not was_compacted:
             raise CompactionError(f"The model's context window was full before the end of the answer. {why}")
         return not why
 
-    async def _make_room(
-        self, active: ActiveModel, refused: OverflowLimit | None, *, shorter_fits: bool = False
-    ) -> str:
-        """Compact once per turn, even if our estimate fits, or ask for a shorter answer; return why neither works.
+    def _was_answered(self) -> bool:
+        """Return whether the model has answered since the last compaction after a refusal."""
+        entries = reversed(self._requests.context.entries)
+        newest = next((entry.seq for entry in entries if isinstance(entry.message, AssistantMessage)), 0)
+        return newest > self._compacted_at
 
+    async def _make_room(
+        self, active: ActiveModel, refused: OverflowLimit | None, *, made_room: bool, shorter_fits: bool = False
+    ) -> str:
+        """Compact, even if our estimate fits, or ask for a shorter answer; return why neither works.
+
+        :param made_room: see `Situation`.
         :param shorter_fits: see `Situation`.
         """
         context = self._requests.context
@@ -186,7 +196,7 @@ class SessionCompaction:
                 background=self.background.state,
                 refused=True,
                 shorter_fits=shorter_fits,
-                made_room=self._compacted_in == context.prompted,
+                made_room=made_room,
             )
         )
         if action == "shorten":
@@ -199,6 +209,8 @@ class SessionCompaction:
             return "" if await self._compact(action, "overflow", active, refused) else _NO_GAIN
         except AgentError as error:
             return str(error)
+        finally:
+            self._compacted_at = self._requests.context.head
 
     async def _situation(self, active: ActiveModel) -> Situation:
         context, settings = self._requests.context, self._requests.compaction(active.name)

@@ -8,7 +8,8 @@
 | request_size | nine tenths of the images or bytes | excerpts are swapped in, unless the user wants to wait         |
 | full         | the request does not fit           | excerpts are swapped in, even if the user wants no compaction  |
 
-After a refusal by the provider, the level does not count: the context is made short once in a turn.
+After a refusal by the provider, the level does not count: the context is made short. If the next request is refused as
+well, before any answer, the turn ends.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ class Situation:
     :ivar used: whether the prepared summary has just been swapped in, or could not be.
     :ivar refused: whether the provider refused the last request, or cut its answer off, for want of room.
     :ivar shorter_fits: whether the same request fits with a shorter answer, which was not tried yet.
-    :ivar made_room: whether this turn was compacted after a refusal already.
+    :ivar made_room: whether this turn was compacted after a refusal already, and the model has not answered since. If
+        the window cut an answer off, one compaction in the turn is enough.
     """
 
     level: Pressure

@@ -12,6 +12,10 @@ from acp_agent.frozen import frozen
 
 LEAST_WINDOW = 1_000
 """Minimum tokens of a window, whatever a refusal says."""
+MISSED = 1.25
+"""A refusal that states this many times the tokens that we expected contradicts the counts of the answers before it."""
+_MOST_MISSES = 2
+"""After this many such refusals, counts that are lower than our estimate are not believed any more."""
 
 
 @frozen
@@ -21,19 +25,31 @@ class LearnedWindow:
     :ivar tokens: maximum tokens that the window holds; None while nothing was refused.
     :ivar guessed: whether the provider has refused a request without stating its limit.
     :ivar rate: tokens by the provider's count for each token of our estimate.
+    :ivar misses: number of refusals that contradict the counts of the answers before them.
     """
 
     tokens: int | None = None
     guessed: bool = False
     rate: float = 1.0
+    misses: int = 0
 
-    def after_refusal(self, refusal: ContextOverflowError, used: int, estimate: int) -> LearnedWindow:
+    @property
+    def counts_low(self) -> bool:
+        """Return whether the provider counts less in its answers than in its refusals."""
+        return self.misses >= _MOST_MISSES
+
+    def after_refusal(
+        self, refusal: ContextOverflowError, used: int, estimate: int, *, counted: bool = False
+    ) -> LearnedWindow:
         """Learn from a request that was refused as too long.
 
         :param used: tokens of the request: the provider's last count plus our estimate of what was added since.
         :param estimate: tokens of the request by our estimate alone.
+        :param counted: whether the provider has counted part of the request in an earlier answer.
         """
         learned = replace(self, rate=_rate(refusal.prompt or max(used, estimate * DOUBT), estimate))
+        if counted and refusal.prompt is not None and refusal.prompt > used * MISSED:
+            learned = replace(learned, misses=self.misses + 1)
         if refusal.maximum is not None:
             return replace(learned, tokens=max(LEAST_WINDOW, refusal.maximum), guessed=False)
         # The answer broke off after it had begun, so it is unknown how many tokens it took.

@@ -2,7 +2,8 @@
 
 Servers sometimes count wrongly. Gateways leave out cached tokens or add up several requests. Local servers silently
 truncate a request that exceeds their window, and count the rest. A count of twice the real tokens would compact a
-conversation for no reason. A count that is too low would let the conversation outgrow the window.
+conversation for no reason. A count that is too low would let the conversation outgrow the window. Once two refusals
+have contradicted the counts of a server's answers, its low counts are not believed any more.
 
 Source: Ollama's API reference for `/api/ps`, and its maintainers on truncation: if a prompt is longer than the window,
 Ollama keeps half a window of it (github.com/ollama/ollama/issues/17427).
@@ -51,6 +52,8 @@ async def judge(requests: Requests, model: ActiveModel, usage: Usage, asked: Con
     """
     counted, expected = usage.prompt_tokens, requests.used(model, asked)
     if counted * SHORT < expected:
+        if requests.counts_low(model):
+            return Reading(doubtful=True)
         least = requests.words(asked)
         if counted * SHORT < least:
             reading = await _judge_low(requests, model, counted, least)

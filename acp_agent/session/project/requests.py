@@ -211,8 +211,8 @@ class Requests:
     def learn_refusal(self, active: ActiveModel, refusal: ContextOverflowError) -> Callable[[], None]:
         """Learn from a refusal of the last request; return what forgets it again."""
         all_learned, used, estimate = self._models.learned, self.used(active), self.estimate()
-        before = all_learned[active.name]
-        all_learned[active.name] = before.after_refusal(refusal, used, estimate)
+        before, counted = all_learned[active.name], self.context.usage is not None
+        all_learned[active.name] = before.after_refusal(refusal, used, estimate, counted=counted)
         if refusal.prompt is not None:
             self._refused = RefusedCount(active.name, self.context.revision, self.context.head, refusal.prompt)
         return partial(all_learned.__setitem__, active.name, before)
@@ -231,6 +231,10 @@ class Requests:
     def learn_queue(self, provider: str) -> None:
         """Learn that a provider's server answers one request at a time."""
         self._models.queueing.add(provider)
+
+    def counts_low(self, active: ActiveModel) -> bool:
+        """See `LearnedWindow.counts_low`."""
+        return self._models.learned[active.name].counts_low
 
     def learn_full(self, active: ActiveModel) -> None:
         """Learn from an answer that ended because the window was full."""

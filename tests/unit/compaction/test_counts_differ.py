@@ -128,3 +128,40 @@ async def test_a_small_window_is_used_turn_after_turn_whatever_its_refusals_say_
             assert await agent.prompt(session, "Read on.", 60) == {"stopReason": "end_turn"}
             check_legal(server.calls[-1].body)
         assert len(refused) == 1, "what was refused teaches, and is not sent again"
+
+
+FALSE: dict[str, tuple[float, Callable[[int], int]]] = {
+    "a third": (2, lambda prompt: prompt // 3),
+    "two thirds": (2, lambda prompt: prompt * 2 // 3),
+    "a tenth": (1.2, lambda prompt: prompt // 10),
+    "a quarter of a language with many tokens": (3.5, lambda prompt: prompt // 4),
+    "always the same": (1.5, lambda prompt: 300),
+}
+
+
+@pytest.mark.parametrize("kind", FALSE)
+async def test_a_turn_outlives_several_refusals_by_a_provider_that_counts_less_in_its_answers(
+    tmp_path: Path, kind: str
+) -> None:
+    factor, said = FALSE[kind]
+    refused: list[int] = []
+    left = list(range(12))
+
+    def answer(body: Mapping[str, Any]) -> Reply:
+        prompt = int(factor * size(body))
+        if prompt > WINDOW:
+            refused.append(prompt)
+            return refusal(prompt, "")
+        usage = Usage(said(prompt), 20)
+        if left:
+            lines = {"path": "big.txt", "offset": 220 * left.pop() + 1, "limit": 220}
+            return Reply("Next.", tool_calls=[ToolCall("read", lines)], usage=usage)
+        return Reply("Done.", usage=usage)
+
+    async with reading(tmp_path, answer, "the refusal alone") as (server, agent, session):
+        assert await agent.prompt(session, "Read the big file.", 60) == {"stopReason": "end_turn"}
+        assert not left
+        assert len(refused) <= 2
+        check_legal(server.calls[-1].body)
+        assert await agent.prompt(session, "And now?", 60) == {"stopReason": "end_turn"}
+        assert len(refused) <= 2

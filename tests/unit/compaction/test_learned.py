@@ -44,3 +44,20 @@ def test_our_count_is_corrected_within_bounds_by_the_provider_s(prompt: int, est
     measured = min(MAX_CALIBRATION, max(1.0, prompt / estimate))
     assert LearnedWindow().after_refusal(refusal, estimate, estimate).rate == measured
     assert LearnedWindow().after_full(prompt, estimate).rate == measured
+
+
+@given(st.integers(2_000, 100_000), st.floats(1.3, 20), st.lists(st.booleans(), min_size=1, max_size=6))
+def test_counts_are_not_believed_once_two_refusals_have_contradicted_them(
+    used: int, factor: float, contradicts: list[bool]
+) -> None:
+    learned = LearnedWindow()
+    for wrong in contradicts:
+        prompt = int(used * factor) if wrong else used
+        refusal = ContextOverflowError("no", maximum=1_000, prompt=prompt)
+        learned = learned.after_refusal(refusal, used, used, counted=True)
+    assert learned.counts_low == (sum(contradicts) >= 2)
+    never_counted = LearnedWindow()
+    for _ in contradicts:
+        refusal = ContextOverflowError("no", maximum=1_000, prompt=used * 2)
+        never_counted = never_counted.after_refusal(refusal, used, used)
+    assert not never_counted.counts_low
