@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from acp_agent.compaction.frame import has_section, missing_sections
 from acp_agent.errors import CompactionError
+from acp_agent.llm.thinking_marks import THINKING_MARKS
 
 LEAST_CHARACTERS = 200
 """Minimum length of a summary without sections, if the recipe asks for sections and much text is replaced."""
@@ -20,22 +21,10 @@ LEAST_SENTENCE = 12
 TOKENS_PER_CHARACTER = 150
 """Such a summary needs at least one character for each of this many replaced tokens."""
 
-_THINKS = r"(?:[\w-]{1,20}:)?(?:think|thinking|thoughts?|reasoning|analysis|scratchpad|reflection)"
-_THINKING: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = (
-    (
-        re.compile(rf"<{_THINKS}(?:\s[^<>\n]{{0,200}})?>|\[{_THINKS}\]|◁{_THINKS}▷", re.IGNORECASE),
-        re.compile(rf"</{_THINKS}\s*>|\[/{_THINKS}\]|◁/{_THINKS}▷", re.IGNORECASE),
-    ),
-    (
-        re.compile(r"<\|(?:begin_of_thought|START_THINKING)\|>"),
-        re.compile(r"<\|(?:end_of_thought|END_THINKING)\|>"),
-    ),
-    (
-        re.compile(r"(?:<\|start\|>assistant)?<\|channel\|?>(?:analysis|thought|commentary)"),
-        re.compile(r"<\|channel\|>final(?:<\|message\|>)?|<channel\|>"),
-    ),
+_THINKING = tuple(
+    (re.compile(marks.start, re.IGNORECASE), re.compile(marks.end, re.IGNORECASE)) for marks in THINKING_MARKS
 )
-"""Start and end tags of thinking: of most models, of Sky-T1 and Cohere, and of gpt-oss and Gemma."""
+"""Start and end marks of thinking."""
 _CALL = re.compile(
     r"</?[^<>\s]{0,40}(?:tool|function|invoke|DSML|python_tag|plugin)[^<>\n]{0,200}>"
     r"|\[/?TOOL_(?:CALLS?|REQUEST|ARGS)\]|\[END_TOOL_REQUEST\]|```tool_\w+",

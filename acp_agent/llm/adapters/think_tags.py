@@ -2,21 +2,15 @@
 
 Models such as Qwen3, DeepSeek-R1 and Magistral write their reasoning between two tags before the answer. A server
 without a parser for them sends the tags as text.
-
-Sources: the chat templates of these models; vLLM, "Reasoning Outputs"; Gemini's page on OpenAI compatibility, which has
-`<thought>`.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
-_TAGS = {
-    "<think>": "</think>",
-    "<thinking>": "</thinking>",
-    "<thought>": "</thought>",
-    "[THINK]": "[/THINK]",
-}
+from acp_agent.llm.thinking_marks import THINKING_MARKS
+
+_TAGS = {start: end for marks in THINKING_MARKS for start, end in marks.tags.items()}
 """The end tag by its start tag."""
 _LONGEST = max(map(len, _TAGS))
 

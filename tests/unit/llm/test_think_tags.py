@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from acp_agent.compaction.answers import summary_in
 from acp_agent.llm.adapters.chat_fold import ChatFold
 from acp_agent.llm.adapters.think_tags import ThinkTags
 from acp_agent.llm.provider import TextDelta, ThinkingDelta
+from acp_agent.llm.thinking_marks import THINKING_MARKS
 
 PIECES = st.lists(
     st.sampled_from(["<think>", "</think>", "<", "think", ">", "</", " ", "\n", "[THINK]", "a", "[/THINK]"])
@@ -31,6 +33,9 @@ def split(pieces: list[str], *, is_whole: bool = True) -> tuple[str, str]:
         ("<think>I look.</think>", ("I look.", "")),
         ("<thought>I look.</thought>Done. </thought>", ("I look.", "Done. </thought>")),
         ("[THINK]I look.[/THINK]Done.", ("I look.", "Done.")),
+        ("◁think▷I look.◁/think▷Done.", ("I look.", "Done.")),
+        ("<|START_THINKING|>I look.<|END_THINKING|>Done.", ("I look.", "Done.")),
+        ("<analysis>For you.</analysis>Done.", ("", "<analysis>For you.</analysis>Done.")),
         ("Done. <think>no</think>", ("", "Done. <think>no</think>")),
         ("<think> is a tag.", ("", "<think> is a tag.")),
         ("<thin", ("", "<thin")),
@@ -75,3 +80,9 @@ def test_reasoning_between_tags_is_shown_as_reasoning_and_kept_out_of_the_answer
         ("thinking", "I look."),
         ("text", "Done."),
     ]
+
+
+def test_every_tag_of_an_answer_is_a_mark_of_thinking_in_a_summary_as_well() -> None:
+    for marks in THINKING_MARKS:
+        for start, end in marks.tags.items():
+            assert summary_in(f"{start}hm{end}{'The work goes on. ' * 20}", ()) == ("The work goes on. " * 20).strip()

@@ -1,0 +1,52 @@
+"""How models mark their thinking if a server leaves it in the text of an answer.
+
+Sources: the models' chat templates; vLLM, "Reasoning Outputs"; Gemini's page on OpenAI compatibility, for `<thought>`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from acp_agent.frozen import frozen
+
+_NAMES = r"(?:[\w-]{1,20}:)?(?:think|thinking|thoughts?|reasoning|analysis|scratchpad|reflection)"
+
+
+@frozen
+class ThinkingMarks:
+    """One way to mark thinking.
+
+    :ivar start: regular expression of the mark before the thinking, in any spelling; it ignores case.
+    :ivar end: the same of the mark after it.
+    :ivar tags: end tags by their start tags, in the spelling of the models' own templates. An answer that begins with
+        such a start tag begins with thinking; other spellings may be meant for the user.
+    """
+
+    start: str
+    end: str
+    tags: Mapping[str, str]
+
+
+THINKING_MARKS = (
+    ThinkingMarks(  # most models; in brackets Mistral's, between triangles Kimi's
+        rf"<{_NAMES}(?:\s[^<>\n]{{0,200}})?>|\[{_NAMES}\]|◁{_NAMES}▷",
+        rf"</{_NAMES}\s*>|\[/{_NAMES}\]|◁/{_NAMES}▷",
+        {
+            "<think>": "</think>",
+            "<thinking>": "</thinking>",
+            "<thought>": "</thought>",
+            "[THINK]": "[/THINK]",
+            "◁think▷": "◁/think▷",
+        },
+    ),
+    ThinkingMarks(  # Sky-T1 and Cohere
+        r"<\|(?:begin_of_thought|START_THINKING)\|>",
+        r"<\|(?:end_of_thought|END_THINKING)\|>",
+        {"<|begin_of_thought|>": "<|end_of_thought|>", "<|START_THINKING|>": "<|END_THINKING|>"},
+    ),
+    ThinkingMarks(  # gpt-oss and Gemma, which mark the answer too
+        r"(?:<\|start\|>assistant)?<\|channel\|?>(?:analysis|thought|commentary)",
+        r"<\|channel\|>final(?:<\|message\|>)?|<channel\|>",
+        {},
+    ),
+)
