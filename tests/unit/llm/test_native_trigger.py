@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from acp_agent.conversation import messages as m
+from acp_agent.conversation.surroundings import Feature
 from acp_agent.errors import CompactionRefusedError, ContextOverflowError
 from acp_agent.llm.client import _NativeClient
 from acp_agent.llm.places import Endpoint
@@ -111,24 +112,29 @@ async def test_a_refusal_that_both_ways_meet_is_the_error_and_says_nothing_of_th
     assert Refused("trigger") not in noted
 
 
-async def test_a_refusal_of_another_item_that_lists_the_trigger_among_those_it_takes_does_not_take_it_away() -> None:
-    said = f"Invalid value: 'additional_tools'. Supported values are: 'compaction', 'compaction_trigger', {TAKEN}."
-    added = m.Amendment("n1", (), added=(replace(GPT.tools[0], name="look"),))
-    declared = replace(GPT, messages=(*GPT.messages, added, m.UserMessage("u3", (m.Text("Go."),))))
-    async with playing("openai", refusal(said), COMPACTED) as (provider, server):
-        _, _, noted = await compacted(provider, declared)
-    assert paths(server) == ["trigger", "trigger"]
-    assert noted == [AskedAgain(), Refused("tools")]
+ADDED = m.Amendment("n1", (), added=(replace(GPT.tools[0], name="look"),))
+WITH_TOOLS = replace(GPT, messages=(*GPT.messages, ADDED, m.UserMessage("u3", (m.Text("Go."),))))
+LISTED: dict[str, tuple[str, list[str], Feature]] = {
+    "of added tools, which lists the trigger among the items that are taken": (
+        f"Invalid value: 'additional_tools'. Supported values are: 'compaction', 'compaction_trigger', {TAKEN}.",
+        ["trigger", "trigger"],
+        "tools",
+    ),
+    "of the trigger, which lists other items of the request": (
+        f"Invalid value: 'compaction_trigger'. Supported values are: {TAKEN}.",
+        ["trigger", "path"],
+        "trigger",
+    ),
+}
 
 
-async def test_a_refusal_of_the_trigger_that_lists_other_items_of_the_request_takes_none_of_these_away() -> None:
-    said = f"Invalid value: 'compaction_trigger'. Supported values are: {TAKEN}."
-    added = m.Amendment("n1", (), added=(replace(GPT.tools[0], name="look"),))
-    declared = replace(GPT, messages=(*GPT.messages, added, m.UserMessage("u3", (m.Text("Go."),))))
+@pytest.mark.parametrize("refused", LISTED)
+async def test_a_refusal_takes_away_what_it_names_and_not_what_it_lists(refused: str) -> None:
+    said, asked, feature = LISTED[refused]
     async with playing("openai", refusal(said), COMPACTED) as (provider, server):
-        _, _, noted = await compacted(provider, declared)
-    assert paths(server) == ["trigger", "path"]
-    assert noted == [AskedAgain(), Refused("trigger")]
+        _, _, noted = await compacted(provider, WITH_TOOLS)
+    assert paths(server) == asked
+    assert noted == [AskedAgain(), Refused(feature)]
 
 
 IGNORED: dict[str, Sequence[Reply]] = {
