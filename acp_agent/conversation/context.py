@@ -12,6 +12,7 @@ from dataclasses import field, fields, replace
 from operator import attrgetter
 from typing import Any, TypeAlias
 
+from acp_agent.conversation.entries import not_removed, prompt_entries, without_thinking
 from acp_agent.conversation.events import (
     AssistantAnswered,
     AutoCompactionChanged,
@@ -53,21 +54,13 @@ from acp_agent.conversation.events import (
 )
 from acp_agent.conversation.messages import (
     AssistantMessage,
-    AssistantPart,
-    Audio,
     Entry,
-    Image,
     Message,
-    RecipePrompt,
-    Resource,
-    ResourceLink,
     Text,
-    Thinking,
     ToolCall,
     ToolResult,
     Usage,
     UserMessage,
-    name_of,
 )
 from acp_agent.conversation.surroundings import Feature, Surroundings, amendments_in, sections_in
 from acp_agent.conversation.swaps import Carried, Memory, Pin
@@ -290,7 +283,7 @@ class Context:
                 return {"refused_tools": self.refused_tools | tools}
             case UserPrompted():
                 return {
-                    "entries": self._with(*_prompt(seq, event)),
+                    "entries": self._with(*prompt_entries(seq, event)),
                     "turn_from": self.turn_from if event.steers else seq,
                     "partial": None,
                     "before_turn": replace(self, before_turn=None),
@@ -319,7 +312,7 @@ class Context:
             case ContextRestored():
                 return {
                     **self._carried_over(seq, event),
-                    "entries": _without_thinking(event.entries, frozenset(event.carried.void)),
+                    "entries": without_thinking(event.entries, frozenset(event.carried.void)),
                     "told": _declared(event.carried).after(amendments_in(event.entries)),
                     "baseline": event.tokens,
                     "swaps": event.earlier,
@@ -358,7 +351,7 @@ class Context:
             kept = tuple(entry for entry in self.entries if entry.summary or entry.seq < from_seq)
             told = self.declared.after(amendments_in(kept))
             before = replace(self, **_NOT_COUNTED, entries=kept, told=told)
-        entries = _without_thinking(before.entries, self.void)
+        entries = without_thinking(before.entries, self.void)
         # Some files were read in the messages that are gone; reading again is cheap, editing unseen text is not.
         changes = _values(before, _BEFORE, entries=entries, revision=seq, partial=None, files={})
         return changes | {"refusals": self.refusals + 1}
@@ -367,13 +360,13 @@ class Context:
         """Return the fields that change after the provider refused something before the newest prompt."""
         before, turn = self.before_turn, self.refused_turn
         if before is not None:  # a refusal of the newest prompt must not restore the removed entries
-            kept = _not_removed(before.entries, event)
+            kept = not_removed(before.entries, event)
             told = before.declared.after(amendments_in(kept))
             before = replace(before, **_NOT_COUNTED, entries=kept, told=told)
         if turn is not None:
             is_whole = event.from_seq <= turn.from_seq
             turn = None if is_whole else RefusedTurn(turn.from_seq, event.from_seq, is_shortened=True)
-        entries = _not_removed(self.entries, event)
+        entries = not_removed(self.entries, event)
         return {
             **_NOT_COUNTED,
             "entries": entries,
@@ -392,7 +385,7 @@ class Context:
         changes: dict[str, Any] = {"withheld": self.withheld.union(event.messages)}
         if event.pieces:
             void = self.void.union(event.pieces)
-            changes |= {"void": void, "entries": _without_thinking(self.entries, void)}
+            changes |= {"void": void, "entries": without_thinking(self.entries, void)}
         return changes
 
     def _answered(self, seq: int, message: AssistantMessage) -> dict[str, Any]:
@@ -473,43 +466,6 @@ def _declared(carried: Carried) -> Surroundings:
     """Return the surroundings that requests begin with. Logs of earlier versions have only the system prompt."""
     declared = carried.declared
     return declared if declared.sections else replace(declared, sections=sections_in(carried.instructions))
-
-
-def _not_removed(entries: tuple[Entry, ...], event: TurnRefused) -> tuple[Entry, ...]:
-    return tuple(entry for entry in entries if entry.summary or not event.removes(entry.seq))
-
-
-def _without_thinking(entries: tuple[Entry, ...], void: frozenset[str]) -> tuple[Entry, ...]:
-    """Return the entries without the provider's form of these pieces of reasoning, so that they are not sent."""
-    if not void:
-        return entries
-    kept: list[Entry] = []
-    for entry in entries:
-        message = entry.message
-        if isinstance(message, AssistantMessage):
-            parts = tuple(_voided(part, void) for part in message.parts)
-            if parts != message.parts:
-                entry = replace(entry, message=replace(message, parts=parts))  # noqa: PLW2901
-        kept.append(entry)
-    return tuple(kept)
-
-
-def _voided(part: AssistantPart, void: frozenset[str]) -> AssistantPart:
-    is_void = isinstance(part, Thinking) and part.data and name_of(part) in void
-    return replace(part, data={}) if is_void else part
-
-
-def _prompt(seq: int, event: UserPrompted) -> tuple[Entry, ...]:
-    """Return what a prompt adds to the context: one entry, or none for a command that the model never sees."""
-    if event.sent is None:
-        return (Entry(seq, UserMessage(event.message_id, event.shown)),) if event.shown else ()
-    # Of a file its address: its contents are in what is sent.
-    typed = tuple(
-        ResourceLink(part.uri, part.uri, part.mime_type) if isinstance(part, Resource) else part
-        for part in event.shown
-        if not isinstance(part, Image | Audio)
-    )
-    return (Entry(seq, RecipePrompt(event.message_id, event.sent, typed=typed)),) if event.sent else ()
 
 
 def _values(source: Context | Carried, names: Iterable[str], **others: Any) -> dict[str, Any]:

@@ -1,0 +1,61 @@
+"""The entries of a context: what a prompt adds to them, and what refusals take away from them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from acp_agent.conversation.events import TurnRefused, UserPrompted
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    AssistantPart,
+    Audio,
+    Entry,
+    Image,
+    RecipePrompt,
+    Resource,
+    ResourceLink,
+    Thinking,
+    UserMessage,
+    name_of,
+)
+
+
+def not_removed(entries: tuple[Entry, ...], event: TurnRefused) -> tuple[Entry, ...]:
+    """Return the entries without those that a refusal leaves out; summaries stay."""
+    return tuple(entry for entry in entries if entry.summary or not event.removes(entry.seq))
+
+
+def without_thinking(entries: tuple[Entry, ...], void: frozenset[str]) -> tuple[Entry, ...]:
+    """Return the entries without the provider's form of some reasoning, so that it is not sent.
+
+    :param void: the names of its pieces; see `messages.name_of`.
+    """
+    if not void:
+        return entries
+    kept: list[Entry] = []
+    for entry in entries:
+        message = entry.message
+        if isinstance(message, AssistantMessage):
+            parts = tuple(_voided(part, void) for part in message.parts)
+            if parts != message.parts:
+                entry = replace(entry, message=replace(message, parts=parts))  # noqa: PLW2901
+        kept.append(entry)
+    return tuple(kept)
+
+
+def _voided(part: AssistantPart, void: frozenset[str]) -> AssistantPart:
+    is_void = isinstance(part, Thinking) and part.data and name_of(part) in void
+    return replace(part, data={}) if is_void else part
+
+
+def prompt_entries(seq: int, event: UserPrompted) -> tuple[Entry, ...]:
+    """Return what a prompt adds to the context: one entry, or none for a command that the model never sees."""
+    if event.sent is None:
+        return (Entry(seq, UserMessage(event.message_id, event.shown)),) if event.shown else ()
+    # Of a file its address: its contents are in what is sent.
+    typed = tuple(
+        ResourceLink(part.uri, part.uri, part.mime_type) if isinstance(part, Resource) else part
+        for part in event.shown
+        if not isinstance(part, Image | Audio)
+    )
+    return (Entry(seq, RecipePrompt(event.message_id, event.sent, typed=typed)),) if event.sent else ()
