@@ -20,6 +20,7 @@ from acp_agent.config.project import Project
 from acp_agent.errors import ConfigError
 from acp_agent.jsonrpc.transport import StdioTransport, Transport
 from acp_agent.llm.credentials import ModelAccess
+from acp_agent.llm.learned import LearnedFacts
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
 from acp_agent.logfile import do_not_log, start_logging
 from acp_agent.processes import close_watchdog
@@ -66,7 +67,7 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
 
     :param env: environment variables.
     """
-    access = model_access(env)
+    access, learned = model_access(env), LearnedFacts(home_dir(env))
 
     def library(settings: Settings, cwd: Path, trusted: Callable[[Path], str | None]) -> RecipeLibrary:
         from acp_agent.recipes.discovery import RecipeLibrary
@@ -83,7 +84,7 @@ def build_services(store: SessionStore, env: Mapping[str, str]) -> Services:
         store=store,
         compaction=_compaction,
         settings=lambda cwd, root=None: checked_settings(env, cwd, root),
-        models=lambda settings: Registry(settings, env, access),
+        models=lambda settings: Registry(settings, env, access, learned),
         access=access,
         library=library,
         recipe_signature=recipe_signature,

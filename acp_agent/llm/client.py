@@ -13,6 +13,7 @@ from contextlib import aclosing
 from dataclasses import replace
 
 import anyio
+from anyio import to_thread
 
 from acp_agent.conversation.messages import (
     CompactedBlock,
@@ -35,6 +36,7 @@ from acp_agent.llm.adapters.encoding import Call
 from acp_agent.llm.adapters.fold import Fold
 from acp_agent.llm.adapters.responses import ResponsesAdapter
 from acp_agent.llm.errors import CallFailed, classify, error_of
+from acp_agent.llm.learned import LearnedFacts, LearnedModel
 from acp_agent.llm.parts import cached_usage, estimated_usage
 from acp_agent.llm.places import Endpoint, Parallel
 from acp_agent.llm.profiles import ModelProfile
@@ -45,11 +47,13 @@ from acp_agent.llm.provider import (
     ModelRequest,
     ReasoningRefused,
     Refusal,
+    Remembered,
     Retrying,
 )
 from acp_agent.llm.refused_tools import with_short_descriptions
+from acp_agent.llm.remembered import keep_refusal, without_refused
 from acp_agent.llm.rules import ReasoningRules
-from acp_agent.llm.tries import Tries, reasoning_refused, without_reasoning
+from acp_agent.llm.tries import Learned, Tries, reasoning_refused, without_reasoning
 
 _log = logging.getLogger(__name__)
 
@@ -74,6 +78,7 @@ class ModelClient:
     :param adapter: encodes requests for its API.
     :param profile_of: returns the profile of a model by its id.
     :param first_delay: seconds before the first retry of a call.
+    :param learned: what refusals have taught; None begins with nothing.
     """
 
     def __init__(
@@ -82,12 +87,14 @@ class ModelClient:
         adapter: Adapter,
         profile_of: Callable[[str], ModelProfile],
         first_delay: float = _FIRST_DELAY,
+        learned: LearnedFacts | None = None,
     ) -> None:
         self.name = endpoint.name
         self._endpoint = endpoint
         self._adapter = adapter
         self._profile_of = profile_of
         self._first_delay = first_delay
+        self._learned = learned or LearnedFacts()
         self._connection = Connection(endpoint, adapter.sdk)
         self._windows: dict[str, int | None] = {}
         self._local_path = ""  # the key of `_LOCAL_PATHS` that a server under another name answered; empty if none
@@ -95,6 +102,10 @@ class ModelClient:
     async def stream(self, request: ModelRequest, prompt: str | None = None) -> AsyncGenerator[ModelEvent, None]:
         """See `Provider.stream`, and `Adapter.call` for the prompt."""
         adapter, profile = self._adapter, self._profile_of(request.model)
+        learned = LearnedModel(f"{self.name}/{request.model}", self._endpoint, self._learned)
+        whole = request
+        request, remembered = without_refused(whole, learned)
+        news: list[Remembered] = [remembered] if remembered != Remembered() else []
         limit = request.takes.get("descriptions", "")
         request = with_short_descriptions(request, int(limit) if limit.isdecimal() else None)
         tries = Tries(self._endpoint, adapter, profile, prompt, self._first_delay)
@@ -105,8 +116,9 @@ class ModelClient:
             try:
                 async with aclosing(self._connection.read(call, fold)) as deltas:
                     async for delta in deltas:
-                        for event in tries.succeeded():
+                        for event in (*news, *await _kept(tries.succeeded(), whole, learned)):
                             yield event
+                        news.clear()
                         partial = True
                         yield delta
                 break
@@ -114,14 +126,14 @@ class ModelClient:
                 asked = request
                 retry, request = tries.after(failure, asked, call, partial=partial)
                 if failure.kind == "ignored":  # an answer all the same, which has to be paid
-                    for event in tries.succeeded():
+                    for event in await _kept(tries.succeeded(), whole, learned):
                         yield event
                     retry = AskedAgain(profile.priced(failure.usage or cached_usage(asked)))
                 yield retry
                 if isinstance(retry, Retrying):
                     await anyio.sleep(retry.delay)
         answer = fold.answer()
-        for event in tries.succeeded(is_empty=not answer.parts):
+        for event in (*news, *await _kept(tries.succeeded(is_empty=not answer.parts), whole, learned)):
             yield event
         if dropped := self._unforeseen(fold, request, profile):
             yield dropped
@@ -247,6 +259,16 @@ class ModelClient:
         await self._connection.aclose()
 
 
+async def _kept(events: list[Learned], whole: ModelRequest, learned: LearnedModel) -> list[Learned]:
+    """Return what a call has taught, once it is remembered.
+
+    :param whole: the request, before anything was left out.
+    """
+    for event in events:
+        await to_thread.run_sync(keep_refusal, event, whole, learned)
+    return events
+
+
 class _NativeClient(ModelClient):
     """A provider that compacts conversations itself; see `NativeCompaction`."""
 
@@ -284,9 +306,12 @@ class _NativeClient(ModelClient):
 
 
 def make_client(
-    endpoint: Endpoint, profile_of: Callable[[str], ModelProfile], first_delay: float = _FIRST_DELAY
+    endpoint: Endpoint,
+    profile_of: Callable[[str], ModelProfile],
+    first_delay: float = _FIRST_DELAY,
+    learned: LearnedFacts | None = None,
 ) -> ModelClient:
-    """Return the client of a provider that is asked over the network.
+    """Return the client of a provider that is asked over the network; see `ModelClient` for the parameters.
 
     :raises ConfigError: something is missing in the configuration.
     """
@@ -294,7 +319,7 @@ def make_client(
         raise ConfigError("needs `base_url: URL`", key=f"providers.{endpoint.name}")
     kinds = {"anthropic": AnthropicAdapter, "openai-responses": ResponsesAdapter}
     adapter = kinds.get(endpoint.kind, ChatAdapter)(endpoint)
-    return (_NativeClient if adapter.native_key else ModelClient)(endpoint, adapter, profile_of, first_delay)
+    return (_NativeClient if adapter.native_key else ModelClient)(endpoint, adapter, profile_of, first_delay, learned)
 
 
 def _window_in(answer: JsonObject, model: str, names: Iterable[str]) -> int | None:

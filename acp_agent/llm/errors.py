@@ -288,6 +288,20 @@ def may_be_image(failure: CallFailed, *, is_repeated: bool) -> bool:
     return is_named or failure.status != _NOT_FOUND
 
 
+_KIND = r"(?:image|vision|picture|visual|multi-?modal|media)s?(?: (?:input|content|part|understanding)s?)?"
+_NO_IMAGES = (
+    rf"\bnot (?:support|accept|handle|have) (?:any )?{_KIND}(?: yet)?(?:$|[.,;:!)\n]| (?:for|by|in|with|and|or)\b)"
+    rf"|\b{_KIND} (?:is |are )?not (?:supported|implemented|enabled|available|accepted)"
+    r"|\b(?:text-only|text only|only (?:supports? )?['\"`]?text['\"`]?\b)|\bmmproj\b"
+    r"|no endpoints found that support image"
+)
+
+
+def takes_no_images(failure: CallFailed) -> bool:
+    """Return whether an error says that the model takes no images at all, and not only this one."""
+    return re.search(_NO_IMAGES, failure.message, re.IGNORECASE) is not None
+
+
 def error_of(
     failure: CallFailed, endpoint: Endpoint, *, partial: bool = False, retry_after: float | None = None
 ) -> ModelError:

@@ -97,10 +97,12 @@ class Refused:
     """The provider refused a part of the request and is called again at once without it.
 
     :ivar takes: see `FeatureRefused`. If it is not empty, the part is sent again with one of these values.
+    :ivar lasting: whether this holds for other conversations with the model too.
     """
 
     feature: Feature
     takes: str = ""
+    lasting: bool = True
 
 
 @frozen
@@ -108,9 +110,11 @@ class ImagesLeftOut:
     """The provider refused the request with its images and answers the request without them.
 
     :ivar first: index of the first message whose images were left out.
+    :ivar takes_none: whether the provider said that the model takes no images at all.
     """
 
     first: int
+    takes_none: bool = False
 
 
 @frozen
@@ -132,6 +136,22 @@ class RefusedTools:
     """The provider refused tools of the request, by name or by position, and accepted the request without them."""
 
     tools: tuple[str, ...]
+
+
+@frozen
+class Remembered:
+    """What the request left out because the provider has refused it earlier, in this or another session.
+
+    :ivar refused: the features that were left out.
+    :ivar takes: the values that were sent instead of others, by feature; see `FeatureRefused`.
+    :ivar tools: the names of the tools that were left out.
+    :ivar images: whether images were left out.
+    """
+
+    refused: frozenset[Feature] = frozenset()
+    takes: Mapping[Feature, str] = field(default_factory=dict[Feature, str])
+    tools: tuple[str, ...] = ()
+    images: bool = False
 
 
 @frozen
@@ -166,7 +186,9 @@ class Answered:
 
 Refusal: TypeAlias = Refused | ReasoningRefused | RefusedTools
 """A part of a request that the provider does not accept. It is not sent again."""
-ModelEvent: TypeAlias = TextDelta | ThinkingDelta | Retrying | AskedAgain | Refusal | ImagesLeftOut | Answered
+ModelEvent: TypeAlias = (
+    TextDelta | ThinkingDelta | Retrying | AskedAgain | Refusal | ImagesLeftOut | Remembered | Answered
+)
 
 
 class Provider(Protocol):

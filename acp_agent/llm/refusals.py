@@ -27,7 +27,7 @@ LIMITS: tuple[Feature, ...] = ("max_tokens", "max_completion_tokens", "max_outpu
 _STATUSES = (400, 404, 415, 422)
 _LEAST_LIMIT = 256
 """Tokens: a smaller number in an error is no limit of an answer."""
-_NUMBER = re.compile(r"(?<![\w.-])\d{1,3}(?:,\d{3})+(?![\w.])|(?<![\w.-])\d+(?![\w.]|,\d)")
+_NUMBER = re.compile(r"(?<![\w.-])\d{1,3}(?:,\d{3})+(?!\w|\.\d)|(?<![\w.-])\d+(?!\w|\.\d|,\d)")
 _REFUSES = (
     "not support",
     "unsupported",

@@ -80,7 +80,7 @@ def longest_description(failure: CallFailed) -> int | None:
 
 def tool_names(request: ModelRequest) -> list[str]:
     """Return the names of all tools in a request, including those in its declaration and its amendments."""
-    return list(dict.fromkeys(tool.name for tool in _tools(request)))
+    return list(dict.fromkeys(tool.name for tool in all_tools(request)))
 
 
 def without_tools(request: ModelRequest, names: Collection[str]) -> ModelRequest:
@@ -90,12 +90,13 @@ def without_tools(request: ModelRequest, names: Collection[str]) -> ModelRequest
 
 def with_short_descriptions(request: ModelRequest, longest: int | None) -> ModelRequest:
     """Return the request with tool descriptions cut to `longest` characters; unchanged if `longest` is None."""
-    if longest is None or all(len(tool.description) <= longest for tool in _tools(request)):
+    if longest is None or all(len(tool.description) <= longest for tool in all_tools(request)):
         return request
     return _changed(request, lambda tool: replace(tool, description=tool.description[:longest]))
 
 
-def _tools(request: ModelRequest) -> Iterable[ToolDefinition]:
+def all_tools(request: ModelRequest) -> Iterable[ToolDefinition]:
+    """Yield all tools in a request, including those in its declaration and its amendments."""
     yield from request.tools
     if request.declared is not None:
         yield from request.declared.tools or ()

@@ -26,6 +26,7 @@ from acp_agent.conversation.strict_json import get_objects, get_text, parse_obje
 from acp_agent.errors import AgentError, ConfigError, ModelAuthError
 from acp_agent.frozen import frozen
 from acp_agent.llm.credentials import ModelAccess
+from acp_agent.llm.learned import LearnedFacts, LearnedModel
 from acp_agent.llm.places import BUILT_IN, Endpoint, Places
 from acp_agent.llm.profiles import ModelProfile, corrected, profile
 from acp_agent.llm.provider import Provider
@@ -60,12 +61,16 @@ class _ResolvedModel:
     :ivar id: the provider's own id, for `ModelRequest.model`.
     :ivar window: tokens of the whole window: `context_window` of the settings, else what the provider has said by now
         (see `Registry.learn_window`), else the table, else the model's settings, else a guess.
+    :ivar window_source: a text that changes when the settings or the provider say something else of the window.
+    :ivar learned: what refusals have taught about the model.
     """
 
     provider: Provider
     id: str
     profile: ModelProfile
     window: int
+    window_source: str
+    learned: LearnedModel
 
 
 class Registry:
@@ -74,13 +79,21 @@ class Registry:
     :param settings: the configuration.
     :param env: environment variables, for keys and base URLs.
     :param access: stored keys, and the editor's routes; None for the keys alone.
+    :param learned: what refusals have taught about models; None begins with nothing.
     :ivar places: where they are asked.
     """
 
-    def __init__(self, settings: Settings, env: Mapping[str, str], access: ModelAccess | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        env: Mapping[str, str],
+        access: ModelAccess | None = None,
+        learned: LearnedFacts | None = None,
+    ) -> None:
         self._settings = settings
         self._env = env
         self._access = access or ModelAccess(KeyStore(settings.home))
+        self._learned = learned or LearnedFacts()
         self.places = Places(settings, env, self._access)
         # Where a key or a route has changed, a request may still be answered over the client's connections.
         self._providers: list[tuple[Endpoint, ModelClient | ScriptedProvider]] = []
@@ -107,8 +120,11 @@ class Registry:
             raise ConfigError(f"{model!r}: {self.unusable(model)}")
         name, _, model_id = model.partition("/")
         provider, known = self._provider(name), self.profile(model)
-        window = self._settings.context_window or provider.context_window(model_id) or known.context_window
-        return _ResolvedModel(provider, model_id, known, window)
+        chosen = self._settings.context_window
+        window = chosen or provider.context_window(model_id) or known.context_window
+        source = f"{window} {'configured' if chosen else 'found'}"
+        learned = LearnedModel(model, self.places.endpoint(name), self._learned)
+        return _ResolvedModel(provider, model_id, known, window, source, learned)
 
     def unusable(self, model: str) -> str:
         """Return why a text is no `provider/model` of a provider that is built in or configured; empty where it is one.
@@ -251,7 +267,8 @@ class Registry:
         return ScriptedProvider(name, script)
 
     def _client(self, endpoint: Endpoint) -> ModelClient:
-        return _make_client()(endpoint, partial(_corrected_profile, self._settings, self.places, endpoint.name))
+        profile_of = partial(_corrected_profile, self._settings, self.places, endpoint.name)
+        return _make_client()(endpoint, profile_of, learned=self._learned)
 
 
 def _corrected_profile(settings: Settings, places: Places, provider: str, name: str) -> ModelProfile:
@@ -265,7 +282,7 @@ def _corrected_profile(settings: Settings, places: Places, provider: str, name: 
     )
 
 
-def _make_client() -> Callable[[Endpoint, Callable[[str], ModelProfile]], ModelClient]:
+def _make_client() -> Callable[..., ModelClient]:
     from acp_agent.llm.client import make_client
 
     return make_client

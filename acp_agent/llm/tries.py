@@ -19,7 +19,16 @@ from acp_agent.conversation.surroundings import Feature
 from acp_agent.frozen import frozen
 from acp_agent.llm.adapters.adapter import Adapter
 from acp_agent.llm.adapters.encoding import Call, ReasoningPlace
-from acp_agent.llm.errors import SERVER_STATUSES, CallFailed, classify, error_of, log_line, may_be_image, reason
+from acp_agent.llm.errors import (
+    SERVER_STATUSES,
+    CallFailed,
+    classify,
+    error_of,
+    log_line,
+    may_be_image,
+    reason,
+    takes_no_images,
+)
 from acp_agent.llm.parts import without_images
 from acp_agent.llm.places import Endpoint
 from acp_agent.llm.profiles import ModelProfile
@@ -33,7 +42,7 @@ from acp_agent.llm.provider import (
     RefusedTools,
     Retrying,
 )
-from acp_agent.llm.refusals import RefusedPart
+from acp_agent.llm.refusals import LIMITS, RefusedPart
 from acp_agent.llm.refused_tools import (
     is_built_in,
     longest_description,
@@ -71,7 +80,9 @@ _MAX_REFUSALS = 3
 """After this many refusals of one call, all of its reasoning is withheld at once."""
 
 
-_NO_STREAM = Refused("stream")
+_NO_STREAM = Refused("stream", lasting=False)
+_ABOUT_CONVERSATION = ("prompt", "input", "context", "messages")
+"""Words of an error whose largest answer depends on the length of the conversation."""
 
 
 @frozen
@@ -226,7 +237,9 @@ class Tries:
         if part is None:
             return None
         self._parts += 1
-        return self._left_out(part, request)
+        said = failure.message.lower()
+        lasting = part.feature not in LIMITS or not any(word in said for word in _ABOUT_CONVERSATION)
+        return self._left_out(part, request, lasting=lasting)
 
     def _without_unproven(self, failure: CallFailed, request: ModelRequest, call: Call) -> ModelRequest | None:
         """Return the request without the features that the provider has not accepted before in this conversation, in
@@ -248,14 +261,18 @@ class Tries:
             changed = self._left_out(RefusedPart(feature), changed)
         return changed
 
-    def _left_out(self, part: RefusedPart, request: ModelRequest) -> ModelRequest:
+    def _left_out(self, part: RefusedPart, request: ModelRequest, *, lasting: bool = True) -> ModelRequest:
+        """Return the request without a part, or with another value of it.
+
+        :param lasting: see `Refused`.
+        """
         name, feature, takes = self._endpoint.name, part.feature, part.takes
         if takes and request.takes.get(feature) != takes:
             _log.warning("%s takes other values in a request (%s); it is asked again with those", name, feature)
-            self._learned.append(Refused(feature, takes))
+            self._learned.append(Refused(feature, takes, lasting))
             return replace(request, takes={**request.takes, feature: takes})
         _log.warning("%s refused a part of a request (%s); it is asked again without", name, feature)
-        self._learned.append(Refused(feature))
+        self._learned.append(Refused(feature, lasting=lasting))
         return replace(request, refused=request.refused | {feature})
 
     def _without_pictures(self, failure: CallFailed, request: ModelRequest) -> ModelRequest | None:
@@ -264,14 +281,16 @@ class Tries:
         if not may_be_image(failure, is_repeated=self._server_errors > 0):
             self._server_errors += failure.status in SERVER_STATUSES
             return None
+        accepted = self._adapter.accepted_messages(request)
         if self._images is None:
-            self._images = [0, self._adapter.accepted_messages(request)]
+            self._images = [0, accepted]
         while self._images:
             first = self._images.pop()
             changed = without_images(request, first)
             if changed is not None:
                 self._guess = _Guess(failure, request, tuple(self._learned))
-                self._learned.append(ImagesLeftOut(first))
+                has_older = without_images(replace(request, messages=request.messages[:accepted])) is not None
+                self._learned.append(ImagesLeftOut(first, takes_none=takes_no_images(failure) and not has_older))
                 _log.warning("%s refused a request with images; it is asked again without", self._endpoint.name)
                 return changed
         return None

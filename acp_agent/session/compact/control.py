@@ -151,9 +151,12 @@ class SessionCompaction:
             # too long, a request with a shorter answer would be refused too.
             shorter_fits = now < before and requests.used(active) + now <= active.budget.window
         made_room = self._compacted_in == requests.context.prompted and not self._was_answered()
-        if why := await self._make_room(active, refusal.limit, made_room=made_room, shorter_fits=shorter_fits):
-            if forget is not None and refusal.maximum is None:
-                forget()  # a window that was only guessed is not kept if nothing could be compacted
+        why = await self._make_room(active, refusal.limit, made_room=made_room, shorter_fits=shorter_fits)
+        if forget is not None and why and refusal.maximum is None:
+            forget()  # a window that was only guessed is not kept if nothing could be compacted
+        elif forget is not None:
+            requests.keep_window(model)
+        if why:
             why = f"{sentence(refusal)} {why}"
             raise ContextOverflowError(why, limit=refusal.limit, maximum=refusal.maximum, prompt=refusal.prompt)
 

@@ -1,7 +1,12 @@
-"""Learn the size of a model's window, and how the model counts tokens, from refusals and counts."""
+"""Learn the size of a model's window, and how the model counts tokens, from refusals and counts.
+
+A learned window is kept for other sessions, together with what the settings and the provider said of the window then.
+If they say something else later, the learned window is void.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from acp_agent.compaction.budget import SURE_SHARE
@@ -9,9 +14,12 @@ from acp_agent.compaction.estimate import DOUBT, MAX_CALIBRATION, estimate_messa
 from acp_agent.conversation.context import Context
 from acp_agent.errors import ContextOverflowError
 from acp_agent.frozen import frozen
+from acp_agent.llm.learned import WINDOW
 
 LEAST_WINDOW = 1_000
 """Minimum tokens of a window, whatever a refusal says."""
+_RATE, _SOURCE = f"{WINDOW} rate", f"{WINDOW} source"
+"""Names of facts about a model."""
 MISSED = 1.25
 """A refusal that states this many times the tokens that we expected contradicts the counts of the answers before it."""
 _MOST_MISSES = 2
@@ -20,18 +28,44 @@ _MOST_MISSES = 2
 
 @frozen
 class LearnedWindow:
-    """What the refusals of one model have shown about its context window in this session.
+    """What the refusals of one model have shown about its context window.
 
     :ivar tokens: maximum tokens that the window holds; None while nothing was refused.
-    :ivar guessed: whether the provider has refused a request without stating its limit.
+    :ivar guessed: whether this is an assumption: the provider has refused a request without stating its limit, or
+        another session has learned it.
     :ivar rate: tokens by the provider's count for each token of our estimate.
     :ivar misses: number of refusals that contradict the counts of the answers before them.
+    :ivar source: what the settings and the provider say of the window; see `Registry.resolve`.
     """
 
     tokens: int | None = None
     guessed: bool = False
     rate: float = 1.0
     misses: int = 0
+    source: str = ""
+
+    @classmethod
+    def remembered(cls, facts: Mapping[str, str], source: str) -> LearnedWindow:
+        """Return what other sessions have learned; nothing if the settings or the provider say something else now.
+
+        :param facts: see `LearnedFacts.of`.
+        :param source: see `LearnedWindow`.
+        """
+        tokens = facts.get(WINDOW, "")
+        if facts.get(_SOURCE) != source or not tokens.isdecimal():
+            return cls(source=source)
+        try:
+            rate = float(facts.get(_RATE, ""))
+        except ValueError:
+            rate = 1.0
+        rate = rate if 1 <= rate <= MAX_CALIBRATION else 1.0
+        return cls(max(LEAST_WINDOW, int(tokens[:12])), guessed=True, rate=rate, source=source)
+
+    def facts(self) -> dict[str, str | None]:
+        """Return what other sessions should know."""
+        if self.tokens is None:
+            return dict.fromkeys((WINDOW, _RATE, _SOURCE))
+        return {WINDOW: str(self.tokens), _RATE: f"{self.rate:.3f}", _SOURCE: self.source}
 
     @property
     def counts_low(self) -> bool:
@@ -56,12 +90,17 @@ class LearnedWindow:
         return learned if refusal.partial else learned._at_most(int(used * SURE_SHARE))
 
     def after_answer(self, counted: int, estimate: int) -> LearnedWindow:
-        """Learn from the provider's count of an answered request, and our estimate of it."""
+        """Learn from the provider's count of an answered request, and our estimate of it.
+
+        An assumed window that is smaller than the request is forgotten.
+        """
+        if self.guessed and self.tokens is not None and counted > self.tokens:
+            return LearnedWindow(misses=self.misses, source=self.source)
         return replace(self, rate=_rate(counted, estimate))
 
     def after_full(self, used: int, estimate: int) -> LearnedWindow:
         """Learn that a request and its answer filled the window; see `after_refusal` for the parameters."""
-        return self.after_answer(used, estimate)._at_most(used)
+        return replace(self, rate=_rate(used, estimate))._at_most(used)
 
     def _at_most(self, tokens: int) -> LearnedWindow:
         tokens = max(LEAST_WINDOW, tokens)

@@ -7,16 +7,17 @@ missing or may change.
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing, suppress
 
 import anyio
+from anyio import to_thread
 from anyio.abc import TaskGroup
 
 from acp_agent.compaction.budget import TokenBudget
 from acp_agent.conversation.messages import CompactedBlock, Text, Usage, UserMessage, new_id
 from acp_agent.frozen import frozen
+from acp_agent.llm.learned import LearnedModel
 from acp_agent.llm.places import Parallel
 from acp_agent.llm.profiles import DEFAULT_WINDOW, ModelProfile
 from acp_agent.llm.provider import (
@@ -53,6 +54,7 @@ class ActiveModel:
     :ivar max_output_tokens: upper bound of one answer.
     :ivar profile: what else is known of it.
     :ivar parallel: how many requests its server answers at once.
+    :ivar learned: what refusals have taught about it in all sessions.
     """
 
     name: str
@@ -64,6 +66,7 @@ class ActiveModel:
     max_output_tokens: int
     profile: ModelProfile
     attachments: Attachments
+    learned: LearnedModel
     parallel: Parallel = "many"
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
@@ -114,7 +117,6 @@ class SessionModels:
     """Resolves names to models, and remembers what their refusals have shown.
 
     :param tasks: where providers are asked for windows, so that a slow answer holds no turn up.
-    :ivar learned: what the refusals of each model have shown.
     :ivar queueing: providers that have made one request wait for another.
     :ivar registry: is replaced, and closed, when the settings are read again.
     """
@@ -125,14 +127,14 @@ class SessionModels:
         self._tasks = tasks
         self._asking: dict[str, anyio.Event] = {}
         self._used: set[str] = set()
-        self.learned: defaultdict[str, LearnedWindow] = defaultdict(LearnedWindow)
+        self._learned: dict[str, LearnedWindow] = {}
         self.queueing: set[str] = set()
 
     async def use(self, registry: Registry) -> None:
         """Take the models of other settings from now on."""
         former, self.registry = self.registry, registry
         self._used = set()
-        self.learned.clear()
+        self._learned.clear()
         await former.aclose()
 
     async def prepare(self, name: str) -> None:
@@ -174,7 +176,7 @@ class SessionModels:
             self.registry.resolve(name)
             self._used.add(name)
             await self._ask_windows([name], FIRST_WAIT)
-        resolved, learned = self.registry.resolve(name), self.learned[name]
+        resolved, learned = self.registry.resolve(name), self.learned(name)
         known, window = resolved.profile, resolved.window
         if learned.tokens is not None:
             window = min(window, learned.tokens)
@@ -191,8 +193,29 @@ class SessionModels:
             output,
             known,
             self._attachments,
+            resolved.learned,
             "one" if resolved.provider.name in self.queueing else resolved.provider.parallel,
         )
+
+    def learned(self, name: str) -> LearnedWindow:
+        """Return what refusals have shown of a model's window, in this session or else in others.
+
+        :raises ConfigError: see `named`.
+        """
+        resolved = self.registry.resolve(name)
+        known = self._learned.get(name)
+        if known is not None and known.source == resolved.window_source:
+            return known
+        return LearnedWindow.remembered(resolved.learned.facts(), resolved.window_source)
+
+    def learn(self, name: str, learned: LearnedWindow) -> None:
+        """Note what was learned of a model's window, for this session alone."""
+        self._learned[name] = learned
+
+    def keep(self, name: str) -> None:
+        """Remember what was learned of a model's window for other sessions."""
+        learned = self.registry.resolve(name).learned
+        self._tasks.start_soon(to_thread.run_sync, learned.keep, self.learned(name).facts())
 
     async def ask_window(self, name: str, *, lost: bool = False) -> None:
         """Ask a provider again for a model's window; takes at most three seconds.

@@ -29,6 +29,7 @@ from acp_agent.conversation.updates import UsageUpdated
 from acp_agent.errors import CompactionError, ConfigError, ContextOverflowError, ModelError
 from acp_agent.llm.provider import ModelRequest
 from acp_agent.llm.refused_tools import without_tools
+from acp_agent.llm.remembered import refused_images
 from acp_agent.llm.rules import ReasoningRules
 from acp_agent.sandbox.reading import ReadLimits
 from acp_agent.session.project.learned import RefusedCount
@@ -145,6 +146,10 @@ class Requests:
             max_output_tokens=active.budget.output(self.used(active, context), active.max_output_tokens),
             conversation_id=self._state.id,
         )
+        # A server may have been started again with its option for tools: the log does not decide for good.
+        request = replace(request, refused=request.refused - {"functions"})
+        if remembered := refused_images(active.learned):
+            request = replace(request, refused_images=request.refused_images | remembered)
         if context.told.tools is None:
             request = replace(request, tools=self._definitions()[0], thought_level=self._thought_level(context))
         return request
@@ -203,19 +208,26 @@ class Requests:
 
     def learn_answer(self, active: ActiveModel, answer: AssistantMessage, asked: Context) -> None:
         """Learn how a model counts that has refused a request, from the answer to one with this context."""
-        learned = self._models.learned[active.name]
-        if answer.counted is not None and learned.tokens is not None:
-            counted = answer.counted.prompt_tokens
-            self._models.learned[active.name] = learned.after_answer(counted, self.estimate(asked))
+        before = self._models.learned(active.name)
+        if answer.counted is None or before.tokens is None:
+            return
+        after = before.after_answer(answer.counted.prompt_tokens, self.estimate(asked))
+        self._models.learn(active.name, after)
+        if after.tokens is None:
+            self._models.keep(active.name)
 
     def learn_refusal(self, active: ActiveModel, refusal: ContextOverflowError) -> Callable[[], None]:
-        """Learn from a refusal of the last request; return what forgets it again."""
-        all_learned, used, estimate = self._models.learned, self.used(active), self.estimate()
-        before, counted = all_learned[active.name], self.context.usage is not None
-        all_learned[active.name] = before.after_refusal(refusal, used, estimate, counted=counted)
+        """Learn from a refusal of the last request, for this session alone; return what forgets it again."""
+        before, counted = self._models.learned(active.name), self.context.usage is not None
+        after = before.after_refusal(refusal, self.used(active), self.estimate(), counted=counted)
+        self._models.learn(active.name, after)
         if refusal.prompt is not None:
             self._refused = RefusedCount(active.name, self.context.revision, self.context.head, refusal.prompt)
-        return partial(all_learned.__setitem__, active.name, before)
+        return partial(self._models.learn, active.name, before)
+
+    def keep_window(self, active: ActiveModel) -> None:
+        """Remember what was learned of a model's window for other sessions."""
+        self._models.keep(active.name)
 
     def learn_overflow(self, writer: ActiveModel, refusal: ContextOverflowError, estimate: int) -> None:
         """Learn from a refused summary request.
@@ -224,9 +236,9 @@ class Requests:
         :param estimate: estimated tokens of the request.
         """
         if refusal.limit == "tokens":
-            learned = self._models.learned[writer.name]
             used = round(estimate * max(1.0, writer.rate))
-            self._models.learned[writer.name] = learned.after_refusal(refusal, used, estimate)
+            self._models.learn(writer.name, self._models.learned(writer.name).after_refusal(refusal, used, estimate))
+            self._models.keep(writer.name)
 
     def learn_queue(self, provider: str) -> None:
         """Learn that a provider's server answers one request at a time."""
@@ -234,12 +246,13 @@ class Requests:
 
     def counts_low(self, active: ActiveModel) -> bool:
         """See `LearnedWindow.counts_low`."""
-        return self._models.learned[active.name].counts_low
+        return self._models.learned(active.name).counts_low
 
     def learn_full(self, active: ActiveModel) -> None:
         """Learn from an answer that ended because the window was full."""
-        learned = self._models.learned[active.name]
-        self._models.learned[active.name] = learned.after_full(self.used(active), self.estimate())
+        learned = self._models.learned(active.name).after_full(self.used(active), self.estimate())
+        self._models.learn(active.name, learned)
+        self._models.keep(active.name)
 
     # --- sizes ---
 
@@ -255,7 +268,7 @@ class Requests:
         limits = Limits(active.profile.max_images, active.profile.max_request_bytes)
         if not limits.exceeded(messages):  # as they are stored they are hardly ever smaller
             return limits
-        refused = self.context.images_refused_by(active.name)
+        refused = self.context.images_refused_by(active.name) | refused_images(active.learned)
         return replace(limits, sent=await active.attachments.lengths(messages, active.profile, refused))
 
     async def exceeds_limits(self, active: ActiveModel) -> bool:

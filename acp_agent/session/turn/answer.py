@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TypeAlias, cast
 
 import anyio
+from anyio import to_thread
 from anyio.streams.memory import MemoryObjectReceiveStream
 
 from acp_agent.accumulator import Accumulator
@@ -30,14 +31,17 @@ from acp_agent.llm.provider import (
     AskedAgain,
     Cause,
     ImagesLeftOut,
+    ModelRequest,
     ReasoningRefused,
     Refused,
     RefusedTools,
+    Remembered,
     Retrying,
     TextDelta,
     ThinkingDelta,
     Withheld,
 )
+from acp_agent.llm.remembered import keep_images
 from acp_agent.session.attachments import images_in
 from acp_agent.session.log import SessionLog
 from acp_agent.session.notices import Notices
@@ -71,6 +75,8 @@ _TOLD: dict[Feature, str] = {
 }
 """Notices for refused features that the user would miss."""
 _OTHER_LEVEL = "{model} takes other thinking levels ({takes}); it is asked with the nearest one."
+_LEVELS: tuple[Feature, ...] = ("reasoning_effort", "reasoning", "thinking")
+_NO_IMAGES = "{model} takes no images, says its provider. It is asked without them."
 
 
 @dataclass(eq=False, slots=True)
@@ -103,6 +109,7 @@ class AnswerStream:
         await self._notices.flush()  # also if the last answer broke off
         await self._tell_left_out_tools(active)
         request, sent_context = self._requests.request(active), self._requests.context
+        await self._tell_left_out_images(active, request)
         answered: Answered | None = None
         explanation = ""
         ended, message_id = anyio.Event(), new_id("msg")
@@ -134,6 +141,8 @@ class AnswerStream:
                             await self._withhold(event)
                         elif isinstance(event, RefusedTools):
                             await self._leave_tools_out(active, event.tools)
+                        elif isinstance(event, Remembered):
+                            await self._tell_remembered(active, event, request)
                         else:
                             answered = event
                 finally:
@@ -173,7 +182,7 @@ class AnswerStream:
             told = _OTHER_LEVEL
         if told is not None:
             takes = ", ".join(refused.takes.split())
-            await self._notices.tell(told.format(model=active.name, takes=takes))
+            await self._notices.tell_once(told.format(model=active.name, takes=takes))
 
     async def _leave_images_out(self, active: ActiveModel, images: tuple[str, ...]) -> None:
         """Stop sending images to a model whose provider refused a request because of one of them, and tell the user.
@@ -181,6 +190,7 @@ class AnswerStream:
         :param images: SHA-256 digests of their bytes.
         """
         await self._log.append(ImagesRefused(active.name, images))
+        await to_thread.run_sync(keep_images, images, active.learned)
         left_out = counted(len(images), "image")
         await self._notices.tell(f"{active.name} refused the request for an image. It goes on without {left_out}.")
 
@@ -189,13 +199,41 @@ class AnswerStream:
         await self._log.append(ToolsRefused(active.name, tools))
         await self._tell_left_out_tools(active)
 
-    async def _tell_left_out_tools(self, active: ActiveModel) -> None:
-        tools = sorted(self._requests.context.tools_refused_by(active.name))
+    async def _tell_left_out_tools(self, active: ActiveModel, remembered: Iterable[str] = ()) -> None:
+        tools = sorted(self._requests.context.tools_refused_by(active.name).union(remembered))
         if tools:
             names = one_line(", ".join(tools), 500)
             await self._notices.tell_once(
                 f"{active.name} refused {counted(len(tools), 'tool')}, without which the session goes on: {names}."
             )
+
+    async def _tell_left_out_images(self, active: ActiveModel, request: ModelRequest) -> None:
+        """Tell the user of images that are left out because they were refused in another session."""
+        remembered = request.refused_images - self._requests.context.images_refused_by(active.name)
+        if not remembered:
+            return
+        shown = set(images_in(replace(request, refused_images=frozenset()), 0))
+        if left_out := len(remembered & shown):
+            await self._notices.tell_once(
+                f"{active.name} refused {counted(left_out, 'image')} of this conversation in another session and is"
+                " asked without."
+            )
+
+    async def _tell_remembered(self, active: ActiveModel, known: Remembered, request: ModelRequest) -> None:
+        """Tell the user what requests to a model leave out because of earlier refusals, if the user would miss it."""
+        features: list[Feature] = [feature for feature in _LEVELS if request.thought_level and feature in known.refused]
+        if request.tools and "functions" in known.refused:
+            features.append("functions")
+        for feature in features:
+            await self._notices.tell_once(_TOLD[feature].format(model=active.name))
+        for feature in _LEVELS:
+            if request.thought_level and feature in known.takes:
+                takes = ", ".join(known.takes[feature].split())
+                await self._notices.tell_once(_OTHER_LEVEL.format(model=active.name, takes=takes))
+        if known.images:
+            await self._notices.tell_once(_NO_IMAGES.format(model=active.name))
+        if known.tools:
+            await self._tell_left_out_tools(active, known.tools)
 
     async def _withhold(self, refused: ReasoningRefused) -> None:
         """Stop sending reasoning that the provider refused, and tell the user."""

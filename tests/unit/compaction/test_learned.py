@@ -61,3 +61,29 @@ def test_counts_are_not_believed_once_two_refusals_have_contradicted_them(
         refusal = ContextOverflowError("no", maximum=1_000, prompt=used * 2)
         never_counted = never_counted.after_refusal(refusal, used, used)
     assert not never_counted.counts_low
+
+
+@given(TOKENS, st.floats(1, MAX_CALIBRATION), st.booleans())
+def test_a_learned_window_is_remembered_while_settings_and_provider_say_the_same(
+    tokens: int, rate: float, guessed: bool
+) -> None:
+    learned = LearnedWindow(max(LEAST_WINDOW, tokens), guessed, rate, source="32000 found")
+    facts = {name: value for name, value in learned.facts().items() if value is not None}
+    again = LearnedWindow.remembered(facts, "32000 found")
+    assert (again.tokens, again.guessed, again.source) == (learned.tokens, True, learned.source)
+    assert again.rate == pytest.approx(rate, abs=0.001)
+    assert LearnedWindow.remembered(facts, "16000 found") == LearnedWindow(source="16000 found")
+    assert LearnedWindow.remembered(facts, "32000 configured").tokens is None
+
+
+@given(st.dictionaries(st.sampled_from(["window", "window rate", "window source"]), st.text(max_size=20)))
+def test_facts_of_any_content_make_a_window_or_none(facts: dict[str, str]) -> None:
+    learned = LearnedWindow.remembered(facts, "x")
+    assert learned.tokens is None or learned.tokens >= LEAST_WINDOW
+    assert 1 <= learned.rate <= MAX_CALIBRATION
+
+
+@given(TOKENS, TOKENS, st.booleans())
+def test_an_assumed_window_that_an_answer_exceeds_is_forgotten(tokens: int, counted: int, guessed: bool) -> None:
+    after = LearnedWindow(tokens, guessed).after_answer(counted, counted)
+    assert after.tokens == (None if guessed and counted > tokens else tokens)

@@ -70,6 +70,11 @@ ERRORS: dict[str, tuple[int, Any, RefusedPart | None]] = {
         ),
         RefusedPart("max_tokens", "4096"),
     ),
+    "the limit at the end of a sentence": (
+        400,
+        openai("max_tokens is too large. The maximum is 4,096. Version 1.5000 of the API."),
+        RefusedPart("max_tokens", "4096"),
+    ),
     "DeepSeek, a range": (
         400,
         openai("Invalid max_tokens value, the valid range of max_tokens is [1, 4,096]"),
