@@ -15,7 +15,6 @@ remote.c (`read_remotes_file`, `read_branches_file`); git-bisect.sh before git 2
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -179,6 +178,8 @@ def _files_in(folder: Path) -> list[Path]:
 
 
 def _digest(file: Path) -> bytes:
+    import hashlib  # no start waits for it
+
     return hashlib.sha256(_content(file)).hexdigest().encode()
 
 

@@ -14,14 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
 
-from acp_agent.sandbox.tracked import blob_of
-
 _MOST = 1_000
 
 judging = RLock()
 """Held while the agent writes a file, and while a thread looks at what a command has made and renames it."""
 _written: dict[tuple[str, str], None] = {}
-"""Paths, each with git's name for the content."""
+"""Paths, each with a digest of the content."""
 
 
 @contextmanager
@@ -32,7 +30,7 @@ def writing(path: Path, data: bytes) -> Generator[None]:
     :param data: its new content.
     """
     with judging:
-        _written[str(path), blob_of(data)] = None
+        _written[str(path), _digest(data)] = None
         while len(_written) > _MOST:
             del _written[next(iter(_written))]
         yield
@@ -43,4 +41,10 @@ def is_written(path: str, data: bytes) -> bool:
 
     :param path: absolute and resolved.
     """
-    return bool(_written) and (path, blob_of(data)) in _written
+    return bool(_written) and (path, _digest(data)) in _written
+
+
+def _digest(data: bytes) -> str:
+    import hashlib  # no start waits for it
+
+    return hashlib.sha256(data).hexdigest()
