@@ -118,7 +118,7 @@ class ChatFold(Fold):
             text = get_text(delta, CONTENT) or "".join(_chunk_texts(delta, "text")) or refusal
             self._has_text = self._has_text or bool(thought or text)
             deltas += self._said(text)
-            for call in get_objects(delta, "tool_calls"):
+            for call in get_objects(delta, "tool_calls") or filter(None, [get_object(delta, "tool_calls")]):
                 self._tool_calls.add(call)
             function_call = get_object(delta, "function_call")
             if any(function_call.values()):

@@ -84,19 +84,29 @@ class ResponsesFold(Fold):
         self._provider = provider
         self._items: list[_ItemPieces] = []
         self._final: JsonObject = {}
-        self._has_text = False
+        self._said: dict[tuple[JsonValue, JsonValue], list[str]] = {}
+        """The text that was shown, by its item and its place in the item."""
+        self._has_thought = False
 
     @property
     def is_empty(self) -> bool:
-        return not (self._items or self._has_text)
+        return not (self._items or self._said or self._has_thought)
 
     def feed(self, event: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
         text = get_text(event, "delta")
-        self._has_text = self._has_text or bool(text)
+        place = event.get("output_index"), event.get("content_index")
         match event.get("type"):
             case "response.output_text.delta" | "response.refusal.delta" if text:
+                self._said.setdefault(place, []).append(text)
                 return (TextDelta(text),)
+            case "response.output_text.done" | "response.content_part.done" if place not in self._said:
+                # Some gateways send no deltas.
+                text = get_text(event, "text") or get_text(get_object(event, "part"), "text")
+                if text:
+                    self._said[place] = [text]
+                    return (TextDelta(text),)
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" if text:
+                self._has_thought = True
                 return (ThinkingDelta(text),)
             case "response.reasoning_summary_part.added" if get_int(event, "summary_index") > 0:
                 return (ThinkingDelta("\n\n"),)
@@ -111,6 +121,7 @@ class ResponsesFold(Fold):
             case "response.completed" | "response.incomplete":
                 self._final = get_object(event, "response")
                 self.complete = True
+                return () if self._said else self._shown_of_whole(texts_only=True)
             case "response.failed":
                 raise stream_error(get_object(event, "response"))
             case "error":
@@ -125,7 +136,7 @@ class ResponsesFold(Fold):
 
     def close(self, *, done: bool) -> None:
         # Some gateways omit the last event and end the stream with `[DONE]` alone.
-        self.complete = done and bool(self._items) and not any(pieces.is_cut() for pieces in self._items)
+        self.complete = done and bool(self._items or self._said) and not any(pieces.is_cut() for pieces in self._items)
 
     def answer(self) -> Answered:
         self.dropped = tuple(
@@ -150,6 +161,11 @@ class ResponsesFold(Fold):
                     parts.append(pieces.tool_call())
                 case _:
                     pass
+        if self._said and not any(isinstance(part, Text) for part in parts):
+            # Some gateways send the text without the item that holds it.
+            text = "".join(piece for pieces in self._said.values() for piece in pieces)
+            calls = [part for part in parts if isinstance(part, ToolCall)]
+            parts = [*(part for part in parts if part not in calls), Text(text), *calls]
         usage = openai_usage(get_object(self._final, "usage"), "input", "output")
         return build_answer(parts, reason, usage, self._compacted())
 
@@ -165,10 +181,14 @@ class ResponsesFold(Fold):
                     pieces.item = item | {key: value for key, value in pieces.item.items() if value not in ("", None)}
         return sorted(self._items, key=lambda each: each.index)
 
-    def _shown_of_whole(self) -> Iterable[TextDelta | ThinkingDelta]:
+    def _shown_of_whole(self, *, texts_only: bool = False) -> Iterable[TextDelta | ThinkingDelta]:
+        """Return what can be shown of an answer that was not streamed.
+
+        :param texts_only: without its reasoning, which may have been streamed.
+        """
         shown: list[TextDelta | ThinkingDelta] = []
-        for item in get_objects(self._final, "output"):
-            if item.get("type") == "reasoning":
+        for item in (pieces.item for pieces in self._all_items()):
+            if item.get("type") == "reasoning" and not texts_only:
                 shown += [
                     ThinkingDelta(text) for each in get_objects(item, "summary") if (text := get_text(each, "text"))
                 ]

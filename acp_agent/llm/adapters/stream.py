@@ -14,6 +14,8 @@ from acp_agent.llm.errors import CallFailed, stream_error
 MAX_LINE = 16 * 1024 * 1024
 """Bytes of a line or an event, many times those of a whole answer that the event at its end repeats."""
 _LONGEST_OTHER = 64 * 1024
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""A stream may begin with one, and it belongs to no line."""
 
 
 class Decoder:
@@ -38,6 +40,8 @@ class Decoder:
 
         :raises CallFailed: an event is no JSON object, or a line or an event has no end.
         """
+        if self._streams is None:
+            chunk = chunk.removeprefix(_BYTE_ORDER_MARK)
         if self._streams is None and (head := chunk.lstrip()[:1]):
             self._streams = head not in b"{[<"  # no line of a stream begins so
         self._rest += chunk

@@ -394,3 +394,9 @@ def test_calls_come_back_whatever_way_they_are_cut_and_whatever_is_repeated(
                 delta["id"] = f"call_{number}"
             calls.add(delta)
     assert [(call.name, call.call().arguments) for call in calls] == meant
+
+
+def test_one_call_that_is_not_in_a_list_is_read() -> None:
+    fold = fold_of("chat")
+    list(fold.feed({"choices": [{"delta": {"tool_calls": piece(WHOLE, "read", index=0, id="a")}}]}))
+    assert calls_of(fold.answer().parts) == [READ]

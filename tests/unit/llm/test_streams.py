@@ -195,3 +195,60 @@ def test_an_event_of_too_many_values_is_refused_and_a_long_text_is_not() -> None
     assert Decoder().feed(f'data: {{"t": "{text}"}}\n\n'.encode()) == [{"t": text}]
     with pytest.raises(CallFailed):
         Decoder().feed(f'data: {{"t": "{text}", "more": [{"[]," * 500_000} 0]}}\n\n'.encode())
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_byte_order_mark_in_front_of_a_stream_hides_nothing(dialect: str) -> None:
+    seen, error = await play(dialect, b"\xef\xbb\xbf" + encoded([*BEGINNING[dialect], *ENDING[dialect]]))
+    assert error is None
+    assert TextDelta("Hi") in seen
+    assert isinstance(seen[-1], Answered)
+    assert seen[-1].parts == (m.Text("Hi"),)
+
+
+COMPLETED: dict[str, Any] = {
+    "type": "response.completed",
+    "response": {"output": [], "usage": {"input_tokens": 9, "output_tokens": 5}},
+}
+MESSAGE: dict[str, Any] = {"type": "message", "id": "m", "content": [{"type": "output_text", "text": "Hi there"}]}
+WITHOUT_ITEMS: dict[str, list[dict[str, Any]]] = {
+    "deltas alone": [
+        {"type": "response.output_text.delta", "delta": "Hi ", "output_index": 0},
+        {"type": "response.output_text.delta", "delta": "there", "output_index": 0},
+        COMPLETED,
+    ],
+    "the text at its end alone": [
+        {"type": "response.output_text.done", "text": "Hi there", "output_index": 0},
+        COMPLETED,
+    ],
+    "the part at its end alone": [
+        {"type": "response.output_item.added", "output_index": 0, "item": {"type": "message", "content": []}},
+        {
+            "type": "response.content_part.done",
+            "output_index": 0,
+            "part": {"type": "output_text", "text": "Hi there"},
+        },
+        COMPLETED,
+    ],
+    "the item at its end alone": [
+        {"type": "response.output_item.done", "output_index": 0, "item": MESSAGE},
+        COMPLETED,
+    ],
+    "the last event alone": [COMPLETED | {"response": {"output": [MESSAGE]}}],
+    "everything": [
+        {"type": "response.output_item.added", "output_index": 0, "item": {"type": "message", "id": "m"}},
+        {"type": "response.output_text.delta", "delta": "Hi there", "output_index": 0, "content_index": 0},
+        {"type": "response.output_text.done", "text": "Hi there", "output_index": 0, "content_index": 0},
+        {"type": "response.output_item.done", "output_index": 0, "item": MESSAGE},
+        COMPLETED | {"response": {"output": [MESSAGE]}},
+    ],
+}
+
+
+@pytest.mark.parametrize("events", WITHOUT_ITEMS)
+async def test_the_text_of_a_response_is_shown_and_kept_once_whichever_events_hold_it(events: str) -> None:
+    seen, error = await play("openai", encoded(WITHOUT_ITEMS[events]))
+    assert error is None
+    assert "".join(event.text for event in seen if isinstance(event, TextDelta)) == "Hi there"
+    assert isinstance(seen[-1], Answered)
+    assert seen[-1].parts == (m.Text("Hi there"),)
