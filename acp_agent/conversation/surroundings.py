@@ -82,7 +82,7 @@ class Surroundings:
         return Surroundings(present, None if self.tools is None else tuple(tools.values()), level)
 
 
-_FRAME = re.compile(r"<\s*(/?)\s*((?:mcp_server_)?instructions\b)", re.IGNORECASE)
+_FRAME = re.compile(r"<([\s/]{0,20})((?:mcp_server_)?instructions\b)", re.IGNORECASE)
 _BLOCK = re.compile(r'^<instructions file="([^"\n]*)">\n.*?^</instructions>$', re.DOTALL | re.MULTILINE)
 _FACT = re.compile(r"^(Working directory|Git repository|Platform|Date): .*$", re.MULTILINE)
 

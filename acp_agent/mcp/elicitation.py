@@ -67,6 +67,7 @@ _LOGIN = re.compile(r"e?-?mail|login[_-]hint|session[_-]?(id)?|sid|sig|(.*[_-])?
 _LOGIN_VALUE = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]*|[^\s@/]+@[^\s@/]+\.[A-Za-z]{2,}")
 """Values that do: a JSON Web Token, an email address."""
 _SCHEME = re.compile(r"(?<![a-z0-9+.-])[a-z0-9+.-]++://", re.IGNORECASE)
+_MISREAD = re.compile(r"[\s\\]")
 _SAME_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 
@@ -197,7 +198,7 @@ def _check_address(url: str) -> None:
 def _is_plain(url: str) -> bool:
     """Return whether a browser and a person read an address alike: browsers take a backslash for a slash, and leave out
     line ends and tabs."""
-    return visible(url) == url and not re.search(r"[\s\\]", url)
+    return visible(url) == url and _MISREAD.search(url) is None
 
 
 def fields_of(schema: JsonObject) -> tuple[FormField, ...]:

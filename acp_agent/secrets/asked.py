@@ -56,6 +56,7 @@ _IGNORED = ("Mn", "Me", "Cf", "Cc")
 """Categories of marks, and of characters that do not show."""
 _SPACED = re.compile(r"(?<![^\W_])[^\W_](?:[\W_]{1,3}[^\W_]){3,40}(?![^\W_])")
 """Letters with something between them, as in `p a s s`."""
+_BETWEEN = re.compile(r"[\W_]")
 
 
 def asks_for_secret(text: str) -> bool:
@@ -86,4 +87,4 @@ def _readings(text: str) -> Iterator[str]:
     latin = str.maketrans({other: letter for letter, others in _LOOK_ALIKE.items() for other in others})
     for reading in (plain, bare, bare.translate(latin).replace("vv", "w")):
         yield reading
-        yield _SPACED.sub(lambda found: re.sub(r"[\W_]", "", found[0]), reading)
+        yield _SPACED.sub(lambda found: _BETWEEN.sub("", found[0]), reading)
