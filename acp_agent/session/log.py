@@ -141,8 +141,7 @@ class SessionLog:
     async def search(self, query: str, limit: int) -> Sequence[Found]:
         """Return messages with the words of the query that the model does not see now, best first."""
         visible = {entry.seq for entry in self.context.entries if not entry.shortened}
-        found = await self.store.search(self.session_id, query, limit=limit + len(visible))
-        return [hit for hit in found if hit.seq not in visible][:limit]
+        return await self.store.search(self.session_id, query, limit=limit, without=visible)
 
     async def read_blob(self, sha256: str) -> bytes | None:
         """Return the stored bytes with this digest; None if they are gone."""

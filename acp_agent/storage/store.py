@@ -46,6 +46,7 @@ from acp_agent.storage.rows import (
     storable,
 )
 from acp_agent.storage.search import Found, search
+from acp_agent.storage.search_index import extend, forget, forget_deleted
 from acp_agent.storage.writes import append, archive, create, delete
 
 P = ParamSpec("P")
@@ -91,7 +92,7 @@ class SessionStore:
         :raises StorageError: the file cannot be used; it was left as it is.
         """
         limiter = anyio.CapacityLimiter(1)
-        connection = await to_thread.run_sync(open_database, path, limiter=limiter)
+        connection = await to_thread.run_sync(_open, path, limiter=limiter)
         connection.execute(f"PRAGMA busy_timeout = {_TRY_MILLISECONDS}")  # see `_retry_while_locked`
         return cls(path, connection, limiter)
 
@@ -160,13 +161,21 @@ class SessionStore:
 
         return await self._read(session_id, fold)
 
-    async def search(self, session_id: str, query: str, *, limit: int) -> tuple[Found, ...]:
+    async def search(
+        self, session_id: str, query: str, *, limit: int, without: Collection[int] = ()
+    ) -> tuple[Found, ...]:
         """Return up to `limit` messages that match a query, best first; see `acp_agent.storage.search.search`.
 
         :param query: words, and phrases in double quotes.
+        :param without: places in the log that are not returned.
         :raises SessionNotFoundError: no such session.
         """
-        return await self._run(search, session_id, query, limit)
+        if self.is_read_only:
+            return await self._run(search, session_id, query, limit, None, without)
+        # A batch at a time, so that appends of other sessions come between.
+        while await self._run(extend, self._path, session_id):
+            continue
+        return await self._run(search, session_id, query, limit, self._path, without)
 
     async def read(self, session_id: str, seqs: Sequence[int]) -> tuple[LoggedEvent, ...]:
         """Return the entries at these places, in order and once each, without those that do not exist.
@@ -295,14 +304,24 @@ class SessionStore:
                     raise
 
     def _delete(self, connection: sqlite3.Connection, session_id: str) -> None:
-        if not delete(connection, session_id):
+        deleted = delete(connection, session_id)
+        if deleted is None:
             return
+        forget(self._path, deleted)
         # What was deleted is overwritten in the file (`secure_delete`), but would stay in the write-ahead log, which
         # cannot be emptied while another process reads. SQLite itself waits for `_TRY_MILLISECONDS`.
         until = time.monotonic() + BUSY_SECONDS
         while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
             if time.monotonic() > min(until, self._give_up_from):
                 return
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    connection = open_database(path)
+    if not is_read_only(path):
+        with storage_errors(path):
+            forget_deleted(connection, path)
+    return connection
 
 
 def _read_batch(

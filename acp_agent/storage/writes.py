@@ -122,10 +122,10 @@ def archive(connection: sqlite3.Connection, session_id: str, archived: bool) -> 
         connection.execute(_ARCHIVE, (archived, _now(), storable(session_id)))
 
 
-def delete(connection: sqlite3.Connection, session_id: str) -> bool:
+def delete(connection: sqlite3.Connection, session_id: str) -> int | None:
     """Remove a session and its log; see `SessionStore.delete`.
 
-    :returns: False where there was none.
+    :returns: the number of the session; None if there was none.
     """
     with transaction(connection):
         # Earlier versions keep the words of searched sessions in an index, and make it again where it is gone.
@@ -135,7 +135,7 @@ def delete(connection: sqlite3.Connection, session_id: str) -> bool:
         if buried is not None:
             connection.execute("DELETE FROM events WHERE session = ?", buried)
             connection.execute("DELETE FROM blob_uses WHERE session = ?", buried)
-    return buried is not None
+    return None if buried is None else buried[0]
 
 
 def _insert_events(

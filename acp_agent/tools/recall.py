@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 
 from pydantic import Field
 
-from acp_agent.conversation.events import CallView, ToolReturned
+from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import JsonObject, Text
 from acp_agent.errors import ToolError
-from acp_agent.storage.search import Role, role_of, searchable_text
+from acp_agent.storage.search import Found, Neighbour
+from acp_agent.storage.texts import Role, role_of, searchable_text, title_of
 from acp_agent.tools.arguments import Arguments, BuiltIn, titled
 from acp_agent.tools.environment import Archive, Environment, Report
 from acp_agent.tools.text import MAX_CHARACTERS, MAX_LINE, MAX_LINES, clean, counted, fitting, one_line, page_of
@@ -20,7 +21,7 @@ _MAX_HITS = 10
 
 
 class _Recall(Arguments):
-    query: str = Field("", min_length=1, max_length=1000, description='Words, or a phrase "in quotes".')
+    query: str = Field("", min_length=1, max_length=1000, description='A question or words; a phrase "in quotes".')
     entry: int = Field(0, ge=1)
     offset: int = Field(1, ge=1)
     limit: int = Field(MAX_LINES, ge=1)
@@ -52,9 +53,21 @@ async def _found(asked: _Recall, archive: Archive) -> str:
             f"No earlier message that left your context holds {one_line(asked.query)}. Try fewer or other words: a "
             "name, a path, or a piece of an error message as it stood there."
         )
-    lines = [f"#{hit.seq} {_when(hit.at)} {_whose(hit.role, hit.title)}: {one_line(hit.snippet, 300)}" for hit in hits]
+    lines = [line for hit in hits for line in _shown(hit)]
     more = " or more; other words narrow it down" if len(hits) == _MAX_HITS else ""
     return "\n".join((f"{counted(len(hits), 'entry')}{more}, best first; read one with `entry`:", *lines))
+
+
+def _shown(hit: Found) -> Iterator[str]:
+    yield f"#{hit.seq} {_when(hit.at)} {_whose(hit.role, hit.title)}: {one_line(hit.snippet, 300)}"
+    if hit.before is not None:
+        yield f"  before it {_beside(hit.before)}"
+    if hit.after is not None:
+        yield f"  after it {_beside(hit.after)}"
+
+
+def _beside(neighbour: Neighbour) -> str:
+    return f"#{neighbour.seq} {_whose(neighbour.role, neighbour.title)}: {one_line(neighbour.line, 150)}"
 
 
 def _whose(role: Role, title: str) -> str:
@@ -73,8 +86,8 @@ async def _read(asked: _Recall, archive: Archive) -> str:
         raise ToolError(f"recall: entry {number} is no message with a text.")
     first = asked.offset
     page = fitting(page_of(lines, first, asked.limit, f"recall: entry {number}"), MAX_CHARACTERS)
-    title = logged.event.view.title if isinstance(logged.event, ToolReturned) else ""
-    heading = f"Entry {number}, {_when(logged.at)}, {_whose(role_of(logged.event), title)}"
+    whose = _whose(role_of(logged.event), title_of(logged.event))
+    heading = f"Entry {number}, {_when(logged.at)}, {whose}"
     last = first + len(page) - 1
     if first > 1 or last < len(lines):
         heading += f", lines {first} to {last} of {len(lines)}"
@@ -96,7 +109,8 @@ def _when(at: int) -> str:
 
 RECALL = BuiltIn(
     "recall",
-    "Search or read, word for word, what was said and returned in this session before it was compacted. `query` finds "
+    "Search or read, word for word, what was said and returned in this session before it was compacted. Use it before "
+    "you ask the user again, repeat work, or guess. `query` takes a question, identifier, path or error message and finds "
     "entries; `entry` reads one by its number, which a summary cites as [#12]. `offset` and `limit` are as in `read`.",
     _Recall,
     _prepare,

@@ -20,6 +20,7 @@ from acp_agent.conversation.events import NoteAdded, SessionStarted
 from acp_agent.storage.database import BUSY_SECONDS
 from acp_agent.storage.store import LAST_SECONDS, SessionStore
 from support.checkout import REPOSITORY
+from support.stores import said
 
 _BEGIN = """
 import sys
@@ -95,6 +96,15 @@ async def main():
         await store.append("s1", 2, [NoteAdded("msg", "more")])
     except StorageError as error:
         print(error)
+    await store.aclose()
+
+anyio.run(main)
+"""
+
+_SEARCHER = f"""{_BEGIN}
+async def main():
+    store = await SessionStore.open(path)
+    print([hit.seq for hit in await store.search("s1", "cart", limit=5)])
     await store.aclose()
 
 anyio.run(main)
@@ -200,6 +210,16 @@ async def test_a_store_that_cannot_be_written_is_listed_and_read_unless_it_is_of
         connection.executescript(Path(__file__).with_name("version_1.sql").read_text("utf-8"))
     (said,) = run_mounted(mount, _STARTER, path)
     assert "is of an earlier version and read-only" in said
+
+
+async def test_a_store_that_cannot_be_written_is_searched_without_an_index(path: Path) -> None:
+    folder = path.parent
+    mount = f"mount --bind {folder} {folder} && mount -o remount,bind,ro {folder}"
+    store = await SessionStore.open(path)
+    await store.create("s1", "/shop", [], [SessionStarted("/shop"), said("a cart"), said("no")])
+    await store.aclose()
+    assert run_mounted(mount, _SEARCHER, path) == ["[2]"]
+    assert not list(folder.glob("*.search-*"))
 
 
 def test_a_full_disk_at_the_start_is_called_full(path: Path) -> None:

@@ -1,0 +1,232 @@
+"""Which messages of an indexed session a query finds, and in what order.
+
+Messages that hold what was asked for literally come first: the only word of a query, a quoted phrase, an identifier, a
+path, or the whole query, such as an error message. Messages that have all words of the query follow. The others are in
+the order of BM25 over the stems of the words (Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009),
+with three changes:
+
+- How often a message has a word does not count, since the index does not know it.
+- A word of the message before or after counts in part, since an answer rarely repeats the words of its question.
+- The score rises with the share of the query's words that the message has itself.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from heapq import nlargest
+from itertools import chain
+
+from acp_agent.frozen import frozen
+from acp_agent.storage.search_index import SearchIndex
+from acp_agent.storage.texts import is_unspaced, phrase_pattern, query_pieces, tokens, whole_pattern
+
+K1 = 1.2
+B = 0.5
+"""BM25's saturation, and how much the length of a message counts."""
+NEIGHBOUR_SHARE = 0.6
+"""What a word of a neighbour is worth, as a share of what it is worth in the message itself."""
+_QUESTION = 3
+"""Words that a query needs for messages to be found that have none of them themselves, but beside them."""
+_COMMON = 0.25
+"""A word that more of the messages have is left out of the score, if others remain."""
+_FEW = 2
+"""So many messages are never too many for a word."""
+_SIGNS = re.compile(
+    r"""
+    [^\W\d_][./\\:@#]+\w        # src/cart.py, pkg::name, user@host
+    | _\w | [a-z][A-Z]            # parse_header, __init__, parseHeader
+    | [^\W\d_]\d                  # E1042, utf8
+    | \d[./:-]\w+[./:-]\w         # 10.0.0.1, 2026-05-07
+    """,
+    re.VERBOSE,
+)
+_EDGES = ".,;:!?()[]{}<>\"'`"
+_SHORTEST_NAME = 4
+
+
+@frozen
+class Query:
+    """What is looked for.
+
+    :ivar words: words and phrases in the query's order, folded, each once.
+    :ivar quoted: the phrases that stood in quotes.
+    :ivar names: the words that look like identifiers or paths.
+    """
+
+    words: tuple[str, ...]
+    quoted: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+def is_name(word: str) -> bool:
+    """Return whether a word of a query, as it was typed, looks like an identifier, a path or a code."""
+    bare = word.strip(_EDGES)
+    return len(bare) >= _SHORTEST_NAME and _SIGNS.search(bare) is not None
+
+
+class Ranking:
+    """Ranks the messages of one session, which are numbered from 1 on as in its index.
+
+    :param text_of: returns the folded text of the message at a place in the log.
+    :param without: places that are not looked for.
+    """
+
+    def __init__(self, index: SearchIndex, text_of: Callable[[int], str], without: Collection[int]) -> None:
+        self._index = index
+        self._text_of = text_of
+        self._entries = index.entries()
+        self._left_out = frozenset(number for number, (seq, _) in enumerate(self._entries, 1) if seq in without)
+        self._rows: dict[str, frozenset[int]] = {}
+
+    def best(self, query: Query, limit: int) -> list[int]:
+        """Return the places in the log of the best messages, best first."""
+        found = self._of_one(query, limit) if len(query.words) == 1 else self._of_many(query, limit)
+        return [self._entries[number - 1][0] for number in found]
+
+    def _of_one(self, query: Query, limit: int) -> list[int]:
+        """Return what holds the only word or phrase of a query or, unless it is quoted, what is most like it."""
+        [phrase] = query.words
+        held = self._holding(phrase, None, limit)
+        if held and len(held) < limit and len(tokens(phrase)) == 1:
+            stems = self._having_all(tokens(phrase)) - self._left_out
+            held = dict.fromkeys(stems, 0) | held
+        if held or query.quoted:
+            return nlargest(limit, held, key=lambda number: (held[number], number))
+        scores = self._scores(query.words)
+        similar = scores.keys() - self._left_out
+        return nlargest(limit, similar, key=lambda number: (scores[number], number))
+
+    def _of_many(self, query: Query, limit: int) -> list[int]:
+        scores = self._scores(query.words)
+        literal: Mapping[int, int] = {}
+        if not query.quoted:
+            literal = self._holding(" ".join(query.words), None, limit)
+        held = [self._holding(phrase, scores, limit) for phrase in (*query.quoted, *query.names)]
+        having_all = self._having_all([token for word in query.words for token in tokens(word)])
+        first: set[int] = {*literal, *having_all}.union(*held)
+        found = first | scores.keys()
+        required = [frozenset(holders) for holders in held[: len(query.quoted)] if holders]
+        if required:
+            found &= _intersection(required) or frozenset(chain.from_iterable(required))
+        found -= self._left_out
+
+        def worth(number: int) -> tuple[float, ...]:
+            exact = literal.get(number, 0)
+            names = sum(number in holders for holders in held)
+            level = sum(holders.get(number, 0) for holders in held)
+            return exact, names, level, number in having_all, 0 if exact else scores.get(number, 0), number
+
+        # Beside those that something puts first, the scores alone tell which can be among the best.
+        some = set(nlargest(limit, found, key=lambda number: scores.get(number, 0))) | (found & first)
+        return nlargest(limit, some, key=worth)
+
+    def _scores(self, words: Iterable[str]) -> dict[int, float]:
+        """Return the score of every message that has a word of the query or stands beside one."""
+        count = len(self._entries)
+        having: dict[str, frozenset[int]] = {}
+        for piece in _pieces(token for word in words for token in tokens(word)):
+            if rows := self._rows_of(piece) or self._rows_of_part(piece):
+                having[piece] = rows
+        most = max(_COMMON * count, _FEW)
+        telling = {piece: rows for piece, rows in having.items() if len(rows) <= most} or having
+        beside = NEIGHBOUR_SHARE if len(telling) >= _QUESTION else 0
+        weights = {piece: _rarity(len(rows), count) for piece, rows in telling.items()}
+        average = sum(length for _, length in self._entries) / max(1, count)
+        norms = [(K1 + 1) / (1 + K1 * (1 - B + B * length / average)) for _, length in self._entries]
+        scores: dict[int, float] = {}
+        covered: dict[int, float] = {}
+        for piece, rows in telling.items():
+            weight = weights[piece]
+            for number, share in _with_neighbours(rows, norms, beside).items():
+                scores[number] = scores.get(number, 0) + weight * share
+            for number in rows:
+                covered[number] = covered.get(number, 0) + weight
+        every = sum(weights.values())
+        return {number: score * (1 + covered.get(number, 0) / every) for number, score in scores.items()}
+
+    def _holding(self, phrase: str, scores: Mapping[int, float] | None, limit: int) -> dict[int, int]:
+        """Return messages that hold a phrase: 3 for those with the same signs between its words, 2 for those that hold
+        it as whole words, 1 for others.
+
+        :param scores: the order in which messages are looked at; None for the newest first. Not all are looked at: it
+            is enough to know as many as are wanted.
+        """
+        split = tokens(phrase)
+        if not split:
+            return {}
+        pattern = phrase_pattern(phrase)
+        part = re.compile(pattern)
+        whole = re.compile(whole_pattern(pattern))
+        held: dict[int, int] = {}
+        wholes = 0
+        for number in self._in_order(self._having_all(split), scores):
+            text = self._text_of(self._entries[number - 1][0])
+            if whole.search(text):
+                held[number] = 3 if phrase in text else 2
+                wholes += 1
+            elif part.search(text):
+                held[number] = 1
+            if wholes == limit:
+                return held
+        if len(held) < limit:
+            for number in self._in_order(self._having_parts(split), scores):
+                if number not in held and part.search(self._text_of(self._entries[number - 1][0])):
+                    held[number] = 1
+                if len(held) == limit:
+                    break
+        return held
+
+    def _in_order(self, numbers: Collection[int], scores: Mapping[int, float] | None) -> list[int]:
+        wanted = [number for number in numbers if number not in self._left_out]
+        if scores is None:
+            return sorted(wanted, reverse=True)
+        return sorted(wanted, key=lambda number: (scores.get(number, 0), number), reverse=True)
+
+    def _having_all(self, split: Iterable[str]) -> frozenset[int]:
+        """Return the messages that have all of these tokens as words, if only by their stems."""
+        return _intersection([self._rows_of(piece) for piece in _pieces(split)])
+
+    def _having_parts(self, split: Iterable[str]) -> Collection[int]:
+        """Return all messages that may hold these tokens one after the other, if only as parts of words."""
+        having = [rows for piece in _pieces(split) if (rows := self._rows_of_part(piece)) is not None]
+        return _intersection(having) if having else range(1, len(self._entries) + 1)
+
+    def _rows_of(self, piece: str) -> frozenset[int]:
+        if piece not in self._rows:
+            self._rows[piece] = self._index.having(piece)
+        return self._rows[piece]
+
+    def _rows_of_part(self, piece: str) -> frozenset[int] | None:
+        """Return all messages that may have a word that contains a piece; None if there are too many such words."""
+        return self._rows_of(piece) if is_unspaced(piece) else self._index.having_part(piece)
+
+
+def _rarity(having: int, count: int) -> float:
+    return math.log(1 + (count - having + 0.5) / (having + 0.5))
+
+
+def _pieces(split: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(piece for token in split for piece in query_pieces(token)))
+
+
+def _with_neighbours(rows: Iterable[int], norms: Sequence[float], beside: float) -> dict[int, float]:
+    """Return what a word is worth in each message that has it, and in the neighbours of these."""
+    worth = {number: norms[number - 1] for number in rows}
+    if not beside:
+        return worth
+    own = tuple(worth.items())
+    for number, share in own:
+        lent = beside * share
+        for neighbour in (number - 1, number + 1):
+            if 1 <= neighbour <= len(norms) and worth.get(neighbour, 0) < lent:
+                worth[neighbour] = lent
+    return worth
+
+
+def _intersection(sets: Sequence[frozenset[int]]) -> frozenset[int]:
+    if not sets:
+        return frozenset()
+    first, *others = sorted(sets, key=len)
+    return first.intersection(*others)

@@ -1,0 +1,167 @@
+"""The text of a message that is searched, and its words."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Literal, TypeAlias
+
+from acp_agent.conversation.events import (
+    AssistantAnswered,
+    ContextSwapped,
+    Event,
+    TextPinned,
+    ToolReturned,
+    UserPrompted,
+)
+from acp_agent.conversation.messages import JsonValue, Text, ToolCall, texts_in
+
+Role: TypeAlias = Literal["user", "assistant", "tool", "summary"]
+
+SEARCHED_KINDS = ("user_prompted", "text_pinned", "assistant_answered", "tool_returned", "context_swapped")
+"""Kinds of events that have a text: messages and summaries."""
+LONGEST_WORD = 32
+"""Characters of a word that the index keeps. Longer ones are digests and encoded bytes, all different."""
+
+CUT_WORD = "\ue000"
+"""Indexed for a message with a longer word. No text has it as a word: it is no letter."""
+
+_RECALL_TOOL = "recall"
+"""The tool that searches. Its calls and their results are not searched: they would be the best hits for their words."""
+_ACCENTS = dict.fromkeys(range(0x300, 0x370))
+_TOKEN = re.compile(r"[^\W_]+")
+# Thai to Lao, Burmese, Khmer, Hangul letters, kana and ideographs, Hangul, halfwidth kana.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u31ff\u3400-\u9fff\ua960-\ua97f\uac00-\ud7ff"
+    "\uf900-\ufaff\uff66-\uffdc\U00020000-\U0003ffff"
+)
+_PIECE = re.compile(rf"[{_UNSPACED}]+|[^{_UNSPACED}]+")
+_IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
+
+
+def searchable_text(event: Event) -> str:
+    """Return the text of a message: a prompt as shown and as sent, an answer with its calls, a result after its
+    title."""
+    return "\n".join(piece for piece in _texts(event) if piece)
+
+
+def role_of(event: Event) -> Role:
+    """Return who wrote a message."""
+    match event:
+        case AssistantAnswered():
+            return "assistant"
+        case ToolReturned():
+            return "tool"
+        case ContextSwapped():
+            return "summary"
+        case _:
+            return "user"
+
+
+def title_of(event: Event) -> str:
+    """Return what the tool call was shown as, for a result; else an empty string."""
+    return event.view.title if isinstance(event, ToolReturned) else ""
+
+
+class RecallEchoes:
+    """Tells the results of `recall` among the events of a log, which have to come in order."""
+
+    def __init__(self) -> None:
+        self._calls: set[str] = set()
+
+    def is_echo(self, event: Event) -> bool:
+        """Return whether the event is the result of a `recall` call of the last answer."""
+        if isinstance(event, AssistantAnswered):
+            self._calls = {call.id for call in event.message.tool_calls if call.name == _RECALL_TOOL}
+        return isinstance(event, ToolReturned) and event.result.call_id in self._calls
+
+
+def folded(text: str) -> str:
+    """Return the text in small letters without accents, with every character about where it was."""
+    lower = text.lower()
+    if lower.isascii():
+        return lower
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", lower).translate(_ACCENTS))
+
+
+def tokens(text: str) -> list[str]:
+    """Return the runs of letters and digits in a folded text, in order."""
+    return _TOKEN.findall(text)
+
+
+def index_words(text: str) -> dict[str, None]:
+    """Return the words under which a folded text is indexed, each once, in order.
+
+    A run of a script that puts no spaces between words is indexed by its pairs of neighbouring characters and its last
+    character, so that every part of it can be found.
+    """
+    words = dict.fromkeys(_TOKEN.findall(text))
+    if text.isascii() and all(len(word) <= LONGEST_WORD for word in words):
+        return words
+    pieces: dict[str, None] = {}
+    for word in words:
+        for piece in _PIECE.findall(word):
+            if is_unspaced(piece):
+                pieces |= dict.fromkeys(piece[at : at + 2] for at in range(len(piece)))
+            else:
+                pieces[piece[:LONGEST_WORD]] = None
+                if len(piece) > LONGEST_WORD:
+                    pieces[CUT_WORD] = None
+    return pieces
+
+
+def query_pieces(token: str) -> list[str]:
+    """Return the words to look up in the index for a token of a query; all of them stand in a text that holds it."""
+    pieces: list[str] = []
+    for piece in _PIECE.findall(token):
+        if is_unspaced(piece) and len(piece) > 1:
+            pieces += [piece[at : at + 2] for at in range(len(piece) - 1)]
+        else:
+            pieces.append(piece[:LONGEST_WORD])
+    return pieces
+
+
+def is_unspaced(piece: str) -> bool:
+    """Return whether a piece of a word is of a script that puts no spaces between words."""
+    return _IS_UNSPACED.match(piece) is not None
+
+
+def phrase_pattern(phrase: str) -> str:
+    """Return a pattern for a folded word or phrase: its tokens with any signs between them."""
+    found = tokens(phrase)
+    return r"[\W_]*".join(map(re.escape, found)) if found else re.escape(phrase)
+
+
+def whole_pattern(pattern: str) -> str:
+    """Return a pattern that matches where `pattern` does, unless letters or digits stand directly beside it."""
+    return rf"(?<![^\W_])(?:{pattern})(?![^\W_])"
+
+
+def _texts(event: Event) -> Iterator[str]:
+    match event:
+        case UserPrompted():
+            for part in (*event.shown, *(event.sent or ())):
+                yield from texts_in(part)
+        case TextPinned():
+            yield event.text
+        case AssistantAnswered():
+            for part in event.message.parts:
+                if isinstance(part, Text):
+                    yield part.text
+                elif isinstance(part, ToolCall) and part.name != _RECALL_TOOL:
+                    yield from (part.name, *_leaves(part.arguments), part.invalid or "")
+        case ToolReturned():
+            yield from (event.view.title, event.result.text)
+        case ContextSwapped():
+            yield event.summary
+        case _:
+            return
+
+
+def _leaves(value: JsonValue) -> Iterator[str]:
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(item)
+    elif value is not None:
+        yield str(value)
