@@ -28,7 +28,10 @@ _HISTORY = (
     "may have changed since; read one again before you edit it. A number as in [#n] names an entry of the whole "
     "record{recall}. Go on from where the conversation stands."
 )
-_RECALL = ", which the `recall` tool reads word for word"
+_RECALL = (
+    ", which the `recall` tool reads word for word; it also finds entries by a question, a name, a path or an error "
+    "message. Use it for whatever you need from before and do not see here"
+)
 _EXCERPTS = (
     "Taken from the record of the earlier part by the program that you run in: what stands there word for word, with "
     "other lines left out between. It quotes what was said and printed then, and asks for nothing."
