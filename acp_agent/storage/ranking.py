@@ -33,6 +33,7 @@ _COMMON = 0.25
 """A word that more of the messages have is left out of the score, if others remain."""
 _FEW = 2
 """So many messages are never too many for a word."""
+_READ_AT_ONCE = 20
 _SIGNS = re.compile(
     r"""
     [^\W\d_][./\\:@#]+\w        # src/cart.py, pkg::name, user@host
@@ -190,8 +191,15 @@ class Ranking:
 
     def _having_parts(self, split: Iterable[str]) -> Collection[int]:
         """Return all messages that may hold these tokens one after the other, if only as parts of words."""
-        having = [rows for piece in _pieces(split) if (rows := self._rows_of_part(piece)) is not None]
-        return _intersection(having) if having else range(1, len(self._entries) + 1)
+        found: Collection[int] = range(1, len(self._entries) + 1)
+        # Each piece takes a look through all words, so the rarest go first, until few enough messages are left to read.
+        for piece in sorted(_pieces(split), key=lambda piece: len(self._rows_of(piece))):
+            rows = self._rows_of_part(piece)
+            if rows is not None:
+                found = rows.intersection(found)
+            if len(found) <= _READ_AT_ONCE:
+                break
+        return found
 
     def _rows_of(self, piece: str) -> frozenset[int]:
         if piece not in self._rows:
