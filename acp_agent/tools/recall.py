@@ -110,8 +110,9 @@ def _when(at: int) -> str:
 RECALL = BuiltIn(
     "recall",
     "Search or read, word for word, what was said and returned in this session before it was compacted. Use it before "
-    "you ask the user again, repeat work, or guess. `query` takes a question, identifier, path or error message and finds "
-    "entries; `entry` reads one by its number, which a summary cites as [#12]. `offset` and `limit` are as in `read`.",
+    "you ask the user again, repeat work, or guess. `query` takes a question, identifier, path or error message and "
+    "finds entries; `entry` reads one by its number, which a summary cites as [#12]. `offset` and `limit` are as in "
+    "`read`.",
     _Recall,
     _prepare,
     title=_title,
