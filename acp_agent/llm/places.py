@@ -6,7 +6,7 @@ providers or corrects the built-in ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import field, replace
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
@@ -175,6 +175,21 @@ def is_first_party(endpoint: Endpoint) -> bool:
     """Return whether an endpoint is a maker's own API, or stands in its place: the user has set another base URL for
     the built-in provider."""
     return endpoint.name in _FIRST_PARTIES and endpoint.kind == BUILT_IN[endpoint.name].kind
+
+
+def known_host(endpoint: Endpoint, hosts: Collection[str]) -> str:
+    """Return the one of some known hosts at which an endpoint is, or in whose place it stands; empty if none.
+
+    :param hosts: names of hosts, or of the domains that they are in.
+    """
+    name = endpoint.host.partition(":")[0]
+    for host in hosts:
+        if name == host or name.endswith((f".{host}", f"-{host}")):
+            return host
+    if not is_first_party(endpoint):
+        return ""
+    own = "api.anthropic.com" if endpoint.kind == "anthropic" else "api.openai.com"
+    return own if own in hosts else ""
 
 
 def is_base_url(url: str, *, secrets: bool = False) -> bool:

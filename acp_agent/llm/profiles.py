@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias, cast
 from acp_agent.config.settings import ModelPrices
 from acp_agent.conversation.messages import Usage
 from acp_agent.frozen import frozen
+from acp_agent.llm.names import plain_name
 
 ThinkingKind: TypeAlias = Literal["none", "budget", "adaptive", "adaptive-default", "adaptive-always", "effort"]
 """`budget`: Claude's `thinking.budget_tokens`. `adaptive`: Claude's adaptive thinking and effort, off unless asked for;
@@ -91,12 +92,9 @@ def corrected(prices: Prices | None, given: ModelPrices) -> Prices | None:
 def profile(model: str) -> ModelProfile:
     """Return the table's entry of a model, or the cautious default.
 
-    :param model: the provider's id; what stands before a slash in it (`anthropic/claude…` at a router) is passed over,
-        and so is a platform's prefix such as `us.anthropic.`.
+    :param model: the provider's id; see `plain_name` for what is left out of it.
     """
-    name = model.rpartition("/")[2].lower()
-    if "claude" in name:
-        name = name[name.index("claude") :].replace(".", "-")
+    name = plain_name(model)
     table = _table()
     best = max((prefix for prefix in table if name.startswith(prefix)), key=len, default="")
     found = table.get(best) or ModelProfile(listed=False)

@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from acp_agent.frozen import frozen
-from acp_agent.llm.places import Endpoint, is_first_party
+from acp_agent.llm.caches import CacheLife, cache_life
+from acp_agent.llm.names import gpt_version, plain_name
+from acp_agent.llm.places import Endpoint, known_host
 
 Checks: TypeAlias = Literal["none", "anthropic", "openai", "unknown"]
 """Whether the provider checks that reasoning stays in the conversation that created it, and by whose rules."""
@@ -55,6 +57,7 @@ class ReasoningRules:
     :ivar takes_compaction: whether a conversation that the provider has compacted can be sent to the model.
     :ivar controls: whether requests say what is to happen to reasoning that is not valid.
     :ivar native_first: whether an automatic compaction is the provider's own, since it keeps reasoning.
+    :ivar cache: how long the server keeps a prompt in its cache; None if that is not known.
     """
 
     family: str = ""
@@ -72,6 +75,7 @@ class ReasoningRules:
     takes_compaction: bool = False
     controls: bool = False
     native_first: bool = False
+    cache: CacheLife | None = None
 
     def can_read(self, family: str) -> bool:
         """Return whether the model can read the reasoning of a model of this family."""
@@ -91,7 +95,6 @@ class _Platform:
     effort: bool
 
 
-_GPT = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
 _SEALING_GPT = (6, 2)
 """The version from which on OpenAI's models check their reasoning."""
 _LATER_VERSION = re.compile(r"(?<=\d)-\d{1,2}(?!\d)")
@@ -103,24 +106,23 @@ _GATEWAY = _Platform(controls=False, compaction=False, trigger=False, tools="pla
 def rules_of(model: str) -> ReasoningRules:
     """Return the rules for a model at its maker's own server.
 
-    :param model: the provider's id; what stands before a slash in it is passed over, and so is a platform's prefix
-        such as `us.anthropic.`.
+    :param model: the provider's id; see `plain_name` for what is left out of it.
     """
-    name = model.rpartition("/")[2].lower()
-    if "claude" in name:
-        name = name[name.index("claude") :].replace(".", "-")
-    version = _GPT.match(name)
-    if version is not None and (int(version[1]), int(version[2] or 0)) >= _SEALING_GPT:
+    name = plain_name(model)
+    version = gpt_version(name)
+    if version is not None and version >= _SEALING_GPT:
         name = "gpt-{}.{}".format(*_SEALING_GPT)
     table = _models()
     family = max((prefix for prefix in table if _is_of(name, prefix)), key=len, default="")
     return table.get(family, ReasoningRules())
 
 
-def rules_at(endpoint: Endpoint, model: str) -> ReasoningRules:
+def rules_at(endpoint: Endpoint, model: str, cache_option: str = "") -> ReasoningRules:
     """Return the rules for a model at this server.
 
     An unknown server gets only what every server understands.
+
+    :param cache_option: see `cache_life`.
     """
     known = rules_of(model)
     platform = _platform_of(endpoint)
@@ -136,6 +138,7 @@ def rules_at(endpoint: Endpoint, model: str) -> ReasoningRules:
         binds=endpoint.kind in ("anthropic", "openai-responses"),
         controls=known.checks == "anthropic" and platform.controls,
         native_first=known.compaction == "kept" and platform.compaction,
+        cache=cache_life(endpoint, model, cache_option),
     )
 
 
@@ -149,18 +152,7 @@ def _covers(pattern: str, family: str) -> bool:
 
 
 def _platform_of(endpoint: Endpoint) -> _Platform:
-    table = _platforms()
-    for host, platform in table.items():
-        if _is_at(endpoint.host, host):
-            return platform
-    if is_first_party(endpoint):
-        return table["api.anthropic.com" if endpoint.kind == "anthropic" else "api.openai.com"]
-    return _GATEWAY
-
-
-def _is_at(host: str, domain: str) -> bool:
-    name = host.partition(":")[0]
-    return name == domain or name.endswith((f".{domain}", f"-{domain}"))
+    return _platforms().get(known_host(endpoint, _platforms()), _GATEWAY)
 
 
 @cache

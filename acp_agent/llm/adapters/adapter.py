@@ -53,6 +53,7 @@ class Adapter:
     :cvar members: members of a request that can be left out or sent with another value; see `refusals.py`.
     :cvar required: the members that can have another value but cannot be left out.
     :cvar native_key: the member that marks a conversation which the API itself has compacted; empty where it cannot.
+    :cvar cache_option: what its requests say of how long they are cached; see `cache_life`.
     :ivar models_path: where the models are listed, which needs a key and costs nothing.
     :ivar name: the provider's; what it made itself is sent back to it alone.
     """
@@ -63,6 +64,7 @@ class Adapter:
     members: ClassVar[tuple[Feature, ...]] = ()
     required: ClassVar[tuple[Feature, ...]] = ()
     native_key: ClassVar[str] = ""
+    cache_option: ClassVar[str] = ""
     _place: ClassVar[re.Pattern[str]] = re.compile("(?!)")
     """Matches the place of the refused piece in an error about reasoning; see `ReasoningPlace.place`."""
 
@@ -94,7 +96,7 @@ class Adapter:
         """Return the rules for a model, without what was refused."""
         rules = self._rules.get(model)
         if rules is None:
-            rules = self._rules[model] = rules_at(self._endpoint, model)
+            rules = self._rules[model] = rules_at(self._endpoint, model, self.cache_option)
         if refused:
             rules = replace(
                 rules,
@@ -105,6 +107,7 @@ class Adapter:
                 compaction="none" if "compaction" in refused else rules.compaction,
                 takes_compaction=rules.takes_compaction and "compaction" not in refused,
                 asked_by="path" if rules.asked_by == "item" and "trigger" in refused else rules.asked_by,
+                cache=None if "cache_control" in refused else rules.cache,
             )
         return rules
 
