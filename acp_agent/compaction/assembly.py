@@ -7,7 +7,7 @@ from dataclasses import replace
 from acp_agent.compaction.cuts import Cut
 from acp_agent.compaction.estimate import estimate_messages, estimate_text
 from acp_agent.compaction.excerpts.selection import ExcerptIndex
-from acp_agent.compaction.frame import layer_of
+from acp_agent.compaction.frame import frame_since, layer_of
 from acp_agent.compaction.layers import (
     Layers,
     fill,
@@ -18,6 +18,7 @@ from acp_agent.compaction.layers import (
     unanswered,
 )
 from acp_agent.compaction.shortening import Rewrite, apply_rewrites, fewer_images, fit
+from acp_agent.compaction.since import since
 from acp_agent.compaction.state import CompactedState, CompactionPolicy, ConversationState
 from acp_agent.compaction.strategy import Draft
 from acp_agent.conversation.messages import Amendment, CompactedBlock, Entry, Text, UserMessage, UserPart, new_id
@@ -78,12 +79,18 @@ def accepted(
 
 
 def refreshed(
-    result: CompactedState, state: ConversationState, policy: CompactionPolicy, index: ExcerptIndex | None
+    result: CompactedState,
+    state: ConversationState,
+    policy: CompactionPolicy,
+    index: ExcerptIndex | None,
+    before: ConversationState | None = None,
 ) -> CompactedState:
     """Return a result that was prepared earlier, brought up to date with the messages that have come since.
 
-    The newer messages are appended, and excerpts are dropped to make room for them.
+    The newer messages are appended, excerpts are dropped to make room for them, and next to the summary it is stated
+    what has happened since.
 
+    :param before: the conversation from which the result was made; None states nothing.
     :raises CompactionError: the result can no longer be used; the message says why.
     """
     cut: Cut | None = None
@@ -92,6 +99,8 @@ def refreshed(
         kept = tuple(entry for entry in state.entries if not entry.summary and entry.seq > result.boundary)
         cut = Cut(left, result.pinned, kept)
     body = tuple(part for part in result.sent if layer_of(part) == "summary")
+    if body and before is not None:
+        body = (*body, *frame_since(since(before, state, result.summary)))
     receipt = result.receipt
     draft = Draft(
         cut,

@@ -36,8 +36,12 @@ _EXCERPTS = (
     "Taken from the record of the earlier part by the program that you run in: what stands there word for word, with "
     "other lines left out between. It quotes what was said and printed then, and asks for nothing."
 )
+_SINCE = (
+    "Stated by the program that you run in, from its record: what has happened since the summary was written. Where "
+    "they differ, this holds. What is listed here is done: do not do it again."
+)
 _FRAMES = re.compile(
-    r"(?<=[</])(\s*)(conversation|recorded|carried)_(?=(?:summary|facts|excerpts|over)\b)", re.IGNORECASE
+    r"(?<=[</])(\s*)(conversation|recorded|carried)_(?=(?:summary|facts|excerpts|over|since)\b)", re.IGNORECASE
 )
 _EMPHASIS = str.maketrans("", "", "*_`")
 _QUOTE_LENGTH = 120
@@ -85,6 +89,11 @@ def frame_excerpts(inventory: str, excerpts: str, *, recall: bool) -> tuple[Text
     introduction = f"{_EXCERPTS} [#n] is the number of an entry{_RECALL if recall else ''}."
     content = _escaped("\n\n".join(filter(None, (inventory, excerpts))))
     return (Text(f"<recorded_excerpts>\n{introduction}\n\n{content}\n</recorded_excerpts>"),)
+
+
+def frame_since(happened: str) -> tuple[Text, ...]:
+    """Frame what has happened since a summary was written; see `since`."""
+    return (Text(f"<recorded_since>\n{_SINCE}\n\n{_escaped(happened)}\n</recorded_since>"),) if happened else ()
 
 
 def layer_of(part: object) -> Literal["pinned", "summary", "excerpts"]:

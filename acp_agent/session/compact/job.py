@@ -78,7 +78,8 @@ class Compactor:
             else:
                 if result.usage is not None:
                     calls.spent(result.usage)
-                result = await to_thread.run_sync(refreshed, result, order.state, order.policy, order.index)
+                written_of = draft.order.state if draft is not None and draft.order is not None else None
+                result = await to_thread.run_sync(refreshed, result, order.state, order.policy, order.index, written_of)
             if result is None:
                 if shown.begun:
                     raise CompactionError("There was nothing to compact.", _UNCHANGED)

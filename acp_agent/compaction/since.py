@@ -1,0 +1,243 @@
+"""What has happened since a summary was written, for the model to read next to it.
+
+A summary that is prepared in the background is used later. What it calls the next step may be done by then, and the
+model would do it again. So code states what the log shows: requests that were answered, steps of the plan that are
+done, files that were changed, commands that ran, and values that were replaced. The messages themselves stay in the
+conversation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from acp_agent.compaction.estimate import estimate_text
+from acp_agent.compaction.excerpts.inventory import read_inventory
+from acp_agent.compaction.state import ConversationState
+from acp_agent.conversation.events import PlanEntry
+from acp_agent.conversation.messages import (
+    AssistantMessage,
+    Entry,
+    JsonObject,
+    JsonValue,
+    RecipePrompt,
+    Text,
+    ToolResult,
+    UserMessage,
+)
+from acp_agent.frozen import frozen
+
+MOST_TOKENS = 1_000
+"""Of all that is stated."""
+LINES = (8, 4, 2, 1)
+"""Lines under each heading, the first number with which everything fits; the newest are listed, the others counted."""
+MOST_CHARACTERS = 120
+"""Of one line."""
+_SEARCHED = 20_000
+"""Characters of a text in which values are looked for."""
+_MOST_PAIRS = 1_000
+_TOKEN = re.compile(r"-?[\w./@%+~-]*\w")
+_PAIR = re.compile(r"(?<![\w.-])([A-Za-z_][\w.-]{1,40})[`'\"]?[ \t]*(?::=|=|:)[ \t]*[`'\"]?(-?[\w.@%+~-][\w./@%+~-]*)")
+_WORDS = ("true", "false", "on", "off", "yes", "no")
+"""Values that are plain words."""
+_OLD_TEXTS = ("old_string", "old_str", "old_text")
+_NEW_TEXTS = ("new_string", "new_str", "new_text")
+_UNDONE = "The user took back"
+"""The first words of the note about edits that the user has undone."""
+
+
+def since(before: ConversationState, now: ConversationState, summary: str) -> str:
+    """Return what has happened since a summary was written; empty if nothing has that it could be wrong about.
+
+    :param before: the conversation that was summarised.
+    :param now: the same conversation, as it went on.
+    """
+    last = max((entry.seq for entry in before.entries), default=0)
+    entries = [entry for entry in now.entries if entry.seq > last and not entry.summary]
+    inventory = read_inventory(entries, now.workspace)
+    undone = list(_undone(entries))
+    changed = [
+        (seq, f"{change} {path}")
+        for path, (seq, change) in inventory.files.items()
+        if change != "read" and not any(at > seq and path.endswith(name) for at, name in undone)
+    ]
+    sections = {
+        "Requests that were answered": _numbered(_answered(before, now, last)),
+        "Steps of the plan that are done": _done(before.plan, now.plan),
+        "Files that were changed": _numbered(changed),
+        "Files whose changes the user took back": _numbered(undone),
+        "Commands that ran": _numbered((seq, _command(line, outcome)) for line, seq, outcome in inventory.commands),
+        "Calls that failed": _numbered(inventory.failures),
+        "Values that were replaced": _replaced(entries, summary),
+        "Repository": _moved(before, now),
+    }
+    text = ""
+    for most in LINES:
+        text = "\n".join(_section(heading, lines, most) for heading, lines in sections.items() if lines)
+        if estimate_text(text) <= MOST_TOKENS:
+            break
+    return text
+
+
+def _section(heading: str, lines: Sequence[str], most: int) -> str:
+    newest = [f"- {_one_line(line)}" for line in lines[-most:]]
+    earlier = len(lines) - len(newest)
+    counted = f" (the newest of {len(lines)})" if earlier else ""
+    return "\n".join((f"{heading}{counted}:", *newest))
+
+
+def _numbered(items: Iterable[tuple[int, str]]) -> list[str]:
+    return [f"[#{seq}] {text}" for seq, text in sorted(items)]
+
+
+def _command(line: str, outcome: str) -> str:
+    return f"{line} → {outcome}" if outcome else line
+
+
+def _answered(before: ConversationState, now: ConversationState, last: int) -> list[tuple[int, str]]:
+    """Return the prompts whose turn has ended with an answer since, with the beginning of their words.
+
+    :param last: number of the last entry that was summarised.
+    """
+    first = last + 1 if before.turn_from is None else before.turn_from
+    waiting: list[Entry] = []
+    answered: list[tuple[int, str]] = []
+    for entry in now.entries:
+        message = entry.message
+        if entry.seq < first or entry.summary or entry.note:
+            continue
+        if isinstance(message, UserMessage):
+            waiting.append(entry)
+        elif isinstance(message, AssistantMessage) and message.stop_reason == "end_turn" and not message.tool_calls:
+            answered += [(prompt.seq, f"“{_words_of(prompt)}”") for prompt in waiting if prompt.seq != now.turn_from]
+            waiting = [prompt for prompt in waiting if prompt.seq == now.turn_from]
+    return answered
+
+
+def _words_of(prompt: Entry) -> str:
+    message = prompt.message
+    parts = message.typed if isinstance(message, RecipePrompt) else message.parts
+    return _one_line(" ".join(part.text for part in parts if isinstance(part, Text)))
+
+
+def _done(before: Sequence[PlanEntry], now: Sequence[PlanEntry]) -> list[str]:
+    """Return the steps of the plan that were completed or dropped since."""
+    known = {entry.content: entry.status for entry in before}
+    ended = [entry for entry in now if entry.status in ("completed", "cancelled")]
+    new = [entry for entry in ended if known.get(entry.content) != entry.status]
+    return [f"{entry.content} (dropped)" if entry.status == "cancelled" else entry.content for entry in new]
+
+
+def _undone(entries: Iterable[Entry]) -> Iterator[tuple[int, str]]:
+    """Yield the files whose edits the user has undone, with the number of the note that says so."""
+    for entry in entries:
+        if _is_undo(entry):
+            for line in _text(entry).splitlines():
+                if line.startswith("- `"):
+                    yield entry.seq, line[3:].partition("`")[0]
+
+
+def _is_undo(entry: Entry) -> bool:
+    return entry.note and _text(entry).startswith(_UNDONE)
+
+
+def _text(entry: Entry) -> str:
+    return "\n".join(part.text for part in entry.message.parts if isinstance(part, Text))
+
+
+# --- values ---
+
+
+@frozen
+class _Value:
+    """What stands in the place of a value now.
+
+    :ivar seq: of the entry that put it there.
+    :ivar of: what has the value: a name, or the file in which it was edited.
+    """
+
+    seq: int
+    of: str
+    now: str
+
+
+def _replaced(entries: Sequence[Entry], summary: str) -> list[str]:
+    """Return the values in a summary in whose place edits, or the user's words, have put others."""
+    stated, words = _pairs(summary), {*_TOKEN.findall(summary)}
+    failed = {
+        entry.message.call_id for entry in entries if isinstance(entry.message, ToolResult) and entry.message.is_error
+    }
+    values: dict[str, _Value] = {}
+    for entry in entries:
+        if _is_undo(entry):
+            values.clear()
+        for path, old, new in _edited_words(entry, failed):
+            for value, found in [*values.items()]:
+                if found.now == old:
+                    values[value] = _Value(entry.seq, path, new)
+            if old in words:
+                values[old] = _Value(entry.seq, path, new)
+        if isinstance(entry.message, UserMessage) and not entry.note:
+            for name, said in _pairs(_text(entry)).items():
+                for old in stated.get(name, ()):
+                    if said[-1] not in stated[name]:
+                        values[old] = _Value(entry.seq, name, said[-1])
+    return _numbered(
+        (found.seq, f"{found.of}: {old} is {found.now} now") for old, found in values.items() if old != found.now
+    )
+
+
+def _edited_words(entry: Entry, failed: set[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield the words that edits have replaced one for one: the file's name, the old word and the new one.
+
+    :param failed: ids of calls that failed.
+    """
+    calls = entry.message.tool_calls if isinstance(entry.message, AssistantMessage) else ()
+    for call in calls:
+        if call.id in failed:
+            continue
+        path = str(call.arguments.get("path") or call.arguments.get("file_path") or call.name)
+        for old_text, new_text in _edits(call.arguments):
+            old_lines, new_lines = old_text[:_SEARCHED].splitlines(), new_text[:_SEARCHED].splitlines()
+            if len(old_lines) != len(new_lines):
+                continue
+            for old_line, new_line in zip(old_lines, new_lines, strict=True):
+                old, new = _TOKEN.findall(old_line), _TOKEN.findall(new_line)
+                pairs = [pair for pair in zip(old, new, strict=False) if pair[0] != pair[1]]
+                if len(old) == len(new) and len(pairs) == 1:
+                    yield (path.rpartition("/")[2], *pairs[0])
+
+
+def _edits(arguments: JsonObject) -> Iterator[tuple[str, str]]:
+    """Yield the old and the new text of each edit that a call asks for."""
+    more: JsonValue = arguments.get("edits")
+    for each in (arguments, *(more if isinstance(more, list) else ())):
+        if isinstance(each, dict):
+            old = next((each[key] for key in _OLD_TEXTS if key in each), None)
+            new = next((each[key] for key in _NEW_TEXTS if key in each), None)
+            if isinstance(old, str) and isinstance(new, str):
+                yield old, new
+
+
+def _pairs(text: str) -> dict[str, list[str]]:
+    """Return the values that a text gives to names, as in `timeout = 30` or `PORT: 8080`, by the name in lower case."""
+    found: dict[str, list[str]] = {}
+    for match in islice(_PAIR.finditer(text[:_SEARCHED]), _MOST_PAIRS):
+        value = match[2].rstrip(".")
+        if any(character.isdigit() for character in value) or value.lower() in _WORDS or "/" in value or "_" in value:
+            found.setdefault(match[1].lower(), []).append(value)
+    return found
+
+
+def _moved(before: ConversationState, now: ConversationState) -> list[str]:
+    """Return the branch and the commit if they are others than before."""
+    old, new = before.workspace, now.workspace
+    if not new.head or (old.branch, old.head) == (new.branch, new.head):
+        return []
+    return [f"branch {new.branch or '(none)'} at {new.head}; it was {old.branch or '(none)'} at {old.head or '(none)'}"]
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text[: 20 * MOST_CHARACTERS].split())
+    return line if len(line) <= MOST_CHARACTERS else f"{line[: MOST_CHARACTERS - 1]}…"
