@@ -71,7 +71,7 @@ def accepted(
             "The history is unchanged.",
         )
     # Where the request may be sent as it is, the gain has to be worth the provider's cache, or an answer.
-    least = budget.least_answer if policy.must_fit else budget.window * LEAST_GAIN
+    least = budget.least_answer if policy.must_fit else budget.window * (0 if policy.idle else LEAST_GAIN)
     must = policy.by_hand or (policy.must_fit and (budget.used > budget.limit or limits_exceeded))
     if must or budget.used - after >= least or (limits_exceeded and not policy.limits.exceeded(result.messages)):
         return result

@@ -183,6 +183,8 @@ class CompactionPolicy:
     :ivar keeps_reasoning: whether a compaction of the provider's own keeps it.
     :ivar keeps_prompts: whether a compaction of the provider's own keeps all that the user has said.
     :ivar binds_reasoning: whether every other compaction leaves it behind.
+    :ivar idle: the summary is prepared while the user pauses, and used once the provider's cache has expired: there is
+        no cache to lose, so that a small gain is worth it too.
     """
 
     prompt: str
@@ -201,6 +203,7 @@ class CompactionPolicy:
     keeps_reasoning: bool = False
     keeps_prompts: bool = False
     binds_reasoning: bool = False
+    idle: bool = False
 
     def __post_init__(self) -> None:
         if self.size is not None and self.size < 1:
@@ -211,7 +214,7 @@ class CompactionPolicy:
         if self.size is not None:
             return self.size
         size = min(MOST_TOKENS, int(state.budget.window * SIZE_SHARE))
-        return min(size, state.by_hand_size) if self.by_hand else size
+        return min(size, state.by_hand_size) if self.by_hand or self.idle else size
 
 
 @frozen

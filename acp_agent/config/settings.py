@@ -50,6 +50,8 @@ _ThoughtLevel: TypeAlias = Literal["off", "low", "medium", "high"]
 _WhileWorking: TypeAlias = Literal["queue", "steer"]
 _McpTransport: TypeAlias = Literal["stdio", "http", "sse", "acp"]
 _SandboxUse: TypeAlias = Literal["off", "auto", "required"]
+Idle: TypeAlias = Literal["auto", "off"]
+"""Whether a summary is prepared while the user pauses."""
 ProviderKind: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "scripted"]
 Origin: TypeAlias = Literal["config", "project"]
 """The user's file, or a project's."""
@@ -74,6 +76,7 @@ class CompactionSettings:
     :ivar size: how much the new context may take; None leaves it to the recipe.
     :ivar strategy: name of the strategy; None leaves it to the recipe.
     :ivar model: `provider/model` that writes summaries; None leaves it to the recipe, else it is the session's own.
+    :ivar idle: whether a summary is prepared while the user pauses; `off` where `auto` is.
     """
 
     auto: bool = True
@@ -83,6 +86,7 @@ class CompactionSettings:
     size: Size | None = None
     strategy: str | None = None
     model: str | None = None
+    idle: Idle = "auto"
 
 
 @frozen
@@ -99,6 +103,9 @@ class CompactionChoices(Section):
     prepare: ShareOrOff = None
     """share of the usable window from which on a summary is prepared in the background, so that you do not wait for
     it; `off` prepares none. One that is not lower than `threshold` counts as seven eighths of it; left out: `0.7`"""
+    idle: Idle | None = None
+    """`auto`: while you pause, a summary is prepared shortly before the provider's prompt cache expires, if that [saves
+    money](compaction.md#while-you-pause); `off`: none is; left out: `auto`"""
     wait: Flag | None = None
     """`true`: a turn waits for a summary that is not ready, rather than use excerpts; left out: `false`"""
     size: SizeOrNull = None
@@ -117,7 +124,9 @@ class CompactionChoices(Section):
     def settled(self) -> CompactionSettings:
         """Return it with the defaults below."""
         settled = replace(CompactionSettings(), **self._said())
-        if not settled.auto or self.prepare is False:
+        if not settled.auto:
+            return replace(settled, prepare=None, idle="off")
+        if self.prepare is False:
             return replace(settled, prepare=None)
         below = settled.threshold * _PREPARE_BELOW_THRESHOLD
         prepare = self.prepare or min(_DEFAULT_PREPARE, below)

@@ -23,9 +23,10 @@ from acp_agent.conversation.views import FileVersion, PlanEntry
 from acp_agent.frozen import frozen
 
 CompactionTrigger: TypeAlias = Literal[
-    "manual", "threshold", "overflow", "resume", "model_switch", "request_size", "hook"
+    "manual", "threshold", "idle", "overflow", "resume", "model_switch", "request_size", "hook"
 ]
-"""Why a compaction began. `threshold`: the context outgrew its share of the window. `overflow`: a provider refused the
+"""Why a compaction began. `threshold`: the context outgrew its share of the window. `idle`: the user paused, and the
+provider's prompt cache was about to expire. `overflow`: a provider refused the
 request, ended an answer for want of room, or would not take the context. `request_size`: too many images or bytes.
 `resume` and `model_switch` stand in logs of earlier versions for an overflow."""
 TitleAuthor: TypeAlias = Literal["words", "model", "user"]
@@ -101,6 +102,18 @@ class Rewritten:
 
 
 @frozen
+class Saving:
+    """What a compaction saves in the request after it, since the provider's prompt cache has expired. In US dollars.
+
+    :ivar before: price of the request's prompt with the context as it was.
+    :ivar after: the same with the new context.
+    """
+
+    before: float
+    after: float
+
+
+@frozen
 class Receipt:
     """What a compaction did and cost, for the user to see.
 
@@ -115,6 +128,7 @@ class Receipt:
     :ivar missing: sections that the recipe asks for and the summary lacks.
     :ivar with_reasoning: answers that stayed together with their reasoning.
     :ivar left_reasoning: pieces of reasoning of answers that stayed, which are no longer sent.
+    :ivar saving: None unless the provider's prompt cache had expired.
     :ivar notes: what else the user should know, such as which step of the ladder failed.
     """
 
@@ -130,6 +144,7 @@ class Receipt:
     notes: tuple[str, ...] = ()
     with_reasoning: int = 0
     left_reasoning: int = 0
+    saving: Saving | None = None
 
 
 @frozen

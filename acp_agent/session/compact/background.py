@@ -17,6 +17,7 @@ from acp_agent.session.compact.decide import Background
 from acp_agent.session.compact.draft import Draft
 from acp_agent.session.compact.job import Compactor
 from acp_agent.session.compact.order import Order, Orders
+from acp_agent.session.compact.prompt_cache import PromptCache
 from acp_agent.session.log import SessionLog
 from acp_agent.session.project.models import ActiveModel
 from acp_agent.session.project.requests import Requests
@@ -35,6 +36,7 @@ class BackgroundSummary:
     _orders: Orders
     _compactor: Compactor
     _tasks: TaskGroup
+    _cache: PromptCache
     _draft: Draft | None = None
     _beside: Draft | None = None  # the summary that was being written when the turn's request began
     _turn: bool = False  # whether a turn that has called the model is running
@@ -46,6 +48,7 @@ class BackgroundSummary:
         """
         self._turn = True
         self._beside = None
+        self._cache.asked()
         draft = self._draft
         if draft is not None:
             draft.courtesy.give_way()
@@ -56,6 +59,7 @@ class BackgroundSummary:
 
         If the same server has finished the summary first, it made the turn wait for the summary.
         """
+        self._cache.answered(active.name)
         draft, self._beside = self._beside, None
         if draft is None or draft.order is None or active.parallel != "unknown":
             return
@@ -88,18 +92,23 @@ class BackgroundSummary:
         """Return the error if the current context's summary failed."""
         return self._draft.failure if self._draft and self.state == "unavailable" else None
 
-    def begin(self, active: ActiveModel) -> None:
-        """Begin a summary of the current context, unless masking old results is enough."""
+    def begin(self, active: ActiveModel, order: Order | None = None) -> None:
+        """Begin a summary of the current context.
+
+        :param order: of a summary that is prepared while the user pauses; None to make one, unless masking old results
+            is enough.
+        """
         self.drop()
-        self._draft = Draft(self._log.context.revision)
+        self._draft = Draft(self._log.context.revision, self._cache.now)
         if not self._turn:
             self._draft.courtesy.go_on()
+        self._draft.order = order
         self._tasks.start_soon(self._write, active, self._draft)
 
     def fail(self, error: AgentError) -> None:
         """Mark the summary as unusable, and store the error."""
         self.drop()
-        self._draft = Draft(self._log.context.revision, done=True, failure=error)
+        self._draft = Draft(self._log.context.revision, self._cache.now, done=True, failure=error)
 
     def drop(self) -> None:
         """Drop the summary; its cost is logged."""
@@ -114,15 +123,16 @@ class BackgroundSummary:
         calls: ModelCalls | None = None
         try:
             with draft.scope:
-                order = await self._orders.make("threshold", active)
-                is_masked = not order.policy.native_first and await self._masking_is_enough(order)
-                if not is_masked:
-                    order = order.with_steps(*dict.fromkeys((order.policy.strategy, "summary")))
+                order = draft.order or await self._orders.make("threshold", active)
+                if order.policy.idle or order.policy.native_first or not await self._masking_is_enough(order):
+                    order = order.with_steps(*_steps(order))
                     competes = order.model.provider is active.provider and active.parallel == "one"
                     courtesy = draft.courtesy if competes else None
                     draft.order = order
-                    draft.calls = calls = ModelCalls(order.model.stream, draft.add, courtesy=courtesy)
+                    calls = ModelCalls(order.model.stream, draft.add, draft.asked, courtesy)
+                    draft.calls = calls
                     draft.result = await self._compactor.prepare(order, calls)
+                    self._note_read(draft)
                 if draft.result is not None:
                     draft.done = True
                     draft.wake()
@@ -138,5 +148,23 @@ class BackgroundSummary:
             with anyio.CancelScope(shield=True), suppress(AgentError):
                 if calls is not None and calls.usage is not None and not draft.taken.is_set():
                     await self._log.append(SummaryDropped(calls.usage))
+            if draft is self._draft and draft.is_idle and draft.result is None:
+                self._draft = None  # what could not be prepared in a pause is tried again when it is due
         if draft.failure is not None:
             _log.warning("no summary was prepared: %s", draft.failure)
+
+    def _note_read(self, draft: Draft) -> None:
+        """Note that the provider has read the conversation from its cache for a summary, and so keeps it longer."""
+        order, calls = draft.order, draft.calls
+        if order is None or order.writer is not None or calls is None or calls.usage is None:
+            return
+        is_same = order.revision == self._log.context.revision
+        if is_same and calls.usage.cache_read_tokens > 0 and draft.asked_at is not None:
+            self._cache.answered(order.model.name, draft.asked_at)
+
+
+def _steps(order: Order) -> tuple[str, ...]:
+    """Return the strategies that write a summary in the background."""
+    if order.policy.idle and order.policy.native_first:
+        return (order.policy.strategy,)  # a summary would leave the reasoning of the messages that stay behind
+    return tuple(dict.fromkeys((order.policy.strategy, "summary")))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from acp_agent.compaction.budget import Pressure, TokenBudget, pressure, truncated_by_window
 from acp_agent.compaction.estimate import estimate_messages
+from acp_agent.compaction.saving import pays, saving_of
 from acp_agent.compaction.state import CompactedState
 from acp_agent.conversation.messages import AssistantMessage
 from acp_agent.conversation.swaps import CompactionTrigger
@@ -21,10 +22,13 @@ from acp_agent.errors import (
     sentence,
 )
 from acp_agent.hooks.outcomes import Compact
+from acp_agent.llm.profiles import Prices
 from acp_agent.session.compact.background import BackgroundSummary
 from acp_agent.session.compact.decide import Action, Situation, decide
+from acp_agent.session.compact.idle import IdleSummaries
 from acp_agent.session.compact.job import Compactor
 from acp_agent.session.compact.order import WITHOUT_MODEL, Orders
+from acp_agent.session.compact.prompt_cache import PromptCache
 from acp_agent.session.notices import Notices
 from acp_agent.session.project.models import ActiveModel
 from acp_agent.session.project.recipe_run import RecipeRun
@@ -42,6 +46,7 @@ class SessionCompaction:
     """Compacts one session.
 
     :ivar background: a summary that is being written, or is ready.
+    :ivar idle: prepares one while the user pauses.
     """
 
     _requests: Requests
@@ -49,6 +54,8 @@ class SessionCompaction:
     _compactor: Compactor
     _notices: Notices
     background: BackgroundSummary
+    idle: IdleSummaries
+    _cache: PromptCache
     _opens_turn: bool = True  # a prompt came, and no request has been sent since
     _failed_at: int = 0  # sequence number of the log when a compaction failed or was not possible
     _vetoed: bool = False  # by a hook, since the newest prompt
@@ -234,7 +241,22 @@ class SessionCompaction:
             opens_turn=self._opens_turn,
             grown=grown / budget.usable,
             vetoed=self._vetoed or isinstance(self.background.failure, CompactionVetoedError),
+            saves=settings.idle == "auto" and self._saves(active),
         )
+
+    def _saves(self, active: ActiveModel) -> bool:
+        """Return whether the summary that is ready makes the next request cheaper, as nothing of it is cached."""
+        draft, prices = self.background.draft, self._uncached(active)
+        if draft is None or draft.result is None or prices is None:
+            return False
+        used, gained = self._requests.used(active), draft.result.tokens_before - draft.result.tokens_after
+        return pays(saving_of(used, used - gained, prices))
+
+    def _uncached(self, active: ActiveModel) -> Prices | None:
+        """Return the prices of the next request if the provider no longer has the context in its cache; None if it has,
+        or if either is not known."""
+        is_gone = self._cache.is_gone(active.name, self._requests.cache_life(active))
+        return active.profile.prices if is_gone else None
 
     async def _use_prepared(self, active: ActiveModel, *, turn_over: bool = False) -> None:
         """Swap in a summary that is ready; on an error, mark the background summary as failed."""
@@ -243,6 +265,7 @@ class SessionCompaction:
         assert draft.order is not None
         try:
             now = await self._orders.renewed(draft.order, active, turn_over=turn_over)
+            now = replace(now, uncached=self._uncached(active))
             await self._compactor.compact(now, draft)
         except AgentError as error:
             self.background.fail(error)

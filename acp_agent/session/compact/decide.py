@@ -2,6 +2,7 @@
 
 | level        | reached at                         | action                                                         |
 | ------------ | ---------------------------------- | -------------------------------------------------------------- |
+| none         |                                    | a summary that is ready is swapped in if that saves money      |
 | prepare      | 70 % of the usable window          | a summary is begun in the background                           |
 | threshold    | 80 %                               | the summary is swapped in as soon as it is written             |
 | urgent       | 95 %                               | excerpts are swapped in, unless the user wants to wait         |
@@ -45,6 +46,8 @@ class Situation:
     :ivar opens_turn: whether this is the first request since a prompt.
     :ivar grown: what has come since the last compaction, or the last attempt at one, as a share of the usable window.
     :ivar vetoed: whether a hook has vetoed a compaction since the newest prompt.
+    :ivar saves: whether the prepared summary makes the next request cheaper, since the provider's prompt cache has
+        expired.
     :ivar used: whether the prepared summary has just been swapped in, or could not be.
     :ivar refused: whether the provider refused the last request, or cut its answer off, for want of room.
     :ivar shorter_fits: whether the same request fits with a shorter answer, which was not tried yet.
@@ -62,6 +65,7 @@ class Situation:
     opens_turn: bool = False
     grown: float = 1.0
     vetoed: bool = False
+    saves: bool = False
     used: bool = False
     refused: bool = False
     shorter_fits: bool = False
@@ -76,16 +80,19 @@ def decide(situation: Situation) -> Action:
         if situation.background == "ready":
             return "use_summary"
         return "wait_for_summary" if situation.wait else "without_model"
-    if situation.level == "none" or (not situation.auto and situation.level != "full"):
+    is_ready = situation.background == "ready"
+    if situation.level == "none" and not (is_ready and situation.saves and situation.opens_turn):
+        return "nothing"
+    if not situation.auto and situation.level != "full":
         return "nothing"
     if situation.vetoed and situation.level != "full":
         return "nothing"  # the hook is asked again with the next prompt
     if situation.undone and situation.level not in ("full", "request_size"):
         return "nothing"  # the user wants this context as it is
     if situation.used:
-        failed = situation.background == "unavailable" and situation.level != "prepare"
+        failed = situation.background == "unavailable" and situation.level not in ("none", "prepare")
         return "without_model" if situation.level == "full" or failed else "nothing"
-    if situation.background == "ready" and (situation.opens_turn or situation.level != "prepare"):
+    if is_ready and (situation.opens_turn or situation.level != "prepare"):
         return "use_summary"
     if situation.level == "prepare":
         wanted = situation.writes and situation.prepares and situation.grown >= GROWTH

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import anyio
@@ -17,15 +18,18 @@ from acp_agent.session.compact.order import Order
 class Draft:
     """A summary of one revision of the context, from its order until it is used or dropped.
 
+    :ivar clock: the session's.
     :ivar text: the text that has streamed so far.
     :ivar changed: set and replaced when more text has streamed, or when no more will come.
     :ivar done: whether the summary is written, or never will be.
     :ivar taken: set when the summary is used.
     :ivar calls: the requests that write the summary.
+    :ivar asked_at: when the first of them was sent, by `clock`.
     :ivar courtesy: makes these requests wait while the turn needs a server that answers one request at a time.
     """
 
     revision: int
+    clock: Callable[[], float]
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     text: str = ""
     changed: anyio.Event = field(default_factory=anyio.Event)
@@ -35,6 +39,7 @@ class Draft:
     result: CompactedState | None = None
     failure: AgentError | None = None
     calls: ModelCalls | None = None
+    asked_at: float | None = None
     courtesy: Courtesy = field(init=False)
 
     def __post_init__(self) -> None:
@@ -42,6 +47,16 @@ class Draft:
 
     def _begin_again(self) -> None:
         self.text = ""
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether the summary is prepared in a pause of the user's."""
+        return self.order is not None and self.order.policy.idle
+
+    async def asked(self) -> None:
+        """Note that a request is sent."""
+        if self.asked_at is None:
+            self.asked_at = self.clock()
 
     @property
     def is_answered(self) -> bool:

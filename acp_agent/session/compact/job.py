@@ -18,6 +18,7 @@ from acp_agent.compaction.assembly import refreshed
 from acp_agent.compaction.calls import ModelCalls
 from acp_agent.compaction.estimate import estimate_text
 from acp_agent.compaction.frame import reworded
+from acp_agent.compaction.saving import saving_of
 from acp_agent.compaction.service import CompactionService
 from acp_agent.compaction.state import CompactedState
 from acp_agent.conversation.events import (
@@ -80,6 +81,9 @@ class Compactor:
                     calls.spent(result.usage)
                 written_of = draft.order.state if draft is not None and draft.order is not None else None
                 result = await to_thread.run_sync(refreshed, result, order.state, order.policy, order.index, written_of)
+                if order.uncached is not None:
+                    saving = saving_of(result.tokens_before, result.tokens_after, order.uncached)
+                    result = replace(result, receipt=replace(result.receipt, saving=saving))
             if result is None:
                 if shown.begun:
                     raise CompactionError("There was nothing to compact.", _UNCHANGED)

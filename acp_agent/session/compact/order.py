@@ -35,6 +35,7 @@ from acp_agent.conversation.surroundings import Surroundings, amendments_in
 from acp_agent.conversation.swaps import Carried, CompactionTrigger
 from acp_agent.errors import CompactionError, OverflowLimit
 from acp_agent.frozen import frozen
+from acp_agent.llm.profiles import Prices
 from acp_agent.llm.provider import NativeCompaction
 from acp_agent.llm.rules import ReasoningRules
 from acp_agent.logfile import log_failure
@@ -64,6 +65,7 @@ class Order:
     :ivar state: the conversation, frozen, of the context's `revision`.
     :ivar model: writes the summary; `writer` describes it where it is not the session's own.
     :ivar index: of the state's original entries.
+    :ivar uncached: prices of the next request, if the provider no longer has the context in its cache.
     """
 
     run: RecipeRun
@@ -76,6 +78,7 @@ class Order:
     writer: Writer | None
     index: ExcerptIndex
     note: str = ""
+    uncached: Prices | None = None
 
     def is_like(self, other: Order) -> bool:
         """Return whether a summary prepared for this order can be used for another one."""
@@ -338,6 +341,7 @@ class Orders:
                 request_bytes(messages, sent) - 1 if refused == "bytes" else active.profile.max_request_bytes,
                 sent,
             ),
+            idle=trigger == "idle",
             native_first=rules.native_first,
             keeps_reasoning=rules.compaction == "kept",
             keeps_prompts=rules.compacts_to == "window",

@@ -22,6 +22,11 @@ def finished(swap: ContextSwapped, *, replayed: bool = False) -> CompactionFinis
     )
 
 
+def dollars(amount: float) -> str:
+    """Return an amount of US dollars as users read it."""
+    return f"${amount:.4f}" if amount < 0.1 else f"${amount:.2f}"
+
+
 def receipt_text(swap: ContextSwapped) -> str:
     """Return the receipt as a line, and a line for each thing that the user should know."""
     receipt = swap.receipt
@@ -35,10 +40,15 @@ def receipt_text(swap: ContextSwapped) -> str:
         took += ", prepared in the background"
     facts += [f"{receipt.kept} kept", took]
     if swap.usage is not None and swap.usage.cost is not None:
-        facts.append(f"${swap.usage.cost:.4f}" if swap.usage.cost < 0.1 else f"${swap.usage.cost:.2f}")
+        facts.append(dollars(swap.usage.cost))
     if receipt.cached is not None:
         facts.append(f"{receipt.cached:.0%} of the prompt cached")
     lines = [" · ".join(facts)]
+    if saving := receipt.saving:
+        lines.append(
+            f"The provider's prompt cache had expired: the next request costs about {dollars(saving.after)} instead of "
+            f"{dollars(saving.before)}."
+        )
     if receipt.unverified:
         named = ", ".join(f"`{one_line(piece, 60)}`" for piece in receipt.unverified[:NAMED])
         more = len(receipt.unverified) - NAMED

@@ -27,6 +27,7 @@ from acp_agent.conversation.messages import AssistantMessage, Entry, Message, To
 from acp_agent.conversation.surroundings import Surroundings, changed_tools
 from acp_agent.conversation.updates import UsageUpdated
 from acp_agent.errors import CompactionError, ConfigError, ContextOverflowError, ModelError
+from acp_agent.llm.caches import CacheLife
 from acp_agent.llm.provider import ModelRequest
 from acp_agent.llm.refused_tools import without_tools
 from acp_agent.llm.remembered import refused_images
@@ -160,6 +161,11 @@ class Requests:
         if (active.name, "compaction") in self.context.refused:
             rules = replace(rules, compaction="none", native_first=False)
         return rules
+
+    def cache_life(self, active: ActiveModel) -> CacheLife | None:
+        """Return how long the provider keeps this model's prompts in its cache; None if that is not known, or if it has
+        refused the marks without which it keeps none."""
+        return None if (active.name, "cache_control") in self.context.refused else active.rules.cache
 
     # --- what surrounds the conversation ---
 

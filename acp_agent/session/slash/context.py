@@ -41,7 +41,8 @@ from acp_agent.conversation.updates import Show
 from acp_agent.errors import CompactionError
 from acp_agent.llm.parts import is_picture
 from acp_agent.session.compact.control import SessionCompaction
-from acp_agent.session.compact.report import receipt_text
+from acp_agent.session.compact.draft import Draft
+from acp_agent.session.compact.report import dollars, receipt_text
 from acp_agent.session.project.commands import PREVIEW, STATUS
 from acp_agent.session.project.recipe_run import RecipeRun
 from acp_agent.session.project.requests import Requests
@@ -210,7 +211,6 @@ class CompactReports:
         automatic = f"at {settings.threshold:.0%} of the usable window" if settings.auto else "off"
         if settings.auto and settings.prepare is not None:
             automatic += f", prepared from {settings.prepare:.0%} on"
-        background = {"running": "; a summary is being prepared in the background", "ready": "; a summary is ready"}
         states, history = dict.fromkeys(context.swaps, ""), dict[int, _Compaction]()
         async for logged in self._state.log.events():
             if isinstance(logged.event, ContextSwapped | CompactionFailed | ContextRestored):
@@ -224,7 +224,8 @@ class CompactReports:
                 f"- In use: {budget.used:,} ({budget.utilisation:.0%} of the usable ones): {budget.system:,} for the "
                 f"system prompt and the tools, {budget.messages:,} for the messages; {budget.free:,} free"
             ),
-            f"- Automatic compaction: {automatic}{background.get(self._compaction.background.state, '')}",
+            f"- Automatic compaction: {automatic}{_prepared(self._compaction.background.draft)}",
+            f"- Prepared while you pause: {(await self._compaction.idle.plan(active)).why}",
             f"- Pinned: {counted(len(context.memory.pins), 'text')}",
             "- Compactions so far:" if history else "- Compactions so far: none",
         ]
@@ -252,6 +253,22 @@ class CompactReports:
             f"({counted(len(restored.entries), 'message')}, about {restored.tokens:,} tokens). By itself it is not "
             "compacted again before it is really full; `/compact` does it at any time."
         )
+
+
+def _prepared(draft: Draft | None) -> str:
+    """Return what is prepared in the background, and why."""
+    if draft is None:
+        return ""
+    if draft.result is None:
+        return "; a summary is being prepared in the background"
+    if not draft.is_idle:
+        return "; a summary is ready, prepared as the context had grown so large"
+    usage = draft.result.usage
+    cost = f" for {dollars(usage.cost)}" if usage is not None and usage.cost is not None else ""
+    return (
+        f"; a summary is ready, prepared{cost} while you paused. It takes its place with your next prompt, if the "
+        "provider's prompt cache has expired by then"
+    )
 
 
 def _preview_text(result: CompactedState | None, budget: TokenBudget) -> str:

@@ -7,9 +7,12 @@ from anyio.abc import TaskGroup
 import acp_agent.secrets.text  # pyright: ignore[reportUnusedImport]  # noqa: F401 - for the log, at its first record
 from acp_agent.session.client import SessionClient
 from acp_agent.session.compact.background import BackgroundSummary
+from acp_agent.session.compact.clock import Clock
 from acp_agent.session.compact.control import SessionCompaction
+from acp_agent.session.compact.idle import IdleSummaries
 from acp_agent.session.compact.job import Compactor
 from acp_agent.session.compact.order import Orders
+from acp_agent.session.compact.prompt_cache import PromptCache
 from acp_agent.session.notices import Notices
 from acp_agent.session.permissions import Permissions
 from acp_agent.session.project.hook_services import HookServices
@@ -58,8 +61,11 @@ def build_runner(
     questions = RecipeQuestions(state, permissions, show)
     orders = Orders(requests, recipes, hooks, notices, OriginalEntries(log), questions)
     compactor = Compactor(log, services.compaction(), hooks, requests, show)
-    background = BackgroundSummary(log, orders, compactor, tasks)
-    compaction = SessionCompaction(requests, orders, compactor, notices, background)
+    clock = Clock()
+    cache = PromptCache(log, clock)
+    background = BackgroundSummary(log, orders, compactor, tasks, cache)
+    idle = IdleSummaries(requests, orders, background, cache, clock, tasks)
+    compaction = SessionCompaction(requests, orders, compactor, notices, background, idle, cache)
 
     context, files = ContextCommands(state, requests, options), FileCommands(log, toolbox, permissions, show)
     commands = {
@@ -79,4 +85,5 @@ def build_runner(
     handler = AnswerHandler(log, hooks, compaction, calls, record, notices)
     loop = TurnLoop(requests, intake, compaction, answers, handler)
     setup = TurnSetup(options, trust, hooks, mcp, compaction)
-    return TurnRunner(hooks, setup, PromptResolver(recipes, commands, reports, compaction, client), loop, record)
+    resolver = PromptResolver(recipes, commands, reports, compaction, client)
+    return TurnRunner(hooks, setup, resolver, loop, record, idle)

@@ -21,6 +21,7 @@ from acp_agent.frozen import frozen
 from acp_agent.recipes.arguments import missing_arguments
 from acp_agent.session.client import SessionClient, ask_arguments
 from acp_agent.session.compact.control import SessionCompaction
+from acp_agent.session.compact.idle import IdleSummaries
 from acp_agent.session.mailbox import Mailbox, StopReason, Ticket
 from acp_agent.session.project.commands import builtin_command, command_words, says_anything
 from acp_agent.session.project.hooks import SessionHooks
@@ -152,6 +153,7 @@ class TurnRunner:
     _resolver: PromptResolver
     _loop: TurnLoop
     _record: TurnRecord
+    _idle: IdleSummaries
 
     async def run(self, ticket: Ticket, mailbox: Mailbox) -> StopReason:
         """Run one prompt to its end. However it ends, every call in the log has a result afterwards.
@@ -159,6 +161,13 @@ class TurnRunner:
         :param mailbox: has the prompts behind it.
         :raises AgentError: if the prompt cannot be answered.
         """
+        self._idle.end_pause()
+        try:
+            return await self._run(ticket, mailbox)
+        finally:
+            self._idle.begin_pause()
+
+    async def _run(self, ticket: Ticket, mailbox: Mailbox) -> StopReason:
         record, parts = self._record, ticket.parts
         try:
             async with record.closed_on_failure():

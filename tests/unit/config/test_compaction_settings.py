@@ -23,6 +23,7 @@ KEYS: dict[str, st.SearchStrategy[Any]] = {
     "size": SIZES,
     "strategy": st.sampled_from(Machine.STRATEGIES),
     "model": st.sampled_from(["a/b", "c/d"]),
+    "idle": st.sampled_from(["auto", "off"]),
 }
 CHOICES = st.builds(CompactionChoices, **{key: st.none() | value for key, value in KEYS.items()})
 
@@ -46,6 +47,7 @@ def test_what_is_said_holds_and_defaults_fill_the_rest(said: CompactionChoices) 
     assert settled.threshold == (0.80 if said.threshold is None else said.threshold)
     assert settled.wait is (said.wait is True)
     assert (settled.size, settled.strategy, settled.model) == (said.size, said.strategy, said.model)
+    assert settled.idle == ("off" if said.auto is False else said.idle or "auto")
     if said.auto is False or said.prepare is False:
         assert settled.prepare is None
     elif said.prepare is not None and said.prepare < settled.threshold:
@@ -68,7 +70,9 @@ OWN = "models: {a/b: {compaction: {threshold: 0.9, prepare: 0.85, strategy: summ
         ("compaction: {threshold: 0.95}\n", CompactionSettings(threshold=0.95, prepare=0.70)),
         ("compaction: {threshold: 60%, prepare: 12.5 %}\n", CompactionSettings(threshold=0.6, prepare=0.125)),
         *((f"compaction: {{prepare: {off}}}\n", CompactionSettings(prepare=None)) for off in ("off", "false")),
-        ("models: {a/b: {compaction: {auto: false}}}\n", CompactionSettings(auto=False, prepare=None)),
+        ("models: {a/b: {compaction: {auto: false}}}\n", CompactionSettings(auto=False, prepare=None, idle="off")),
+        ("compaction: {idle: off}\nmodels: {a/b: {compaction: {idle: auto}}}\n", CompactionSettings()),
+        ("compaction: {idle: off}\n", CompactionSettings(idle="off")),
         (GENERAL, CompactionSettings(True, 0.7, None, True, Share(0.4), "mask", "a/small")),
         (GENERAL + OWN, CompactionSettings(True, 0.9, 0.85, False, 3_000, "summary", "a/small")),
     ],
@@ -110,6 +114,7 @@ WRONG_SIZES = (
         *((f"threshold: {value}", "threshold", THRESHOLD) for value in ("0.05", "9%", "95.1%", "80", "high", ".nan")),
         ("auto: 1", "auto", "should be a valid boolean"),
         ("prepare: 70", "prepare", "from 5% to 95%, such as 70% or 0.7, or off, not 70"),
+        ("idle: on", "idle", "'auto' or 'off'"),
         ("prepare: on", "prepare", "should be a share of the usable window"),
         *((f"size: {size}", "size", SIZE) for size in WRONG_SIZES),
         ("strategy: two words", "strategy", "should be the name of a strategy"),
@@ -117,7 +122,11 @@ WRONG_SIZES = (
         ("strategy: zebra", "strategy", "known are: excerpts, mask, summary"),
         ("model: small", "model", "should be provider/model"),
         ("model: antropic/small", "model", "did you mean `anthropic`?"),
-        ("verify: mark", "verify", "unknown key; known are: auto, model, prepare, size, strategy, threshold, wait"),
+        (
+            "verify: mark",
+            "verify",
+            "unknown key; known are: auto, idle, model, prepare, size, strategy, threshold, wait",
+        ),
     ],
 )
 def test_a_mistake_is_named_with_file_line_and_key_in_every_place(

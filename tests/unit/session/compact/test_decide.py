@@ -20,6 +20,23 @@ REFUSED = replace(FULL, refused=True)
 TABLE: dict[str, tuple[Situation, Action]] = {
     "there is room": (NONE, "nothing"),
     "there is room, and a summary is ready": (replace(NONE, background="ready"), "nothing"),
+    "there is room, and a summary saves money": (replace(NONE, background="ready", saves=True), "nothing"),
+    "there is room, and a summary saves money in the first request of a turn": (
+        replace(NONE, background="ready", saves=True, opens_turn=True),
+        "use_summary",
+    ),
+    "a hook wants none, though a summary saves money": (
+        replace(NONE, background="ready", saves=True, opens_turn=True, vetoed=True),
+        "nothing",
+    ),
+    "a compaction was undone, though a summary saves money": (
+        replace(NONE, background="ready", saves=True, opens_turn=True, undone=True),
+        "nothing",
+    ),
+    "a summary that saves money could not be used": (
+        replace(NONE, background="unavailable", saves=True, opens_turn=True, used=True),
+        "nothing",
+    ),
     # prepare
     "a summary is begun": (PREPARE, "begin_summary"),
     "a summary is being written": (replace(PREPARE, background="running"), "nothing"),
@@ -113,6 +130,7 @@ SITUATIONS = st.builds(
     opens_turn=st.booleans(),
     grown=st.floats(-1, 2),
     vetoed=st.booleans(),
+    saves=st.booleans(),
 )
 
 

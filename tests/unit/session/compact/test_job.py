@@ -35,9 +35,11 @@ from acp_agent.llm.provider import Answered, ModelEvent, ModelRequest, TextDelta
 from acp_agent.recipes.discovery import RecipeFolder, RecipeLibrary, builtin_recipes_dir
 from acp_agent.recipes.model import Known
 from acp_agent.session.compact.background import BackgroundSummary
+from acp_agent.session.compact.clock import Clock
 from acp_agent.session.compact.draft import Draft
 from acp_agent.session.compact.job import Compactor
 from acp_agent.session.compact.order import Order, Orders
+from acp_agent.session.compact.prompt_cache import PromptCache
 from acp_agent.session.log import SessionLog
 from acp_agent.session.project.commands import COMPACT
 from acp_agent.session.project.hooks import SessionHooks
@@ -126,7 +128,7 @@ class Desk:
         if not prepared_first:
             return await compactor.compact(order) is not None
         prepared = await compactor.prepare(order, ModelCalls(order.model.stream))
-        draft = Draft(context.revision, done=True, order=order, result=prepared)
+        draft = Draft(context.revision, Clock().now, done=True, order=order, result=prepared)
         return await compactor.compact(order, draft) is not None
 
     async def events(self) -> list[Event]:
@@ -258,8 +260,11 @@ async def test_a_summary_that_was_taken_is_not_ready_a_second_time(tmp_path: Pat
 
     async with desk(tmp_path) as one, anyio.create_task_group() as tasks:
         summary = cast(CompactedState, object())
-        draft = Draft(one.log.context.revision, done=True, result=summary)
-        background = BackgroundSummary(one.log, cast(Orders, one), cast(Compactor, one), tasks, draft)
+        clock = Clock()
+        draft = Draft(one.log.context.revision, clock.now, done=True, result=summary)
+        background = BackgroundSummary(
+            one.log, cast(Orders, one), cast(Compactor, one), tasks, PromptCache(one.log, clock), draft
+        )
         assert (background.state, background.draft) == ("ready", draft)
         assert await draft.take(show) is summary
         assert (background.state, background.draft) == ("none", None)

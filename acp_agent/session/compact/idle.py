@@ -1,0 +1,179 @@
+"""`IdleSummaries`: has a summary prepared while the user pauses, shortly before the provider's prompt cache expires.
+
+The summary is cheap then, since the provider reads the conversation from its cache. Once the cache has expired, the
+next request is cheaper with the summary than with the whole conversation. A pause is the time between two turns; in
+each, at most one summary is requested.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import anyio
+from anyio.abc import TaskGroup
+
+from acp_agent.compaction.saving import Saving, pays, saving_of, summary_cost
+from acp_agent.errors import AgentError
+from acp_agent.frozen import frozen
+from acp_agent.llm.caches import CacheLife
+from acp_agent.llm.rules import ReasoningRules
+from acp_agent.session.compact.background import BackgroundSummary
+from acp_agent.session.compact.clock import Clock
+from acp_agent.session.compact.order import WITHOUT_MODEL, Order, Orders
+from acp_agent.session.compact.prompt_cache import PromptCache
+from acp_agent.session.project.models import ActiveModel
+from acp_agent.session.project.requests import Requests
+
+LEAST_TOKENS = 60_000
+LEAST_SHARE = 0.5
+"""Share of the usable window. A context has to be larger than this, or than `LEAST_TOKENS` if that is less."""
+MARGIN_SHARE = 0.1
+MOST_MARGIN = 60
+"""Seconds between the request and the end of the cache; at most a tenth of the time for which the cache is kept."""
+LONGEST_PAUSE = 3_600
+"""Seconds after which nobody is expected to return: nothing is prepared for a cache that is kept longer."""
+
+_log = logging.getLogger(__name__)
+
+
+@frozen
+class Plan:
+    """What is done in a pause.
+
+    :ivar at: when a summary is requested, by the session's clock; None for never.
+    :ivar until: when the cache expires.
+    :ivar why: the reason, as words for the user.
+    """
+
+    at: float | None = None
+    until: float = 0.0
+    why: str = ""
+
+
+@dataclass(eq=False, slots=True)
+class IdleSummaries:
+    """Prepares the summaries of one session's pauses."""
+
+    _requests: Requests
+    _orders: Orders
+    _background: BackgroundSummary
+    _cache: PromptCache
+    _clock: Clock
+    _tasks: TaskGroup
+    _pause: anyio.CancelScope | None = None
+    _tried: float | None = None  # when the request was sent after which a summary was tried last
+
+    def begin_pause(self) -> None:
+        """Note that a turn is over; it ends the last pause, if that has not ended."""
+        self.end_pause()
+        self._pause = anyio.CancelScope()
+        self._tasks.start_soon(self._wait, self._pause)
+
+    def end_pause(self) -> None:
+        """Note that a prompt came: nothing is requested any more. A summary that is being written goes on."""
+        if self._pause is not None:
+            self._pause.cancel()
+            self._pause = None
+
+    async def plan(self, active: ActiveModel) -> Plan:
+        """Return what is done in a pause that begins now."""
+        life, read_at = self._requests.cache_life(active), self._cache.last_read(active.name)
+        least = least_tokens(active)
+        if why := self._never(active, life):
+            return Plan(why=why)
+        if self._requests.used(active) <= least:
+            return Plan(why=f"from {least:,} tokens on")
+        if why := _obstacle(await self._orders.strategy(active), self._requests.rules(active)):
+            return Plan(why=why)
+        if self._requests.context.restored:
+            return Plan(why="no, as the newest compaction was undone")
+        if self._background.state in ("running", "unavailable"):
+            return Plan(why="no, as a summary of this context is being written, or none could be")
+        if read_at is None or life is None:
+            return Plan(why="after the next answer")
+        if read_at == self._tried:
+            return Plan(why="not again before the next answer")
+        margin = min(MOST_MARGIN, life.kept * MARGIN_SHARE)
+        wait, kept = _minutes(life.kept - margin), _minutes(life.kept)
+        why = f"{wait} after the last request, as the provider keeps its prompt cache for {kept}"
+        return Plan(read_at + life.kept - margin, read_at + life.kept, why)
+
+    def _never(self, active: ActiveModel, life: CacheLife | None) -> str:
+        """Return why nothing is ever prepared with this model and these settings; empty if something may be."""
+        if self._requests.compaction(active.name).idle == "off":
+            return "off"
+        if life is None:
+            return "no, as it is not known how long the provider keeps its prompt cache"
+        if life.kept > LONGEST_PAUSE:
+            return f"no, as the provider keeps its prompt cache for {life.kept // 3_600} hours"
+        if active.parallel == "one":
+            return "no, as the model's server answers one request at a time"
+        if active.profile.prices is None:
+            return "no, as the model's prices are not known"
+        return ""
+
+    async def _wait(self, pause: anyio.CancelScope) -> None:
+        try:
+            with pause:
+                plan = await self.plan(await self._requests.active())
+                if plan.at is None:
+                    return
+                await self._clock.sleep_until(plan.at)
+                await self._prepare()
+        except AgentError as error:
+            _log.info("no summary was prepared in a pause: %s", error)
+        except Exception:
+            _log.exception("preparing a summary in a pause failed inside the agent")
+
+    async def _prepare(self) -> None:
+        """Begin a summary, unless something has changed since it was planned, or it would not pay."""
+        active = await self._requests.active()
+        plan = await self.plan(active)
+        if plan.at is None or self._clock.now() >= plan.until:  # the machine may have slept
+            return
+        order = await self._orders.make("idle", active)
+        self._tried = self._cache.last_read(active.name)
+        saving, cost = self._expected(order, active)
+        if pays(saving, cost):
+            self._background.begin(active, order)
+        else:
+            _log.info("no summary was prepared in a pause: it would cost $%.4f and save %s", cost, saving)
+
+    def _expected(self, order: Order, active: ActiveModel) -> tuple[Saving, float]:
+        """Return what a summary is expected to save in the next request, and its price."""
+        assert active.profile.prices is not None
+        prices, used = active.profile.prices, order.state.budget.used
+        size = order.policy.size_tokens(order.state)
+        after = order.state.budget.system + min(size, order.state.budget.messages)
+        before = used
+        ready = self._background.draft
+        if ready is not None and ready.result is not None:
+            before -= ready.result.tokens_before - ready.result.tokens_after
+        writer = order.model.profile.prices if order.writer else prices
+        cost = summary_cost(used, writer, cached=order.writer is None) if writer else float("inf")
+        return saving_of(before, after, prices), cost
+
+
+def least_tokens(active: ActiveModel) -> int:
+    """Return the size above which a context is summarised in a pause, in tokens."""
+    return min(LEAST_TOKENS, int(active.budget.usable * LEAST_SHARE))
+
+
+def _obstacle(strategy: str, rules: ReasoningRules) -> str:
+    """Return why a strategy is not used in a pause; empty if it is.
+
+    :param strategy: of an automatic compaction.
+    """
+    keeps_reasoning = not rules.binds or (strategy == "native" and rules.native_first)
+    if strategy in WITHOUT_MODEL:
+        return f"no, as the strategy `{strategy}` asks no model"
+    if rules.checks != "none" and not keeps_reasoning:
+        return "no, as the messages that stay would lose reasoning that is still valid"
+    if strategy == "native" and rules.asked_by == "path":
+        return "no, as the provider's compaction does not read its prompt cache"
+    return ""
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:g} minutes"
