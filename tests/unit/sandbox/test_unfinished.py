@@ -84,6 +84,7 @@ def killed(root: Path, home: Path) -> None:
     wait((root / "planted").exists)
     agent.kill()
     agent.wait()
+    wait(lambda: not is_mounted_elsewhere(root))  # bwrap ends with the agent, a moment later
 
 
 @needs_bubblewrap
@@ -152,11 +153,12 @@ def test_a_command_whose_agent_lives_is_left_alone(root: Path) -> None:
 @needs_bubblewrap
 def test_a_command_that_outlives_its_agent_is_looked_for_until_it_has_ended(root: Path) -> None:
     home, keeper = root.parent / "home", Kept()
-    with Sandbox((root,), (home,)).wrap(("sleep", "60"), root, network=False) as (_, words):
+    command = ("sh", "-c", "touch started; exec sleep 60")
+    with Sandbox((root,), (home,)).wrap(command, root, network=False) as (_, words):
         [record] = (home / "running").iterdir()
         kept = record.read_bytes()
-        command = subprocess.Popen(words, cwd=root)
-        wait(lambda: is_mounted_elsewhere(root))
+        process = subprocess.Popen(words, cwd=root)
+        wait((root / "started").exists)
     left = home / "running" / "left.json"
     left.write_bytes(kept)
     sandbox = Sandbox((root,), (home,), keeper=keeper)
@@ -164,8 +166,8 @@ def test_a_command_that_outlives_its_agent_is_looked_for_until_it_has_ended(root
     sandbox.settle_unfinished()
     assert keeper.blocked == [".gemini → .gemini.blocked"]
     (root / ".cursor").write_text("evil")
-    command.kill()
-    command.wait()
+    process.kill()
+    process.wait()
     wait(lambda: [sandbox.settle_unfinished(), not left.exists()][1])
     assert keeper.blocked[1:] == [".cursor → .cursor.blocked"]
 
