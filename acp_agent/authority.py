@@ -1,7 +1,7 @@
-"""Reads the `Host` header and web origins strictly: only the forms that clients send, and no others.
+"""Parses the `Host` header and web origins strictly, accepting only the forms that clients send.
 
-A lenient parser of URLs finds `localhost` in `evil.example@localhost`. Neither header may contain userinfo. Browsers
-send neither escapes nor letters beyond ASCII: they write host names in punycode and addresses in their canonical form.
+A lenient URL parser finds `localhost` in `evil.example@localhost`. Neither header may contain userinfo. Browsers send
+neither escapes nor non-ASCII letters: they write host names in punycode and addresses in their canonical form.
 
 Source: RFC 9110, section 7.2; RFC 9112, section 3.2; RFC 3986, section 3.2; RFC 6454, section 7; URL standard, host
 serializing
@@ -25,7 +25,7 @@ class Authority:
     """A host and a port.
 
     :ivar host: in lower case; an IPv6 address is written without brackets, in its shortest form.
-    :ivar port: None if it is the scheme's.
+    :ivar port: None for the scheme's default port.
     """
 
     host: str
@@ -34,20 +34,20 @@ class Authority:
 
 @frozen
 class WebOrigin:
-    """The origin of a web page: its scheme, and its host and port; the port is never None."""
+    """The origin of a web page: its scheme, host and port. The port is never None."""
 
     scheme: str
     authority: Authority
 
     def is_at(self, authority: Authority) -> bool:
-        """Return whether a request to this address is one to the page's own server."""
+        """Return whether this address is the page's own server."""
         return self.authority == Authority(authority.host, authority.port or _PORTS[self.scheme])
 
 
 def parse_authority(text: str) -> Authority | None:
-    """Return what a `Host` header says; None if it is malformed.
+    """Parse a `Host` header. Return None if it is malformed.
 
-    :param text: such as `localhost:8123` or `[::1]`.
+    :param text: for example `localhost:8123` or `[::1]`.
     """
     matched = _AUTHORITY.fullmatch(text.lower()) if text.isascii() else None
     if matched is None:
@@ -63,9 +63,9 @@ def parse_authority(text: str) -> Authority | None:
 
 
 def parse_web_origin(text: str) -> WebOrigin | None:
-    """Return what an `Origin` header says; None if it names no web page, as `null` does not.
+    """Parse an `Origin` header. Return None if it does not name a web page, for example if it is `null`.
 
-    :param text: such as `http://localhost:2718`.
+    :param text: for example `http://localhost:2718`.
     """
     scheme, _, rest = text.partition("://")
     default, authority = _PORTS.get(scheme.lower()), parse_authority(rest)

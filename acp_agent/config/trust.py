@@ -1,4 +1,4 @@
-"""The code of a project that could run, and the user's decisions to trust it.
+"""Reads the code that a project could run, and stores the user's decisions to trust it.
 
 `read_project_code` reads the files of a project's hooks and recipes within limits, since they are untrusted.
 `TrustStore` keeps a digest of the trusted content in the agent's home, so that the user is asked again when it changes.
@@ -28,16 +28,16 @@ _TRUST_FILE = "trust.json"
 _HOOKS = "hooks"
 MAX_FILES = 1_000
 MAX_BYTES = 64 * 1024 * 1024
-"""Of all files together."""
+"""Maximum size of all files together."""
 MAX_DEPTH = 8
 
 _PARTS = {PROJECT_FOLDER: (_HOOKS, "recipes"), CLAUDE_FOLDER: ("commands",)}
-"""The folders in such a folder whose files could run."""
+"""For each folder of a project, the subfolders whose files could run."""
 _ALL_PARTS = {part for parts in _PARTS.values() for part in parts}
 _BIG = 1024 * 1024
-"""Bytes. Of a larger file that hooks run, the size and the times are compared, since it is read before each hook."""
+"""Bytes. Only the size and change time of larger files that hooks run are compared, before each hook."""
 _SETTLED_NS = 50_000_000
-"""A file that was changed less than this before it was looked at may change once more, and have the same time."""
+"""A file that changed less than this before it was read may change again without a new change time."""
 _Signature: TypeAlias = tuple[int, int, int, int, int]
 _BOM = b"\xef\xbb\xbf"
 
@@ -46,11 +46,11 @@ _BOM = b"\xef\xbb\xbf"
 class _CodeFile:
     """One file of a project.
 
-    :ivar name: relative to the folder, such as `hooks/check`, or `../scripts/check.py` if the hooks run it.
-    :ivar content: SHA-256 of its bytes in hex, of a text without the byte order mark that its readers leave out; what
-        it is instead, where it is no regular file that can be read.
-    :ivar executable: whether it may be executed.
-    :ivar link: where it points to, if it is a link.
+    :ivar name: its path relative to the folder, such as `hooks/check`, or `../scripts/check.py` if the hooks run it.
+    :ivar content: hex SHA-256 of its bytes, without a byte order mark if the readers of the file skip it. A description
+        if it is not a readable regular file.
+    :ivar executable: whether the file is executable.
+    :ivar link: the link's target, if the file is a link.
     """
 
     name: str
@@ -60,24 +60,24 @@ class _CodeFile:
 
     @property
     def is_hook(self) -> bool:
-        """Return whether it is below `hooks/`, or what is there runs it."""
+        """Return whether the file is below `hooks/`, or is run by something there."""
         return self.name.startswith(f"{_HOOKS}/") or self.is_called
 
     @property
     def is_called(self) -> bool:
-        """Return whether it is code elsewhere in the project that the hooks run."""
+        """Return whether the file is code elsewhere in the project that hooks run."""
         return self.name.startswith("../") or self.name.partition("/")[0] not in _ALL_PARTS
 
 
 @frozen
 class ProjectCode:
-    """What one folder of a project could run, as it was when it was read.
+    """The code that one folder of a project could run, as of when it was read.
 
-    :ivar place: `<project>/.acp-agent` or `<project>/.claude`, as it was reached.
-    :ivar commands: those that the project's configuration names as hooks.
-    :ivar problem: why it cannot be read; empty where it was.
+    :ivar place: `<project>/.acp-agent` or `<project>/.claude`, by the path used to reach it.
+    :ivar commands: the commands that the project's configuration names as hooks.
+    :ivar problem: why the code cannot be read; empty if it was read.
     :ivar cwd: where the hooks run; None for the project's folder.
-    :ivar seen: what was looked at for `files` elsewhere in the project, as it was.
+    :ivar seen: the files and folders elsewhere in the project that were read for `files`, with their signatures.
     """
 
     place: Path
@@ -94,7 +94,7 @@ class ProjectCode:
 
     @property
     def has_hooks(self) -> bool:
-        """Return whether hooks are among it, or may be."""
+        """Return whether the code includes hooks, or may include them."""
         return bool(self.commands or self.problem or any(file.is_hook for file in self.files))
 
     @property
@@ -108,15 +108,15 @@ class ProjectCode:
         return _digest((file for file in self.files if file.is_hook), self.commands)
 
     def text_of(self, path: Path) -> str | None:
-        """Return the SHA-256, in hex, of the text of one of the files; None for any other path."""
+        """Return the hex SHA-256 of the text of one of the files; None for any other path."""
         return next((file.content for file in self.files if self.place / file.name == path), None)
 
     def without_called(self) -> Self:
-        """Return the same without what its hooks run elsewhere in the project."""
+        """Return a copy without the files elsewhere in the project that its hooks run."""
         return replace(self, files=tuple(file for file in self.files if not file.is_called))
 
     def hooks_are_same(self) -> bool:
-        """Read the files of the hooks again, and return whether they are what they were."""
+        """Read the hooks' files again, and return whether they are unchanged."""
         now = read_project_code(self.place, self.commands, self.cwd, before=self)
         return not now.problem and now.hooks_digest == self.hooks_digest
 
@@ -124,12 +124,15 @@ class ProjectCode:
 def read_project_code(
     place: Path, commands: Sequence[HookCommand] = (), cwd: Path | None = None, *, before: ProjectCode | None = None
 ) -> ProjectCode:
-    """Read what one folder could run, and what its hooks run elsewhere in the project; for a worker thread.
+    """Read the code that one folder could run, and the code elsewhere in the project that its hooks run.
+
+    Call this in a worker thread.
 
     :param place: `<project>/.acp-agent` or `<project>/.claude`; need not exist.
-    :param commands: those that the project's configuration names.
+    :param commands: the hook commands that the project's configuration names.
     :param cwd: where the hooks run; the project's folder if None.
-    :param before: the same as it was read before; what its hooks run is looked for again only if something changed.
+    :param before: an earlier result for the same folder. The code that its hooks run is searched again only if
+        something changed.
     """
     files: list[_CodeFile] = []
     texts = [Text(_line(command)) for command in commands]
@@ -166,14 +169,14 @@ def _read_called(
     """Read the code elsewhere in the project that hooks run.
 
     :param own: the files of the folder itself.
-    :returns: the code, and what was looked at.
+    :returns: the code, and the paths that were read, with their signatures.
     """
     now = time.time_ns()
     called = called_files(place.parent, texts, cwd)
     known = {place / file.name for file in own}
     files = tuple(_called_file(place, path) for path in called.files if path not in known)
     looked_at = dict.fromkeys((*called.folders, *called.files))
-    # Without a signature that can be relied on, everything is read anew each time.
+    # If a signature is not reliable, everything is read again each time.
     seen = tuple((path, _signature(path, settled_by=now)) for path in looked_at)
     return files, seen
 
@@ -183,9 +186,10 @@ def _are_as_seen(seen: Sequence[tuple[Path, _Signature]]) -> bool:
 
 
 def _signature(path: Path, settled_by: int | None = None) -> _Signature:
-    """Return what changes with each change of a file or of a folder's names; nobody can set its third part.
+    """Return a value that changes whenever a file or a folder's list of names does; nobody can set its third part.
 
-    :param settled_by: a time in nanoseconds; with a later change the signature is one that nothing has.
+    :param settled_by: a time in nanoseconds. If the path changed near or after this time, the signature matches no
+        other.
     """
     try:
         found = path.stat()
@@ -219,7 +223,7 @@ def _called_file(place: Path, path: Path) -> _CodeFile:
 
 
 def _scripts_of(package: bytes) -> bytes:
-    """Return the part of a `package.json` that runs something: a new dependency is no change of what a hook does."""
+    """Return the parts of a `package.json` that run something. A new dependency does not change what a hook does."""
     try:
         parsed: object = json.loads(package)
     except (ValueError, RecursionError):
@@ -236,10 +240,12 @@ def project_of(path: Path) -> Path | None:
 
 
 class TrustStore(StateFile):
-    """What the user has allowed, by folder, with the project's path resolved: the `digest` of the `ProjectCode`, and
-    `since` when, in ISO 8601 and UTC.
+    """Stores what the user has allowed.
 
-    :param home: the folder of all state.
+    The keys are folders, with the project's path resolved. Each entry has the `digest` of the `ProjectCode`, and the
+    time `since` when it has been allowed, in ISO 8601 and UTC.
+
+    :param home: the agent's state folder.
     """
 
     def __init__(self, home: Path) -> None:
@@ -247,32 +253,32 @@ class TrustStore(StateFile):
         super().__init__(home / _TRUST_FILE, "folders", advice)
 
     def digest(self, place: Path) -> str | None:
-        """Return the digest of what was allowed of a folder, whatever is in it by now.
+        """Return the digest of the code that was allowed in a folder, whatever the folder contains now.
 
         :raises ConfigError: see `read`.
         """
         return self.read().get(_key(place), {}).get("digest")
 
     def trusts(self, code: ProjectCode) -> bool:
-        """Return whether this was allowed just as it is.
+        """Return whether exactly this code was allowed.
 
         :raises ConfigError: see `read`.
         """
         return not code.problem and self.digest(code.place) == code.digest
 
     def trust(self, codes: Iterable[ProjectCode]) -> None:
-        """Allow these as they are, and nothing else in their folders.
+        """Allow this code exactly as it is, and nothing else in its folders.
 
-        :raises ConfigError: see `read`; or the file cannot be written.
+        :raises ConfigError: see `read`; also if the file cannot be written.
         """
         now = datetime.now(UTC).isoformat(timespec="seconds")
         with self.update() as trusted:
             trusted.update({_key(code.place): {"digest": code.digest, "since": now} for code in codes})
 
     def revoke(self, project: Path, places: Iterable[Path] = ()) -> tuple[str, ...]:
-        """Allow nothing any more of a project.
+        """Revoke everything that was allowed in a project.
 
-        :param project: its folder, which need not exist any more.
+        :param project: the project's folder, which may no longer exist.
         :param places: further folders that were allowed.
         :returns: the folders that had been allowed.
         :raises ConfigError: see `trust`.
@@ -286,7 +292,7 @@ class TrustStore(StateFile):
 
 
 def _paths(place: Path) -> Iterator[Path]:
-    """Yield everything that is no folder, in the folders whose files could run; links are followed."""
+    """Yield every entry that is not a folder, below the folders whose files could run. Links are followed."""
 
     def fail(error: OSError) -> None:
         raise error
@@ -300,7 +306,7 @@ def _paths(place: Path) -> Iterator[Path]:
 
 
 def _read(place: Path, path: Path, limit: int) -> tuple[_CodeFile, bytes]:
-    """Return a file, and what was read of it: one byte more than the limit where there are more."""
+    """Return a file and its content. If it has more than `limit` bytes, one byte more than that is read."""
     name = path.relative_to(place).as_posix()
     link = str(path.readlink()) if path.is_symlink() else ""
     try:
@@ -318,12 +324,12 @@ def _read(place: Path, path: Path, limit: int) -> tuple[_CodeFile, bytes]:
 
 
 def _digest(files: Iterable[_CodeFile], commands: Sequence[HookCommand]) -> str:
-    """Return the SHA-256, in hex, of files in whatever order and of commands in theirs."""
+    """Return the hex SHA-256 of files in any order, and of commands in the given order."""
     import hashlib  # as above
 
     listed = sorted([file.name, file.content, file.executable, file.link] for file in files)
-    # `source` names the folder by the path that it was reached by. `ask` counts as `allow`, as in digests of version
-    # 0.1.0, which had two values of `on_error`: neither lets anything else run.
+    # `source` depends on the path used to reach the folder. `ask` counts as `allow`, as in digests of version 0.1.0,
+    # which had only two values of `on_error`. Neither of the two changes what runs.
     said = [
         {**asdict(command), "source": "", "on_error": "block" if command.on_error == "block" else "allow"}
         for command in commands
@@ -332,5 +338,5 @@ def _digest(files: Iterable[_CodeFile], commands: Sequence[HookCommand]) -> str:
 
 
 def _key(place: Path) -> str:
-    # The folder itself is not resolved: an untrusted link to what is allowed elsewhere is not allowed here.
+    # The folder itself is not resolved, so an untrusted link to a folder allowed elsewhere is not allowed here.
     return str(place.parent.resolve() / place.name)

@@ -1,1 +1,1 @@
-"""The sandbox of commands: what they may read, write and reach, by the means of the operating system."""
+"""The sandbox for commands: the operating system limits what they can read, write and connect to."""

@@ -1,4 +1,6 @@
-"""Files of a folder that commands may write: read, compared and renamed by descriptor, so that no link leads elsewhere.
+"""Reads, compares and renames files in folders that commands may write.
+
+All of this is done by descriptor, so that no link leads elsewhere.
 
 Source: rename(2); open(2), `O_NOFOLLOW`
 """
@@ -17,18 +19,20 @@ from acp_agent.sandbox.written import judging
 
 SUFFIX = ".blocked"
 MOST_BYTES = 4 * 1024 * 1024
-"""Of a file that is read whole."""
+"""Maximum size of a file that is read whole."""
 MOST_ENTRIES = 2_000
-"""Entries of a folder that are looked at."""
+"""Maximum number of entries of a folder that are examined."""
 
 Part: TypeAlias = tuple[str, ...]
 
 
 def rename(folder: Path, path: Part) -> Iterator[str]:
-    """Give a path another name, which nothing obeys, and yield a line about it; nothing if it is not there.
+    """Rename a path to a name that no program obeys, and yield a line about it.
+
+    Yields nothing if the path does not exist.
 
     :param folder: absolute and resolved.
-    :param path: by its parts; no link on the way is followed.
+    :param path: the parts of the path. No link on the way is followed.
     """
     with suppress(OSError), judging, parent_of(folder, path) as (opened, name):
         yield line(path, (*path[:-1], set_aside(opened, name)))
@@ -36,10 +40,11 @@ def rename(folder: Path, path: Part) -> Iterator[str]:
 
 @contextmanager
 def parent_of(folder: Path | int | None, path: Part) -> Generator[tuple[int, str]]:
-    """Open the folder that a path is in without following links, and yield it with the path's last name.
+    """Open the folder that contains a path without following links, and yield it with the path's last part.
 
-    :param folder: at which the path begins: absolute, a descriptor, or None for an absolute path.
-    :raises OSError: it is not there, or `NotADirectoryError` for a link on the way.
+    :param folder: the folder that the path is relative to: an absolute path or a descriptor; None if the path is
+        absolute.
+    :raises OSError: if the folder does not exist; `NotADirectoryError` if there is a link on the way.
     """
     if isinstance(folder, int):
         opened = os.dup(folder)
@@ -56,7 +61,10 @@ def parent_of(folder: Path | int | None, path: Part) -> Generator[tuple[int, str
 
 
 def files_in(folder: int, name: str) -> Iterator[Part]:
-    """Yield the files and links in something, by their parts below it: none but an empty path if it is no folder."""
+    """Yield the files and links below a path, each by its parts relative to that path.
+
+    Yields only an empty path if the path is not a folder.
+    """
     waiting: list[Part] = [()]
     for _ in range(2 * MOST_ENTRIES):
         if not waiting:
@@ -64,7 +72,7 @@ def files_in(folder: int, name: str) -> Iterator[Part]:
         below = waiting.pop()
         try:
             inner = _names_in(folder, (name, *below))
-        except OSError:  # what cannot be read is compared with nothing
+        except OSError:  # an unreadable folder is treated like a file
             inner = None
         if inner is None:
             yield below
@@ -76,8 +84,8 @@ def files_in(folder: int, name: str) -> Iterator[Part]:
 def _names_in(folder: int, path: Part) -> list[str] | None:
     """Return the names in a folder; None for anything else.
 
-    :param path: in the open folder.
-    :raises OSError: it cannot be read.
+    :param path: relative to the open folder.
+    :raises OSError: if the folder cannot be read.
     """
     with parent_of(folder, path) as (inside, last):
         if not stat.S_ISDIR(os.lstat(last, dir_fd=inside).st_mode):
@@ -90,14 +98,14 @@ def _names_in(folder: int, path: Part) -> list[str] | None:
 
 
 def times(folder: int, name: str, entries: Iterable[Part]) -> Iterator[int]:
-    """Yield when each of some files below something in an open folder last changed, in nanoseconds since the epoch."""
+    """Yield the last change time of each entry below a name in an open folder, in nanoseconds since the epoch."""
     for each in entries:
         with suppress(OSError), parent_of(folder, (name, *each)) as (inside, last):
             yield os.lstat(last, dir_fd=inside).st_ctime_ns
 
 
 def content_of(folder: int, name: str, found: os.stat_result) -> bytes | None:
-    """Return what is in a file, or where a link leads; None if it is something else, or too large."""
+    """Return a file's content or a link's target; None for anything else, or if the file is too large."""
     if stat.S_ISLNK(found.st_mode):
         return os.fsencode(os.readlink(name, dir_fd=folder))
     if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
@@ -108,7 +116,7 @@ def content_of(folder: int, name: str, found: os.stat_result) -> bytes | None:
 
 
 def move_below(folder: int, name: str, new: str, below: Part) -> None:
-    """Move something in a folder to the same place in one of another name."""
+    """Move an entry below the folder `name` to the same place below the folder `new`."""
     target = os.dup(folder)
     try:
         for part in (new, *below[:-1]):
@@ -124,23 +132,23 @@ def move_below(folder: int, name: str, new: str, below: Part) -> None:
 
 
 def set_aside(folder: int, name: str) -> str:
-    """Give something in an open folder another name, and return that."""
+    """Rename an entry of an open folder, and return the new name."""
     new = free_name(folder, name)
     try:
         os.rename(name, new, src_dir_fd=folder, dst_dir_fd=folder)
-    except PermissionError:  # a command may have closed the folder, which is the user's
+    except PermissionError:  # a command may have made the user's folder read-only
         os.fchmod(folder, stat.S_IMODE(os.fstat(folder).st_mode) | stat.S_IRWXU)
         os.rename(name, new, src_dir_fd=folder, dst_dir_fd=folder)
     return new
 
 
 def line(path: Part, new: Part) -> str:
-    """Return the text that names a path and its new place."""
+    """Return a line that names a path and its new path."""
     return f"{'/'.join(path)} → {'/'.join(new)}"
 
 
 def free_name(folder: int, name: str) -> str:
-    """Return the new name for something in an open folder, which is not taken."""
+    """Return an unused new name for an entry of an open folder."""
     new = f"{name}{SUFFIX}"
     for number in count(2):
         if not exists(folder, new):
@@ -150,7 +158,7 @@ def free_name(folder: int, name: str) -> str:
 
 
 def exists(folder: int, name: str) -> bool:
-    """Return whether something has this name in an open folder."""
+    """Return whether an open folder has an entry of this name."""
     try:
         os.lstat(name, dir_fd=folder)
     except OSError:

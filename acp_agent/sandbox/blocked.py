@@ -1,13 +1,14 @@
-"""Guarded paths that a command makes: they are renamed while it runs, and when it has ended.
+"""Renames guarded paths that a command creates, while the command runs and after it has ended.
 
-A mount protects what is there, and a placeholder what is missing, for half a millisecond each and in the sight of the
-user's editor. There are a hundred names that a program might obey one day. So a thread looks for them ten times a
-second, and one that appears gets another name, which nothing obeys: nothing is lost, and the user can rename it back.
+Mounts protect existing paths, and placeholders protect missing ones. Each takes half a millisecond, and the user's
+editor sees the placeholders. That is too much for the hundred names that some program might obey one day. So a thread
+looks for them ten times a second, and renames each one that appears to a name that no program obeys. Nothing is lost,
+and the user can rename it back.
 
-What git checks out of the user's own commits stays (see `tips`), and so does what the agent's tools have written (see
-`written`). Files of the command's beside them are moved into a folder of the other name.
+Files that git checks out of the user's own commits stay (see `tips`), and so do files that the agent's tools have
+written (see `written`). Files that the command puts beside them are moved into a folder with the new name.
 
-Whoever else makes one of them meanwhile, such as the user's editor, has it renamed too.
+If someone else creates a guarded path meanwhile, such as the user's editor, it is renamed too.
 
 Source: rename(2); open(2), `O_NOFOLLOW`
 """
@@ -49,10 +50,10 @@ _Verdict: TypeAlias = Literal["strange", "tracked", "written"]
 
 @frozen
 class Place:
-    """Guarded paths below a folder that commands may write; all of it absolute and resolved.
+    """Guarded paths below a folder that commands may write. The folder is absolute and resolved.
 
-    :ivar paths: relative to the folder, by their parts.
-    :ivar targets: of the paths that are there, where each leads if it is a link; empty for anything else.
+    :ivar paths: the parts of each path, relative to the folder.
+    :ivar targets: for each path that exists, the target if it is a link; empty for anything else.
     """
 
     folder: Path
@@ -61,9 +62,9 @@ class Place:
 
 
 def places(roots: Iterable[Path], more: Iterable[Path] = ()) -> tuple[Place, ...]:
-    """Return what is looked at in a session's directories, as it is now.
+    """Return the guarded paths to watch in a session's directories, as they are now.
 
-    :param more: further paths that other programs run; those outside of the roots are left out.
+    :param more: further paths that other programs run. Paths outside the roots are left out.
     """
     rows = tuple(row.parts for row in guarded_paths("closed"))
     found: list[Place] = []
@@ -76,14 +77,14 @@ def places(roots: Iterable[Path], more: Iterable[Path] = ()) -> tuple[Place, ...
 
 
 class Sweep:
-    """Renames what is planted in some places.
+    """Renames guarded paths that a command plants.
 
-    :param everything: the places, as they were before the command.
-    :param own: what the user's own commits hold.
-    :param blocked: gets a line for each path that is renamed.
-    :param until: the time after which the command can have made nothing, in nanoseconds since the epoch; None if it
-        has only just ended or still runs.
-    :ivar kept: the paths that git checked out and that stay, absolute.
+    :param everything: the places to watch, as they were before the command.
+    :param own: the content of the user's own commits.
+    :param blocked: a list to which a line is added for each renamed path.
+    :param until: the time after which the command cannot have created anything, in nanoseconds since the epoch; None if
+        it has just ended or still runs.
+    :ivar kept: the absolute paths that git checked out and that stay.
     """
 
     def __init__(
@@ -99,9 +100,9 @@ class Sweep:
         self._judged: dict[str, tuple[_Version, _Verdict]] = {}
 
     def run(self, *, is_last: bool = False) -> None:
-        """Look at each path once.
+        """Check each path once.
 
-        :param is_last: whether nothing can change any more, so that each content is read again.
+        :param is_last: whether nothing can change any more. If so, all contents are read again.
         """
         self._is_last = is_last
         if is_last:
@@ -109,15 +110,15 @@ class Sweep:
             self.kept.clear()
         for place in self._everything:
             if is_last and not os.access(place.folder, os.R_OK | os.W_OK | os.X_OK):
-                with suppress(OSError):  # a command has closed it
+                with suppress(OSError):  # a command has removed its permissions
                     place.folder.chmod(stat.S_IMODE(place.folder.stat().st_mode) | stat.S_IRWXU)
             for path in place.paths:
                 self.blocked.extend(self._blocked(place, path))
 
     def _blocked(self, place: Place, path: Part) -> Iterator[str]:
-        """Rename a path that is not what it was, and yield what has become of it.
+        """Rename a path that has changed, and yield a line for each rename.
 
-        A path that was there and is no link is a mount, which no command changes.
+        A path that existed and is not a link is a mount, which no command can change.
         """
         target = place.targets.get(path)
         if target == "" or (target is None and not os.path.lexists(f"{place.folder}/{'/'.join(path)}")):
@@ -130,11 +131,11 @@ class Sweep:
                     yield from self._turned(path, folder, name, target)
         except NotADirectoryError:
             yield from self._blocked_link(place, path)
-        except OSError:  # mostly, it is not there
+        except OSError:  # usually, the path does not exist
             return
 
     def _turned(self, path: Part, folder: int, name: str, target: str) -> Iterator[str]:
-        """Put a link back that was there, and rename what is in its place."""
+        """Restore a link that existed before, and rename what is in its place."""
         if not exists(folder, name):
             if self._until is None:
                 os.symlink(target, name, dir_fd=folder)
@@ -146,7 +147,7 @@ class Sweep:
             os.symlink(target, name, dir_fd=folder)
 
     def _new(self, place: Place, path: Part, folder: int, name: str) -> Iterator[str]:
-        """Rename what has appeared at a path, or those parts of it that are the command's."""
+        """Rename a path that has appeared, or only those parts of it that the command wrote."""
         whole = place.folder.joinpath(*path)
         entries = list(islice(files_in(folder, name), MOST_ENTRIES + 1))
         if self._until is not None and not any(time <= self._until for time in times(folder, name, entries)):
@@ -164,22 +165,22 @@ class Sweep:
         for each in strange:
             try:
                 move_below(folder, name, new, each)
-            except PermissionError:  # a command has closed a folder on the way
+            except PermissionError:  # a command has removed the permissions of a folder on the way
                 yield line(path, (*path[:-1], set_aside(folder, name)))
                 return
             yield line((*path, *each), (*path[:-1], new, *each))
 
     def _may_be_half_written(self, whole: Path) -> bool:
-        """Return whether git may be in the midst of checking out a path. It is believed once for each."""
+        """Return whether git may still be checking out a path. This is assumed only once for each path."""
         if self._is_last or whole in self._awaited or not any(own.at(whole) for own in self._own):
             return False
         self._awaited.add(whole)
         return True
 
     def _verdict(self, folder: int, path: Part, whole: Path, below: Part) -> _Verdict:
-        """Return whether the content of a file or link is the user's at this path, and how that is known.
+        """Return whether the content of a file or link at this path is the user's, and how that is known.
 
-        :param path: in the open folder; `below` is the same below the guarded path `whole`.
+        :param path: relative to the open folder. `below` is the same path relative to the guarded path `whole`.
         """
         try:
             with parent_of(folder, path) as (inside, last):
@@ -210,7 +211,7 @@ class Sweep:
         return "strange"
 
     def _leads_to_own(self, own: Tracked, link: Path, target: str) -> bool:
-        """Return whether all that a link leads to is the content of the user's commits."""
+        """Return whether everything that a link leads to is content of the user's commits."""
         place = Path(os.path.normpath(link.parent / target))
         with suppress(OSError), parent_of(None, place.parts) as (folder, name):
             entries = list(islice(files_in(folder, name), MOST_ENTRIES + 1))
@@ -225,7 +226,7 @@ class Sweep:
         return False
 
     def _blocked_link(self, place: Place, path: Part) -> Iterator[str]:
-        """Rename the link on the way to a guarded path by which something is there."""
+        """Rename a link on the way to a guarded path if the path exists through it."""
         if not os.path.lexists(place.folder.joinpath(*path)):
             return
         for length in range(1, len(path)):
@@ -236,9 +237,9 @@ class Sweep:
 
 @contextmanager
 def sweeping(sweep: Sweep, touch: Callable[[], None] = lambda: None) -> Generator[None]:
-    """Rename what is planted inside the `with` block, and when it ends.
+    """Rename planted paths while the `with` block runs, and when it ends.
 
-    :param touch: is called as often as the paths are looked at.
+    :param touch: called before each periodic check of the paths.
     """
     ended = Event()
 
@@ -258,8 +259,8 @@ def sweeping(sweep: Sweep, touch: Callable[[], None] = lambda: None) -> Generato
 
 
 def _target(root: Path, path: Part) -> str | None:
-    """Return where a path leads if it is a link, empty if it is something else, and None if nothing is there."""
-    if not os.path.lexists(f"{root}/{'/'.join(path)}"):  # as for nearly all
+    """Return the target of a link, an empty string for anything else, and None if the path does not exist."""
+    if not os.path.lexists(f"{root}/{'/'.join(path)}"):  # true of nearly all paths
         return None
     with suppress(OSError), parent_of(root, path) as (folder, name):
         found = os.lstat(name, dir_fd=folder)
@@ -268,5 +269,5 @@ def _target(root: Path, path: Part) -> str | None:
 
 
 def _without_carriage_returns(data: bytes) -> bytes:
-    """Return a text that git has checked out with the line ends of Windows as it is in the repository."""
+    """Return a text as it is in the repository if git has checked it out with Windows line endings."""
     return data.replace(b"\r\n", b"\n") if data.count(b"\r\n") == data.count(b"\n") else data

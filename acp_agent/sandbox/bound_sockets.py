@@ -1,4 +1,4 @@
-"""What the kernel tells about sockets that are bound to files, and about mounts.
+"""Asks the kernel which sockets are bound to files, and what is mounted.
 
 Source: sock_diag(7); linux/unix_diag.h; netlink(7); unix(7); proc_net(5), `/proc/net/unix`; proc_pid_mountinfo(5)
 """
@@ -21,11 +21,11 @@ _DUMP = 0x301  # NLM_F_REQUEST | NLM_F_DUMP
 _DONE = 3  # NLMSG_DONE; 2 is an error
 _ERROR = 2
 _NAME, _FILE = 0, 1
-"""UNIX_DIAG_NAME and UNIX_DIAG_VFS; their bits ask for them."""
+"""UNIX_DIAG_NAME and UNIX_DIAG_VFS. A request asks for them by setting their bits."""
 _HEADER = struct.Struct("=IHHII")
 _REQUEST = struct.Struct("=BBHIIIII")
 _ENTRY = 16
-"""Bytes of `struct unix_diag_msg`."""
+"""Size of `struct unix_diag_msg` in bytes."""
 _ATTRIBUTE = struct.Struct("=HH")
 _INODE_AND_DEVICE = struct.Struct("=II")
 _MINOR_BITS = 20
@@ -38,8 +38,8 @@ _ESCAPE = re.compile(r"\\([0-7]{3})")
 class BoundSocket:
     """A socket that is bound to a file.
 
-    :ivar name: the name that it was bound by; absolute, or relative to a folder that is not known.
-    :ivar inode: the lower 32 bits of the file's inode; None if the kernel does not tell.
+    :ivar name: the name that it was bound to; absolute, or relative to an unknown folder.
+    :ivar inode: the lower 32 bits of the file's inode; None if the kernel does not report it.
     :ivar device: major and minor number of the file system.
     """
 
@@ -53,7 +53,7 @@ class Mount:
     """A mounted file system.
 
     :ivar path: where it is mounted.
-    :ivar root: the folder of the file system that is seen there.
+    :ivar root: the folder of the file system that is visible there.
     :ivar device: major and minor number.
     """
 
@@ -70,9 +70,9 @@ def bound_sockets() -> list[BoundSocket]:
 
 
 def _dump() -> bytes:
-    """Ask the kernel for all sockets, with the names and files of those that are bound.
+    """Ask the kernel for all Unix sockets, with the names and files of those that are bound.
 
-    :raises OSError: the kernel does not answer.
+    :raises OSError: if the kernel does not answer.
     """
     request = _REQUEST.pack(socket.AF_UNIX, 0, 0, 0xFFFFFFFF, 0, 1 << _NAME | 1 << _FILE, 0xFFFFFFFF, 0xFFFFFFFF)
     received = bytearray()
@@ -91,9 +91,9 @@ def _dump() -> bytes:
 
 
 def parse_dump(data: bytes) -> Iterator[BoundSocket]:
-    """Yield the sockets with a path among the kernel's answers.
+    """Yield the sockets with a path from the kernel's answers.
 
-    :raises struct.error: an answer is cut off.
+    :raises struct.error: if an answer is truncated.
     """
     for kind, body in _messages(data):
         if kind != _BY_FAMILY:
@@ -109,7 +109,7 @@ def parse_dump(data: bytes) -> Iterator[BoundSocket]:
 
 
 def _messages(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield type and body of each message."""
+    """Yield the type and body of each message."""
     start = 0
     while start + _HEADER.size <= len(data):
         length, kind, *_ = _HEADER.unpack_from(data, start)
@@ -134,7 +134,7 @@ def _aligned(length: int) -> int:
 
 
 def _listed() -> Iterator[BoundSocket]:
-    """Yield what `/proc/net/unix` lists, which has neither inodes nor devices of files."""
+    """Yield the sockets that `/proc/net/unix` lists. It has neither inodes nor devices of their files."""
     for line in lines_of("/proc/net/unix"):
         words = line.split(" ", 7)
         if len(words) == 8 and (name := words[7].lstrip(" ")) and not name.startswith("@"):
@@ -142,7 +142,7 @@ def _listed() -> Iterator[BoundSocket]:
 
 
 def mounts() -> list[Mount]:
-    """Return what is mounted, in the order of mounting."""
+    """Return the mounted file systems in the order of mounting."""
     found: list[Mount] = []
     for line in lines_of("/proc/self/mountinfo"):
         words = line.split(" ", 5)
@@ -154,7 +154,7 @@ def mounts() -> list[Mount]:
 
 
 def lines_of(file: str) -> list[str]:
-    """Return the lines of one of the kernel's files; none if it cannot be read."""
+    """Return the lines of one of the kernel's files, or an empty list if it cannot be read."""
     try:
         return Path(file).read_bytes().decode(errors="surrogateescape").split("\n")
     except OSError:

@@ -1,4 +1,4 @@
-"""The sandbox on Linux: the command line of bubblewrap, and whether it works here.
+"""The sandbox on Linux: builds bubblewrap's command line, and checks whether bubblewrap works here.
 
 Source: bwrap(1), mount_namespaces(7)
 """
@@ -32,9 +32,9 @@ done 2> /dev/null
 [ -z "$left" ] || echo "Ended with the command, since no process outlives it:$left" >&2
 exit $code
 """
-"""Runs the command, and says which of its processes are left, since they end with it."""
+"""Runs the command, and lists its processes that are still running, since they end with it."""
 _FILTERED = ("/bin/sh", "-c", 'exec 9< "$0"; exec "$@"')
-"""Opens the file with the filter of system calls for bwrap: an editor's terminal hands on no open files."""
+"""Opens the file with the system call filter for bwrap, since an editor's terminal does not pass on open files."""
 
 
 def command_line(
@@ -45,14 +45,17 @@ def command_line(
     filter_file: Path | None = None,
     variables: Mapping[str, str] | None = None,
 ) -> tuple[str, ...]:
-    """Return the command line that runs a program in the sandbox. Run it only within `placeholders(policy.closed)`, and
-    without `LOADER_VARIABLES`: they would name code of the project that bwrap itself runs.
+    """Return the command line that runs a program in the sandbox.
 
-    The program ends with all of its processes when this does, and its signals come back as 128 and more.
+    Run it only within `placeholders(policy.closed)`. Run it without `LOADER_VARIABLES`, which could make bwrap itself
+    load code of the project.
 
-    :param cwd: where it runs; absolute and resolved.
-    :param covers: files that cover other files, keyed by the path that they cover; all of them exist.
-    :param filter_file: a file with the filter of system calls; see `seccomp`.
+    The program and all of its processes end when bwrap does. If a signal ends the program, the exit status is 128 or
+    more.
+
+    :param cwd: where the program runs; absolute and resolved.
+    :param covers: files that cover other files, keyed by the path that they cover. All of them exist.
+    :param filter_file: a file with the system call filter; see `seccomp`.
     :param variables: further environment variables of the program.
     """
     network = () if policy.network else ("--unshare-net",)
@@ -66,7 +69,7 @@ def command_line(
         *opened,
         program or "/usr/bin/bwrap",
         *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
-        # Root may write the kernel's settings without any capability, `core_pattern` among them.
+        # Even without capabilities, root may write kernel settings such as `core_pattern`.
         *("--ro-bind-try", "/proc/sys", "/proc/sys"),
         *_temporary(_knows_size(program)),
         *(word for path in needed_of_run() for word in ("--ro-bind-try", str(path), str(path))),
@@ -74,8 +77,8 @@ def command_line(
         *_sealed(policy, holders),
         *(word for name, value in (variables or {}).items() for word in ("--setenv", name, value)),
         *("--setenv", "TMPDIR", "/tmp"),
-        # As the first process the supervisor ends after all others, and bwrap behind it. Root keeps its capabilities
-        # otherwise, and could unmount what covers a path.
+        # As the first process, the supervisor ends after all others, and bwrap ends after it. Root would otherwise keep
+        # its capabilities, and could unmount what covers a path.
         *("--unshare-pid", "--as-pid-1", "--unshare-ipc", *network),
         *("--cap-drop", "ALL", "--new-session", "--die-with-parent"),
         *closed,
@@ -86,11 +89,11 @@ def command_line(
 
 
 def _temporary(limited: bool) -> Iterator[str]:
-    """Yield the words for the file systems in memory. Together they hold less than a process may have.
+    """Yield the words for the in-memory file systems. Together they hold less memory than one process may use.
 
-    Only `/tmp` and `/dev/shm` can be written in the end; see `_sealed`.
+    Only `/tmp` and `/dev/shm` are writable in the end; see `_sealed`.
 
-    :param limited: whether this bubblewrap can limit them.
+    :param limited: whether this version of bubblewrap can limit their size.
     """
     most = _most_memory()
     shares = {Path(os.path.realpath("/tmp")): most // 2, Path("/dev/shm"): most // 4}
@@ -103,8 +106,8 @@ def _temporary(limited: bool) -> Iterator[str]:
 def _mounts(
     policy: Policy, protected: Iterable[Path], holders: Iterable[Path], covers: Mapping[Path, Path]
 ) -> list[tuple[str, ...]]:
-    """Return the mounts, each folder before what is in it."""
-    # A mount cannot be renamed.
+    """Return the mounts, each folder before its contents."""
+    # Holders are mounted because a mount cannot be renamed.
     writable = (*policy.write, *policy.open, *holders)
     folders = {path for path in policy.read_deny if path.is_dir()}
     files = (*(path for path in policy.read_deny if path not in folders), *_sockets(policy, folders))
@@ -124,9 +127,9 @@ def _sockets(policy: Policy, denied: Collection[Path]) -> Iterator[Path]:
 
 
 def _shown_work_trees(policy: Policy) -> Iterator[Path]:
-    """Yield the work trees around the roots that commands would not see, since a folder above them is empty.
+    """Yield the work trees around the roots that commands would not see because a folder above them is empty.
 
-    Git would take all files outside of the root for deleted, and `git commit -a` would commit that.
+    Without them, git would treat all files outside the root as deleted, and `git commit -a` would commit that.
     """
     for repository in policy.repositories:
         tree = repository.work_tree
@@ -135,9 +138,9 @@ def _shown_work_trees(policy: Policy) -> Iterator[Path]:
 
 
 def _sealed(policy: Policy, holders: Iterable[Path]) -> Iterator[str]:
-    """Yield the words that make the empty folders read-only, once all else is mounted in them.
+    """Yield the words that make the empty folders read-only after everything else is mounted in them.
 
-    Each would be memory that no limit counts: even files without content take some.
+    If they were writable, they would use memory that no limit counts, since even empty files take some.
     """
     writable = {*policy.write, *policy.open, *holders, Path(os.path.realpath("/tmp"))}
     for folder in (*empty_folders(), Path("/dev"), *policy.read_deny):
@@ -146,7 +149,7 @@ def _sealed(policy: Policy, holders: Iterable[Path]) -> Iterator[str]:
 
 
 def _limits() -> Iterator[str]:
-    """Yield the words that limit processes, and the memory of each to that of the machine."""
+    """Yield the words that limit the number of processes, and the memory of each to that of the machine."""
     if program := find_program("prlimit"):
         yield program
         limits = {"nproc": (resource.RLIMIT_NPROC, _MOST_PROCESSES), "data": (resource.RLIMIT_DATA, _machine_memory())}
@@ -164,14 +167,14 @@ def _machine_memory() -> int:
 
 
 def _within(limit: int, most: int) -> int:
-    """Return a limit that is no higher than the hard one, which no unprivileged user can raise."""
+    """Return a limit no higher than the hard limit, which an unprivileged user cannot raise."""
     hard = resource.getrlimit(limit)[1]
     return most if hard == resource.RLIM_INFINITY else min(hard, most)
 
 
 @cache
 def _knows_size(program: str | None) -> bool:
-    """Return whether this bubblewrap can limit a file system in memory, as it can since 0.7."""
+    """Return whether bubblewrap can limit the size of an in-memory file system, as it can since 0.7."""
     if program is None:
         return False
     try:
@@ -190,7 +193,7 @@ def _knows_size(program: str | None) -> bool:
 
 @contextmanager
 def filter_file() -> Generator[Path | None]:
-    """Write the filter of system calls to a file inside the `with` block; None where there is none for this machine."""
+    """Write the system call filter to a file inside the `with` block; yield None if this machine has no filter."""
     program = filter_program()
     if not program:
         yield None
@@ -203,7 +206,7 @@ def filter_file() -> Generator[Path | None]:
 
 @cache
 def fault() -> str:
-    """Return why there is no sandbox here, and what to do; empty where there is one."""
+    """Return why there is no sandbox here, and what to do; empty if there is one."""
     empty = Policy((), (), ())
     program = find_program("bwrap")
     if program is None:

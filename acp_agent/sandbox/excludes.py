@@ -1,11 +1,11 @@
-"""Hides from git what the sandbox has put into a work tree, for as long as a command runs.
+"""Hides from git what the sandbox puts into a work tree while a command runs.
 
 Placeholders are empty untracked folders, which `clean` and `stash -u` want to remove. Guarded paths that were renamed
-(see `blocked`) are no part of the project, and `git add -A` would commit them.
+(see `blocked`) are not part of the project, but `git add -A` would commit them.
 
 Git neither cleans nor stashes ignored files. In the sandbox, another file covers the repository's `info/exclude`. It
-has the same text, and a line for each placeholder. So no setting of the user is replaced, as would happen with
-`core.excludesFile`, and git outside of the sandbox still reads the user's own file.
+has the same text, plus a line for each of these paths. Unlike `core.excludesFile`, this replaces no setting of the
+user. Git outside the sandbox still reads the user's own file.
 
 Source: gitignore(5)
 """
@@ -31,7 +31,7 @@ _SPECIAL = re.compile(rb"[\\*?\[ ]")
 
 @contextmanager
 def covered_excludes(policy: Policy) -> Generator[Mapping[Path, Path]]:
-    """Write the files that cover `info/exclude` inside the `with` block, and yield them by the path they cover."""
+    """Write the files that cover `info/exclude` inside the `with` block, and yield them, keyed by the covered path."""
     texts = _excludes(policy)
     with temporary_folder() as folder:
         covers: dict[Path, Path] = {}
@@ -42,7 +42,7 @@ def covered_excludes(policy: Policy) -> Generator[Mapping[Path, Path]]:
 
 
 def _excludes(policy: Policy) -> dict[Path, bytes]:
-    """Return the text of each `info/exclude`, keyed by its path, with what is to be hidden in the roots added."""
+    """Return the text of each `info/exclude`, keyed by path, with patterns added for what to hide in the roots."""
     texts: dict[Path, bytes] = {}
     for root in policy.roots:
         repository = repository_of(root)
@@ -60,8 +60,11 @@ def _excludes(policy: Policy) -> dict[Path, bytes]:
 
 
 def _lines(root: Path, work_tree: Path) -> list[bytes]:
-    """Return patterns for the guarded folders that are empty, to which no pattern of the user can refer, and for the
-    new names of guarded paths that are renamed."""
+    """Return the patterns for a root.
+
+    They match the new names of renamed guarded paths, and the guarded folders that are empty, to which no pattern of
+    the user can refer.
+    """
     lines = [*_of_renamed(root.relative_to(work_tree))]
     for name in GUARDED:
         with suppress(OSError):
@@ -81,6 +84,6 @@ def _of_renamed(folder: Path) -> tuple[bytes, ...]:
 
 
 def _pattern(path: Path) -> bytes:
-    """Return the pattern that matches only this path. A line break in the path is matched as any character."""
+    """Return a pattern that matches only this path. A line break in the path is matched as any character."""
     escaped = _SPECIAL.sub(rb"\\\g<0>", os.fsencode(path))
     return b"/" + re.sub(rb"[\r\n]", b"?", escaped)

@@ -1,8 +1,8 @@
-"""Keeps sandboxed commands and the editor apart: an editor that reads or writes a file for the agent follows links.
+"""Keeps sandboxed commands and the editor apart, since an editor that accesses a file for the agent follows links.
 
-The agent opens what it has decided on by descriptor, but can only name a path to the editor. A command of another
-session of this process could exchange a folder of the path for a link in that moment. So a command waits while the
-editor works on a file that it could lead elsewhere, and while such a command runs, the editor is not relied on.
+The agent opens by descriptor what it has checked, but can only give the editor a path. At that moment, a command of
+another session of this process could replace a folder of the path with a link. So a command waits while the editor
+works on a file that the command could redirect. While such a command runs, the agent does not rely on the editor.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from pathlib import Path
 from threading import Condition
 
 _LONGEST_WAIT = 60.0
-"""Seconds, which is longer than the agent waits for an answer of the editor."""
+"""Seconds; longer than the agent waits for an answer from the editor."""
 
 _changed = Condition()
 _commands: list[tuple[Path, ...]] = []
-"""The writable folders of each command that runs."""
+"""The writable folders of each running command."""
 _accesses: list[Path] = []
-"""The paths that the editor works on."""
+"""The paths that the editor is working on."""
 
 
 @contextmanager
 def command_in(folders: Iterable[Path]) -> Generator[None]:
-    """Run a command inside the `with` block; waits until the editor works on nothing in the folders.
+    """Wait until the editor works on nothing in the folders, then let a command run inside the `with` block.
 
-    :param folders: what the command may write, absolute and resolved.
-    :raises TimeoutError: the editor did not come to an end.
+    :param folders: the folders that the command may write, absolute and resolved.
+    :raises TimeoutError: if the editor does not finish in time.
     """
     writable = tuple(folders)
     with _changed:
@@ -46,7 +46,7 @@ def editor_access(path: Path) -> Generator[bool]:
     """Let the editor work on a path inside the `with` block.
 
     :param path: absolute and resolved.
-    :returns: whether no command runs that could lead the path elsewhere, and none begins inside the block.
+    :returns: whether no running command could redirect the path. If so, no such command starts inside the block.
     """
     with _changed:
         is_alone = not any(_is_in(path, writable) for writable in _commands)

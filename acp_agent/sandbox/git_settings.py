@@ -1,8 +1,9 @@
-"""Settings of git that run nothing: the rest of a configuration that a command has made becomes comments.
+"""Makes a git configuration that a command wrote harmless: settings that could run a program become comments.
 
-Which settings stay is a list of those that are known to run nothing, since git gets new ones that do. Some of them stay
-for some values only: an address can name a program (`ext::sh -c …`) or a repository with hooks, a work tree can be any
-folder, and git asks a promisor remote for what is missing as soon as it needs it, even in `git status`.
+Only settings that are known to run nothing stay, since new versions of git add settings that run programs. Some
+settings stay only with certain values: an address can name a program (`ext::sh -c …`) or a repository with hooks, a
+work tree can be any folder, and git fetches missing objects from a promisor remote as soon as it needs them, even in
+`git status`.
 
 Source: git-config(1); git-remote-ext(1); gitremote-helpers(7); git-fetch(1), "GIT URLS"; partial-clone in git's
 technical documentation; `extensions.refStorage`, whose value may be the address of another folder
@@ -19,7 +20,7 @@ from acp_agent.frozen import frozen
 from acp_agent.sandbox.nested import git_directory_of, is_walked
 
 NOTE = b"# acp-agent: "
-"""Begins a line of a configuration that was a setting."""
+"""Starts a line of a configuration that used to be a setting."""
 _HEADER = re.compile(rb'\[([a-z]+)(?: "[^"\\\x00-\x1f]*")?\]')
 _SETTING = re.compile(rb"([a-zA-Z][a-zA-Z0-9-]*) *= *([^\x00-\x08\x0b-\x1f\\]*)")
 _SECTIONS: dict[bytes, frozenset[bytes]] = {
@@ -48,19 +49,19 @@ _SECTIONS: dict[bytes, frozenset[bytes]] = {
 _HELPER = re.compile(r"[A-Za-z0-9]+::")
 _SCHEME = re.compile(r"([A-Za-z0-9+.-]+)://([^/]*)")
 _SCHEMES = ("http", "https", "ssh", "git", "git+ssh", "ssh+git")
-"""Those for which git itself has a program, and which lead to another machine."""
+"""URL schemes that git itself has a program for and that lead to another machine."""
 
 
 @frozen
 class Surroundings:
-    """What the values of a repository's settings are judged by. All paths are absolute and resolved.
+    """The context in which the values of a repository's settings are judged. All paths are absolute and resolved.
 
     :ivar git: the git directory.
-    :ivar work_tree: the folder from which git runs there, by which relative addresses go.
+    :ivar work_tree: the folder from which git runs there. Relative addresses are relative to it.
     :ivar roots: the session's directories, in which repositories are found and made harmless.
-    :ivar writable: folders that commands may write, with the roots.
-    :ivar is_whole: whether all of the roots was looked through.
-    :ivar may_fetch: whether git may ask other machines for what is missing, without being told to fetch.
+    :ivar writable: the folders that commands may write, including the roots.
+    :ivar is_whole: whether the roots were searched completely.
+    :ivar may_fetch: whether git may fetch missing objects from other machines without being told to.
     """
 
     git: Path
@@ -71,7 +72,7 @@ class Surroundings:
     may_fetch: bool = False
 
     def is_address(self, value: str) -> bool:
-        """Return whether an address leads to no program, and to no repository that a command has filled."""
+        """Return whether an address leads neither to a program nor to a repository that a command has filled."""
         if value.startswith(("-", "~")) or _HELPER.match(value):
             return False
         if scheme := _SCHEME.match(value):
@@ -79,7 +80,7 @@ class Surroundings:
                 return scheme[1].lower() in _SCHEMES and not scheme[2].startswith("-")
             value = value[len("file://") :]
         elif ":" in value.partition("/")[0]:
-            return True  # of ssh: `host:path`
+            return True  # SSH: `host:path`
         places = (Path(os.path.realpath(base / value)) for base in (self.work_tree, self.git))
         return bool(value) and all(map(self._is_sound, places))
 
@@ -88,7 +89,7 @@ class Surroundings:
         return self.is_address(value) if "/" in value or ":" in value else bool(value) and not value.startswith("-")
 
     def is_work_tree(self, value: str) -> bool:
-        """Return whether a folder says itself that it is the work tree of the git directory."""
+        """Return whether a folder itself says that it is the work tree of the git directory."""
         place = Path(os.path.realpath(self.git / value))
         return git_directory_of(place / ".git") == self.git
 
@@ -111,13 +112,13 @@ _CHECKS: dict[tuple[bytes, bytes], Callable[[Surroundings, str], bool]] = {
     (b"extensions", b"partialclone"): lambda around, _: around.may_fetch,
     (b"extensions", b"refstorage"): lambda _, value: value in ("files", "reftable"),
 }
-"""Settings that stay for some values only."""
+"""Settings that stay only with certain values."""
 
 
 def harmless(config: bytes, around: Surroundings) -> tuple[bytes, tuple[str, ...]]:
-    """Return a configuration of git in which every setting that may run a program is a comment, and those lines.
+    """Return a git configuration in which each setting that may run a program is a comment, and these settings.
 
-    :param around: what values are judged by.
+    :param around: the context in which values are judged.
     """
     lines: list[bytes] = []
     taken: list[str] = []
@@ -151,7 +152,7 @@ def _is_kept(section: bytes, key: bytes, value: bytes, around: Surroundings) -> 
 
 
 def _plain_value(value: bytes) -> str | None:
-    """Return a value as git reads it; None for one whose quotes do not enclose all of it."""
+    """Return a value as git reads it; None if its quotes do not enclose all of it."""
     if b'"' not in value:
         return os.fsdecode(re.split(rb"[#;]", value)[0].strip())
     inner = value.strip()[1:-1]

@@ -1,16 +1,18 @@
-"""Paths of a project that other programs run or obey by themselves: `guarded.csv`, with a source for each.
+"""Paths of a project that other programs run or obey automatically: `guarded.csv`, with a source for each.
 
-A path belongs there if a program reads it without being told to: when a folder is opened, a shell changes into it, or a
-version control system does its work; and if it can name a program, or steer an agent. What a project is built and
-tested with does not belong there: its own code runs then anyway. The column `how` says what is done about it:
+A path belongs in the table if a program reads it without being told to, and if it can name a program or steer an agent.
+Programs read such paths when a folder is opened, when a shell changes into it, or when a version control system runs.
+Paths that are used only to build and test a project do not belong there, since the project's own code runs then anyway.
+The column `how` says how a path is handled:
 
-- `covered`: commands may not write it, and where it is missing an empty folder takes its place while they run, since
-  an editor obeys a new one within moments.
-- `closed`: commands may not write it, and one that they make is renamed (see `planted`).
-- `kept`: commands may not write it where there is one. Others may make it, or it means nothing by itself.
-- `asked`: commands may write it, since ordinary work does, or it is read only where someone has it read.
+- `covered`: commands may not write it. If it is missing, an empty folder takes its place while they run, since an
+  editor obeys a new one within moments.
+- `closed`: commands may not write it. If they create it, it is renamed (see `planted`).
+- `kept`: commands may not write it if it exists. A new one is left alone, since others may create it, or since it has
+  no effect by itself.
+- `asked`: commands may write it, since ordinary work does, or since it is read only on request.
 
-An edit of any of these is asked for, in whatever folder and however its name is written.
+The user is asked about an edit of any of these, in any folder and however its name is written.
 """
 
 from __future__ import annotations
@@ -29,9 +31,9 @@ How: TypeAlias = Literal["covered", "closed", "kept", "asked"]
 class Guarded:
     """One row of the table.
 
-    :ivar parts: of the path, relative to a project; a name alone may have wildcards.
-    :ivar run_by: the program, and what it runs.
-    :ivar source: where that is documented.
+    :ivar parts: the parts of the path, relative to a project. A path of one part may have wildcards.
+    :ivar run_by: the program that obeys the path, and what it runs.
+    :ivar source: where this is documented.
     """
 
     parts: tuple[str, ...]
@@ -42,12 +44,12 @@ class Guarded:
 
 @cache
 def guarded_paths(*how: How) -> tuple[Guarded, ...]:
-    """Return the rows of these kinds; all if none is given."""
+    """Return the rows of the given kinds, or all rows if none is given."""
     return tuple(row for row in _table() if not how or row.how in how)
 
 
 def is_guarded(path: Path) -> bool:
-    """Return whether an edit of a path has to be asked for: it is a guarded path or lies in one."""
+    """Return whether the user must be asked about an edit of a path: it is a guarded path or lies in one."""
     parts = tuple(part.lower() for part in path.parts)
     names, longer, wildcards = _by_form()
     if not names.isdisjoint(parts) or any(fnmatchcase(parts[-1], each) for each in wildcards if parts):

@@ -1,8 +1,8 @@
-"""The agent's own installation: the places that the code inside the agent is loaded from, now and at its next start.
+"""The agent's own installation: the places that its code is loaded from, now and at its next start.
 
-It may lie where commands can write: in a virtual environment of the project, in the cache from which `uvx` runs
-programs, or in the project itself, as an editable installation. And its files may have other names: uv makes hard links
-from its cache into every environment, so that a file that is changed in one of them is changed in all.
+The installation may be in a place where commands can write: in a virtual environment of the project, in the cache that
+`uvx` runs programs from, or in the project itself, as an editable installation. Its files may also have other names: uv
+makes hard links from its cache into every environment, so changing a file in one environment changes it in all.
 
 Source: Python, `site` and "sys.path"; PEP 405; uv's documentation, "Caching" and `--link-mode`
 """
@@ -20,20 +20,20 @@ from functools import cache
 from pathlib import Path
 
 _OF_AN_ENVIRONMENT = ("bin", "lib", "lib64", "pyvenv.cfg")
-"""What is loaded from an environment, or says which interpreter it is of."""
+"""The parts of an environment that code is loaded from, or that name its interpreter."""
 _PACKAGE = str(Path(__file__).parent.parent)
 _OF_UV = ("archive-v", "environments-v")
 _SITE = ("site-packages", "dist-packages")
 
 
 def installed_in(writable: Iterable[Path]) -> tuple[Path, ...]:
-    """Return the files and folders of the installation that lie in folders which commands may write to.
+    """Return the files and folders of the installation that lie in folders that commands may write.
 
-    An environment that holds such a folder, as where the session's directory is the environment itself, is given by its
-    parts.
+    If an environment contains such a folder, for example because the session's directory is the environment itself, the
+    environment's parts are returned instead.
 
     :param writable: absolute and resolved.
-    :returns: none lies in another one.
+    :returns: paths, none of which lies in another.
     """
     folders = tuple(writable)
     found: set[Path] = set()
@@ -61,15 +61,15 @@ def is_installed(path: Path) -> bool:
 
 
 def _environments() -> set[Path]:
-    """Return the folders of the interpreters, in which a project may lie as well."""
+    """Return the folders of the interpreters, which may also contain a project."""
     return {Path(each).resolve() for each in (sys.prefix, sys.exec_prefix, sys.base_prefix)}
 
 
 def variables_of_commands() -> dict[str, str]:
-    """Return the environment variables that let commands do without what is closed to them of the installation.
+    """Return the environment variables that let commands work without the closed parts of the installation.
 
-    If the agent runs from uv's cache, as with `uvx`, the folders that hold it there are mounts, between which uv cannot
-    move a file. So uv has another cache in commands.
+    If the agent runs from uv's cache, as with `uvx`, its folders there are mounts, and uv cannot move a file between
+    mounts. So uv uses another cache in commands.
     """
     for folder in Path(sys.prefix).resolve().parents:
         if folder.name.startswith(_OF_UV):
@@ -79,7 +79,7 @@ def variables_of_commands() -> dict[str, str]:
 
 @cache
 def _places() -> tuple[Path, ...]:
-    """Return the places of the installation as they are named, and what links lead to."""
+    """Return the installation's places, both as they are named and with links resolved."""
     named = (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.argv[0], _PACKAGE)
     searched = (each for each in sys.path if Path(each).name in _SITE)
     found: dict[Path, None] = {}
@@ -93,9 +93,9 @@ def _places() -> tuple[Path, ...]:
 
 @cache
 def shared_fault() -> str:
-    """Give the installation its own copies of files that have other names elsewhere, once in a process.
+    """Replace files of the installation that have other names elsewhere with copies, once per process.
 
-    :returns: why it could not be done; empty if there is nothing to do any more.
+    :returns: why this failed; empty if nothing is left to do.
     """
     searched = [each for each in sys.path if Path(each).name in _SITE]
     for folder in {Path(each).resolve() for each in (*searched, _PACKAGE)}:
@@ -114,7 +114,7 @@ def shared_fault() -> str:
 
 
 def _samples(folder: Path) -> Iterator[Path]:
-    """Yield one file of each package in a folder: an installer links all of a package's files, or none."""
+    """Yield one file of each package in a folder. An installer links either all files of a package or none."""
     for entry in folder.iterdir():
         if entry.is_dir():
             yield entry / "__init__.py"
@@ -129,7 +129,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _is_shared(file: Path) -> bool:
-    """Return whether a file has another name, and this user could change it under that."""
+    """Return whether a file has another name under which this user could change it."""
     try:
         found = file.lstat()
     except OSError:
@@ -139,7 +139,7 @@ def _is_shared(file: Path) -> bool:
 
 
 def _copy_in_place(file: Path) -> None:
-    """Replace a file by a copy of itself. Processes that have it open keep the former one."""
+    """Replace a file with a copy of itself. Processes that have it open keep the old one."""
     copy = file.with_name(f".{file.name}.{os.getpid()}.{threading.get_ident()}")
     try:
         shutil.copy2(file, copy)

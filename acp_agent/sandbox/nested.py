@@ -1,11 +1,11 @@
-"""Repositories below a session's directory: those that are there, and those that a command has made.
+"""Finds repositories below a session's directory, both existing ones and those that a command has created.
 
-An editor looks for repositories by itself and runs `git status` in each, and so does git itself for every gitlink of
-the index. Git then runs programs that the nested repository's settings name. So its git directory is protected like
-that of the session's directory, and what a command made anew is looked for after it.
+An editor searches for repositories on its own and runs `git status` in each. Git itself does so for every gitlink in
+the index. Git then runs programs that the nested repository's settings name. So a nested git directory is protected
+like that of the session's directory, and the agent looks for new ones after each command.
 
-The walk is bounded, and does not enter folders of packages, which no editor searches for repositories either. Where an
-index names a nested repository, it is found however deep it is.
+The walk is bounded and does not enter package folders, which no editor searches for repositories either. A nested
+repository that an index names is found at any depth.
 
 Source: gitrepository-layout(5); gitformat-index(5); gitsubmodules(7)
 """
@@ -30,29 +30,30 @@ SKIPPED = {
     *(".git", ".hg", ".svn", ".jj", "node_modules", ".venv", "venv", "site-packages", "__pycache__", "target", ".tox"),
     *(".nox", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".gradle", ".yarn", ".pnpm-store", "bower_components"),
 }
-"""Names of folders of which nothing further down is looked at."""
+"""Names of folders that the walk looks at but does not descend into."""
 _OF_VERSION_CONTROL = {".git", ".hg", ".svn", ".jj"}
 MARKS = (".git", ".acp-agent", ".claude")
-"""What decides which folder is the root of a project, and where its settings are."""
+"""Entries that decide which folder is the root of a project, and where its settings are."""
 _MOST_FOLDERS = 1500
 _MOST_DEEP = 6
 _SECONDS = 0.25
-"""For a tree that was never seen; each folder that has not changed takes microseconds."""
+"""Time limit for a tree that was never seen. Each unchanged folder takes microseconds."""
 _MOST_REPOSITORIES = 300
 _LONGEST_PATH = 4096
 _MOST_INDEX = 64 * 1024 * 1024
 _GITLINK = b"\x00\x00\xe0\x00"
 _MODE = 24
-"""Bytes of an index entry before its mode; the flags follow 36 bytes after it, and then the path."""
+"""Offset of the mode in an index entry, in bytes. The flags follow 36 bytes after the mode, and then the path."""
 
 
 @frozen
 class _Folder:
-    """What one folder was seen to hold.
+    """What one folder contained when it was last read.
 
-    :ivar version: its inode and the time of its last change, which nobody can set; 0 if it may change within that time.
-    :ivar marks: the names that matter, each with its inode.
-    :ivar folders: the folders to go on with.
+    :ivar version: its inode and change time, which nobody can set. The time is 0 if the folder may change again without
+        a new change time.
+    :ivar marks: the relevant names, each with its inode.
+    :ivar folders: the folders to visit next.
     """
 
     version: tuple[int, int]
@@ -61,18 +62,18 @@ class _Folder:
 
 
 _seen: dict[str, _Folder] = {}
-"""What was seen of each folder, by its path; shared by all sessions. A folder that did not change is not read again."""
+"""The last known content of each folder, keyed by path and shared by all sessions. Unchanged folders are not reread."""
 _MOST_SEEN = 20_000
 _UNSTABLE_NS = 100_000_000
-"""Nanoseconds in which a folder may change twice without another time of change."""
+"""Nanoseconds within which a folder may change twice and keep the same change time."""
 
 
 def marks_below(root: Path) -> tuple[dict[Path, int], bool]:
-    """Return the marks in a folder and below it, and bare repositories there, each with its inode.
+    """Return the marks in and below a folder, and bare repositories there, each with its inode.
 
-    Breadth first, so that a walk that ends early has found what lies near the top.
+    The walk is breadth-first, so that a walk that ends early has found what is near the top.
 
-    :returns: also whether the walk has seen all that it may enter.
+    :returns: the marks, and whether the walk has visited every folder that it may enter.
     """
     found: dict[Path, int] = {}
     folders = deque([(str(root), 0)])
@@ -96,7 +97,7 @@ def marks_below(root: Path) -> tuple[dict[Path, int], bool]:
 
 
 def _look(path: str) -> _Folder | None:
-    """Return what a folder holds; None if it cannot be read."""
+    """Return what a folder contains; None if it cannot be read."""
     try:
         status = os.lstat(path)
         known = _seen.get(path)
@@ -123,17 +124,17 @@ def _look(path: str) -> _Folder | None:
 
 
 def is_walked(root: Path, place: Path) -> bool:
-    """Return whether a walk of a root comes to a place, if there are not too many folders on the way."""
+    """Return whether a walk of a root reaches a place, unless there are too many folders on the way."""
     parts = place.relative_to(root).parts if place.is_relative_to(root) else ()
     return 0 < len(parts) <= _MOST_DEEP and SKIPPED.isdisjoint(parts[:-1])
 
 
 def gitlinks_below(root: Path, marks: Iterable[Path]) -> set[Path]:
-    """Return the folders below a root that the index of a repository names as repositories of their own.
+    """Return the folders below a root that a repository's index names as repositories of their own.
 
-    Git goes from each to those that its own index names.
+    Like git, this continues with the index of each of these repositories.
 
-    :param marks: the marks that are known there.
+    :param marks: the known marks below the root.
     """
     waiting = deque[tuple[Path, Path]]()
     top = repository_root(root)
@@ -172,13 +173,13 @@ def gitlinks(git: Path) -> set[str]:
 def _gitlinks_of(file: Path, version: tuple[int, int, int]) -> frozenset[str]:
     """Return the paths of the gitlinks in an index.
 
-    :param version: changes when the file does.
+    :param version: a value that changes when the file does.
     """
     return frozenset(os.fsdecode(path) for path in gitlinks_in(read_regular(file)))
 
 
 def gitlinks_in(index: bytes) -> Iterator[bytes]:
-    """Yield the paths of the gitlinks in an index. What only looks like one may be among them."""
+    """Yield the paths of the gitlinks in an index. There may be false positives."""
     if index[:4] != b"DIRC":
         return
     if index[4:8] == b"\0\0\0\4":
@@ -195,7 +196,7 @@ def gitlinks_in(index: bytes) -> Iterator[bytes]:
 
 
 def _gitlinks_of_version_4(index: bytes) -> Iterator[bytes]:
-    """Yield the paths of the gitlinks in an index whose entries leave out what their paths share with those before."""
+    """Yield the paths of the gitlinks in an index of version 4, which omits prefixes shared with the previous path."""
     path = b""
     position = 12
     for _ in range(int.from_bytes(index[8:12], "big")):
@@ -212,7 +213,7 @@ def _gitlinks_of_version_4(index: bytes) -> Iterator[bytes]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a number of git's variable width, and the position after it."""
+    """Return a number in git's variable-width encoding, and the position after it."""
     if at >= len(data):
         return 0, at
     value = data[at] & 0x7F
@@ -223,7 +224,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def git_directory_of(mark: Path) -> Path | None:
-    """Return the git directory that a mark is or names; None if it is none.
+    """Return the git directory that a mark is or names; None if there is none.
 
     :param mark: a `.git` of any kind, or a bare repository.
     """
@@ -237,14 +238,14 @@ def git_directory_of(mark: Path) -> Path | None:
 
 
 def repositories_in(marks: Iterable[Path]) -> Iterator[tuple[Path, Path]]:
-    """Yield the git directories among some marks, each behind the mark that is or names it."""
+    """Yield each mark that is or names a git directory, together with that directory."""
     for mark in marks:
         if mark.name not in MARKS[1:] and (git := git_directory_of(mark)) is not None:
             yield mark, git
 
 
 def common_directory(git: Path) -> Path:
-    """Return the directory whose settings and hooks count for a git directory; usually the same."""
+    """Return the directory whose settings and hooks apply to a git directory; usually the git directory itself."""
     try:
         return (git / line_of(git / "commondir")).resolve(strict=True)
     except (OSError, ValueError, RuntimeError):
@@ -254,10 +255,10 @@ def common_directory(git: Path) -> Path:
 def every_git_directory(
     roots: Iterable[Path], repositories: Iterable[Repository], marks: Iterable[Path]
 ) -> tuple[Path, ...]:
-    """Return each git directory in which a command may leave something, with those of worktrees and submodules.
+    """Return every git directory in which a command may leave something, also of worktrees and submodules.
 
-    :param repositories: those of the roots that lie outside of them.
-    :param marks: what was found below the roots.
+    :param repositories: the roots' repositories that lie outside the roots.
+    :param marks: the marks found below the roots.
     """
     found: dict[Path, None] = {}
     for root in roots:

@@ -1,6 +1,6 @@
-"""Takes the programs out of a repository that a command has made, so that git runs none of them outside of the sandbox.
+"""Disables the programs in a repository that a command created, so that git does not run them outside the sandbox.
 
-Nothing is deleted: a setting becomes a comment, and hooks keep their contents in a folder of another name.
+Nothing is deleted: a setting becomes a comment, and hooks keep their contents in a renamed folder.
 
 Source: githooks(5)
 """
@@ -21,9 +21,9 @@ _SAMPLE = ".sample"
 
 
 def neutralise(around: Surroundings) -> tuple[str, ...]:
-    """Take the programs out of a git directory, and return what was changed, as texts for the user.
+    """Disable the programs in a git directory, and return what was changed, as texts for the user.
 
-    A directory that commands cannot write by now is left alone.
+    A directory that commands can no longer write is left alone.
     """
     done: list[str] = []
     with suppress(OSError), _opened(around.git, around.writable) as folder:

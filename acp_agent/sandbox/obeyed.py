@@ -1,13 +1,13 @@
-"""What git runs or obeys in a git directory: one table for all that closes, checks or changes such a directory.
+"""What git runs or obeys in a git directory: one table for all code that closes, checks or changes such a directory.
 
 - `settings`: lines of the file name programs and other files. A command may not write it.
 - `lookup`: names another directory that git reads instead. A command may not write it.
 - `hooks`: a folder of programs. A command may not write it.
-- `remote`: a folder of remotes in the form of old versions of git, each in a file. A command may not add one.
-- `unfinished`: the state of an operation that goes on later. It may hold command lines, or options that name programs
-  or files. A command may leave such an operation, but not with these.
+- `remote`: a folder of remotes in the format of old versions of git, one file each. A command may not add one.
+- `unfinished`: the state of an operation that continues later. It may contain command lines, or options that name
+  programs or files. A command may leave such an operation, but not with these.
 
-Git also writes through links: at the top of a git directory, in its logs, and in the state of an unfinished operation.
+Git also writes through links at the top of a git directory, in its logs, and in the state of an unfinished operation.
 
 Source: gitrepository-layout(5); git-rebase(1), "INTERACTIVE MODE"; githooks(5); git's sequencer.c, builtin/am.c and
 remote.c (`read_remotes_file`, `read_branches_file`); git-bisect.sh before git 2.30, which evaluates `BISECT_NAMES`
@@ -26,11 +26,11 @@ from acp_agent.frozen import frozen
 from acp_agent.regular import open_regular
 
 ENTRIES = frozenset(("HEAD", "objects", "refs"))
-"""What a folder must have to be taken for a git directory."""
+"""What a folder must contain to count as a git directory."""
 
 _MOST_BYTES = 1024 * 1024
 _MOST_ENTRIES = 5_000
-"""Entries of a git directory that are looked at for links."""
+"""Maximum number of entries of a git directory that are checked for links."""
 
 _EXEC = re.compile(rb"^[ \t]*(?:exec|x)[ \t]+(.+)$", re.MULTILINE)
 _STRATEGIES = frozenset((b"", b"ort", b"recursive", b"resolve", b"octopus", b"ours", b"subtree"))
@@ -43,22 +43,22 @@ _OF_APPLY = re.compile(
     rb"(?:[ \t\n]*'(?:-C\d+|-p\d+|--whitespace=[a-z-]+|--ignore-space-change|--ignore-whitespace|--reject"
     rb"|--(?:directory|exclude|include)=(?:[^']|'\\[!']')*)')*[ \t\n]*"
 )
-"""The options that `git am` hands on to `git apply`, but for those that name further files."""
+"""The options that `git am` passes on to `git apply`, except those that name further files."""
 
 How: TypeAlias = Literal["settings", "lookup", "hooks", "remote", "unfinished"]
 Part: TypeAlias = tuple[str, ...]
-"""A path in a git directory, by its parts."""
+"""The parts of a path in a git directory."""
 State: TypeAlias = frozenset[tuple[Part, bytes]]
-"""What git would run in a git directory: each path that holds it, and what it is."""
+"""What git would run in a git directory: pairs of a path and what it makes git run."""
 
 
 @frozen
 class Obeyed:
     """One row of the table.
 
-    :ivar path: in a git directory.
-    :ivar everywhere: whether it is closed in each git directory. Submodules and nested repositories go without the
-        others: there may be hundreds of them, and each path is a mount.
+    :ivar path: relative to a git directory.
+    :ivar everywhere: whether it is closed in every git directory. The other paths are not closed in submodules and
+        nested repositories: there may be hundreds of these, and each path is a mount.
     """
 
     path: str
@@ -83,25 +83,25 @@ TABLE = (
 FOLDERS = frozenset(("hooks", "info"))
 """The closed paths that are folders."""
 OF_A_WORKTREE = ("config.worktree", "commondir")
-"""What is closed in the git directory of a linked worktree, which has no settings and hooks of its own."""
+"""The closed paths in the git directory of a linked worktree, which has no settings and hooks of its own."""
 _UNFINISHED = tuple(row.path for row in TABLE if row.how == "unfinished")
 _REMOTES = tuple(row.path for row in TABLE if row.how == "remote")
 
 
 def closed_names(*, wholly: bool) -> tuple[str, ...]:
-    """Return what commands may not write in a git directory.
+    """Return the paths that commands may not write in a git directory.
 
-    :param wholly: whether to include what is not closed everywhere.
+    :param wholly: whether to include paths that are not closed everywhere.
     """
     rows = (row for row in TABLE if row.how in ("settings", "lookup", "hooks"))
     return tuple(row.path for row in rows if wholly or row.everywhere)
 
 
 def state_of(git: Path) -> State:
-    """Return what git would run in a git directory besides its hooks and what its settings name."""
+    """Return what git would run in a git directory, apart from its hooks and the programs that its settings name."""
     found: set[tuple[Part, bytes]] = set()
     for name, commands_in in _COMMANDS.items():
-        if os.path.lexists(f"{git}/{name}"):  # as in few directories
+        if os.path.lexists(f"{git}/{name}"):  # true of few directories
             found.update(((name,), what) for what in commands_in(git / name))
     for name in _REMOTES:
         found.update(((name, each.name), _digest(each)) for each in _files_in(git / name))
@@ -109,9 +109,9 @@ def state_of(git: Path) -> State:
 
 
 def links_in(git: Path, since: int) -> Iterator[Part]:
-    """Yield the links through which git would write: at the top, in the logs, and in what is unfinished.
+    """Yield the links through which git would write: at the top, in the logs, and in unfinished operations.
 
-    :param since: the links that have not changed since then are left out, in nanoseconds since the epoch.
+    :param since: a time in nanoseconds since the epoch. Links that have not changed since then are left out.
     """
     folders: list[tuple[str, Part]] = [(str(git), ())]
     seen = 0
@@ -178,7 +178,7 @@ def _files_in(folder: Path) -> list[Path]:
 
 
 def _digest(file: Path) -> bytes:
-    import hashlib  # no start waits for it
+    import hashlib  # not loaded at startup
 
     return hashlib.sha256(_content(file)).hexdigest().encode()
 

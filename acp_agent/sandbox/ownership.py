@@ -1,8 +1,8 @@
-"""Whose files are: what another user of the machine owns is not taken for the user's own.
+"""Checks who owns a file: files of another user of the machine do not count as the user's own.
 
-Another user can put `.git`, `AGENTS.md` or `.acp-agent` into a folder above a project that many can write, such as
-`/tmp`. Git decides by the owners of a work tree and of `.git`; so does the agent, for files as well. What the user has
-named to git as `safe.directory` is taken for the user's own here too.
+Another user can put `.git`, `AGENTS.md` or `.acp-agent` into a folder above a project that many users can write, such
+as `/tmp`. Git decides by the owners of a work tree and of `.git`. The agent does the same, and checks files as well.
+Folders that the user has named to git as `safe.directory` count as the user's own here too.
 
 Source: git-config(1), `safe.directory`; git's setup.c, `ensure_valid_ownership`
 """
@@ -21,7 +21,7 @@ _GIT_SECONDS = 5.0
 
 
 def is_foreign_repository(folder: Path) -> bool:
-    """Return whether another user owns a folder with a `.git`, or this `.git`.
+    """Return whether another user owns a folder with a `.git`, or the `.git` itself.
 
     :param folder: absolute.
     """
@@ -29,15 +29,15 @@ def is_foreign_repository(folder: Path) -> bool:
 
 
 def is_foreign(path: Path) -> bool:
-    """Return whether another user than this one and root owns a file or folder, or the link in its place.
+    """Return whether a user other than this one and root owns a file or folder, or the link in its place.
 
-    :param path: absolute. What does not exist is nobody's.
+    :param path: absolute. A path that does not exist is not foreign.
     """
     return _is_others(str(path)) and not _is_safe(path)
 
 
 def foreign(path: Path) -> str:
-    """Return why something of another user is not used, and what to do, as a sentence without a full stop."""
+    """Return why another user's file is not used, and what to do, as a sentence without a full stop."""
     folder = path.parent
     return (
         f"it belongs to another user of this machine. If you trust them: `git config --global --add safe.directory "
@@ -64,7 +64,7 @@ def _is_safe(path: Path) -> bool:
 
 
 def _versions() -> Iterator[tuple[object, ...]]:
-    """Yield what changes when git's settings for the user or the machine do."""
+    """Yield values that change when git's settings for the user or the machine do."""
     home = os.environ.get("HOME", "")
     config = os.environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
     chosen = os.environ.get("GIT_CONFIG_GLOBAL"), os.environ.get("GIT_CONFIG_SYSTEM")
@@ -78,7 +78,7 @@ def _versions() -> Iterator[tuple[object, ...]]:
 
 @lru_cache(8)
 def _safe_folders(versions: tuple[tuple[object, ...], ...]) -> tuple[str, ...]:
-    """Return what git takes for safe; asked of git, since its settings are spread over files that include others."""
+    """Return the folders that git considers safe. Only git knows, since settings files may include others."""
     del versions
     git = find_program("git")
     if git is None:
@@ -87,7 +87,7 @@ def _safe_folders(versions: tuple[tuple[object, ...], ...]) -> tuple[str, ...]:
     env = own_environment()
     nothing = subprocess.DEVNULL
     try:
-        # At the top no repository counts, which could name itself.
+        # In `/`, git reads no repository's settings; a repository could name itself.
         answer = subprocess.check_output(command, cwd="/", env=env, stdin=nothing, stderr=nothing, timeout=_GIT_SECONDS)
     except (OSError, subprocess.SubprocessError):
         return ()
@@ -96,5 +96,5 @@ def _safe_folders(versions: tuple[tuple[object, ...], ...]) -> tuple[str, ...]:
         if each:
             folders.append(each.rstrip("/") or "/")
         else:
-            folders.clear()  # an empty value takes back those before it
+            folders.clear()  # an empty value clears the list
     return tuple(folders)

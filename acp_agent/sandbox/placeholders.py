@@ -1,14 +1,14 @@
-"""Placeholders for closed paths that do not exist, so that they can be covered while a command runs.
+"""Creates placeholders for closed paths that do not exist, so that they can be covered while a command runs.
 
 Removing a mount point also removes its mount. So placeholders stay while another agent runs a command in the same
-place, and as long as a process still has them mounted, such as one of a killed command. Placeholders left after a
+place, and as long as a process, such as one of a killed command, still has them mounted. Placeholders left after a
 second are removed after the next command.
 
-A command of another session may exchange any of these paths for a link. So each folder is opened without following
-links, and what is in it is made, changed and removed by the folder's descriptor.
+A command of another session may replace any of these paths with a link. So each folder is opened without following
+links, and its entries are created, changed and removed through the folder's descriptor.
 
-The agents of one home tell each other by locks on files in that home. Anyone who can open a file can lock it, so a lock
-on a folder of the project would let a command hang every agent that works there.
+Agents with the same home coordinate through locks on files in that home. Anyone who can open a file can lock it, so a
+lock on a folder of the project would let a command hang every agent that works there.
 
 Source: flock(2)
 """
@@ -41,8 +41,8 @@ _holding = Lock()
 def placeholders(all_closed: Sequence[Closed], locks: Path | None = None) -> Generator[None]:
     """Create placeholders for missing closed paths and mount points, and remove them after the `with` block.
 
-    :param locks: folder for the locks, which commands can neither read nor write; made if it is missing. Without one,
-        other agents are not told of the placeholders.
+    :param locks: folder for the locks, which commands can neither read nor write; created if it is missing. If None,
+        other agents do not learn of the placeholders.
     """
     made: list[Path] = []
     with ExitStack() as held:
@@ -111,15 +111,15 @@ def _is_left_at(path: Path) -> bool:
 
 
 def _is_left(name: str, folder: int) -> bool:
-    """Return whether something in an open folder is a placeholder: nothing else that is empty has the sticky bit."""
+    """Return whether an entry of an open folder is a placeholder. Nothing else that is empty has the sticky bit."""
     found = os.stat(name, dir_fd=folder, follow_symlinks=False)
     return bool(found.st_mode & stat.S_ISVTX) and _is_empty(name, folder)
 
 
 def _is_empty(name: str, folder: int) -> bool:
-    """Return whether something in an open folder holds nothing but placeholders, or the text of one.
+    """Return whether an entry of an open folder contains nothing but placeholders, or the text of one.
 
-    :raises OSError: it cannot be read; with `errno.ELOOP` if it is a link.
+    :raises OSError: if it cannot be read; `errno.ELOOP` if it is a link.
     """
     mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
     if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
@@ -138,8 +138,8 @@ def _is_empty(name: str, folder: int) -> bool:
 def _locked(locks: Path | None, place: Path, how: int) -> Generator[None]:
     """Hold the lock for a folder inside the `with` block. The lock ends with the process at the latest.
 
-    :param locks: folder for the locks; None holds none.
-    :param how: the operation for `fcntl.flock`. An exclusive lock is the last one, so its file goes with it.
+    :param locks: folder for the locks. If None, no lock is held.
+    :param how: the operation for `fcntl.flock`. An exclusive lock is the last one, so its file is removed with it.
     :raises BlockingIOError: if another process holds the lock and `how` does not wait.
     """
     if locks is None:
@@ -157,7 +157,7 @@ def _locked(locks: Path | None, place: Path, how: int) -> Generator[None]:
 
 
 def _open_locked(path: Path, how: int) -> int:
-    """Return the descriptor of a locked file, which is made if it is missing."""
+    """Return the descriptor of a locked file, creating the file if it is missing."""
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
@@ -190,7 +190,7 @@ def _remove_unused(root: Path) -> bool:
 
 
 def _remove(path: Path) -> None:
-    """Remove a placeholder, or its mark if something else uses it by now."""
+    """Remove a placeholder, or only its mark if something else uses the path now."""
     with folder_at(path.parent) as folder:
         if not _is_empty(path.name, folder):
             change_mode(path.name, _unmarked, folder)
@@ -220,7 +220,7 @@ def other_mounts() -> str | None:
 
 
 def is_mounted_elsewhere(path: Path) -> bool:
-    """Return whether a process still runs that has something of its own mounted at a path, as commands do."""
+    """Return whether a running process has something of its own mounted at a path, as commands do."""
     mounts = other_mounts()
     return mounts is None or f" {_escaped(path)} " in mounts
 

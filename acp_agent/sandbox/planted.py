@@ -1,4 +1,4 @@
-"""What a command has made that other programs act on by themselves: found after it, and made harmless."""
+"""Finds what a command created that other programs act on automatically, and makes it harmless."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _SETTINGS = ("config", "config.worktree", "commondir", "hooks")
 
 @frozen
 class Planted:
-    """Something that a command has made.
+    """Something that a command created.
 
-    :ivar place: the folder that it is in, or for a gitlink the folder that it names; absolute.
-    :ivar mark: what was made there: a `.git`, a bare repository, `.acp-agent` or `.claude`; None for a gitlink.
+    :ivar place: the folder that it is in or, for a gitlink, the folder that the gitlink names; absolute.
+    :ivar mark: what was created there: a `.git`, a bare repository, `.acp-agent` or `.claude`; None for a gitlink.
     :ivar done: what was done about it, as texts for the user; empty if nothing had to be done.
     """
 
@@ -64,25 +64,25 @@ class Found:
 
 
 class Keeper(Protocol):
-    """Remembers what commands make."""
+    """Records what commands create."""
 
     def is_made(self, path: Path) -> bool:
-        """Return whether a command has made this file or folder."""
+        """Return whether a command created this file or folder."""
         ...
 
     def keep(self, found: Found) -> None:
-        """Remember what a command has made, and have the user told of it."""
+        """Record what a command created, and tell the user."""
         ...
 
 
 @frozen
 class Before:
-    """What there was in the roots when a command began.
+    """What the roots contained when a command started.
 
-    :ivar marks: each with its inode.
+    :ivar marks: the marks, each with its inode.
     :ivar links: the gitlinks.
-    :ivar is_whole: whether the walk was not ended early.
-    :ivar at: when it was, in nanoseconds since the epoch.
+    :ivar is_whole: whether the walk was complete.
+    :ivar at: the time of the walk, in nanoseconds since the epoch.
     """
 
     marks: Mapping[Path, int]
@@ -93,17 +93,17 @@ class Before:
 
 @frozen
 class Watched:
-    """All that is needed to tell afterwards what a command has made. It is also written to the disk; see `unfinished`.
+    """Everything needed to find out later what a command created. It is also written to disk; see `unfinished`.
 
     :ivar roots: the session's directories.
     :ivar writable: all folders that the command may write.
-    :ivar before: what there was.
-    :ivar protected: the marks whose repositories it could not change.
+    :ivar before: what the roots contained before the command.
+    :ivar protected: the marks whose repositories the command could not change.
     :ivar places: the guarded paths.
-    :ivar states: what git would have run in each git directory.
+    :ivar states: what git would have run in each git directory before the command.
     :ivar tips: the user's commits, by repository.
-    :ivar network: whether it reached the network.
-    :ivar ends_with_agent: whether it ends when the agent is killed. In an editor's terminal it may go on.
+    :ivar network: whether the command had network access.
+    :ivar ends_with_agent: whether the command ends when the agent is killed. In an editor's terminal it may continue.
     """
 
     roots: tuple[Path, ...]
@@ -118,7 +118,7 @@ class Watched:
 
 
 def look(roots: Sequence[Path]) -> Before:
-    """Return what there is in some folders now. Touches the disk."""
+    """Return what some folders contain now. Reads the disk."""
     marks: dict[Path, int] = {}
     links: set[Path] = set()
     at = time.time_ns()
@@ -132,7 +132,7 @@ def look(roots: Sequence[Path]) -> Before:
 
 
 def watched(before: Before, policy: Policy, tips: TipStore, *, ends_with_agent: bool = True) -> Watched:
-    """Return what has to be known before a command of a policy starts. Touches the disk.
+    """Return what must be known before a command with this policy starts. Reads the disk.
 
     :param ends_with_agent: see `Watched`.
     """
@@ -152,18 +152,18 @@ def watched(before: Before, policy: Policy, tips: TipStore, *, ends_with_agent: 
 
 
 def sweep_of(seen: Watched, blocked: list[str] | None = None, until: int | None = None) -> Sweep:
-    """Return what renames the guarded paths that a command makes.
+    """Return the `Sweep` that renames the guarded paths that a command creates.
 
-    :param blocked: see `Sweep`; likewise `until`.
+    :param blocked: see `Sweep`, also for `until`.
     """
     return Sweep(seen.places, [Tracked(tips) for tips in seen.tips], [] if blocked is None else blocked, until)
 
 
 @contextmanager
 def watching(seen: Watched, sweep: Sweep, keeper: Keeper | None, tips: TipStore) -> Generator[None]:
-    """Find what a command makes inside the `with` block, and make it harmless at its end.
+    """When the `with` block ends, find what a command created inside it, and make it harmless.
 
-    :param sweep: has ended when the block ends; gets a line for each path that is renamed afterwards.
+    :param sweep: must have ended when the block ends. Gets a line for each path that is renamed afterwards.
     """
     try:
         yield
@@ -172,10 +172,10 @@ def watching(seen: Watched, sweep: Sweep, keeper: Keeper | None, tips: TipStore)
 
 
 def settle(seen: Watched, sweep: Sweep, keeper: Keeper | None, tips: TipStore, until: int | None = None) -> None:
-    """Make harmless what a command has made that has ended, and have the user told of it.
+    """Make harmless what a finished command created, and tell the user.
 
     :param sweep: see `watching`.
-    :param until: the time after which the command can have made nothing; see `Sweep`.
+    :param until: the time after which the command cannot have created anything; see `Sweep`.
     """
     with suppress(OSError):
         after = look(seen.roots)
@@ -189,7 +189,7 @@ def settle(seen: Watched, sweep: Sweep, keeper: Keeper | None, tips: TipStore, u
 
 
 def _unfinished(seen: Watched, after: Before, until: int | None) -> Iterator[str]:
-    """Rename what git would run when an operation goes on, and links that git would write through."""
+    """Rename what git would run when an operation continues, and links that git would write through."""
     repositories = [tips.repository for tips in seen.tips]
     beside = [each for each in repositories if any(each.common.is_relative_to(folder) for folder in seen.writable)]
     for git in every_git_directory(seen.roots, beside, after.marks):
@@ -208,7 +208,7 @@ def _planted(seen: Watched, after: Before, keeper: Keeper, until: int | None) ->
     made = [mark for mark in made if before.is_whole or _times(mark, _ANEW) >= before.at]
     left = [mark for mark in after.marks if mark not in made and mark not in seen.protected]
     again = [mark for mark, git in repositories_in(left) if keeper.is_made(mark) or _set(git) >= before.at]
-    if until is not None:  # the user may have made others since
+    if until is not None:  # the user may have created others since
         made = [mark for mark in made if _earliest(mark) <= until and not keeper.is_made(mark)]
         again = [mark for mark in again if keeper.is_made(mark) or _earliest(mark) <= until]
     done = _neutralised([*made, *again], seen, is_whole=after.is_whole)
@@ -235,7 +235,7 @@ def _neutralised(marks: Sequence[Path], seen: Watched, *, is_whole: bool) -> dic
 
 
 def _is_filled(mark: Path) -> bool:
-    """Return whether something is in a folder; an empty one does nothing, and may be a placeholder."""
+    """Return whether a mark is not an empty folder. An empty one has no effect, and may be a placeholder."""
     return not mark.is_dir() or any(mark.iterdir())
 
 
@@ -252,9 +252,9 @@ def _hooks(git: Path) -> Iterator[str]:
 
 
 def _times(folder: Path, names: Sequence[str]) -> int:
-    """Return when one of some paths last changed, in nanoseconds, and a little later since clocks of files are coarse.
+    """Return the latest change time of some paths in nanoseconds, plus a margin since file clocks are coarse.
 
-    :param names: relative to the folder; an empty one is the folder itself.
+    :param names: relative to the folder. An empty name is the folder itself.
     """
     times = [0]
     for name in names:
@@ -264,7 +264,7 @@ def _times(folder: Path, names: Sequence[str]) -> int:
 
 
 def _earliest(mark: Path) -> int:
-    """Return when the part of a mark that can run something and has changed least recently did so, in nanoseconds."""
+    """Return the earliest change time, in nanoseconds, among the parts of a mark that can run something."""
     git = git_directory_of(mark) if mark.name not in MARKS[1:] else None
     if git is None:
         return _oldest(mark)
@@ -273,7 +273,7 @@ def _earliest(mark: Path) -> int:
 
 
 def _oldest(path: Path) -> int:
-    """Return when what has changed least recently of a file, or of what is in a folder, did so, in nanoseconds."""
+    """Return the earliest change time, in nanoseconds, of a path and of what is in it."""
     inside: Iterable[Path] = ()
     with suppress(OSError):
         inside = () if path.is_symlink() else islice(path.rglob("*"), _MOST_HOOKS)

@@ -40,24 +40,24 @@ OF_AGENTS = (
     ".claude", ".codex", ".cursor", ".gemini", ".qwen", ".copilot", ".config/goose", ".config/opencode",
     ".local/share/opencode", ".config/amp", ".local/share/amp", ".continue", ".config/aider", ".aider",
 )  # fmt: skip
-"""Those of them that belong to other agents."""
+"""The entries of `READ_DENIED` that belong to other agents."""
 CACHES = (".cache", ".npm", ".cargo/registry")
-"""In the user's home: what commands may write."""
+"""The folders in the user's home that commands may write."""
 GUARDED = tuple(row.parts[0] for row in guarded_paths("covered"))
-"""In a root. Where one is missing its placeholder is a folder, also for `.envrc`, since git does not see empty ones."""
+"""Names in a root. The placeholder of a missing one is a folder, even for `.envrc`, since git ignores empty folders."""
 _MOST_CLOSED_BESIDE = 400
-"""Maximum number of closed paths in a git directory outside of the roots. With more, all of it stays closed."""
+"""Maximum number of closed paths in a git directory outside the roots. If there are more, all of it stays closed."""
 
 
 @frozen
 class Policy:
     """What a command may do. All paths are absolute and resolved.
 
-    :ivar roots: the session's directories, which it may write but for `protected`.
-    :ivar write: further folders that it may write.
-    :ivar read_deny: files and folders that it may not read.
-    :ivar network: whether it reaches the network; else nothing but its own 127.0.0.1.
-    :ivar repositories: the roots' repositories that lie outside of the roots. The command may write to their common
+    :ivar roots: the session's directories, which the command may write, except for `protected`.
+    :ivar write: further folders that the command may write.
+    :ivar read_deny: files and folders that the command may not read.
+    :ivar network: whether the command has network access. Without it, only its own 127.0.0.1 is reachable.
+    :ivar repositories: the roots' repositories that lie outside the roots. The command may write to their common
         directories, except for the paths that are closed there.
     :ivar nested: each `.git` of a repository further down in the roots, and bare repositories there.
     """
@@ -83,9 +83,9 @@ class Policy:
         """Return the policy of a session's commands.
 
         :param private: the agent's own folders, which commands may not read.
-        :param roots: the session's directories; relative paths begin at the first.
+        :param roots: the session's directories. Relative paths start at the first.
         :param write: further folders, as the user names them, `~` included.
-        :param read_deny: further files and folders, likewise.
+        :param read_deny: further files and folders, as the user names them, `~` included.
         :param nested: see `Policy.nested`.
         """
         home, (first, *_) = Path.home(), roots
@@ -99,8 +99,10 @@ class Policy:
 
     @property
     def protected(self) -> tuple[Path, ...]:
-        """Return what a command may not write in the folders that it may write to, since other programs run it or what
-        it names; some of it may not exist."""
+        """Return the paths in writable folders that a command may not write.
+
+        Other programs run these paths, or what they name. Some of the paths may not exist.
+        """
         closed = tuple(path for closed in self.closed for path in (*closed.folders, *closed.files))
         return (*closed, *installed_in((*self.write, *self.open)))
 
@@ -120,7 +122,10 @@ class Policy:
 
     @property
     def run_elsewhere(self) -> tuple[Path, ...]:
-        """Return what git runs outside of its directories, since its settings name it; some of it may not exist."""
+        """Return the paths outside git directories that git runs because its settings name them.
+
+        Some of the paths may not exist.
+        """
         found: list[Path] = []
         for root in self.roots:
             for git in (*git_directories(root), *(repository.common for repository in self.repositories)):
@@ -128,9 +133,10 @@ class Policy:
         return tuple(dict.fromkeys(found))
 
     def denying(self, root: Path) -> Path | None:
-        """Return the folder with secrets that a root is, or lies in; None if commands may work there.
+        """Return the folder with secrets that a root is or lies in; None if commands may work in the root.
 
-        Other agents keep work trees in their folders, so that only those folders themselves are closed.
+        Other agents keep work trees in their folders, so a root may lie in such a folder, but may not be the folder
+        itself.
         """
         agents = {Path.home().resolve() / name for name in OF_AGENTS}
         denied = {each for each in self.read_deny if each == root or each not in agents}
@@ -143,14 +149,16 @@ class Policy:
 
     @property
     def holders(self) -> tuple[Path, ...]:
-        """Return the folders in writable ones that hold what is protected or denied: moved away, they would take it
-        along, and another could be made in their place."""
+        """Return the subfolders of writable folders that contain protected or denied paths.
+
+        Moving such a folder away would take these paths along, and another folder could be created in its place.
+        """
         return self.holding(self.protected)
 
     def holding(self, protected: Iterable[Path]) -> tuple[Path, ...]:
         """See `holders`.
 
-        :param protected: what `protected` has returned, which takes a while.
+        :param protected: the result of `protected`, which takes a while to compute.
         """
         writable, closed = {*self.write, *self.open}, {*protected, *self.read_deny}
         found: list[Path] = []
@@ -162,22 +170,24 @@ class Policy:
 
     @property
     def unprotectable(self) -> Path | None:
-        """Return a protected path or its holder that is a symbolic link, so that it cannot be protected from being
-        replaced."""
+        """Return a protected path or a holder that is a symbolic link.
+
+        A link cannot be protected from being replaced.
+        """
         return self.link_among(self.protected)
 
     def link_among(self, protected: Sequence[Path]) -> Path | None:
         """See `unprotectable`.
 
-        :param protected: what `protected` has returned, which takes a while.
+        :param protected: the result of `protected`, which takes a while to compute.
         """
         return next((path for path in (*protected, *self.holding(protected)) if path.is_symlink()), None)
 
 
 def writable_folders(first: Path, write: Iterable[str]) -> tuple[Path, ...]:
-    """Return the folders that commands may write to besides the roots, where these exist.
+    """Return the folders besides the roots that commands may write, if these exist.
 
-    :param first: the first root, at which relative paths begin.
+    :param first: the first root, at which relative paths start.
     :param write: further folders, as the user names them, `~` included.
     """
     home = Path.home()
@@ -185,7 +195,10 @@ def writable_folders(first: Path, write: Iterable[str]) -> tuple[Path, ...]:
 
 
 def _without_planted_links(*groups: Iterable[Path]) -> Iterator[tuple[Path, ...]]:
-    """Yield the real paths of each group but of links in a folder that commands may write: one could have made them."""
+    """Yield the real paths of each group.
+
+    Links that lead out of a writable folder are left out, since a command could have created them.
+    """
     real = [[(path, found) for path in group for found in _existing((path,))] for group in groups]
     folders = [found for group in real for _, found in group]
     for group in real:
@@ -215,9 +228,9 @@ def _closed_in_root(root: Path) -> Closed:
 
 
 def _existing_in_root(root: Path, more: Iterable[Path]) -> Closed:
-    """Return the guarded paths of a root that are there; what is missing is watched (see `blocked`).
+    """Return the guarded paths of a root that exist. Missing ones are watched (see `blocked`).
 
-    A link is followed: what it leads to is closed, and the link itself watched.
+    Links are followed: the target is closed, and the link itself is watched.
     """
     names = ("/".join(row.parts) for row in guarded_paths("closed", "kept"))
     paths = (*(f"{root}/{name}" for name in names), *map(str, more))
@@ -233,7 +246,7 @@ def _closed_of(mark: Path) -> Closed:
 
 
 def _protectable(nested: Iterable[Path], denied: Sequence[Path]) -> tuple[Path, ...]:
-    """Return the nested repositories that can be protected: no link leads out of them, and commands can see them."""
+    """Return the nested repositories that can be protected: commands see them, and no closed path is a link."""
     found: list[Path] = []
     for mark in nested:
         closed = _closed_of(mark)
@@ -244,7 +257,7 @@ def _protectable(nested: Iterable[Path], denied: Sequence[Path]) -> tuple[Path, 
 
 
 def _beside(roots: Sequence[Path], denied: Sequence[Path]) -> Iterator[Repository]:
-    """Yield the roots' repositories that lie outside of the roots and can be protected.
+    """Yield the roots' repositories that lie outside the roots and can be protected.
 
     The root is a worktree, a submodule or a folder of such a repository.
     """

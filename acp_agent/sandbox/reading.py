@@ -1,4 +1,4 @@
-"""`ReadLimits`: what the agent's own tools do not read without more ado, besides what commands may not read."""
+"""`ReadLimits`: what the agent's own tools never read, and what they read only after asking the user."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from acp_agent.sandbox.policy import READ_DENIED
 
 @frozen
 class ReadLimits:
-    """The files and folders that are closed to tools. Where one holds a session's directory, that directory is open,
-    as it is to commands.
+    """The files and folders that are closed to tools.
+
+    If one contains a session's directory, that directory is open, as it is to commands.
 
     :ivar roots: the session's directories, absolute and resolved.
-    :ivar named: what `sandbox.read_deny` of the settings names, absolute. No tool reads or changes it.
+    :ivar named: the paths in the setting `sandbox.read_deny`, absolute. No tool reads or changes them.
     :ivar usual: keys and secrets of other programs in the user's home, absolute. A tool asks the user for each.
     """
 
@@ -30,7 +31,7 @@ class ReadLimits:
     def of(cls, roots: Sequence[Path], read_deny: Iterable[str]) -> ReadLimits:
         """Return the limits of a session.
 
-        :param roots: the session's directories, absolute and resolved; relative paths begin at the first.
+        :param roots: the session's directories, absolute and resolved. Relative paths start at the first.
         :param read_deny: files and folders as the settings name them, `~` included.
         """
         named = tuple(roots[0] / _expanded(each) for each in read_deny)
@@ -51,7 +52,7 @@ class ReadLimits:
         return any(self._holds(closed, real) for closed in _resolved(self.usual))
 
     def below(self, folder: Path) -> Iterator[Path]:
-        """Yield the closed paths in a folder, which a search of the folder leaves out.
+        """Yield the closed paths in a folder, which a search of the folder skips.
 
         :param folder: absolute and resolved.
         """
@@ -71,7 +72,7 @@ def _usual_in(home: Path) -> tuple[Path, ...]:
 
 
 def _expanded(name: str) -> Path:
-    return Path(os.path.expanduser(name))  # noqa: PTH111 - pathlib's fails where there is no home
+    return Path(os.path.expanduser(name))  # noqa: PTH111 - pathlib's fails if there is no home
 
 
 def _resolved(paths: Iterable[Path]) -> Iterator[Path]:

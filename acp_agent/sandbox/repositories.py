@@ -36,7 +36,7 @@ _HOOKS = (
 )  # fmt: skip
 """Source: githooks(5)"""
 _MOST_ENTRIES = 200
-"""How many entries of an index are compared with the files of a folder, at most."""
+"""Maximum number of index entries that are compared with the files of a folder."""
 _GITLINK = 0o160000
 
 
@@ -131,7 +131,7 @@ def closed_in(git: Path, *, wholly: bool) -> Closed:
 
 
 def closed_beside(repository: Repository) -> Iterator[Closed]:
-    """Yield the closed paths in the git directories of a repository outside of a session's directories.
+    """Yield the closed paths in the git directories of a repository outside a session's directories.
 
     In addition to the paths closed in every git directory, these are the paths that only other work trees use.
     """
@@ -146,15 +146,15 @@ def closed_beside(repository: Repository) -> Iterator[Closed]:
 
 
 def named_in_settings(git: Path, root: Path) -> Iterator[Path]:
-    """Yield what git runs or obeys in a root since its settings name it; some of it may not exist.
+    """Yield the paths that git runs or obeys in a root because its settings name them. Some may not exist.
 
-    These are other files of settings, and hooks of a folder of the user's own.
+    These are further settings files, and the hooks in a folder that the user chose.
 
-    :param git: a directory whose `config` counts in the root.
+    :param git: a directory whose `config` applies to the root.
     """
     for name in ("config", "config.worktree"):
         for key, value in _run_settings(_content(git / name)):
-            text = os.path.expanduser(os.fsdecode(value).replace('"', ""))  # noqa: PTH111 - fails where there is no home
+            text = os.path.expanduser(os.fsdecode(value).replace('"', ""))  # noqa: PTH111 - fails if there is no home
             if key == b"path":
                 yield Path(os.path.normpath(git / text))
             else:
@@ -163,12 +163,12 @@ def named_in_settings(git: Path, root: Path) -> Iterator[Path]:
 
 
 def _run_settings(config: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the settings of git that name what it runs: each key in lower case, and its value."""
+    """Yield the git settings that name what git runs: each key in lower case, with its value."""
     for line in config.splitlines():
         before, found, after = line.partition(b"=")
         if not found or b"#" in before or b";" in before:
             continue
-        words = re.split(rb"\W", before.strip().lower())  # a section may stand in the same line
+        words = re.split(rb"\W", before.strip().lower())  # the section header may be on the same line
         value = after.partition(b"#")[0].partition(b";")[0].strip()
         if words[-1] in _RUN_SETTINGS and value:
             yield words[-1], value

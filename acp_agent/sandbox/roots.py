@@ -1,6 +1,7 @@
-"""Which folder is the root of a project: the top of the repository that git uses there.
+"""Finds the root of a project: the top of the repository that git uses there.
 
-A folder's `.git` counts by git's own rule, so neither an empty folder nor a file that names nothing moves the root.
+A folder's `.git` counts only if it does so by git's own rules. So neither an empty folder nor a file that names nothing
+moves the root.
 
 Source: gitrepository-layout(5); `is_git_directory` and `read_gitfile_gently` in git's setup.c
 """
@@ -15,11 +16,11 @@ from acp_agent.regular import open_regular
 from acp_agent.sandbox.ownership import is_foreign_repository
 
 _LONGEST_LINE = 4096
-"""Bytes of a `.git` or `commondir` file that are read; more would be no path."""
+"""How many bytes of a `.git` or `commondir` file are read. Anything longer is not a path."""
 
 
 def is_repository(folder: Path) -> bool:
-    """Return whether git finds a repository in this very folder, by its `.git`, and nobody else owns it."""
+    """Return whether git finds a repository exactly in this folder, by its `.git`, and no other user owns it."""
     git = f"{folder}/.git"
     if os.path.isdir(git):  # noqa: PTH112 - runs for each folder above a session's with each prompt
         is_one = is_git_directory(Path(git))
@@ -30,21 +31,21 @@ def is_repository(folder: Path) -> bool:
 
 
 def is_git_directory(git: Path) -> bool:
-    """Return whether git takes a folder for the directory of a repository or of one of its work trees."""
+    """Return whether git accepts a folder as the directory of a repository or of one of its work trees."""
     try:
         if not os.path.lexists(git / "HEAD"):
             return False
         common = git / line_of(git / "commondir")
         return (common / "objects").is_dir() and (common / "refs").is_dir()
-    except (OSError, ValueError, RuntimeError):  # a loop of links, or no path
+    except (OSError, ValueError, RuntimeError):  # a loop of links, or not a path
         return False
 
 
 def repository_root(cwd: Path, counts: Callable[[Path], bool] = lambda _: True) -> Path | None:
-    """Return the top of the repository that a directory is in; None outside of one.
+    """Return the top of the repository that a directory is in; None if it is in none.
 
     :param cwd: absolute path.
-    :param counts: whether a repository's `.git` counts. One that does not is used only where there is no other.
+    :param counts: whether a repository's `.git` counts. One that does not count is used only if there is no other.
     """
     found: Path | None = None
     for folder in (cwd, *cwd.parents):
@@ -56,11 +57,11 @@ def repository_root(cwd: Path, counts: Callable[[Path], bool] = lambda _: True) 
 
 
 def moved_root(root: str, former: str, cwd: Path) -> str:
-    """Return the root of a project of which a folder has moved, if it has moved with that folder.
+    """Return the new root of a project after one of its folders has moved, if the root has moved with the folder.
 
-    :param root: the root before; empty if it is not known.
-    :param former: absolute path of the folder before.
-    :param cwd: absolute path of the folder now.
+    :param root: the old root; empty if it is unknown.
+    :param former: the folder's old absolute path.
+    :param cwd: the folder's new absolute path.
     :returns: an empty string if the project did not move as a whole.
     """
     if not root or not Path(former).is_relative_to(root):

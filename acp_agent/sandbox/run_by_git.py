@@ -1,7 +1,7 @@
-"""Which files of a session's directories git runs or obeys, wherever they lie and whatever they are called.
+"""Tells which files in a session's directories git runs or obeys, wherever they are and whatever their names.
 
-Names alone do not tell: a repository's settings name files and folders of hooks, and any folder with the entries of a
-git directory counts as a repository.
+Names alone are not enough: a repository's settings name files and folders of hooks, and any folder with the entries of
+a git directory counts as a repository.
 
 Source: git-config(1), `include.path` and `core.hooksPath`; gitrepository-layout(5); `is_git_directory` in git's setup.c
 """
@@ -32,7 +32,7 @@ def is_run_by_git(file: Path, roots: Iterable[Path]) -> bool:
 
 
 def _is_in_git_directory(file: Path, root: Path) -> bool:
-    """Return whether a folder between the root and the file is a git directory, or becomes one by the file."""
+    """Return whether a folder between the root and the file is a git directory, or would become one."""
     for folder in file.parents:
         entry = file.relative_to(folder).parts[0]
         there = {name for name in ENTRIES if (folder / name).exists()}

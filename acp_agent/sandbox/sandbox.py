@@ -1,4 +1,4 @@
-"""`Sandbox`: runs the commands of one session within a policy, by the means of this operating system."""
+"""`Sandbox`: runs the commands of one session within a policy, with the means of this operating system."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TIPS = "tips"
 _MOST_NESTED = 50
 """Maximum number of nested repositories that are protected during a command. Changes to others are found afterwards."""
 _MOST_PROTECTED = 1000
-"""Paths; each is a mount, and takes the longer the more there are."""
+"""Maximum number of protected paths. Each is a mount, and mounting takes longer the more there are."""
 
 
 @frozen
@@ -45,14 +45,14 @@ class Sandbox:
     """The sandbox of a session's commands.
 
     :ivar roots: the session's directories, absolute and resolved.
-    :ivar private: the agent's own folders, which commands may not read; its home first.
+    :ivar private: the agent's own folders, which commands may not read, with its home first.
     :ivar write: further folders that commands may write, as the user names them.
-    :ivar read_deny: further files and folders that they may not read, likewise.
-    :ivar network: whether all of them reach the network.
+    :ivar read_deny: further files and folders that commands may not read, as the user names them.
+    :ivar network: whether all commands have network access.
     :ivar required: whether no command runs without a sandbox.
     :ivar env: wildcards for the names of environment variables that commands do not inherit.
-    :ivar off: whether the user wants commands to run without it.
-    :ivar keeper: remembers what commands make that other programs act on by themselves; None if nobody wants to know.
+    :ivar off: whether the user wants commands to run without the sandbox.
+    :ivar keeper: records what commands create that other programs act on automatically; None if no record is needed.
     """
 
     roots: tuple[Path, ...]
@@ -66,11 +66,11 @@ class Sandbox:
     keeper: Keeper | None = field(default=None, compare=False)
 
     def usable(self) -> tuple[Self | None, str]:
-        """Return it where commands can run in it; else None, and why they run without it, unless it is off.
+        """Return the sandbox if commands can run in it; otherwise None, and the reason unless the sandbox is off.
 
-        The first time it runs a program, which may take seconds.
+        The first call runs a program, which may take seconds.
 
-        :raises SandboxError: they cannot, and are required to.
+        :raises SandboxError: if commands cannot run in the sandbox but must.
         """
         if self.off:
             return None, ""
@@ -80,7 +80,7 @@ class Sandbox:
         return (None, fault) if fault else (self, "")
 
     def _checked_policy(self, *, network: bool, nested: Sequence[Path] = ()) -> tuple[Policy | None, str]:
-        """Return the policy, and why this session's directories cannot be protected; empty where they can."""
+        """Return the policy, and why this session's directories cannot be protected; empty if they can."""
         try:
             policy = Policy.of(self.roots, self.private, self.write, self.read_deny, network=network, nested=nested)
             return policy, self._unprotectable(policy)
@@ -121,7 +121,7 @@ class Sandbox:
         blocked: list[str] | None = None,
         ends_with_agent: bool = True,
     ) -> AsyncGenerator[tuple[tuple[str, ...], tuple[str, ...]]]:
-        """See `wrap`, in threads."""
+        """Do the same as `wrap`, in worker threads."""
         wrapped = self.wrap(argv, cwd, network=network, blocked=blocked, ends_with_agent=ends_with_agent)
         lines = await to_thread.run_sync(wrapped.__enter__)
         try:
@@ -140,14 +140,16 @@ class Sandbox:
         blocked: list[str] | None = None,
         ends_with_agent: bool = True,
     ) -> Generator[tuple[tuple[str, ...], tuple[str, ...]]]:
-        """Return two command lines: one that succeeds where the sandbox works, and one that runs a program in it, which
-        has to end with the body. Run both without `LOADER_VARIABLES`, which the program gets all the same.
+        """Yield two command lines: one that succeeds if the sandbox works, and one that runs a program in it.
 
-        :param cwd: where it runs; absolute.
-        :param network: whether it reaches the network, also where others do not.
-        :param blocked: is filled with what the command planted and was renamed, by the end of the `with` block.
+        The program must end before the `with` block does. Run both command lines without `LOADER_VARIABLES`, which the
+        program gets anyway.
+
+        :param cwd: where the program runs; absolute.
+        :param network: whether the program has network access, even if other commands do not.
+        :param blocked: gets a line for each planted path that was renamed, by the end of the `with` block.
         :param ends_with_agent: whether the command ends if the agent is killed, as the agent's own children do.
-        :raises SandboxError: the session's directories cannot be protected any more.
+        :raises SandboxError: if the session's directories can no longer be protected.
         """
         self.settle_unfinished()
         before = look(self.roots)
@@ -177,7 +179,7 @@ class Sandbox:
                     yield (*words[: len(words) - len(argv)], "true"), words
 
     def settle_unfinished(self) -> None:
-        """Make harmless what commands have made whose agent was killed while they ran, in whatever folder."""
+        """Make harmless what commands created in any folder, if their agent was killed while they ran."""
         for left in left_behind(self._kept(_RUNNING)):
             sweep = sweep_of(left.seen, until=left.until)
             sweep.run(is_last=True)
@@ -187,17 +189,20 @@ class Sandbox:
         return TipStore(self._kept(_TIPS), lambda common: tips_known(self._kept(_RUNNING), common))
 
     def _kept(self, name: str) -> Path | None:
-        """Return a folder in the agent's home, of which commands know nothing; None if there is no home."""
+        """Return a folder in the agent's home, which is hidden from commands; None if there is no home."""
         return self.private[0] / name if self.private else None
 
     def _variables(self) -> dict[str, str]:
-        """Return the variables of a program in the sandbox that what starts the sandbox does not get."""
+        """Return the variables that a program in the sandbox gets, but not the launcher of the sandbox."""
         hidden = self.hidden()
         loader = {name: os.environ[name] for name in LOADER_VARIABLES if name in os.environ and name not in hidden}
         return loader | variables_of_commands()
 
     def _nested(self, before: Before, roots: Sequence[Path]) -> list[Path]:
-        """Return the repositories to protect: not what a command has made, which another one may remove."""
+        """Return the nested repositories to protect.
+
+        Those that a command created are left out, since another command may remove them.
+        """
         nested: list[Path] = []
         for mark, _ in repositories_in(before.marks):
             is_made = self.keeper is not None and self.keeper.is_made(mark)
@@ -207,9 +212,9 @@ class Sandbox:
 
 
 def platform_fault(required: bool = False) -> str:
-    """Return why this machine has no sandbox, and what to do; empty where it has one.
+    """Return why this machine has no sandbox, and what to do; empty if it has one.
 
-    :param required: whether the user asks for one, since that of macOS is experimental.
+    :param required: whether the user requires a sandbox. The one on macOS is experimental, and used only then.
     """
     if sys.platform != "darwin":
         return bubblewrap.fault()

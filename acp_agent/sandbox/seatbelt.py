@@ -1,7 +1,7 @@
-"""The sandbox on macOS, which is experimental: the command line of `sandbox-exec` with a profile.
+"""The sandbox on macOS, which is experimental: builds the command line of `sandbox-exec` with a profile.
 
-Source: sandbox-exec(1); the profile's language is not documented by Apple, and read as Chromium's and Bazel's profiles
-use it. A later rule outweighs an earlier one.
+Source: sandbox-exec(1). Apple does not document the profile's language; this module uses it as Chromium's and Bazel's
+profiles do. A later rule overrides an earlier one.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def command_line(policy: Policy, argv: Sequence[str], temporary: Path) -> tuple[
 
 
 def fault() -> str:
-    """Return why there is no sandbox here; empty where there may be one."""
+    """Return why there is no sandbox here; empty if there may be one."""
     return "" if shutil.which(_PROGRAM) else f"{_PROGRAM} is missing."
 
 
 def _profile(policy: Policy, temporary: Path) -> Iterator[str]:
-    """Yield the rules: all is allowed but what is denied, and of that what is allowed again."""
+    """Yield the rules: everything is allowed, except what is denied, except what is then allowed again."""
     yield "(version 1)"
     yield "(allow default)"
     if not policy.network:
@@ -47,7 +47,7 @@ def _profile(policy: Policy, temporary: Path) -> Iterator[str]:
     yield from _rule("allow file-write*", (temporary, *policy.write, *policy.open))
     yield "(allow file-write-data " + " ".join(f"(literal {_quoted(path)})" for path in _ALWAYS_WRITABLE) + ")"
     yield from _rule("deny file-read* file-write*", policy.read_deny)
-    # A root in a denied folder, such as a worktree in another agent's.
+    # A root may be in a denied folder, such as a worktree in another agent's folder.
     yield from _rule("allow file-read* file-write*", policy.roots)
     yield from _rule("deny file-read* file-write*", _inside(policy.read_deny, policy.roots))
     yield from _rule("deny file-write*", policy.protected)
@@ -65,5 +65,5 @@ def _rule(verb: str, paths: Iterable[Path]) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str:
-    """Return a string of the profile's language."""
+    """Return a string literal in the profile's language."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

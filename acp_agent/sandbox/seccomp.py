@@ -1,8 +1,8 @@
-"""The filter of system calls in the sandbox on Linux: what no namespace holds back.
+"""The system call filter of the sandbox on Linux. It blocks what no namespace isolates.
 
-A network namespace isolates neither AF_VSOCK, which reaches the host of a virtual machine, nor some rarer families. A
-process can make sockets without `socket` by io_uring, and take keys from the session's keyring by `keyctl`. Terminals
-take input from anyone who has them open, by `TIOCSTI`.
+A network namespace isolates neither AF_VSOCK, which reaches the host of a virtual machine, nor some rarer families.
+With io_uring, a process can create sockets without calling `socket`. With `keyctl`, it can take keys from the session's
+keyring. With `TIOCSTI`, anyone who has a terminal open can insert input into it.
 
 Source: seccomp(2); vsock(7); keyrings(7); ioctl_tty(2); linux/filter.h, linux/audit.h and the kernel's tables of system
 calls. Docker's default profile refuses io_uring and the keyring too.
@@ -24,25 +24,25 @@ _Instruction: TypeAlias = tuple[int, int, int, int]
 
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24
-"""Offsets in `struct seccomp_data`; those of the arguments are of their lower halves, in little endian."""
+"""Offsets in `struct seccomp_data`. Those of arguments point to their lower halves, in little endian."""
 _ALLOW, _FAIL = 0x7FFF0000, 0x00050000
 _X32 = 0x40000000
-"""Bit of the numbers of x86-64's third set of system calls, which hardly any kernel has and nobody needs."""
+"""Bit in the numbers of x86-64's third set of system calls, which hardly any kernel has and nobody needs."""
 _IO_URING = (425, 426, 427)
 _FAMILIES = (1, 2, 10, 16)
-"""AF_UNIX, AF_INET, AF_INET6, AF_NETLINK; all but the first are isolated by the network namespace, and sockets of the
-first that have a path are covered."""
+"""AF_UNIX, AF_INET, AF_INET6, AF_NETLINK. The network namespace isolates all but AF_UNIX, whose sockets with a path are
+covered."""
 _TERMINAL = (0x5412, 0x541C)
 """TIOCSTI, TIOCLINUX."""
 
 
 @frozen
 class _Calls:
-    """Numbers of the system calls of one architecture.
+    """System call numbers of one architecture.
 
-    :ivar audit: the architecture, as the kernel tells it to filters.
-    :ivar sockets: those that make sockets, with the family as their first argument.
-    :ivar refused: those that fail, besides io_uring's.
+    :ivar audit: the architecture, as the kernel reports it to filters.
+    :ivar sockets: the calls that create sockets, with the family as their first argument.
+    :ivar refused: the calls that always fail, besides those of io_uring.
     """
 
     audit: int
@@ -61,7 +61,7 @@ _MACHINES = {"x86_64": (_X86_64, _I386), "aarch64": (_AARCH64, _ARM), "riscv64":
 
 
 def filter_program() -> bytes:
-    """Return the filter for this machine; empty for a machine whose numbers are not known here."""
+    """Return the filter for this machine; empty if the machine's system call numbers are not known here."""
     known = _MACHINES.get(os.uname().machine, ()) if sys.byteorder == "little" else ()
     if not known:
         return b""
@@ -89,7 +89,10 @@ def _filtered(calls: _Calls) -> Iterator[_Instruction]:
 def _where(
     number: int, argument: int, values: Sequence[int], verdicts: tuple[_Instruction, _Instruction]
 ) -> Iterator[_Instruction]:
-    """Yield the verdicts on one system call: the first where an argument has one of the values, else the second."""
+    """Yield the instructions for one system call.
+
+    The first verdict applies if an argument has one of the values, and the second if not.
+    """
     then, otherwise = verdicts
     body = [(_LOAD, 0, 0, argument)]
     for value in values:

@@ -1,9 +1,10 @@
-"""Finds the files to which sockets are bound, also where their names do not say so.
+"""Finds the files that sockets are bound to, even if the names of the sockets do not tell.
 
 The kernel's list has the name that a process gave to its socket. The name is relative if the process changed to a
-folder first, and of no use after the file was renamed. But the kernel also tells the device and inode of each file. If
-a file is not where its name says, it is searched for: first in the folders of the names and of running processes, then
-below the session's directories, the home and the mounts. The search is bounded, and is made once for each socket.
+folder first, and useless after the file was renamed. But the kernel also reports the device and inode of each file. If
+a file is not where its name says, it is searched for: first in the folders of the names and the working directories of
+processes, then below the session's directories, the home and the mounts. The search is bounded, and runs once for each
+socket.
 
 Source: unix(7); sock_diag(7); mount_namespaces(7)
 """
@@ -21,11 +22,11 @@ from acp_agent.sandbox.bound_sockets import BoundSocket, Mount
 from acp_agent.sandbox.nested import SKIPPED
 
 _MOST_FOLDERS = 5000
-"""Folders that a search enters below each place where it begins."""
+"""Maximum number of folders that a search enters below each starting point."""
 _LAST = (SKIPPED - {".git"}) | {"objects"}
-"""Names of folders that a search does not go further down from. Git has a socket in its directory."""
+"""Names of folders that a search does not descend into. Git keeps a socket in `.git`, so `.git` is not among them."""
 _NEVER = {"/proc", "/sys", "/dev", "/usr", "/boot", "/lib", "/lib64", "/bin", "/sbin", "/nix/store", "/gnu/store"}
-"""Folders with thousands of others, in which programs put no sockets, or that the sandbox has anew."""
+"""Folders with thousands of subfolders where programs put no sockets, and folders that the sandbox replaces."""
 
 _searched: dict[BoundSocket, tuple[str, ...]] = {}
 """The paths that a search has found for each socket that is not where its name says; shared by all sessions."""
@@ -33,11 +34,11 @@ _searched: dict[BoundSocket, tuple[str, ...]] = {}
 
 @frozen
 class Places:
-    """Where files of sockets are searched for.
+    """Where socket files are searched for.
 
-    :ivar starts: the folders where a search begins; those where sockets are likely first.
-    :ivar hidden: folders that it need not enter, since commands do not see them.
-    :ivar mounted: what is mounted.
+    :ivar starts: the folders where a search begins, with the likely ones first.
+    :ivar hidden: folders that a search need not enter, since commands do not see them.
+    :ivar mounted: the mounted file systems.
     """
 
     starts: tuple[str, ...]
@@ -64,7 +65,7 @@ class Places:
 
 
 def files_of_sockets(bound: Iterable[BoundSocket], places: Places) -> set[str]:
-    """Return the paths of the files to which sockets are bound."""
+    """Return the paths of the files that sockets are bound to."""
     found: set[str] = set()
     missing: list[BoundSocket] = []
     for each in bound:
@@ -85,7 +86,7 @@ def files_of_sockets(bound: Iterable[BoundSocket], places: Places) -> set[str]:
 
 
 def socket_status(path: str) -> os.stat_result | None:
-    """Return the status of a socket's file, links followed; None if there is none at this path."""
+    """Return the status of a socket file, following links; None if there is none at this path."""
     with suppress(OSError, ValueError):
         status = os.stat(path)  # noqa: PTH116 - there are hundreds
         if stat.S_ISSOCK(status.st_mode):
@@ -94,7 +95,7 @@ def socket_status(path: str) -> os.stat_result | None:
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Return whether a path is a folder or lies in it."""
+    """Return whether a path equals a folder or lies in it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
@@ -108,7 +109,7 @@ def mount_of(path: str, mounted: Sequence[Mount]) -> Mount | None:
 
 
 def elsewhere(path: str, mounted: Sequence[Mount]) -> Iterator[str]:
-    """Yield the other paths at which a file can be seen, since its folder is mounted more than once.
+    """Yield the other paths of a file whose folder is mounted more than once.
 
     :param path: resolved.
     """
@@ -136,7 +137,7 @@ def _lower(inode: int) -> int:
 
 
 def _is_known(bound: BoundSocket) -> bool:
-    """Return whether a search has found nothing, or the socket is still where it was found."""
+    """Return whether an earlier search found nothing, or the socket is still where that search found it."""
     paths = _searched.get(bound)
     if paths is None:
         return False
@@ -172,7 +173,7 @@ def _search(wanted: Sequence[BoundSocket], places: Places) -> Mapping[BoundSocke
 
 
 def _guessed(wanted: Iterable[BoundSocket]) -> Iterator[str]:
-    """Yield the folders where renamed sockets, and those with relative names, probably are."""
+    """Yield the folders that probably contain renamed sockets and those with relative names."""
     folders = list(working_folders())
     for each in wanted:
         folder = os.path.dirname(each.name)  # noqa: PTH120 - a name is no path yet
@@ -183,7 +184,7 @@ def _guessed(wanted: Iterable[BoundSocket]) -> Iterator[str]:
 
 
 def working_folders() -> dict[str, None]:
-    """Return the working directories of the processes that can be asked for theirs."""
+    """Return the working directories of all processes whose working directory can be read."""
     found: dict[str, None] = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 - there are hundreds
         if name.isdecimal():
@@ -193,7 +194,7 @@ def working_folders() -> dict[str, None]:
 
 
 def _folders(guessed: Iterable[str], places: Places, devices: set[tuple[int, int]]) -> Iterator[str]:
-    """Yield the folders to look in: those that are guessed, then the others breadth first, each once."""
+    """Yield the folders to search, each once: first the guessed ones, then the others breadth-first."""
     seen: set[str] = set()
     for folder in guessed:
         real = os.path.realpath(folder)
@@ -218,7 +219,7 @@ def _folders(guessed: Iterable[str], places: Places, devices: set[tuple[int, int
 
 
 def _inside(folder: str) -> Iterator[str]:
-    """Yield the folders in a folder, links not followed."""
+    """Yield the folders in a folder, without following links."""
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):

@@ -1,8 +1,8 @@
-"""Sockets of this machine that lead out of the sandbox, and what commands need of the folders that have them.
+"""Finds the sockets of this machine that lead out of the sandbox, and what commands need from their folders.
 
-A network namespace isolates sockets without a path. Those with a path can be connected to wherever it can be seen, also
-on a read-only mount. So `/run` and `/tmp` are empty in the sandbox, and a socket elsewhere is covered: of an agent for
-keys, a service that runs programs or containers, a multiplexer of terminals, an editor.
+A network namespace isolates sockets without a path. A process can connect to a socket with a path wherever the path is
+visible, even on a read-only mount. So `/run` and `/tmp` are empty in the sandbox, and sockets elsewhere are covered,
+such as those of a key agent, a service that runs programs or containers, a terminal multiplexer or an editor.
 
 Source: unix(7); bwrap(1)
 """
@@ -19,8 +19,8 @@ from acp_agent.sandbox.bound_sockets import bound_sockets, mounts
 from acp_agent.sandbox.socket_files import Places, elsewhere, files_of_sockets, socket_status
 
 EMPTY = ("/tmp", "/run", "/var/run", "/mnt/wslg")
-"""Folders that are empty in the sandbox, since services keep their sockets there. `/var/run` is mostly a link to
-`/run`; `/mnt/wslg` has the display and sound of the Windows Subsystem for Linux."""
+"""Folders that are empty in the sandbox, since services keep their sockets there. `/var/run` is usually a link to
+`/run`. `/mnt/wslg` has the display and sound of the Windows Subsystem for Linux."""
 _RESOLVER = "/etc/resolv.conf"
 _PROGRAMS = "/run/current-system"
 """On NixOS and Guix, a link to the system's programs in their store."""
@@ -35,9 +35,10 @@ def empty_folders() -> tuple[Path, ...]:
 
 
 def needed_of_run() -> Iterator[Path]:
-    """Yield what commands need of `/run`: the file with the addresses of name servers, and NixOS's programs.
+    """Yield what commands need from `/run`: the file with the addresses of name servers, and NixOS's programs.
 
-    Never a folder with sockets: systemd-resolved's would answer questions about names, which reach the network.
+    This never includes a folder with sockets: that of systemd-resolved would answer name queries, which reach the
+    network.
     """
     with suppress(OSError):
         file = Path(_RESOLVER).resolve(strict=True)
@@ -48,13 +49,13 @@ def needed_of_run() -> Iterator[Path]:
 
 
 def sockets(hidden: Iterable[Path], opened: Iterable[Path]) -> Iterator[Path]:
-    """Yield the sockets outside of hidden folders that others listen at.
+    """Yield the sockets outside hidden folders that other programs listen on.
 
-    They are found in the kernel's list, among the mounts (a container gets sockets of its host that way, which the list
-    does not have), and in the agent's environment.
+    They are found in the kernel's list, among the mounts, and in the agent's environment. A container gets its host's
+    sockets as mounts, and the kernel's list does not have these.
 
     :param hidden: folders that are empty in the sandbox; resolved.
-    :param opened: folders that can be seen there nevertheless, in hidden ones or outside of them; likewise.
+    :param opened: folders that are visible there nevertheless, inside or outside hidden ones; resolved.
     """
     is_hidden = {**dict.fromkeys(hidden, True), **dict.fromkeys(opened, False)}
     mounted = tuple(mounts())
@@ -76,5 +77,5 @@ def sockets(hidden: Iterable[Path], opened: Iterable[Path]) -> Iterator[Path]:
 
 def _named() -> Iterator[str]:
     for value in os.environ.values():
-        if len(value) < 4096:  # a path is not longer
+        if len(value) < 4096:  # paths are not longer
             yield from (found[1] for found in _PATH.finditer(value))

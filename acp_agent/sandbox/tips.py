@@ -1,12 +1,12 @@
-"""The commits of a repository that its user has: the tips of branches, remote branches, tags and stashes.
+"""Determines which commits of a repository are the user's: the tips of branches, remote branches, tags and stashes.
 
-What such a commit holds is the repository's own content, which a command did not write, so that git may check it out in
-the sandbox. A command can make commits and branches too. So the tips are read before each command, and those that a
-command adds are remembered as the command's, also for later commands. History is not searched: a commit of the user's
-may have one of a command among its ancestors.
+The content of such a commit is the repository's own. No command wrote it, so git may check it out in the sandbox.
+Commands can create commits and branches too. So the tips are read before each command, and the tips that a command adds
+are recorded as the command's, for later commands as well. History is not searched, since a user's commit may have a
+command's commit among its ancestors.
 
-Pull requests and the like are other people's proposals. A branch counts only if it was fetched from a branch; see
-`fetched_from_elsewhere`.
+Pull requests and the like are other people's proposals. A remote branch counts only if it was fetched from a branch;
+see `fetched_from_elsewhere`.
 
 Source: gitrepository-layout(5); git-pack-refs(1); git-fetch(1), "CONFIGURED REMOTE-TRACKING BRANCHES"
 """
@@ -29,7 +29,7 @@ from acp_agent.sandbox.repositories import Repository
 
 _SPACES = ("refs/heads/", "refs/remotes/", "refs/tags/", "refs/stash")
 _MOST_TIPS = 3_000
-"""References; in a repository with more, those that are not read do not count."""
+"""Maximum number of references that are read. In a repository with more, the others do not count."""
 _MOST_PACKED = 8 * 1024 * 1024
 _MOST_KEPT = 1024 * 1024
 _ID = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -41,8 +41,8 @@ _GIT_SECONDS = 5.0
 class Tips:
     """The tips of one repository.
 
-    :ivar commits: the names of the references by what they name: commits, or tags of them. A name is empty where a
-        reference had this value earlier.
+    :ivar commits: the names of references, keyed by the commits or tags that they point to. A name is empty if a
+        reference pointed there earlier.
     """
 
     repository: Repository
@@ -50,7 +50,7 @@ class Tips:
 
 
 def tips_of(repository: Repository) -> dict[str, str]:
-    """Return the references of a repository that are there now, keyed by what they name. Reads files only."""
+    """Return the current references of a repository, keyed by what they point to. Only reads files."""
     found: dict[str, str] = {}
     head = _line(repository.folder / "HEAD")
     if _ID.fullmatch(head):
@@ -63,10 +63,10 @@ def tips_of(repository: Repository) -> dict[str, str]:
 
 
 class TipStore:
-    """Remembers the tips that commands have made or moved, in a file for each repository.
+    """Records the tips that commands have created or moved, in one file for each repository.
 
-    :param folder: which commands can neither read nor write; None remembers nothing.
-    :param others: returns the user's tips of a repository as they were known to each command that runs there now.
+    :param folder: a folder that commands can neither read nor write. If None, nothing is recorded.
+    :param others: returns the user's tips of a repository, as recorded for each command that is running there.
     """
 
     def __init__(
@@ -76,8 +76,8 @@ class TipStore:
         self._others = others
 
     def of_user(self, repository: Repository) -> Tips:
-        """Return the tips of a repository that no command has made; none if they cannot be told apart."""
-        # In this order: what a running command adds is seen only if its record was there before, or is by now.
+        """Return the tips of a repository that no command created; none if they cannot be told apart."""
+        # The order matters: if a running command has added a tip, its record is still there, or the tip is stored.
         tips = tips_of(repository)
         known = tuple(self._others(repository.common))
         by_commands, earlier, is_whole = self._read(repository.common)
@@ -92,7 +92,7 @@ class TipStore:
         return Tips(repository, kept)
 
     def after_command(self, before: Tips) -> None:
-        """Remember the tips of a repository that were not there before a command, and those that it moved.
+        """Record the tips that a command added to a repository, and the user's tips that it moved.
 
         :param before: see `of_user`.
         """
@@ -117,7 +117,7 @@ class TipStore:
         return self._folder / hashlib.sha256(os.fsencode(common)).hexdigest()
 
     def _read(self, common: Path) -> tuple[AbstractSet[str], AbstractSet[str], bool]:
-        """Return the tips of commands, earlier ones of the user, and whether these are all."""
+        """Return the commands' tips, the user's earlier tips, and whether the file was read completely."""
         if self._folder is None:
             return set(), set(), True
         found: dict[str, set[str]] = {"command": set(), "user": set()}
@@ -135,9 +135,9 @@ class TipStore:
 
 
 def fetched_from_elsewhere(common: Path) -> tuple[str, ...]:
-    """Return the beginnings of the references that are fetched from something else than branches. Asks git.
+    """Return the prefixes of references that are fetched from something other than branches. Runs git.
 
-    :param common: a git directory whose settings count.
+    :param common: a git directory whose settings apply.
     """
     git = find_program("git")
     if git is None:

@@ -1,8 +1,8 @@
-"""What a repository's own commits hold at a path, read so that a command cannot feign it.
+"""Reads what a repository's own commits contain at a path, in a way that a command cannot fake.
 
-A command may write to the repository's objects, and make one that claims to be another. So each object is hashed, from
-a commit that was known before the command down to the file. Git is told of the objects alone, without the settings of
-the repository: those may name programs, for example to fetch what is missing.
+A command may write to the repository's objects, and create one that claims to be another. So the hash of each object is
+checked, from a commit that was known before the command down to the file. Git gets only the objects, without the
+repository's settings, which may name programs, for example to fetch missing objects.
 
 Source: git-cat-file(1), "BATCH OUTPUT"; git(1), `GIT_OBJECT_DIRECTORY`; gitformat-pack(5); git-hash-object(1)
 """
@@ -29,9 +29,9 @@ _SECONDS = 5.0
 _MOST_COMMITS = 1_000
 _MOST_OBJECT = 4 * 1024 * 1024
 _MOST_TAGS = 5
-"""Tags of tags that are followed."""
+"""How long a chain of tags of tags is followed."""
 _MOST_FILES = 5_000
-"""Files and folders at one path of one commit."""
+"""Maximum number of files and folders at one path of one commit."""
 _MODES = {b"100644": "file", b"100664": "file", b"100755": "program", b"120000": "link"}
 
 Part: TypeAlias = tuple[str, ...]
@@ -39,10 +39,10 @@ Part: TypeAlias = tuple[str, ...]
 
 @frozen
 class Content:
-    """What a file or link is.
+    """The kind and content of a file or link.
 
     :ivar kind: `file`, `program` if it is executable, or `link`.
-    :ivar blob: git's name for what is in it, in hex.
+    :ivar blob: git's object name for the content, in hex.
     """
 
     kind: str
@@ -50,15 +50,15 @@ class Content:
 
 
 def blob_of(data: bytes, algorithm: str = "sha1") -> str:
-    """Return git's name for a content, in hex.
+    """Return git's object name for some content, in hex.
 
-    :param algorithm: `sha1` or `sha256`, as the repository has it.
+    :param algorithm: `sha1` or `sha256`, whichever the repository uses.
     """
     return hashlib.new(algorithm, b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 class Tracked:
-    """The contents of a repository's own commits. Git is asked when a path is asked for, and once for each.
+    """The contents of a repository's own commits. They are read from git on demand, and once for each path.
 
     :param tips: the commits.
     """
@@ -73,9 +73,11 @@ class Tracked:
         return _algorithm(next(iter(self._tips.commits), ""))
 
     def at(self, path: Path) -> Mapping[Part, frozenset[Content]]:
-        """Return what the commits hold at a path: by the parts of paths below it, which are none for a file.
+        """Return what the commits contain at a path.
 
-        :param path: absolute. Nothing is found outside of the work tree.
+        The keys are the parts of paths below it. The key of a file at the path itself is empty.
+
+        :param path: absolute. Nothing is found outside the work tree.
         """
         tree = self._tips.repository.work_tree
         if not self._tips.commits or path == tree or not path.is_relative_to(tree):
@@ -102,7 +104,7 @@ class Tracked:
 
 
 class _Objects:
-    """Reads objects from one process of git, and checks each."""
+    """Reads objects from one git process, and checks the hash of each."""
 
     def __init__(self, process: subprocess.Popen[bytes], algorithm: str) -> None:
         assert process.stdin is not None
@@ -113,9 +115,9 @@ class _Objects:
         self._read: dict[str, tuple[bytes, bytes]] = {}
 
     def read(self, name: str) -> tuple[bytes, bytes]:
-        """Return the type and the content of an object; both empty if there is none by this name.
+        """Return the type and content of an object; both are empty if no object has this name and hash.
 
-        :raises ValueError: git ended, or names something else than it was asked for.
+        :raises ValueError: if git ended, or the object is too large.
         """
         if name not in self._read:
             self._read[name] = self._asked(name)
@@ -140,9 +142,9 @@ class _Objects:
 
 @contextmanager
 def _objects(common: Path, algorithm: str) -> Generator[_Objects]:
-    """Start git for the objects of a repository inside the `with` block; it is ended after some seconds.
+    """Start git for a repository's objects inside the `with` block. It is killed after some seconds.
 
-    :raises OSError: there is no git.
+    :raises OSError: if there is no git.
     """
     git = find_program("git")
     if git is None:
@@ -173,9 +175,9 @@ def _objects(common: Path, algorithm: str) -> Generator[_Objects]:
 
 
 def _trees_of(objects: _Objects, name: str, *, with_parents: bool = False) -> Iterator[str]:
-    """Yield the tree of a commit, or of a tag of one.
+    """Yield the tree of a commit, or of the commit that a tag points to.
 
-    :param with_parents: whether to yield those of its parents too. One of a stash holds the files that were untracked.
+    :param with_parents: whether to yield the trees of its parents too. One parent of a stash holds the untracked files.
     """
     for _ in range(_MOST_TAGS):
         kind, data = objects.read(name)
@@ -192,7 +194,7 @@ def _trees_of(objects: _Objects, name: str, *, with_parents: bool = False) -> It
 
 
 def _entry(objects: _Objects, tree: str, parts: Sequence[str]) -> tuple[bytes, str] | None:
-    """Return the mode and the name of what a tree holds at a path; None for nothing."""
+    """Return the mode and object name of what a tree contains at a path; None if it contains nothing there."""
     mode, name = b"40000", tree
     for part in parts:
         if mode != b"40000" or not name:
@@ -206,9 +208,9 @@ def _entry(objects: _Objects, tree: str, parts: Sequence[str]) -> tuple[bytes, s
 
 
 def _files(objects: _Objects, mode: bytes, name: str) -> Iterator[tuple[Part, Content]]:
-    """Yield the files and links of a tree, or the one that the name is of.
+    """Yield the files and links of a tree, or the file or link itself if the object is one.
 
-    :raises ValueError: there are too many.
+    :raises ValueError: if there are too many.
     """
     waiting = deque[tuple[Part, bytes, str]]([((), mode, name)])
     for _ in range(_MOST_FILES):
@@ -224,7 +226,7 @@ def _files(objects: _Objects, mode: bytes, name: str) -> Iterator[tuple[Part, Co
 
 
 def _entries(objects: _Objects, tree: str) -> Iterator[tuple[bytes, bytes, str]]:
-    """Yield mode, name and object of each entry of a tree."""
+    """Yield the mode, name and object name of each entry of a tree."""
     kind, data = objects.read(tree)
     width = len(tree) // 2
     at = 0

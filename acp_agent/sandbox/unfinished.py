@@ -1,9 +1,9 @@
-"""Commands of an agent that was killed: what they have made is looked for by the next agent.
+"""Records running commands, so that the next agent finds what they created if their agent was killed.
 
-While a command runs, a file in the agent's home says what there was before it. The agent holds a lock on the file,
-which ends with the agent however that ends, and touches the file ten times a second. So a file without a lock is left
-from an agent that was killed. Its commands ended with it, and did not make what has changed later. A command in an
-editor's terminal may have gone on, so anything that has changed since counts there.
+While a command runs, a file in the agent's home describes the state before the command. The agent holds a lock on the
+file, which ends with the agent however that ends, and touches the file ten times a second. So a file without a lock was
+left by an agent that was killed. Its commands ended with it, and did not make later changes. A command in an editor's
+terminal may have continued, so all changes since then count as its own.
 
 Source: flock(2); bwrap(1), `--die-with-parent`
 """
@@ -29,7 +29,7 @@ from acp_agent.sandbox.tips import Tips
 
 _SUFFIX = ".json"
 _LATER_NS = 2_000_000_000
-"""Nanoseconds that a command may go on after the last touch, until it has been killed too."""
+"""Nanoseconds for which a command may continue after the last touch, until it has been killed too."""
 _MOST_BYTES = 64 * 1024 * 1024
 
 
@@ -37,8 +37,8 @@ _MOST_BYTES = 64 * 1024 * 1024
 class Left:
     """A command of an agent that was killed.
 
-    :ivar seen: what there was before it.
-    :ivar until: the time after which it can have made nothing, in nanoseconds since the epoch.
+    :ivar seen: the state before the command.
+    :ivar until: the time after which the command cannot have created anything, in nanoseconds since the epoch.
     """
 
     seen: Watched
@@ -47,9 +47,9 @@ class Left:
 
 @contextmanager
 def recorded(folder: Path | None, seen: Watched) -> Generator[Callable[[], None]]:
-    """Keep on the disk what there was before a command, inside the `with` block; yield what touches the file.
+    """Keep the state before a command on disk inside the `with` block; yield a function that touches the file.
 
-    :param folder: which commands can neither read nor write; None keeps nothing.
+    :param folder: a folder that commands can neither read nor write. If None, nothing is kept.
     """
     if folder is None:
         yield lambda: None
@@ -72,9 +72,9 @@ def recorded(folder: Path | None, seen: Watched) -> Generator[Callable[[], None]
 
 
 def left_behind(folder: Path | None) -> Iterator[Left]:
-    """Yield the commands of agents that were killed. Each is forgotten after the iteration has gone on.
+    """Yield the commands of agents that were killed. The record of each is deleted when the iteration continues.
 
-    One that still runs, as it may in an editor's terminal, is yielded again the next time.
+    A command that still runs, for example in an editor's terminal, is yielded again the next time.
     """
     for path in _files(folder):
         try:
@@ -91,16 +91,16 @@ def left_behind(folder: Path | None) -> Iterator[Left]:
                 if is_running:
                     continue
             path.unlink(missing_ok=True)
-        except BlockingIOError:  # its agent lives
+        except BlockingIOError:  # its agent is still running
             continue
         finally:
             os.close(file)
 
 
 def tips_known(folder: Path | None, common: Path) -> Iterator[AbstractSet[str]]:
-    """Yield the commits that were known for the user's to each command that runs now, or was left behind.
+    """Yield the user's commits, as recorded for each command that is running or was left behind.
 
-    :param common: of the repository; absolute and resolved.
+    :param common: the repository's common directory; absolute and resolved.
     """
     for path in _files(folder):
         seen = _read(path)
@@ -117,7 +117,7 @@ def _files(folder: Path | None) -> list[Path]:
 
 
 def _read(path: Path) -> Watched | None:
-    """Return what is in a file; None if it is gone, or of another version of the agent."""
+    """Return the content of a file; None if it is gone, or was written by another version of the agent."""
     with suppress(OSError, ValueError, KeyError, TypeError), path.open("rb") as file:
         return _of_json(json.loads(file.read(_MOST_BYTES)))
     return None

@@ -1,8 +1,8 @@
-"""What the agent's own tools write to guarded paths while a command runs, so that it is not taken for the command's.
+"""Records what the agent's own tools write to guarded paths while a command runs, so that the command is not blamed.
 
-The user is asked before the agent edits a guarded path, so the user wants what it writes there. Nothing on the disk
-tells who made a file: a sandboxed command has the user's id, and for an ordinary user the kernel reports no process id
-with changes of files. So the agent remembers its own writes, for all sessions of the process.
+The user is asked before the agent edits a guarded path, so the user wants what the agent writes there. Nothing on disk
+tells who created a file: a sandboxed command has the user's ID, and the kernel does not tell an ordinary user which
+process changed a file. So the agent records its own writes, for all sessions of the process.
 
 Source: fanotify_init(2), "unprivileged listeners"; user_namespaces(7)
 """
@@ -17,17 +17,17 @@ from threading import RLock
 _MOST = 1_000
 
 judging = RLock()
-"""Held while the agent writes a file, and while a thread looks at what a command has made and renames it."""
+"""Held while the agent writes a file, and while a thread checks and renames what a command created."""
 _written: dict[tuple[str, str], None] = {}
 """Paths, each with a digest of the content."""
 
 
 @contextmanager
 def writing(path: Path, data: bytes) -> Generator[None]:
-    """Write a file of the agent's inside the `with` block.
+    """Let the agent write a file inside the `with` block.
 
     :param path: absolute and resolved.
-    :param data: its new content.
+    :param data: the file's new content.
     """
     with judging:
         _written[str(path), _digest(data)] = None
@@ -45,6 +45,6 @@ def is_written(path: str, data: bytes) -> bool:
 
 
 def _digest(data: bytes) -> str:
-    import hashlib  # no start waits for it
+    import hashlib  # not loaded at startup
 
     return hashlib.sha256(data).hexdigest()

@@ -1,8 +1,10 @@
-"""Serves ACP over WebSocket only, as the RFD "Streamable HTTP & WebSocket Transport" allows; a frame is a message.
+"""Serves ACP over WebSocket only, as the RFD "Streamable HTTP & WebSocket Transport" allows.
 
-Clients that send the token may connect or, if none is set, all programs of this machine. A web page can make a browser
-connect to loopback, even by a host name of its own that resolves to it (DNS rebinding). So without a token, other host
-names are refused, and so are web pages of origins that the user has not named.
+Each frame is a message.
+
+Clients that send the token may connect. If no token is set, every program on this machine may connect. A web page can
+make a browser connect to loopback, even through a host name of its own that resolves to loopback (DNS rebinding). So
+without a token, other host names are refused, and so are web pages from origins that the user has not named.
 """
 
 from __future__ import annotations
@@ -35,10 +37,10 @@ from acp_agent.server.connection import Connection
 
 PATH = "/acp"
 MARIMO_PATH = "/message"
-"""The path that marimo connects to, which cannot be configured there. marimo sends binary frames."""
+"""The path that marimo connects to, which cannot be changed in marimo. marimo sends binary frames."""
 MAX_CLIENTS = 100
 _CLOSED = (WebSocketDisconnect, RuntimeError)
-"""Raised by a send after the end of a WebSocket; `RuntimeError` if uvicorn itself has closed it."""
+"""Raised when sending on a closed WebSocket; `RuntimeError` if uvicorn itself closed it."""
 
 _log = logging.getLogger(__name__)
 
@@ -47,9 +49,9 @@ _log = logging.getLogger(__name__)
 class AccessPolicy:
     """Decides whether a request may open a connection.
 
-    :ivar token: what clients have to send; None if every program of this machine may connect.
+    :ivar token: the token that clients must send; None if every program on this machine may connect.
     :ivar hosts: the addresses that the server listens on.
-    :ivar origins: of the web pages that may connect, as `parse_origin` returns them.
+    :ivar origins: the origins of web pages that may connect, as `parse_origin` returns them.
     """
 
     token: str | None
@@ -68,7 +70,7 @@ class AccessPolicy:
         authority = None if host is None else parse_authority(host)
         if authority is None or authority.host not in ("localhost", "127.0.0.1", "::1", *self.hosts):
             return PlainTextResponse("The Host header does not name this server: use localhost, or set a token.\n", 421)
-        if "origin" not in headers:  # no browser leaves it out
+        if "origin" not in headers:  # browsers always send it
             return None
         origin = parse_web_origin(_only(headers, "origin") or "")
         if origin is not None and (origin in self.origins or origin.is_at(authority)):
@@ -85,8 +87,8 @@ def _only(headers: Headers, name: str) -> str | None:
 def parse_origin(text: str) -> WebOrigin:
     """Return the origin of a web page.
 
-    :param text: such as http://localhost:2718.
-    :raises AgentError: `text` is not an origin.
+    :param text: for example http://localhost:2718.
+    :raises AgentError: if `text` is not an origin.
     """
     origin = parse_web_origin(text.strip().removesuffix("/"))
     if origin is None:
@@ -129,7 +131,7 @@ class _WebSocketTransport:
 
 
 class Endpoint:
-    """Accepts WebSockets and serves a connection over each.
+    """Accepts WebSockets and serves a connection over each of them.
 
     :param access: decides who may connect.
     :param connect: creates the `Connection` of an accepted WebSocket.
@@ -184,7 +186,7 @@ async def _refuse_http(request: Request) -> PlainTextResponse:
 
 
 MAX_CONNECTIONS = 128
-"""Most connections, those not upgraded yet included: half of the descriptors that macOS lets a process open."""
+"""Includes connections not yet upgraded. Half of the descriptors that macOS lets a process open."""
 HANDSHAKE_SECONDS = 10
 PING_SECONDS = 20
 SILENT_SECONDS = 60
@@ -195,7 +197,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
     """Return a socket that listens on `host` and `port`.
 
     :param port: 0 for any free port.
-    :raises AgentError: the address cannot be listened on; says why.
+    :raises AgentError: if the address cannot be listened on; the error says why.
     """
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -239,8 +241,11 @@ class WebServer(uvicorn.Server):
 
 
 class _HandshakeProtocol(H11Protocol):
-    """HTTP/1.1 until the upgrade to a WebSocket. It has a time limit, and one is closed for a newer one where there are
-    too many, so that clients without access cannot block others."""
+    """Speaks HTTP/1.1 until the upgrade to a WebSocket.
+
+    The handshake has a time limit. If there are too many connections, one that is not upgraded is closed for a new one.
+    So clients without access cannot block others.
+    """
 
     def connection_made(self, transport: BaseTransport) -> None:
         super().connection_made(transport)  # pyright: ignore[reportArgumentType]
@@ -250,7 +255,7 @@ class _HandshakeProtocol(H11Protocol):
             next(others, self).close_unless_upgraded()
 
     def close_unless_upgraded(self) -> None:
-        """Close the connection, unless it has been upgraded."""
+        """Close the connection unless it has been upgraded."""
         if self in self.connections:
             self.connections.discard(self)
             self.transport.abort()
