@@ -102,36 +102,36 @@ class Context:
     :ivar head: seq of the last event applied; 0 for an empty log.
     :ivar revision: seq of the last event that removed something from the context (a compaction, a refusal). Results
         computed from an earlier revision are invalid.
-    :ivar auto_compaction: whether it is compacted automatically; None leaves it to the settings.
-    :ivar title_by: who gave the title.
-    :ivar usage: the provider's count for the newest answer; None where there is none since the last revision.
-    :ivar baseline: tokens of the context up to and with the entry at `baseline_seq`: the provider's count, or the
-        estimate that a compaction left; 0 where neither is known.
-    :ivar grants: kinds of call that need no more asking, in the directories that the session had then.
+    :ivar auto_compaction: whether the context is compacted automatically; None leaves it to the settings.
+    :ivar title_by: who set the title.
+    :ivar usage: the provider's count for the newest answer; None if there is none since the last revision.
+    :ivar baseline: tokens of the context up to and including the entry at `baseline_seq`: the provider's count, or the
+        estimate after a compaction; 0 if neither is known.
+    :ivar grants: kinds of calls that no longer need permission, in the directories that the session had at that time.
     :ivar cost: US dollars spent in this session.
-    :ivar answers: how many answers without calls it has.
+    :ivar answers: the number of answers without calls.
     :ivar files: digest of each file version that the model has seen since the last compaction.
     :ivar turn_from: seq of the prompt of a turn that has not ended.
-    :ivar memory: what no compaction may paraphrase.
-    :ivar swaps: seqs of the compactions that are in force, the newest last.
+    :ivar memory: texts that no compaction may paraphrase.
+    :ivar swaps: seqs of the compactions in effect, the newest last.
     :ivar fold_from: seq at which a fold that yields this context may begin; 0 for the log's beginning.
-    :ivar restored: whether the newest swap was an undo: the user wants this context as it is.
-    :ivar declared: what every request begins with. `told` adds the amendments among the entries.
+    :ivar restored: whether the newest swap was an undo, so the user wants this context unchanged.
+    :ivar declared: the surroundings that every request begins with. `told` adds the amendments among the entries.
     :ivar withheld: ids of the answers whose reasoning is known not to be sent.
-    :ivar void: names of the pieces of reasoning that never will be; see `messages.name_of`.
-    :ivar refused: what the providers of models do not take; the models as `provider/model`.
+    :ivar void: names of the pieces of reasoning that will never be sent again; see `messages.name_of`.
+    :ivar refused: the features that providers do not accept, each with its model as `provider/model`.
     :ivar takes: the values that providers accept for features that they otherwise refuse; see `FeatureRefused`.
     :ivar refused_images: the images that providers do not accept, as SHA-256 of their bytes.
     :ivar refused_tools: the tools that providers do not accept, by name.
     :ivar refusals: number of consecutive prompts that were refused, without an answer in between.
     :ivar refused_turn: the turn that the provider refused to continue, until the provider answers again.
-    :ivar unbound_until: seq up to which reasoning that does not know its conversation is not sent: the newest place at
-        which an earlier version changed what stands before it.
+    :ivar unbound_until: seq up to which reasoning without a recorded conversation is not sent: the newest place at
+        which an earlier version of the agent changed the context before the reasoning.
     :ivar partial: the part of an unfinished answer that the log holds.
     :ivar prompted: seq of the newest prompt.
-    :ivar before_turn: the context before it, which a refusal of that turn restores, even if the turn was
-        compacted meanwhile. It is missing where the fold began behind that prompt, so contexts are compared without it;
-        a fold of a tail begins before a refused prompt.
+    :ivar before_turn: the context before the newest prompt. A refusal of that turn restores it, even if the turn was
+        compacted meanwhile. It is missing if the fold began after that prompt, so it is ignored when contexts are
+        compared. A fold of a tail begins before a refused prompt.
     """
 
     head: int = 0
@@ -177,9 +177,9 @@ class Context:
 
     @classmethod
     def from_log(cls, events: Iterable[LoggedEvent]) -> Context:
-        """Fold a whole log, or the tail that begins where its last compaction says."""
+        """Fold a whole log, or its tail from the place that the last compaction names."""
         context = cls()
-        # Adding to a tuple copies it, which is quadratic; older messages are kept in a list during the fold.
+        # Adding to a tuple copies it, which would be quadratic, so older entries are kept in a list during the fold.
         older: list[Entry] = []
         for event in events:
             if isinstance(event.event, _LOOKS_BACK):
@@ -193,7 +193,7 @@ class Context:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """Return the messages in order, without their places."""
+        """Return the messages in order, without their entries."""
         return tuple(map(_message_of, self.entries))
 
     @property
@@ -232,19 +232,19 @@ class Context:
         return frozenset(tool for name, tool in self.refused_tools if name == model)
 
     def carried(self) -> Carried:
-        """Return what a swap of this context has to carry over."""
+        """Return the values that a swap of this context must carry over."""
         sets = {name: tuple(sorted(getattr(self, name))) for name in _SETS}
         return Carried(**_values(self, _CARRIED, **sets))
 
     def _with(self, *added: Entry) -> tuple[Entry, ...]:
-        return self.entries + added  # `(*entries, ...)` makes a list first, which takes three times as long
+        return self.entries + added  # `(*entries, ...)` builds a list first, which takes three times as long
 
     def apply(self, logged: LoggedEvent) -> Context:
         """Return the context after this event."""
         return replace(self, head=logged.seq, **self._changes(logged.seq, logged.event))
 
     def _changes(self, seq: int, event: Event) -> dict[str, Any]:
-        """Return the fields that are others after an event."""
+        """Return the fields that change with an event."""
         match event:
             case SessionForked(cwd=cwd, additional_directories=more):
                 return {"cwd": cwd, "additional_directories": more, "grants": frozenset(), "cost": 0.0}
@@ -352,12 +352,12 @@ class Context:
             told = self.declared.after(amendments_in(kept))
             before = replace(self, **_NOT_COUNTED, entries=kept, told=told)
         entries = without_thinking(before.entries, self.void)
-        # Some files were read in the messages that are gone; reading again is cheap, editing unseen text is not.
+        # The removed messages may have read some files. Rereading is cheap, but editing unseen text is not.
         changes = _values(before, _BEFORE, entries=entries, revision=seq, partial=None, files={})
         return changes | {"refusals": self.refusals + 1}
 
     def _left_out(self, seq: int, event: TurnRefused) -> dict[str, Any]:
-        """Return the fields that change after the provider refused something before the newest prompt."""
+        """Return the fields that change after the provider refused messages before the newest prompt."""
         before, turn = self.before_turn, self.refused_turn
         if before is not None:  # a refusal of the newest prompt must not restore the removed entries
             kept = not_removed(before.entries, event)
@@ -378,7 +378,7 @@ class Context:
         }
 
     def _declaring(self, declared: Surroundings) -> dict[str, Any]:
-        # What the conversation tells of changes comes after the declaration, wherever it was logged.
+        # Amendments in the conversation apply after the declaration, regardless of their order in the log.
         return {"declared": declared, "told": declared.after(amendments_in(self.entries))}
 
     def _without_reasoning(self, event: ReasoningWithheld) -> dict[str, Any]:
@@ -393,7 +393,7 @@ class Context:
         changes: dict[str, Any] = {"partial": None, "cost": self.cost + _cost(message.usage)}
         if message.stop_reason not in ("refusal", "cancelled", "interrupted"):
             changes |= {"refusals": 0, "refused_turn": None}
-        # An answer that says nothing (a cancel before the first word) is no message: providers refuse empty ones.
+        # An empty answer (cancelled before the first word) is not kept, since providers refuse empty messages.
         if message.parts:
             changes["entries"] = self._with(Entry(seq, message))
         if message.stop_reason == "end_turn" and not message.tool_calls:
@@ -454,10 +454,10 @@ _SETTINGS: dict[type[Event], dict[str, str]] = {
     ThoughtLevelChanged: {"thought_level": "level"},
     AutoCompactionChanged: {"auto_compaction": "on"},
 }
-"""What these events replace in the context, and by which of their values."""
+"""The fields of the context that these events replace, and the fields of the events that hold the new values."""
 _CARRIED = tuple(each.name for each in fields(Carried))
 _SETS = ("grants", "withheld", "void", "refused", "takes", "refused_images", "refused_tools")
-"""Of what is carried over, the sets; a log holds them as sorted lists."""
+"""The fields of `Carried` that are sets here; a log holds them as sorted lists."""
 _BEFORE = ("entries", "usage", "baseline", "baseline_seq", "swaps", "fold_from", "restored", "declared", "told")
 _NOT_COUNTED: dict[str, Any] = {"usage": None, "baseline": 0, "baseline_seq": 0}
 

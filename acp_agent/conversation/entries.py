@@ -1,4 +1,4 @@
-"""The entries of a context: what a prompt adds to them, and what refusals take away from them."""
+"""The entries of a context: those that a prompt adds, and those that refusals remove."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from acp_agent.conversation.messages import (
 
 
 def not_removed(entries: tuple[Entry, ...], event: TurnRefused) -> tuple[Entry, ...]:
-    """Return the entries without those that a refusal leaves out; summaries stay."""
+    """Return the entries without those that a refusal removes; summaries stay."""
     return tuple(entry for entry in entries if entry.summary or not event.removes(entry.seq))
 
 
 def without_thinking(entries: tuple[Entry, ...], void: frozenset[str]) -> tuple[Entry, ...]:
-    """Return the entries without the provider's form of some reasoning, so that it is not sent.
+    """Return the entries without the provider's form of some reasoning, so that the reasoning is not sent.
 
-    :param void: the names of its pieces; see `messages.name_of`.
+    :param void: the names of the pieces of reasoning; see `messages.name_of`.
     """
     if not void:
         return entries
@@ -52,7 +52,7 @@ def prompt_entries(seq: int, event: UserPrompted) -> tuple[Entry, ...]:
     """Return what a prompt adds to the context: one entry, or none for a command that the model never sees."""
     if event.sent is None:
         return (Entry(seq, UserMessage(event.message_id, event.shown)),) if event.shown else ()
-    # Of a file its address: its contents are in what is sent.
+    # Files are kept as links, since their contents are in the sent text.
     typed = tuple(
         ResourceLink(part.uri, part.uri, part.mime_type) if isinstance(part, Resource) else part
         for part in event.shown

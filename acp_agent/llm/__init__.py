@@ -1,1 +1,1 @@
-"""Models: one client, an adapter for each API, and what is known of each model."""
+"""Models: one client, an adapter for each API, and the properties of each model."""

@@ -1,10 +1,10 @@
 """Digests that bind reasoning to the conversation in which it was created.
 
-Today's models seal a piece of reasoning to everything that stood before it: system prompt, tools, all messages, and
-the piece of reasoning before it. A provider refuses or drops a piece that stands elsewhere. So while a request is
-encoded, a `Prefix` runs along with it. Each new piece of reasoning is stored with the digests of its prefix (`Bound`),
-and is only sent where a later request has the same ones. What a digest covers is what providers compare: the parts of
-messages in order with their roles, without `cache_control`, white space at the edges of texts, and blank texts.
+Current models seal a piece of reasoning to everything before it: the system prompt, the tools, all messages, and the
+previous piece of reasoning. A provider refuses or drops a piece that appears in another place. So while a request is
+encoded, a `Prefix` keeps track of it. Each new piece of reasoning is stored with the digests of its prefix (`Bound`),
+and is sent only if a later request has the same digests. A digest covers what providers compare: the parts of messages
+in order and with their roles, but not `cache_control`, white space at the edges of texts, or blank texts.
 
 Source: platform.claude.com, "Preserved thinking"; developers.openai.com, "Keep the prefix unchanged".
 """
@@ -29,8 +29,9 @@ class Prefix:
     """The beginning of a request, as encoded so far.
 
     :ivar head: digest of the system prompt and the tools.
-    :ivar before: digest of all parts so far; `said`, of those that are not the agent's own about the request.
-    :ivar newest: by family of models, the newest piece of reasoning that is sent; in the order of the request.
+    :ivar before: digest of all parts so far.
+    :ivar said: digest of all parts so far, except the system and developer messages.
+    :ivar newest: the newest piece of reasoning that is sent for each family of models, in the order of the request.
     """
 
     head: str
@@ -39,22 +40,25 @@ class Prefix:
     newest: tuple[tuple[str, str], ...] = ()
 
     def after(self, role: str, part: JsonObject) -> Prefix:
-        """Return the prefix with one more part, in the form in which the provider compares it."""
+        """Return the prefix with one more part.
+
+        :param part: in the form that the provider compares.
+        """
         piece = _digest(role, part)
         is_said = role not in ("system", "developer")
         said = _chained(self.said, piece) if is_said else self.said
-        # Not by `replace`, which takes longer than the digests.
+        # `replace` would take longer than the digests.
         return Prefix(self.head, _chained(self.before, piece), said, self.newest)
 
     def after_reasoning(self, family: str, part: Thinking) -> Prefix:
-        """Return the prefix with one more piece of reasoning, which a model of this family has made."""
+        """Return the prefix with one more piece of reasoning by a model of this family."""
         others = tuple(each for each in self.newest if each[0] != family)
         return Prefix(self.head, self.before, self.said, (*others, (family, name_of(part))))
 
     def after_compaction(self, block: JsonObject, at: Bound | None) -> Prefix:
-        """Return the prefix with a conversation in it that the provider has compacted.
+        """Return the prefix after the block of a conversation that the provider has compacted.
 
-        The messages that are kept after it continue from the end of the compaction request.
+        The messages that are kept after the block continue from the end of the compaction request.
 
         :param at: the binding of the compaction; None if it keeps no reasoning.
         """
@@ -69,19 +73,19 @@ class Prefix:
     def mismatch(self, part: Thinking, rules: ReasoningRules, reader: ReasoningRules) -> Cause | None:
         """Return why a piece of reasoning is not valid here; None if it is.
 
-        :param rules: those for the model that made it.
-        :param reader: those for the model that is asked.
+        :param rules: the rules for the model that created it.
+        :param reader: the rules for the model that is called.
         """
         if part.bound is None:
             return None
         if "none" in (rules.checks, reader.checks):
-            # An older model's reasoning records nothing, and no older model checks: it has to be about what was said.
+            # Older models do not seal or check reasoning, so only the messages have to be the same.
             return None if part.bound.said == self.said else "conversation"
         if part.bound.head != self.head:
             return "surroundings"
         if part.bound.before != self.before:
             return "conversation"
-        # Reasoning may be left out at the beginning, but not in between.
+        # Reasoning may be missing at the beginning, but not in the middle.
         previous = self._previous(rules)
         return "conversation" if previous and part.bound.previous != previous else None
 
@@ -94,7 +98,7 @@ class Prefix:
 def head_of(system: str, tools: Iterable[JsonObject], *others: str) -> str:
     """Return the digest of a system prompt and tools; the order of the tools does not count.
 
-    :param others: what else stands before the messages.
+    :param others: what else comes before the messages.
     """
     digests: list[JsonValue] = [*sorted(_digest("tool", tool) for tool in tools)]
     return _digest("head", [system.strip(), digests, *others])
@@ -105,7 +109,7 @@ def _chained(before: str, piece: str) -> str:
 
 
 def _digest(role: str, part: JsonValue) -> str:
-    # One encoder for all: `json.dumps` makes another one each time if keys are sorted.
+    # With sorted keys, `json.dumps` would create a new encoder for each call.
     text = f"{role} {_canonical(part)}"
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_BYTES).hexdigest()
 

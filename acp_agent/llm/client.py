@@ -1,8 +1,7 @@
 """`ModelClient`: a provider that is called over the network.
 
-`stream` has the adapter encode a request and sends it over the connection, which folds the events of the answer. A
-failed call is retried, if need be without the part of the request that the API refused, or raised as an error for the
-user.
+In `stream`, the adapter encodes a request, and the connection sends it and folds the events of the answer. A failed
+call is retried, without the part that the API refused if there is one, or raised as an error for the user.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ _log = logging.getLogger(__name__)
 _QUERY_SECONDS = 10.0
 _LOCAL_SECONDS = 0.3
 _LOCAL_WINDOWS: dict[str, str] = {"ollama": "context_length", "lmstudio": "loaded_context_length"}
-"""Local servers, which choose the window when they load a model, and the name of the window in their answers."""
+"""Local servers that choose the window when they load a model, and the name of the window in their answers."""
 _LOCAL_PATHS = {"/api/ps": "context_length", "/api/v0/models": "loaded_context_length"}
 """The paths where Ollama and LM Studio report their windows, under whatever provider name they are configured, and the
 name of the window in their answers."""
@@ -69,7 +68,7 @@ _WINDOWS = ("max_input_tokens", "max_model_len", "context_length", "context_wind
 _FIRST_DELAY = 0.5
 """Seconds before the second attempt."""
 _MAX_NAMED = 5
-"""Places in a request that a line of the log names."""
+"""Maximum places in a request that a log line names."""
 
 
 class ModelClient:
@@ -78,7 +77,7 @@ class ModelClient:
     :param adapter: encodes requests for its API.
     :param profile_of: returns the profile of a model by its id.
     :param first_delay: seconds before the first retry of a call.
-    :param learned: what refusals have taught; None begins with nothing.
+    :param learned: the facts learned from refusals; None starts without any.
     """
 
     def __init__(
@@ -97,7 +96,7 @@ class ModelClient:
         self._learned = learned or LearnedFacts()
         self._connection = Connection(endpoint, adapter.sdk)
         self._windows: dict[str, int | None] = {}
-        self._local_path = ""  # the key of `_LOCAL_PATHS` that a server under another name answered; empty if none
+        self._local_path = ""  # the key of `_LOCAL_PATHS` that a server with another name has answered; empty if none
 
     async def stream(self, request: ModelRequest, prompt: str | None = None) -> AsyncGenerator[ModelEvent, None]:
         """See `Provider.stream`, and `Adapter.call` for the prompt."""
@@ -125,7 +124,7 @@ class ModelClient:
             except CallFailed as failure:
                 asked = request
                 retry, request = tries.after(failure, asked, call, partial=partial)
-                if failure.kind == "ignored":  # an answer all the same, which has to be paid
+                if failure.kind == "ignored":  # the answer still costs money
                     for event in await _kept(tries.succeeded(), whole, learned):
                         yield event
                     retry = AskedAgain(profile.priced(failure.usage or cached_usage(asked)))
@@ -149,7 +148,7 @@ class ModelClient:
         yield replace(answer, usage=usage)
 
     def _bound(self, answer: Answered, request: ModelRequest, call: Call) -> Answered:
-        """Return an answer whose reasoning, or compacted conversation, knows the request that it answers."""
+        """Return an answer whose reasoning or compacted conversation is bound to the request that it answers."""
         if call.end is None:
             return answer
         rules = self._adapter.rules(request.model, request.refused)
@@ -160,7 +159,7 @@ class ModelClient:
         return replace(answer, parts=parts, compacted=compacted, withheld=call.end.withheld)
 
     def _unforeseen(self, fold: Fold, request: ModelRequest, profile: ModelProfile) -> ReasoningRefused | None:
-        """Return what the provider left out of a request although it should have been valid; None if nothing."""
+        """Return the reasoning that the provider dropped although it should have been valid, or None."""
         if not fold.dropped:
             return None
         dropped = {each.place for each in fold.dropped}
@@ -200,8 +199,8 @@ class ModelClient:
     async def learn_window(self, model: str, *, lost: bool = False) -> None:
         """See `Provider.learn_window`.
 
-        A local server is asked each time, and the last window is kept once the model is unloaded. Other servers are
-        asked until they answer; an answer without a window is an answer too.
+        A local server is asked each time, and the last window is kept after the model is unloaded. Other servers are
+        asked until they answer, even if the answer does not contain a window.
         """
         if self._local_path:
             await self._ask_window(model, f"{self._root}{self._local_path}", (_LOCAL_PATHS[self._local_path],))
@@ -238,12 +237,12 @@ class ModelClient:
         self._windows[model] = window or self._windows.get(model)
 
     async def takes_key(self) -> bool:
-        """Return whether the provider takes the key, by a request that needs one and costs nothing.
+        """Send a free request that needs a key, and return whether the provider accepts the key.
 
-        :returns: False where the server has no such request, so that the key could not be tried.
-        :raises ModelAuthError: the key is refused, or no header can carry it.
-        :raises ModelError: the request failed for another reason.
-        :raises ConfigError: an environment variable for the network is wrong.
+        :returns: False if the server has no such request, so that the key could not be tried.
+        :raises ModelAuthError: if the key is refused, or contains characters that no header can carry.
+        :raises ModelError: if the request failed for another reason.
+        :raises ConfigError: if an environment variable for the network is invalid.
         """
         try:
             await self._connection.ask(self._adapter.models_path, _QUERY_SECONDS)
@@ -260,9 +259,9 @@ class ModelClient:
 
 
 async def _kept(events: list[Learned], whole: ModelRequest, learned: LearnedModel) -> list[Learned]:
-    """Return what a call has taught, once it is remembered.
+    """Remember what was learned from a call, and return it.
 
-    :param whole: the request, before anything was left out.
+    :param whole: the original request, before anything was left out.
     """
     for event in events:
         await to_thread.run_sync(keep_refusal, event, whole, learned)
@@ -311,9 +310,9 @@ def make_client(
     first_delay: float = _FIRST_DELAY,
     learned: LearnedFacts | None = None,
 ) -> ModelClient:
-    """Return the client of a provider that is asked over the network; see `ModelClient` for the parameters.
+    """Return the client for a provider on the network; see `ModelClient` for the parameters.
 
-    :raises ConfigError: something is missing in the configuration.
+    :raises ConfigError: if the configuration lacks a required value.
     """
     if endpoint.base_url is None:
         raise ConfigError("needs `base_url: URL`", key=f"providers.{endpoint.name}")
@@ -323,8 +322,8 @@ def make_client(
 
 
 def _window_in(answer: JsonObject, model: str, names: Iterable[str]) -> int | None:
-    """Return the tokens of a model's window in a list of models or in the description of one."""
-    ids = {model, f"{model}:latest"}  # Ollama's id of a name without a tag
+    """Return the tokens of a model's window from a list of models or from the description of one model."""
+    ids = {model, f"{model}:latest"}  # Ollama's id for a name without a tag
     models = [*get_objects(answer, "data"), *get_objects(answer, "models")]
     entry = next((each for each in models if ids & {get_text(each, "id"), get_text(each, "name")}), answer)
     return next((tokens for name in names if (tokens := get_int(entry, name)) > 0), None)

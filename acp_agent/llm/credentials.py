@@ -1,6 +1,6 @@
-"""`ModelAccess`: the stored keys, and the editor's routes.
+"""`ModelAccess`: the stored keys and the editor's routes.
 
-One for the whole process. A route lives as long as the process and is never written down.
+The whole process shares one instance. A route lives as long as the process and is never stored.
 """
 
 from __future__ import annotations
@@ -18,15 +18,17 @@ from acp_agent.frozen import frozen
 from acp_agent.secrets.names import is_secret_name
 
 KEYRING_SECONDS = 60.0
-"""How long a keyring may take, which may have to ask the user to unlock it."""
+"""How long to wait for a keyring, which may ask the user to unlock it."""
 
 _log = logging.getLogger(__name__)
 
 
 @frozen
 class Route:
-    """Where the editor wants a provider's requests to be sent, and with which headers. No key of the user's goes there:
-    what the place wants to see is in the headers."""
+    """The URL to which the editor sends a provider's requests, and their headers.
+
+    The user's keys are never sent there. The headers hold the credentials for this URL.
+    """
 
     base_url: str
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
@@ -35,8 +37,8 @@ class Route:
 class ModelAccess:
     """Stored keys and routes.
 
-    :param keys: what `acp-agent login` has stored.
-    :param patience: seconds that a keyring is waited for.
+    :param keys: the keys that `acp-agent login` has stored.
+    :param patience: maximum seconds to wait for a keyring.
     """
 
     def __init__(self, keys: KeyStore, patience: float = KEYRING_SECONDS) -> None:
@@ -48,19 +50,21 @@ class ModelAccess:
         self._fetched: dict[str, str] = {}
 
     def version(self) -> Hashable:
-        """Return a value that differs once a route changed, or a key was stored or removed, by whichever process.
-        Touches the disk, but little."""
+        """Return a value that changes when a route changes, or when any process stores or removes a key.
+
+        Stats the file of keys.
+        """
         return (self._changes, self._keys.signature())
 
     def has_key(self, provider: str) -> bool:
-        """Return whether one is stored; asks no keyring.
+        """Return whether a key is stored. Does not ask the keyring.
 
-        :raises ConfigError: the file of keys cannot be understood.
+        :raises ConfigError: if the file of keys is invalid.
         """
         return provider in self._stored()
 
     def key(self, provider: str) -> str | None:
-        """Return the stored key; one in the keyring only after `fetch`.
+        """Return the stored key. A key in the keyring is available only after `fetch`.
 
         :raises ConfigError: see `has_key`.
         """
@@ -68,14 +72,14 @@ class ModelAccess:
         return None if stored is None else stored.key or self._fetched.get(provider)
 
     def at_hand(self) -> tuple[str, ...]:
-        """Return the keys that this process has met, those in routes' headers among them. Touches nothing."""
+        """Return the keys that this process knows, including those in routes' headers. Does no input or output."""
         stored = (each.key for each in self._known[1].values())
         headers = (item for route in self._routes.values() if route for item in route.headers.items())
         routed = (value.split(" ")[-1] for name, value in headers if is_secret_name(name))
         return tuple(filter(None, (*stored, *self._fetched.values(), *routed)))
 
     async def fetch(self, provider: str) -> None:
-        """Read a key from the keyring, where it is there. Asks it once, and for `patience` seconds at most.
+        """Read a key from the keyring, if it is there. Asks the keyring once and waits for at most `patience` seconds.
 
         :raises ConfigError: see `has_key`.
         """
@@ -90,9 +94,9 @@ class ModelAccess:
         _log.warning("the keyring did not give the key of %s within %.0f s", provider, self._patience)
 
     async def forget_keys(self) -> tuple[str, ...]:
-        """Remove all stored keys, for every process, and return whose there were.
+        """Remove all stored keys, for every process, and return the names of their providers.
 
-        :raises ConfigError: see `KeyStore.remove`; or the keyring does not answer, which may still remove them later.
+        :raises ConfigError: see `KeyStore.remove`; or if the keyring does not answer, though it may still remove them.
         """
         self._fetched.clear()
         with anyio.move_on_after(self._patience):
@@ -104,7 +108,7 @@ class ModelAccess:
         )
 
     def route(self, provider: str) -> Route | None:
-        """Return where the editor wants a provider's requests to be sent; None where it has not said."""
+        """Return the editor's route for a provider, or None if there is none."""
         return self._routes.get(provider)
 
     def is_disabled(self, provider: str) -> bool:
@@ -112,9 +116,9 @@ class ModelAccess:
         return provider in self._routes and self._routes[provider] is None
 
     def set_route(self, provider: str, route: Route | None) -> None:
-        """Send a provider's requests there from now on, those of open sessions as well.
+        """Send a provider's requests to a route from now on, including those of open sessions.
 
-        :param route: None turns it off.
+        :param route: the route; None turns the provider off.
         """
         self._routes[provider] = route
         self._changes += 1

@@ -1,8 +1,8 @@
-"""Failures of model calls: how a provider's error is read, classified, and turned into an error for the user.
+"""Failures of model calls: reads a provider's error, classifies it, and turns it into an error for the user.
 
 `CallFailed` is one failed attempt; `read_error` and `stream_error` read the provider's response. `classify` returns its
-category: the client retries some, and `error_of` makes the user's error of any. The phrases are from the documentation
-of the servers in docs/models.md, and from reports of users.
+category. The client retries some categories, and `error_of` turns any failure into the user's error. The phrases are
+from the documentation of the servers in docs/models.md, and from users' reports.
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ from acp_agent.secrets.text import mask
 
 _EndpointFailure: TypeAlias = Literal["no-stream", "connect", "untrusted", "silent"]
 FailureKind: TypeAlias = Literal["status", "stream", "dropped", "ignored"] | _EndpointFailure
-"""`status`: an HTTP error. `stream`: an error event in a stream. `no-stream`: a good status, but another kind of body.
-`dropped`: the connection or the stream ended too early. `ignored`: an answer, but not of the kind that was asked for;
-its code is why it is incomplete, if it is. `connect`: no connection was made. `untrusted`: the server's
-certificate was refused. `silent`: nothing arrived within the read time-out."""
+"""`status`: an HTTP error. `stream`: an error event in a stream. `no-stream`: a success status, but
+another kind of body. `dropped`: the connection or the stream ended too early. `ignored`: an answer, but not of the
+requested kind; its code says why it is incomplete, if it is. `connect`: no connection was made. `untrusted`: the
+server's certificate was refused. `silent`: nothing arrived within the read time-out."""
 
 Came: TypeAlias = Literal["nothing", "status", "events"]
-"""How much of an answer had arrived: nothing; only a good status, with token counts at most; or parts of the answer."""
+"""How much of an answer had arrived: nothing, only a success status (possibly with token counts), or events."""
 
 Category: TypeAlias = Literal["auth", "quota-per-minute", "transient", "rejected"] | OverflowLimit | _EndpointFailure
 """`auth`: the key was refused. A limit: the request exceeds it. `quota-per-minute`: the request alone exceeds the
-account's tokens per minute. `transient`: the same request may succeed later. `rejected`: it will not. Failures of an
-endpoint that is not reached or does not work are categories of their own."""
+account's tokens per minute. `transient`: the same request may succeed later. `rejected`: it will not. If the
+endpoint cannot be reached or does not work, the kind of failure is the category."""
 
 
 @dataclass(eq=False)
-class CallFailed(Exception):  # noqa: N818 - not for users: `error_of` makes an error of it
+class CallFailed(Exception):  # noqa: N818 - not for users: `error_of` makes their error
     """One attempt failed.
 
-    :ivar message: the text of the provider or the network.
-    :ivar status: HTTP status, or the one that an error event stands for; None where there is none.
-    :ivar code: the provider's code of the error.
-    :ivar headers: of the response.
+    :ivar message: the error text from the provider or the network.
+    :ivar status: the HTTP status, or the status that an error event stands for; None if there is none.
+    :ivar code: the provider's error code.
+    :ivar headers: the headers of the response.
     :ivar named: members of the request that the error names, such as `max_tokens` or `tools.0.name`.
     :ivar came: how much of the answer had arrived.
     :ivar path: the path of the request; empty if unknown.
-    :ivar body: the beginning of the error's body, which may name a place in the request that the message does not.
-    :ivar usage: what an answer of the wrong kind has cost; None if the server did not count it.
+    :ivar body: the beginning of the error's body, which may name a place in the request that the message does not name.
+    :ivar usage: the usage of an answer of the wrong kind; None if the server did not count it.
     """
 
     kind: FailureKind
@@ -76,15 +76,15 @@ MAX_BODY = 20_000
 _MESSAGE_KEYS = ("message", "msg", "detail", "error_description", "error")
 _NESTED_KEYS = ("error", "detail", "message", "errors")
 _REQUEST_CODES = ("invalid", "policy", "mismatch", "auth", "permission", "not_found", "image", "billing", "quota")
-"""Parts of an error event's code that stand for a status of 400; an event with another code is transient."""
+"""Parts of an error event's code that mean a status of 400; an event with any other code is transient."""
 
 
 def read_error(body: str) -> tuple[str, str]:
-    """Return message and code in the body of an error response, whose shape depends on the server.
+    """Return the message and code in the body of an error response. Its shape depends on the server.
 
     OpenAI and Anthropic send `{"error": {...}}`, Gemini a list of these, LM Studio, Ollama and xAI `{"error": "..."}`,
-    FastAPI `{"detail": ...}`, vLLM `{"message": ...}`, and OpenRouter `metadata.raw` with another server's error. A
-    body of an unknown shape is its own message.
+    FastAPI `{"detail": ...}`, vLLM `{"message": ...}`, and OpenRouter `metadata.raw` with another server's error. If
+    the shape is unknown, the body itself is the message.
     """
     text = body.strip()[:MAX_BODY]
     try:
@@ -217,7 +217,7 @@ def classify(failure: CallFailed) -> Category:
         case "status" | "stream":
             pass
     status, code, message = failure.status, failure.code, failure.message.lower()
-    # This is not an overflow of the window, since the output limit counts too, nor a rate limit that passes.
+    # This is neither an overflow of the window, since the output limit counts too, nor a temporary rate limit.
     exceeds_minute = "request too large" in message and _TOKENS_PER_MINUTE in message
     if code in _OVERFLOW_CODES:
         return "tokens"
@@ -227,7 +227,7 @@ def classify(failure: CallFailed) -> Category:
                 return limit
         if status == 413 or code == "request_too_large":
             return "bytes"
-    # Gemini and xAI refuse a key with status 400. After its beginning a message may quote the prompt.
+    # Gemini and xAI refuse a key with status 400. Only the beginning is compared: the rest may quote the prompt.
     if status in (401, 403) or (status == 400 and (code in _KEY_CODES or message.startswith(_KEY_PHRASES))):
         return "auth"
     if exceeds_minute:
@@ -298,17 +298,17 @@ _NO_IMAGES = (
 
 
 def takes_no_images(failure: CallFailed) -> bool:
-    """Return whether an error says that the model takes no images at all, and not only this one."""
+    """Return whether an error says that the model accepts no images at all, not only that it refuses this one."""
     return re.search(_NO_IMAGES, failure.message, re.IGNORECASE) is not None
 
 
 def error_of(
     failure: CallFailed, endpoint: Endpoint, *, partial: bool = False, retry_after: float | None = None
 ) -> ModelError:
-    """Return the error for the user, once the call is not retried any more.
+    """Return the error for the user after the last attempt.
 
     :param partial: whether part of the answer was already yielded.
-    :param retry_after: seconds that the provider asks us to wait, if that is longer than we do.
+    :param retry_after: seconds that the provider asks us to wait, if that is longer than we wait.
     """
     provider = f"{endpoint.name} ({endpoint.host})"
     status = f" (status {failure.status})" if failure.status else ""
@@ -361,7 +361,7 @@ def error_of(
 
 
 def _is_wrong_path(failure: CallFailed) -> bool:
-    """Return whether a server says that the request's path does not exist. Such an error does not mention a model."""
+    """Return whether an error says that the request's path does not exist. Such an error does not mention a model."""
     said = failure.message.strip().lower()
     if "unexpected endpoint or method" in said:
         return True
@@ -416,9 +416,9 @@ _PROMPT_PATTERNS = (
 
 
 def _token_count(patterns: tuple[str, ...], message: str) -> int | None:
-    """Return the number of tokens that the first matching pattern finds in the message of an overflow."""
-    # The patterns are compiled with the first refusal. At import they would add half to the time of an adapter's
-    # import, which the first prompt waits for.
+    """Return the number of tokens that the first matching pattern finds in an overflow error."""
+    # The patterns are compiled at the first refusal. Compiling them at import would make the adapter's import, which
+    # the first prompt waits for, take half as long again.
     for pattern in patterns:
         if match := re.search(pattern, message, re.IGNORECASE):
             number, unit = match.groups()
@@ -432,11 +432,11 @@ _REASONS: dict[str, str] = {
     "untrusted": "its certificate is not trusted",
     "silent": "it fell silent",
 }
-"""For failures of the network."""
+"""Reasons of network failures."""
 
 
 def reason(failure: CallFailed) -> str:
-    """Return the failure in a few words, for "trying again because …"."""
+    """Return the reason for a failure in a few words, for "trying again because …"."""
     if failure.kind in _REASONS:
         return _REASONS[failure.kind]
     if failure.status == 429 or "rate_limit" in failure.code:
@@ -447,11 +447,11 @@ def reason(failure: CallFailed) -> str:
 
 
 def log_line(failure: CallFailed, secrets: tuple[str, ...]) -> str:
-    """Return the failure in one line for the log.
+    """Return the failure as one line for the log.
 
-    The message of a provider is left out, since it may quote the prompt; that of the network is logged.
+    A provider's message is left out, since it may quote the prompt. A network error's message is logged.
 
-    :param secrets: texts that are masked.
+    :param secrets: texts to mask.
     """
     identifier = failure.headers.get("request-id") or failure.headers.get("x-request-id")
     words = [

@@ -1,13 +1,13 @@
-"""`LearnedFacts`: what refusals have taught about models, for all sessions and after a restart.
+"""`LearnedFacts`: what the agent has learned about models from refusals. All sessions share it, even after a restart.
 
-A session's log has what was refused in that session. Here are the facts that hold for every conversation with a model:
-parameters and forms that its server does not take, tools, images, and the size of the window. One file in the agent's
-home holds them.
+A session's log records what was refused in that session. This module keeps the facts that hold for every conversation
+with a model: the parameters and forms that its server does not accept, its tools and images, and the size of its
+context window. They are stored in one file in the agent's home.
 
-A fact is forgotten after a day, since servers are updated; a fact that is still true costs one refused request then. A
-fact that takes an ability from the user is forgotten after ten minutes, and the window of a server on this machine or
-network after an hour, since the user may start the server again with another option. A fact is about one server: it
-does not count for another address or kind of the provider.
+A fact is forgotten after a day, since servers are updated. If the fact is still true then, relearning it costs one
+refused request. A fact that takes an ability from the user is forgotten after ten minutes, and the window of a server
+on this machine or network after an hour, since the user may restart the server with another option. A fact applies to
+one server only, not to another address or kind of the provider.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ KEPT = timedelta(days=1)
 KEPT_LOSS = timedelta(minutes=10)
 KEPT_LOCAL_WINDOW = timedelta(hours=1)
 LOSSES = ("refused functions", "refused images", "image ")
-"""How the names of facts begin that take an ability from the user: no tools can be used, or images are not seen."""
+"""Prefixes of the names of facts that take an ability from the user: the model cannot use tools or see images."""
 _MOST = 200
-"""Facts about one model. The oldest give way to newer ones."""
+"""The maximum number of facts about one model. New facts replace the oldest."""
 WINDOW = "window"
-"""How the names of facts about the window begin."""
+"""Prefix of the names of facts about the window."""
 _SERVER = "server"
 
 
 class LearnedFacts:
-    """The facts about all models. Each is a text by its name, such as `takes max_tokens`: `1024`.
+    """The facts about all models. Each fact has a name and a text, such as `takes max_tokens`: `1024`.
 
     :param home: the folder of all state; None keeps the facts in memory only.
     :param now: returns the current time.
@@ -55,7 +55,9 @@ class LearnedFacts:
         self._lock = threading.Lock()
 
     def of(self, model: str, endpoint: Endpoint) -> dict[str, str]:
-        """Return the facts about a model that hold now. Stats the file, and reads it if another process changed it.
+        """Return the facts about a model that are currently valid.
+
+        Stats the file, and reads it if another process changed it.
 
         :param model: `provider/model`.
         """
@@ -67,9 +69,9 @@ class LearnedFacts:
         return {name: text.partition(" ")[2] for name, text in entry.items() if self._holds(name, text, endpoint)}
 
     def keep(self, model: str, endpoint: Endpoint, facts: Mapping[str, str | None]) -> None:
-        """Remember facts about a model; None forgets one. Writes the file, so run this in a thread.
+        """Remember facts about a model; the value None removes a fact. Writes the file, so call this in a thread.
 
-        If the file cannot be written, this process alone knows the facts.
+        If the file cannot be written, only this process knows the facts.
         """
         server, now = _digest_of(endpoint), self._now().isoformat(timespec="seconds")
         given = {name: f"{now} {value}" for name, value in facts.items() if value is not None}
@@ -106,10 +108,10 @@ class LearnedFacts:
                 self._entries = self._file.read()
 
     def _holds(self, name: str, text: str, endpoint: Endpoint) -> bool:
-        """Return whether a stored text is a fact, and young enough."""
+        """Return whether a stored text is a valid fact that has not expired."""
         try:
             age = self._now() - datetime.fromisoformat(text.partition(" ")[0])
-        except (ValueError, TypeError):  # no time, or one without a time zone
+        except (ValueError, TypeError):  # no time, or a time without a time zone
             return False
         kept = KEPT
         if name.startswith(LOSSES):

@@ -1,6 +1,6 @@
-"""The parts of messages as models read them, text, images and sounds, and the arguments of tool calls.
+"""The parts of messages as models read them (text, images and sounds), and the arguments of tool calls.
 
-The readable form of embedded files and links must never change for the same part: it stands in the prefix that the
+The readable form of an embedded file or link must never change for the same part, since it is in the prefix that the
 providers' caches compare.
 """
 
@@ -38,9 +38,9 @@ from acp_agent.llm.profiles import IMAGE_TYPES
 from acp_agent.llm.provider import Answered, ModelRequest
 
 _FRAMES = re.compile(r"<\s*+(?:/\s*+)?(file(?:-\d+)?)\b", re.IGNORECASE)
-"""The marks in a text that may be taken for those around it."""
+"""Matches tags in a text that could be mistaken for the tags around it."""
 _NO_ADDRESS = re.compile(r'[\x00-\x1f\x7f\x85\u2028\u2029"<>]')
-"""What is in no valid address (RFC 3986, 2), and would end its line or the quotes around it."""
+"""Characters that no valid address contains (RFC 3986, 2), and that would end its line or its quotes."""
 _AUDIO_FORMATS: dict[str, Literal["wav", "mp3"]] = {
     "audio/wav": "wav",
     "audio/wave": "wav",
@@ -54,19 +54,19 @@ EMPTY = "(empty)"
 
 
 def media_type(given: str | None) -> str:
-    """Return a media type without its parameters, in lower case (RFC 9110, 8.3.1); empty where there is none."""
+    """Return a media type without its parameters, in lower case (RFC 9110, 8.3.1); empty if there is none."""
     return (given or "").partition(";")[0].strip().lower()
 
 
 def audio_format(mime_type: str) -> Literal["wav", "mp3"] | None:
-    """Return the name that OpenAI's APIs have for a sound's type; None for one that they do not take."""
+    """Return OpenAI's name for a sound's type, or None if OpenAI's APIs do not accept the type."""
     return _AUDIO_FORMATS.get(media_type(mime_type))
 
 
 def picture_of(part: UserPart | AssistantPart) -> Image | None:
-    """Return what a model that reads images sees, attached files that are one included; None where the part is none.
+    """Return the image in a part, which may be an attached file; None if the part is not an image.
 
-    A drawing that is text, such as an SVG, is no picture.
+    A drawing in text form, such as an SVG, does not count as an image.
     """
     match part:
         case Image(data=data, mime_type=kind, uri=uri):
@@ -83,9 +83,9 @@ def is_picture(part: UserPart | AssistantPart) -> bool:
 
 
 def sound_of(part: UserPart) -> Audio | None:
-    """Return what a model that takes sounds hears, attached files that are one included; None where the part is none.
+    """Return the sound in a part, which may be an attached file; None if the part is not a sound.
 
-    A list of sounds to play is text and no sound.
+    A playlist is text and does not count as a sound.
     """
     match part:
         case Audio():
@@ -104,23 +104,22 @@ def _is_media(file: Resource, prefix: str, known: Container[str]) -> bool:
 
 
 def sendable_sound(part: UserPart) -> Audio | None:
-    """Return what a model that takes sounds hears of a part; None where it is none, empty, or of a type that it does
-    not take."""
+    """Return the sound in a part if it can be sent; None if there is none, or it is empty or of an unsupported type."""
     sound = sound_of(part)
     return sound if sound is not None and sound.data and audio_format(sound.mime_type) else None
 
 
 def _text_of(data: Data) -> str | None:
-    """Return the text in bytes that are at hand and are text."""
+    """Return the text of data that is inline and is text, or None."""
     content = decoded(data) if isinstance(data, str) else None
     return None if content is None else text_in(content)
 
 
 def user_parts(parts: Iterable[UserPart], *, images: bool, stored: bool = False) -> list[Text | Image]:
-    """Return a user's message or a tool's result in text and images, never empty and without blank texts.
+    """Return a user's message or a tool's result as texts and images, never empty and without blank texts.
 
-    :param images: whether the model reads images; where it does not, a line says what was left out.
-    :param stored: whether images whose bytes are kept elsewhere are taken as they are.
+    :param images: whether the model reads images; if not, a line says what was left out.
+    :param stored: whether images whose bytes are stored elsewhere are kept unchanged.
     """
     readable = [_readable(part, images=images, stored=stored) for part in parts]
     return [part for part in readable if not isinstance(part, Text) or part.text.strip()] or [Text(EMPTY)]
@@ -132,7 +131,7 @@ def image_url(image: Image) -> str:
 
 
 def base64_of(part: Image | Audio) -> str:
-    """Return the bytes of what is sent; see `user_parts`, which lets none through that is stored elsewhere."""
+    """Return a part's data. By default, `user_parts` keeps no image that is stored elsewhere."""
     assert isinstance(part.data, str)
     return part.data
 
@@ -170,10 +169,11 @@ def _left_out_if_picture(part: UserPart) -> UserPart:
 
 
 def framed(text: str, attributes: Mapping[str, str | None]) -> str:
-    """Return a file's text between two marks that it cannot end itself: where it has some of their name, theirs have a
-    number.
+    """Return a file's text between two tags that the text cannot close.
 
-    :param attributes: what the first mark says of it; without those that are None.
+    If the text contains tags of the same name, the name gets a number.
+
+    :param attributes: the attributes of the start tag; those that are None are left out.
     """
     taken = {name.lower() for name in _FRAMES.findall(text)}
     names = itertools.chain(("file",), (f"file-{number}" for number in itertools.count(2)))
@@ -183,13 +183,15 @@ def framed(text: str, attributes: Mapping[str, str | None]) -> str:
 
 
 def address(uri: str) -> str:
-    """Return an address that stays on its line and between its quotes; unchanged where it is a valid one."""
+    """Return an address with line breaks and quotes escaped. A valid address is unchanged."""
     return _NO_ADDRESS.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), uri)
 
 
 def estimated_usage(request: ModelRequest, answered: Answered) -> Usage:
-    """Return an estimate for a server that counts nothing, without which no context would ever seem full: four
-    characters a token, and 6,000 characters an image."""
+    """Return an estimate for a server that does not count tokens: 4 characters per token, and 6,000 per image.
+
+    Without an estimate, the context would never appear full.
+    """
     asked = len(request.system) + len(str(request.tools))
     for message in request.messages:
         is_answer = isinstance(message, AssistantMessage)
@@ -198,8 +200,10 @@ def estimated_usage(request: ModelRequest, answered: Answered) -> Usage:
 
 
 def cached_usage(request: ModelRequest) -> Usage:
-    """Return an estimate for an answer that was broken off as it began, to a request that begins as the one before it,
-    and so is read from the cache."""
+    """Return an estimate for an answer that was stopped at its beginning.
+
+    The request begins like the previous one, so it is assumed to be read from the cache.
+    """
     estimated = estimated_usage(request, Answered((), "end_turn", Usage()))
     return Usage(cache_read_tokens=estimated.input_tokens)
 
@@ -258,38 +262,38 @@ def _line(text: str) -> str:
 
 
 MAX_ARGUMENTS = 1024 * 1024
-"""Characters of one call's arguments. No model's longest answer has as many; one that repeats itself has no end."""
+"""Maximum characters of one call's arguments. Only a model that repeats itself endlessly writes more."""
 _MAX_VALUES, _LONG = 20_000, 64 * 1024
-"""Values of arguments that are longer than so many characters."""
+"""Maximum values of arguments. They are counted only if the arguments are longer than `_LONG` characters."""
 _MAX_ENCODINGS = 3
 """How many times arguments may be encoded as JSON, one encoding inside another."""
 _MAX_QUOTED = 1_000
 """Maximum characters of unreadable arguments that an error result quotes."""
 _DROPPED = f"(dropped: longer than {MAX_ARGUMENTS:,} characters)"
-"""Replaces longer arguments. It is not JSON, so that every reader takes the call for an invalid one."""
+"""Replaces longer arguments. It is not JSON, so every reader treats the call as invalid."""
 
 
 class ArgumentsTooLongError(Exception):
-    """A call's arguments have passed `MAX_ARGUMENTS`, and the rest of the stream is not to be read."""
+    """A call's arguments are longer than `MAX_ARGUMENTS`; the rest of the stream must not be read."""
 
 
 def check_arguments(length: int) -> None:
-    """Check how long a call's arguments are while they stream; `tool_call` drops them where that is too much.
+    """Check the length of a call's arguments while they stream. `tool_call` drops arguments that are too long.
 
-    :raises ArgumentsTooLongError: they are too long.
+    :raises ArgumentsTooLongError: if they are too long.
     """
     if length > MAX_ARGUMENTS:
         raise ArgumentsTooLongError
 
 
 def tool_call(call_id: str, name: str, *readings: str, keep_raw: bool = True) -> ToolCall:
-    """Return a call with these arguments; `invalid` keeps those that are no JSON object.
+    """Return a call with these arguments. If they are not a JSON object, `invalid` holds them.
 
     A JSON string that contains a JSON object counts as that object, because some models and servers encode arguments
     twice.
 
     :param readings: possible readings of the arguments, the likeliest first. The first one that is an object is used.
-    :param keep_raw: whether the provider takes the arguments back as text.
+    :param keep_raw: whether the arguments are sent back to the provider as text.
     """
     written = [each if len(each) <= MAX_ARGUMENTS else _DROPPED for each in readings if each.strip()]
     if not written:
@@ -299,7 +303,7 @@ def tool_call(call_id: str, name: str, *readings: str, keep_raw: bool = True) ->
         if isinstance(value, str):
             continue
         call = ToolCall(call_id, name, value)
-        # Arguments that were encoded twice go back encoded once, because servers parse them as an object.
+        # Arguments that were encoded twice are sent back encoded once, because servers parse them as an object.
         is_same = not keep_raw or arguments_text(call) == arguments or not arguments.lstrip().startswith("{")
         return call if is_same else replace(call, raw=arguments)
     return ToolCall(call_id, name, invalid=written[0])
@@ -330,12 +334,12 @@ def arguments_of(call: ToolCall) -> JsonObject:
 
 
 def arguments_text(call: ToolCall) -> str:
-    """Return the same as JSON text, always in the same bytes."""
+    """Return the arguments to send back as JSON text, always the same bytes."""
     return json.dumps(arguments_of(call), ensure_ascii=False, separators=(",", ":"))
 
 
 def sent_arguments(call: ToolCall) -> str:
-    """Return the arguments as the model wrote them, for a provider that takes them as text.
+    """Return the arguments as the model wrote them, for a provider that accepts text.
 
     The provider may compare the text, and a model that sees its own mistake can correct it.
     """

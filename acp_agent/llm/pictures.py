@@ -1,11 +1,11 @@
 """Images as a provider accepts them: within its size limits, upright, not animated, and of a supported type.
 
-An acceptable image is passed through unchanged. Others are converted with Pillow, an extra (`images`) that is loaded
-with the first image; without it, an image that is too large is refused. The same image always results in the same
-bytes, since the providers' caches compare them.
+An acceptable image is passed through unchanged. Others are converted with Pillow, from the extra `images`, which is
+loaded with the first image. Without Pillow, an image that is too large is refused. The same image always results in the
+same bytes, since the providers' caches compare them.
 
-A small file may decode to any number of pixels. So their number is bounded, one image is decoded at a time, and a large
-one is made small in strips: whole copies of it, one for each step, would take a gigabyte.
+A small file may decode to any number of pixels. So the number of pixels is limited, one image is decoded at a time, and
+a large image is reduced in strips, since a full copy for each step would take a gigabyte.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from PIL import Image as Pillow
 
 MAX_PIXELS = 50_000_000
-"""Of one image: decoded, it takes four bytes each. A small file may claim any number of them."""
+"""Maximum pixels of one image, with four bytes each when decoded. A small file may claim any number."""
 _MAX_PASSES = 1_000_000_000
-"""Most pixels times scans of a progressive JPEG: each scan goes over all pixels, and may have a hundred bytes."""
+"""Maximum of pixels times scans in a progressive JPEG. Each scan covers all pixels, but may take only 100 bytes."""
 _SCAN = b"\xff\xda"
 _TILE_SIDES = (322, 323)
-"""Tags of a TIFF with the width and height of a tile, which is decoded whole however small the image is."""
+"""TIFF tags for the width and height of a tile. A whole tile is decoded, even if the image is smaller."""
 _WORKED_PIXELS = 12_000_000
-"""Most pixels that are worked on at once."""
+"""Maximum pixels that are processed at once."""
 _STRIP_PIXELS = 1_000_000
 _PHOTOS = ("JPEG", "MPO")
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")
@@ -49,7 +49,7 @@ _TURNS = {
     7: "TRANSVERSE",
     8: "ROTATE_90",
 }
-"""What makes an image upright, by its orientation in EXIF."""
+"""The operation that makes an image upright, by its EXIF orientation."""
 _BEGINNINGS = {
     b"\x89PNG\r\n\x1a\n": "image/png",
     b"\xff\xd8\xff": "image/jpeg",
@@ -64,7 +64,7 @@ _BEGINNINGS = {
 _decoding = Lock()
 
 
-class Unusable(Exception):  # noqa: N818 - not for users: its text goes into a sentence for one of two readers
+class Unusable(Exception):  # noqa: N818 - not for users: its text becomes part of a sentence
     """An image that cannot be sent; the text says why, as the end of a sentence."""
 
 
@@ -75,18 +75,18 @@ def _can_scale() -> bool:
 
 
 def type_of(content: bytes) -> str | None:
-    """Return the media type that a file has by its first bytes; None where it is none that is known here."""
+    """Return the media type of a file according to its first bytes, or None if they are unknown."""
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for beginning, kind in _BEGINNINGS.items() if content.startswith(beginning)), None)
 
 
 def received(data: str, mime_type: str) -> tuple[str, str]:
-    """Return an image that has come from outside, in plain base64 and called what it is. Decodes no picture.
+    """Return a received image in plain base64, and its actual media type. Does not decode the picture.
 
-    :param data: base64 of any form.
-    :param mime_type: what it is said to be.
-    :raises Unusable: it is no image, or no model reads its type.
+    :param data: base64 in any variant.
+    :param mime_type: the claimed media type.
+    :raises Unusable: if it is not an image, or no model reads its type.
     """
     data = plain(data)
     content = decoded(data)
@@ -103,13 +103,13 @@ def received(data: str, mime_type: str) -> tuple[str, str]:
 
 
 def prepared(data: str, mime_type: str, profile: ModelProfile) -> tuple[str, str]:
-    """Return an image as it is sent to a model; decodes it, so run this in a thread.
+    """Return an image as it is sent to a model. Decodes the image, so call this in a thread.
 
-    :param data: base64 of any form.
-    :param mime_type: what it is said to be.
-    :returns: base64, and what it is.
-    :raises Unusable: it is damaged or no image, or it is too large or of a type that the provider does not take, and
-        cannot be made another.
+    :param data: base64 in any variant.
+    :param mime_type: the claimed media type.
+    :returns: base64, and the actual media type.
+    :raises Unusable: if it is damaged or not an image, or is too large or of an unsupported type and cannot be
+        converted.
     """
     data, kind = received(data, mime_type)
     fits = kind in profile.image_types and len(data) <= profile.image_characters
@@ -120,11 +120,11 @@ def prepared(data: str, mime_type: str, profile: ModelProfile) -> tuple[str, str
             raise _other_type(kind)
         least = f"larger than the {profile.image_characters * 3 // 4 / 1e6:.3g} MB that the model takes"
         raise Unusable(f"it is {least}; the extra `images` makes images smaller: {install_command('images')}")
-    # Whatever is wrong with a file, Pillow has an exception of its own kind for it.
+    # Pillow raises many kinds of exceptions for damaged files.
     try:
         with _decoding, _opened(decoded(data) or b"") as image:
             if fits and _is_plain(image, profile):
-                image.load()  # only now it shows where a part is missing
+                image.load()  # detects missing data
                 return data, kind
             made, kind = _made(image, profile)
     except Unusable:
@@ -143,13 +143,13 @@ def _other_type(kind: str) -> Unusable:
 def _opened(content: bytes) -> Pillow.Image:
     from PIL import Image
 
-    # Its own check prints a warning first; ours is below, before any pixel is decoded.
+    # Pillow's own check would print a warning; the check below runs before any pixel is decoded.
     Image.MAX_IMAGE_PIXELS = None
     image = Image.open(io.BytesIO(content), formats=_FORMATS)
     pixels = image.width * image.height
     if pixels > MAX_PIXELS:
         raise Unusable(f"it has {image.width:,} x {image.height:,} pixels, more than can be decoded")
-    # Within compressed data, no FF is followed by DA.
+    # In compressed data, FF is never followed by DA.
     if image.format in _PHOTOS and pixels * content.count(_SCAN) > _MAX_PASSES:
         raise Unusable(f"it has {content.count(_SCAN):,} scans, more than can be decoded")
     if image.format == "TIFF" and _tile_pixels(image) > MAX_PIXELS:
@@ -163,12 +163,12 @@ def _tile_pixels(image: Pillow.Image) -> int:
 
 
 def _is_plain(image: Pillow.Image, profile: ModelProfile) -> bool:
-    """Return whether every model sees this image as a person does."""
+    """Return whether the image needs no conversion: models see it as a person does."""
     return (
         max(image.size) <= profile.image_edge
         and image.mode != "CMYK"
         and image.getexif().get(_ORIENTATION, 1) == 1
-        and not getattr(image, "is_animated", False)  # `n_frames` would go through all of them
+        and not getattr(image, "is_animated", False)  # `n_frames` would read all frames
     )
 
 
@@ -201,9 +201,9 @@ def _made(image: Pillow.Image, profile: ModelProfile) -> tuple[bytes, str]:
 
 
 def _reduced(image: Pillow.Image, edge: int, mode: str) -> Pillow.Image:
-    """Return an image in another mode; one that is much larger than it has to be, by a whole factor smaller.
+    """Return an image in another mode, reduced by a whole factor if it is much larger than necessary.
 
-    :param edge: pixels of the longer side that it has to have at most in the end, twice of which are kept.
+    :param edge: maximum pixels of the longer side of the final image. At least about twice as many are kept.
     """
     from PIL import Image
 

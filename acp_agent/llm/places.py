@@ -1,7 +1,7 @@
 """The endpoint of each provider: base URL, key and headers.
 
-An editor's route takes precedence over the environment, and that over stored keys; the user's configuration adds
-providers or corrects the built-in ones.
+An editor's route takes precedence over the environment, and the environment over stored keys. The user's configuration
+adds providers or changes the built-in ones.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ or `OLLAMA_NUM_PARALLEL` they serve several at once, which then share the machin
 
 @frozen
 class Place:
-    """A provider: what is built in, with the user's settings and what the environment and the editor say of it.
+    """A provider: the built-in values, the user's settings, and the values from the environment and the editor.
 
-    :ivar base_url: None where the configuration lacks it.
-    :ivar variables: of the environment, that may hold its key; none for a local server.
-    :ivar offered: models for the picker; the first is the default where the key is set.
-    :ivar small: its cheap model, for little things; empty where there is none to rely on.
-    :ivar variable: the first of `variables` with a key in it.
-    :ivar enabled: False where the editor has turned it off.
+    :ivar base_url: None if the configuration lacks it.
+    :ivar variables: environment variables that may hold the key; empty for a local server.
+    :ivar offered: models for the picker; the first is the default if the key is set.
+    :ivar small: the provider's cheap model for small tasks; empty if there is no reliable one.
+    :ivar variable: the first of `variables` that holds a key.
+    :ivar enabled: False if the editor has turned the provider off.
     """
 
     kind: ProviderKind
@@ -44,7 +44,7 @@ class Place:
 
     @property
     def api(self) -> Literal["anthropic", "openai"]:
-        """Return whose API it speaks."""
+        """Return the vendor of the API that the provider speaks."""
         return "anthropic" if self.kind == "anthropic" else "openai"
 
 
@@ -81,26 +81,26 @@ BUILT_IN: dict[str, Place] = {
 
 _FIRST_PARTIES = ("anthropic", "openai")
 _UNKNOWN = Place("openai-chat")
-"""What is taken to hold of any other provider."""
+"""The defaults for any other provider."""
 
 _BASE_URLS: dict[ProviderKind, tuple[str, str]] = {
     "anthropic": ("ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
     "openai-responses": ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
 }
-"""The SDKs' variable for a base URL, and the URL without it."""
+"""The SDKs' variable for the base URL, and the default URL."""
 
 
 @frozen
 class Endpoint:
-    """The address and credentials of a provider. Equal ones share a client.
+    """The address and credentials of a provider. Equal endpoints share a client.
 
     :ivar name: the word before the slash in `provider/model`.
-    :ivar base_url: None where the configuration lacks it.
-    :ivar key: None where there is none.
-    :ivar token: for Anthropic, in place of a key.
-    :ivar headers: sent with every request.
-    :ivar key_hint: what to check when the key is refused, in the words of an error message.
-    :ivar required: whether a call without any key is refused here, before it is sent.
+    :ivar base_url: None if the configuration lacks it.
+    :ivar key: None if there is none.
+    :ivar token: Anthropic's token, used instead of a key.
+    :ivar headers: the headers to send with every request.
+    :ivar key_hint: what to check if the key is refused, for an error message.
+    :ivar required: whether a call without any key is refused before it is sent.
     """
 
     name: str
@@ -131,7 +131,7 @@ class Endpoint:
 
     @property
     def parallel(self) -> Parallel:
-        """Return how many requests the server answers at once, as far as the endpoint's settings tell."""
+        """Return how many requests the server answers at once, as far as the endpoint's settings show."""
         if self.kind != "openai-chat" or not self.is_local:
             return "many"
         # A gateway on this machine usually requires a key; Ollama, llama.cpp and similar servers do not.
@@ -145,7 +145,7 @@ class Endpoint:
     def check_key(self) -> None:
         """Refuse a key that is missing or that no header can carry.
 
-        :raises ModelAuthError: says what to set.
+        :raises ModelAuthError: if the key is missing or invalid; says what to set.
         """
         key = self.key or self.token
         if self.required and not key:
@@ -159,8 +159,8 @@ class Endpoint:
 def check_key(provider: str, key: str, hint: str) -> None:
     """Refuse a key that no header can carry.
 
-    :param hint: the variable that holds the key, or in words where it is from.
-    :raises ModelAuthError: it has a line break, another control character or one outside ASCII in it.
+    :param hint: the variable that holds the key, or a description of its source.
+    :raises ModelAuthError: if the key contains a line break, another control character, or a non-ASCII character.
     """
     if not (key.isascii() and key.isprintable()):
         is_variable = hint.isidentifier()
@@ -172,8 +172,10 @@ def check_key(provider: str, key: str, hint: str) -> None:
 
 
 def is_first_party(endpoint: Endpoint) -> bool:
-    """Return whether an endpoint is a maker's own API, or stands in its place: the user has set another base URL for
-    the built-in provider."""
+    """Return whether an endpoint counts as the maker's own API.
+
+    This includes a built-in provider for which the user has set another base URL.
+    """
     return endpoint.name in _FIRST_PARTIES and endpoint.kind == BUILT_IN[endpoint.name].kind
 
 
@@ -195,7 +197,7 @@ def known_host(endpoint: Endpoint, hosts: Collection[str]) -> str:
 def is_base_url(url: str, *, secrets: bool = False) -> bool:
     """Return whether a text is an http or https URL.
 
-    :param secrets: whether a user and a password may stand in it.
+    :param secrets: whether it may contain a user and a password.
     """
     try:
         parts = urlsplit(url)
@@ -212,11 +214,12 @@ def key_variables(settings: Settings) -> frozenset[str]:
 
 
 class Places:
-    """Those of all providers.
+    """Resolves each provider's base URL, key and headers.
+
 
     :param settings: the configuration.
     :param env: environment variables, for keys and base URLs.
-    :param access: stored keys, and the editor's routes.
+    :param access: the stored keys and the editor's routes.
     """
 
     def __init__(self, settings: Settings, env: Mapping[str, str], access: ModelAccess) -> None:
@@ -230,13 +233,13 @@ class Places:
         return list(self._known)
 
     def kind(self, name: str) -> ProviderKind:
-        """Return whose API a provider speaks; for an unknown name, the usual one."""
+        """Return the API that a provider speaks; for an unknown name, the most common API."""
         return self._known.get(name, _UNKNOWN).kind
 
     def all(self) -> tuple[Place, ...]:
-        """Return every provider that is asked over the network.
+        """Return every provider that is called over the network.
 
-        :raises ConfigError: a base URL in the environment is none.
+        :raises ConfigError: if a base URL in the environment is invalid.
         """
         return tuple(
             replace(
@@ -251,10 +254,10 @@ class Places:
         )
 
     def endpoint(self, name: str) -> Endpoint:
-        """Return where a provider is, and as whom it is asked.
+        """Return a provider's address and credentials.
 
-        :raises ConfigError: there is no such provider, its base URL is none, the editor has turned it off, or only the
-            file of keys could have its key, and that cannot be understood.
+        :raises ConfigError: if there is no such provider, its base URL is invalid, the editor has turned it off, or its
+            key could only be in the file of keys and the file is invalid.
         """
         if name not in self._known:
             known = ", ".join(self.names())
@@ -265,7 +268,7 @@ class Places:
             )
         kind, base_url = self.kind(name), self._base_url(name)
         if (route := self._access.route(name)) is not None:
-            # Neither the user's keys nor the user's headers: the place is not the one that they are meant for.
+            # The user's keys and headers are not sent, since they are not meant for this address.
             hint = "the headers that the editor sends with its requests"
             return Endpoint(name, kind, base_url, headers=route.headers, key_hint=hint)
         variables, found = self._known[name].variables, self.variable(name)
@@ -278,19 +281,18 @@ class Places:
         return Endpoint(name, kind, base_url, key, token, headers, hint, bool(variables))
 
     def is_usable(self, name: str) -> bool:
-        """Return whether a provider that has to have a key can be asked, as far as is known here."""
+        """Return whether a provider that requires a key can be called, as far as is known locally."""
         if self._access.is_disabled(name):
             return False
         if self._access.route(name) or self.variable(name):
             return True
         try:
             return self._access.has_key(name)
-        except ConfigError:  # the others can be asked all the same
+        except ConfigError:  # other providers can still be called
             return False
 
     def is_at_home(self, name: str) -> bool:
-        """Return whether a built-in provider is asked as it is built in: a gateway or a local server has what models it
-        has.
+        """Return whether a built-in provider is used at its built-in address. Other servers may have different models.
 
         :raises ConfigError: see `all`.
         """
@@ -299,7 +301,7 @@ class Places:
         return name not in self._settings and self._base_url(name) == own and not self._access.is_disabled(name)
 
     def local_urls(self) -> dict[str, str]:
-        """Return the base URLs of the servers that want no key, as local ones do, by provider."""
+        """Return the base URLs of the servers that need no key, such as local ones, by provider."""
         return {
             name: url
             for name, known in self._known.items()
@@ -308,14 +310,14 @@ class Places:
         }
 
     def has_stored_key(self, provider: str) -> bool:
-        """Return whether `acp-agent login` has stored one for it.
+        """Return whether `acp-agent login` has stored a key for a provider.
 
-        :raises ConfigError: the file of keys cannot be understood.
+        :raises ConfigError: if the file of keys is invalid.
         """
         return self._access.has_key(provider)
 
     def variable(self, name: str) -> str | None:
-        """Return the first of a provider's variables that has a key in it."""
+        """Return the first of a provider's variables that holds a key."""
         variables = self._known.get(name, _UNKNOWN).variables
         return next((each for each in variables if self._env.get(each, "").strip()), None)
 
@@ -328,13 +330,13 @@ class Places:
         variable, default = _BASE_URLS[known.kind]
         url = self._env.get(variable, "").strip() or default
         if not is_base_url(url, secrets=True):
-            # Without the value, as a password may stand in it.
+            # The error does not show the value, since it may contain a password.
             raise ConfigError("should be an http or https URL, such as https://gateway.example/v1", source=variable)
         return url
 
 
 def _corrected(name: str, given: ProviderSettings) -> Place:
-    """Return what is known of a provider, with the user's settings in place of what is built in."""
+    """Return a provider with the user's settings in place of the built-in values."""
     known = BUILT_IN.get(name, _UNKNOWN)
     variables = (given.api_key_env,) if given.api_key_env else known.variables
     return replace(known, kind=given.kind or known.kind, base_url=given.base_url or known.base_url, variables=variables)

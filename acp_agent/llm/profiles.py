@@ -1,8 +1,8 @@
-"""The built-in table of models, `models.csv`: windows, prices, thinking; and how many images they take.
+"""The built-in table of models, `models.csv`: context windows, prices, kinds of thinking, and limits of images.
 
-It is matched by the longest prefix of the model's id, so that dated ids find their family. Prices are US dollars for
-a million tokens at the standard tier, as of November 2026; a request in a long-context tier costs more. The limits of
-images are the lower ones of the providers' pages, to which gateways and older models keep.
+The longest matching prefix of the model's id selects the entry, so that dated ids find their family. Prices are US
+dollars per million tokens at the standard tier, as of November 2026; a request in a long-context tier costs more. The
+limits of images are the lowest ones in the providers' documentation, which also hold for gateways and older models.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from acp_agent.frozen import frozen
 from acp_agent.llm.names import plain_name
 
 ThinkingKind: TypeAlias = Literal["none", "budget", "adaptive", "adaptive-default", "adaptive-always", "effort"]
-"""`budget`: Claude's `thinking.budget_tokens`. `adaptive`: Claude's adaptive thinking and effort, off unless asked for;
+"""`budget`: Claude's `thinking.budget_tokens`. `adaptive`: Claude's adaptive thinking and effort, off unless requested;
 `-default`: on unless turned off; `-always`: cannot be turned off. `effort`: OpenAI's reasoning effort."""
 
 DEFAULT_WINDOW = 128_000
@@ -29,7 +29,7 @@ IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 @frozen
 class Prices:
-    """US dollars for a million tokens."""
+    """US dollars per million tokens."""
 
     input: float
     cached_input: float
@@ -42,19 +42,19 @@ class ModelProfile:
     """The properties of a model.
 
     :ivar context_window: tokens of the whole window.
-    :ivar max_output_tokens: most tokens of one answer, thinking included.
-    :ivar images: whether it reads images.
-    :ivar audio: whether it takes sounds, where its provider's API has them.
-    :ivar thinking: how the request tells it to think.
-    :ivar least_effort: for `effort`: the value nearest to not thinking at all.
-    :ivar prices: None where unknown.
-    :ivar listed: whether the table knows the model.
-    :ivar max_images: most images of one request, those in tools' results and in earlier turns included.
-    :ivar max_request_bytes: most bytes of one request's body, with the images in base64.
-    :ivar image_edge: pixels of an image's longer side, above which it is scaled: the provider would do that itself, or
-        refuse it.
-    :ivar image_characters: most characters of one image in base64.
-    :ivar image_types: types of images that its API takes.
+    :ivar max_output_tokens: maximum tokens of one answer, including thinking.
+    :ivar images: whether the model reads images.
+    :ivar audio: whether the model accepts sounds, if its provider's API supports them.
+    :ivar thinking: how a request controls thinking.
+    :ivar least_effort: for `effort`: the value that is closest to not thinking.
+    :ivar prices: None if unknown.
+    :ivar listed: whether the table has the model.
+    :ivar max_images: maximum images of one request, including those in tools' results and in earlier turns.
+    :ivar max_request_bytes: maximum bytes of one request's body, with the images in base64.
+    :ivar image_edge: maximum pixels of an image's longer side. A larger image is scaled down, since the provider would
+        scale or refuse it.
+    :ivar image_characters: maximum characters of one image in base64.
+    :ivar image_types: the image types that the API accepts.
     """
 
     context_window: int = DEFAULT_WINDOW
@@ -72,7 +72,7 @@ class ModelProfile:
     image_types: frozenset[str] = IMAGE_TYPES
 
     def priced(self, usage: Usage) -> Usage:
-        """Return `usage` with its cost in US dollars, where the prices are known."""
+        """Return `usage` with its cost in US dollars, if the prices are known."""
         prices = self.prices
         if prices is None or usage.cost is not None:
             return usage
@@ -82,7 +82,7 @@ class ModelProfile:
 
 
 def corrected(prices: Prices | None, given: ModelPrices) -> Prices | None:
-    """Return the table's prices with the user's in their place; None if neither says what reading costs."""
+    """Return the table's prices, overridden by the user's; None if neither has a price for input."""
     read = given.input
     known = prices or (None if read is None else Prices(read, read, read, 0.0))
     said = {each.name: value for each in fields(given) if (value := getattr(given, each.name)) is not None}
@@ -90,7 +90,7 @@ def corrected(prices: Prices | None, given: ModelPrices) -> Prices | None:
 
 
 def profile(model: str) -> ModelProfile:
-    """Return the table's entry of a model, or the cautious default.
+    """Return the table's entry for a model, or the cautious default.
 
     :param model: the provider's id; see `plain_name` for what is left out of it.
     """
@@ -108,12 +108,12 @@ _LIMITS: dict[str, ModelProfile] = {
     "gpt-audio": ModelProfile(images=False, audio=True, max_request_bytes=50_000_000),
     "gemini": ModelProfile(audio=True, max_images=3_600, image_edge=3_072, image_types=IMAGE_TYPES - {"image/gif"}),
 }
-"""What models of one family have alike, by its name in the table."""
+"""The properties that the models of a family share, by the family's name in the table."""
 
 
 @cache
 def _table() -> dict[str, ModelProfile]:
-    """Return the models of `models.csv`, by the beginnings of their ids. OpenAI's before GPT-5 are not in it."""
+    """Return the models of `models.csv` by the prefixes of their ids. OpenAI's models before GPT-5 are not included."""
     import csv
 
     table: dict[str, ModelProfile] = {}

@@ -20,7 +20,7 @@ from acp_agent.llm.places import Parallel
 from acp_agent.llm.rules import ReasoningRules
 
 Cause: TypeAlias = Literal["surroundings", "conversation", "unknown"]
-"""What has changed since a piece of reasoning was created: the system prompt or the tools, or the messages before it.
+"""What changed after a piece of reasoning was created: the system prompt or the tools, or the messages before it.
 `unknown`: the conversation in which it was created is not known."""
 
 
@@ -28,19 +28,19 @@ Cause: TypeAlias = Literal["surroundings", "conversation", "unknown"]
 class ModelRequest:
     """One model call.
 
-    :ivar model: the provider's own id of the model, without the provider's name.
+    :ivar model: the provider's own id for the model, without the provider's name.
     :ivar system: the system prompt.
-    :ivar messages: legal history: every call has its result, the last message is not the model's.
-    :ivar tools: those that the model has now.
-    :ivar max_output_tokens: limit of the answer.
-    :ivar thought_level: the level now: `off`, `low`, `medium` or `high`; the empty string leaves it to the provider.
-    :ivar conversation_id: stable id of the session, for providers that route their cache by it.
-    :ivar declared: the tools and the level with which the session's requests begin. Where they differ from what holds
-        now, `messages` has the amendments. None for a request that is no session's.
-    :ivar unbound: number of messages at the beginning whose reasoning is not sent unless it knows its conversation.
-    :ivar refused: what the provider has refused in this session, and is not sent.
+    :ivar messages: a valid history: every call has its result, and the last message is not the model's.
+    :ivar tools: the tools that the model currently has.
+    :ivar max_output_tokens: the limit for the answer.
+    :ivar thought_level: the current level: `off`, `low`, `medium` or `high`; if empty, the provider decides.
+    :ivar conversation_id: a stable id of the session, for providers that route their cache by it.
+    :ivar declared: the tools and the level with which the session's requests begin. If they differ from the current
+        ones, `messages` has the amendments. None for a request outside a session.
+    :ivar unbound: the number of messages at the beginning whose reasoning is not sent unless it has a binding.
+    :ivar refused: the features that the provider has refused in this session; they are not sent.
     :ivar takes: the values that the provider accepts for features that it otherwise refuses; see `FeatureRefused`.
-    :ivar refused_images: SHA-256 of the images that the provider has refused, which are not sent either.
+    :ivar refused_images: SHA-256 digests of the images that the provider has refused; they are not sent.
     """
 
     model: str
@@ -59,23 +59,23 @@ class ModelRequest:
 
 @frozen
 class TextDelta:
-    """More of the visible answer."""
+    """The next piece of the visible answer."""
 
     text: str
 
 
 @frozen
 class ThinkingDelta:
-    """More of the visible reasoning."""
+    """The next piece of the visible reasoning."""
 
     text: str
 
 
 @frozen
 class Retrying:
-    """The call failed before any part of the answer was yielded, and is retried.
+    """The call failed before any part of the answer was yielded, and will be retried.
 
-    :ivar delay: seconds until then; 0 where the request is sent at once without the part that the provider refused.
+    :ivar delay: seconds until the retry.
     """
 
     reason: str
@@ -86,7 +86,7 @@ class Retrying:
 class AskedAgain:
     """The provider refused the request and is called again at once, without the part that it may have refused.
 
-    :ivar usage: what the provider's answer has cost if it answered the request in another way than it was asked to.
+    :ivar usage: the usage of the provider's answer, if it did not answer as requested.
     """
 
     usage: Usage | None = None
@@ -123,7 +123,7 @@ class ReasoningRefused:
 
     :ivar messages: ids of the answers that it belongs to.
     :ivar pieces: the names of its pieces; see `messages.name_of`.
-    :ivar said: what the provider said of it, for the log.
+    :ivar said: the provider's error message, for the log.
     """
 
     messages: tuple[str, ...]
@@ -140,10 +140,10 @@ class RefusedTools:
 
 @frozen
 class Remembered:
-    """What the request left out because the provider has refused it earlier, in this or another session.
+    """The parts that a request left out because the provider refused them earlier, in this or another session.
 
     :ivar refused: the features that were left out.
-    :ivar takes: the values that were sent instead of others, by feature; see `FeatureRefused`.
+    :ivar takes: the values that were sent in place of others, by feature; see `FeatureRefused`.
     :ivar tools: the names of the tools that were left out.
     :ivar images: whether images were left out.
     """
@@ -169,10 +169,10 @@ class Withheld:
 class Answered:
     """The answer is complete; the last event of every stream that does not raise.
 
-    Tool call ids in `parts` are the provider's own, which may repeat; the turn gives each call an id of ours.
+    Tool call ids in `parts` are the provider's own and may repeat. The turn gives each call a unique id.
 
     :ivar compacted: the compacted conversation, if the request was for a compaction.
-    :ivar withheld: reasoning of earlier answers that the request left out, since it is not valid there.
+    :ivar withheld: reasoning of earlier answers that the request left out, since it was not valid in the request.
     :ivar explanation: the provider's reason for a refusal, as a sentence or a word; empty if it gives none.
     """
 
@@ -209,36 +209,37 @@ class Provider(Protocol):
 
         Cancelling the iteration ends the call at once, and so does closing the generator (see `contextlib.aclosing`).
 
-        :raises ModelAuthError: no key, or a refused one.
-        :raises ConfigError: the configuration or the environment describes a connection that cannot be made.
-        :raises ContextOverflowError: the request is larger than the window.
-        :raises ModelRequestError: the provider refused the request for another reason.
-        :raises ModelUnavailableError: unreachable, overloaded or rate limited over all retries.
-        :raises ModelStreamError: the connection was lost after part of the answer had been yielded.
+        :raises ModelAuthError: if there is no key, or the key is refused.
+        :raises ConfigError: if the configuration or the environment describes an impossible connection.
+        :raises ContextOverflowError: if the request is larger than the window.
+        :raises ModelRequestError: if the provider refused the request for another reason.
+        :raises ModelUnavailableError: if the provider was unreachable, overloaded or rate limited in all attempts.
+        :raises ModelStreamError: if the connection was lost after part of the answer had been yielded.
         """
         ...
 
     def context_window(self, model: str) -> int | None:
         """Return the tokens of the model's window as `learn_window` last learned it; None if it is unknown.
 
-        :raises ConfigError: a script is missing or wrong.
+        :raises ConfigError: if a script is missing or invalid.
         """
         ...
 
     def rules(self, model: str) -> ReasoningRules:
-        """Return what the provider does with the reasoning of earlier answers of this model."""
+        """Return how the provider treats the reasoning of earlier answers of this model."""
         ...
 
     def reasoning_sent(self, request: ModelRequest) -> frozenset[str]:
-        """Return the ids of the answers whose reasoning a request would be sent with."""
+        """Return the ids of the answers whose reasoning a request would include."""
         ...
 
     async def learn_window(self, model: str, *, lost: bool = False) -> None:
-        """Ask the provider for the model's window, unless an earlier answer is final; takes ten seconds at most.
-        A `ModelError` is ignored, and the next call asks again.
+        """Ask the provider for the model's window, unless an earlier answer is final.
 
-        :param lost: whether part of a request seems to have been lost. A server on this machine or network that does
-            not report its window in the usual place is then asked at the paths of Ollama and LM Studio.
+        Takes at most ten seconds. A `ModelError` is ignored, and the next call asks again.
+
+        :param lost: whether part of a request appears to have been lost. If a server on this machine or network does
+            not report its window at the usual path, the paths of Ollama and LM Studio are then tried.
         """
         ...
 
@@ -257,20 +258,21 @@ class NativeCompaction(Protocol):
         instructions: str,
         note: Callable[[Retrying | AskedAgain | Refusal], None] = lambda event: None,
     ) -> tuple[CompactedBlock, Usage]:
-        """Summarise all messages of a request; the caller leaves out those that are to stay verbatim.
+        """Summarise all messages of a request. The caller leaves out the messages that should stay verbatim.
 
-        System prompt, tools and thought level should be those of the session's other requests, so that the cached
-        prefix is used. What stays verbatim keeps its reasoning, if the model's rules say so, as long as nothing is put
-        between it and the block. The last message may be the model's, but every call must have its result.
+        The system prompt, the tools and the thought level should be the same as in the session's other requests, so
+        that the cached prefix is used. The verbatim messages keep their reasoning, if the model's rules say so, as long
+        as nothing is inserted between the block and these messages. The last message may be the model's, but every call
+        must have its result.
 
-        :param instructions: the prompt for the summary; empty for the provider's own. OpenAI's API takes none, and they
-            are ignored there.
-        :param note: called with each retry, and with what the provider refuses; an exception that it raises ends the
-            compaction.
-        :returns: the block for the first message of the new context, and the tokens of the compaction itself. The
+        :param instructions: the prompt for the summary; empty for the provider's own. OpenAI's API does not support
+            instructions, so they are ignored there.
+        :param note: called with each retry and each refusal. If it raises an exception, the compaction ends.
+        :returns: the block for the first message of the new context, and the usage of the compaction itself. The
             block's `text` is empty if the provider encrypts the summary.
-        :raises ContextOverflowError: the conversation, or with it the prompt for the summary, does not fit the window.
-        :raises ModelRequestError: the model does not support compaction, or returned no summary.
-        :raises ModelError: as `Provider.stream` does; transient failures are retried.
+        :raises ContextOverflowError: if the conversation, or the conversation with the prompt for the summary, does not
+            fit the window.
+        :raises ModelRequestError: if the model does not support compaction, or returned no summary.
+        :raises ModelError: like `Provider.stream`; transient failures are retried.
         """
         ...

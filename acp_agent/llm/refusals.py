@@ -1,8 +1,8 @@
-"""Which part of a request a server refused, by the words of its error.
+"""Finds the part of a request that a server refused, from the text of its error.
 
-Servers that imitate an API take only some of it. A part that is refused is left out, or sent with a value that the
-error names, and the request is sent once more; the session keeps what was learned for the model. A part is known by
-its name in the error, or where the error has no name, by the words of the servers that refuse it.
+Servers that imitate an API support only part of it. A refused part is left out, or sent with a value that the error
+names, and the request is sent again. The session keeps what was learned about the model. A part is identified by its
+name in the error or, if the error does not name it, by phrases that servers use to refuse it.
 
 Sources: the error texts in the source of vLLM, llama.cpp's server, llama-cpp-python, Ollama, LiteLLM and
 mistral-common; those of OpenAI, Mistral, Groq, DeepSeek, Fireworks and OpenRouter as their users report them; the chat
@@ -21,12 +21,12 @@ from acp_agent.frozen import frozen
 from acp_agent.llm.errors import SERVER_STATUSES, CallFailed, classify
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-"""Words for the effort of reasoning, in order."""
+"""The levels of reasoning effort, in ascending order."""
 LIMITS: tuple[Feature, ...] = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-"""Members that limit an answer, of which an error may name the largest value."""
+"""Members that limit an answer. An error may name their largest value."""
 _STATUSES = (400, 404, 415, 422)
 _LEAST_LIMIT = 256
-"""Tokens: a smaller number in an error is no limit of an answer."""
+"""Tokens. A smaller number in an error is not a limit for an answer."""
 _NUMBER = re.compile(r"(?<![\w.-])\d{1,3}(?:,\d{3})+(?!\w|\.\d)|(?<![\w.-])\d+(?!\w|\.\d|,\d)")
 _REFUSES = (
     "not support",
@@ -54,9 +54,9 @@ _REFUSES = (
     "not enabled",
     "remove",
 )
-"""Words of errors that refuse what they name, and do not only speak of it."""
+"""Phrases of errors that refuse the member that they name, rather than only mention it."""
 _COMMON: frozenset[Feature] = frozenset(("stream", "reasoning", "thinking", "include", "store"))
-"""Members whose names are words of the language: in an error they count only between quotes or as a name of its own."""
+"""Members whose names are ordinary words. They count only in quotes, or at the start of an error."""
 _WORDS: tuple[tuple[Feature, tuple[str, ...]], ...] = (
     (
         "functions",
@@ -167,7 +167,7 @@ _WORDS: tuple[tuple[Feature, tuple[str, ...]], ...] = (
         ),
     ),
 )
-"""Of parts that are no member, or not always named as one."""
+"""Phrases for parts that are not members, or whose errors do not always name the member."""
 _EFFORT = re.compile(r"(?:reasoning|output_config)\.effort|output_config")
 _CALL_IDS = re.compile(r"length (?:of )?9|\b9\b.{0,20}alphanumeric|a-z, a-z, 0-9")
 
@@ -188,8 +188,8 @@ def refused_part(
 ) -> RefusedPart | None:
     """Return the part of a request that the server refused; None if it refused something else.
 
-    :param sent: the optional parts that the request had, with the values of those that are members.
-    :param required: those that can have another value, but cannot be left out.
+    :param sent: the optional parts of the request; for parts that are members, with their values.
+    :param required: the parts that can have another value, but cannot be left out.
     """
     if not _may_be_refusal(failure, sent):
         return None
@@ -214,14 +214,14 @@ def _may_be_refusal(failure: CallFailed, sent: Mapping[Feature, JsonValue]) -> b
 
 
 def _named(failure: CallFailed, said: str, sent: Mapping[Feature, JsonValue]) -> list[Feature]:
-    """Return the members that an error names, the likeliest first."""
+    """Return the members that an error names, the most likely first."""
     refuses = any(word in failure.message.lower() for word in _REFUSES) or "unsupported" in failure.code.lower()
     names = [_EFFORT.sub("reasoning_effort", name.lower()) for name in failure.named]
     said = _EFFORT.sub("reasoning_effort", said)
     by_place: list[tuple[int, Feature]] = []
     for feature, value in sent.items():
         if value is None:
-            continue  # no member
+            continue  # not a member
         is_named = any(name == feature or name.startswith(f"{feature}.") for name in names)
         written = feature.replace("_", "_?")  # xAI and the AI SDK write reasoningEffort
         pattern = (
@@ -236,7 +236,7 @@ def _named(failure: CallFailed, said: str, sent: Mapping[Feature, JsonValue]) ->
 
 
 def _taken(feature: Feature, said: str, value: JsonValue) -> str:
-    """Return the values that the server takes of a member, if its error names them."""
+    """Return the values that the server accepts for a member, if its error names them."""
     if feature in LIMITS and isinstance(value, int):
         numbers = [int(found[0].replace(",", "")) for found in _NUMBER.finditer(said)]
         smaller = [number for number in numbers if _LEAST_LIMIT <= number < value]
@@ -255,7 +255,7 @@ def _is_meant(feature: Feature, words: tuple[str, ...], said: str) -> bool:
 
 
 def taken_limit(wanted: int, takes: str) -> int:
-    """Return a limit of an answer as the server takes it.
+    """Return the limit for an answer, reduced to one that the server accepts.
 
     :param takes: see `FeatureRefused`.
     """
@@ -263,9 +263,9 @@ def taken_limit(wanted: int, takes: str) -> int:
 
 
 def taken_effort(wanted: str, takes: str) -> str:
-    """Return the effort nearest to the wanted one that the server takes; empty if none is near enough.
+    """Return the accepted effort that is nearest to the wanted effort; empty if none is near enough.
 
-    :param takes: see `FeatureRefused`; empty if it takes all.
+    :param takes: see `FeatureRefused`; empty if the server accepts all.
     """
     known = [word for word in takes.split() if word in EFFORTS]
     if not known or wanted in known or wanted not in EFFORTS:
@@ -276,8 +276,10 @@ def taken_effort(wanted: str, takes: str) -> str:
 
 
 def optional_members(body: JsonObject, names: Iterable[Feature]) -> dict[Feature, JsonValue]:
-    """Return those members of a request that can be left out, with their values; the effort in `reasoning` or
-    `output_config` as `reasoning_effort`."""
+    """Return the members of a request that can be left out, with their values.
+
+    The effort in `reasoning` or `output_config` is returned as `reasoning_effort`.
+    """
     found: dict[Feature, JsonValue] = {}
     for name in names:
         if name in body:

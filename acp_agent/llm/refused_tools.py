@@ -1,6 +1,6 @@
 """Finds the tools that a provider's error names, and removes them from the request.
 
-A provider refuses the whole request because of one unsupported tool, and identifies the tool by name or by position:
+A provider refuses a whole request because of one unsupported tool, and identifies the tool by name or by position:
 `tools[3].function.parameters` (OpenAI), `tools.3.custom.input_schema` (Anthropic), `["body", "tools", 3]` (FastAPI),
 `tools[0].function_declarations[3]` (Google, whose first tool holds all functions), `/tools/3` (a JSON pointer).
 """
@@ -68,7 +68,7 @@ def refused_tools(failure: CallFailed, body: JsonObject, known: Iterable[str]) -
 
 
 def is_built_in(name: str) -> bool:
-    """Return whether a tool is built in, not a server's. A built-in name, such as `read`, is also an ordinary word."""
+    """Return whether a tool is built in, not a server's. A built-in name such as `read` is also an ordinary word."""
     return "__" not in name
 
 
@@ -112,7 +112,7 @@ def _changed(
 ) -> ModelRequest:
     """Return the request with each tool changed or left out, in its declaration and its amendments as well.
 
-    :param gone: names of the tools that are left out. Their removal from the conversation is left out as well.
+    :param gone: names of the tools that are left out. Amendments that remove these tools no longer mention them.
     """
 
     def changed(tools: Iterable[ToolDefinition]) -> tuple[ToolDefinition, ...]:

@@ -1,7 +1,7 @@
-"""Lookup of `provider/model`: the provider's client, and the properties of the model.
+"""Looks up `provider/model`: the provider's client and the properties of the model.
 
-The name is split at the first slash. A client is created once, and again when its address or key has changed. An SDK is
-loaded by `Registry.prepare` or with the first model call.
+The name is split at the first slash. A client is created once, and again after its address or key has changed. An SDK
+is loaded by `Registry.prepare` or by the first model call.
 """
 
 from __future__ import annotations
@@ -42,27 +42,27 @@ NO_MODEL = (
 )
 _LIST_SECONDS = 60.0
 _LOCAL_SECONDS = 0.3
-"""Within which a local server says what models it has."""
+"""Maximum seconds to wait for a local server's list of models."""
 
 
 BUILT_IN_PROVIDERS = tuple(BUILT_IN)
 """Names of the providers that need no configuration."""
 
 _PRICED = frozenset({"anthropic", "openai", "google", "openrouter"})
-"""Who charges what the table says; elsewhere a model of the same name is free, or has a price of its own."""
+"""The providers that charge the table's prices. Elsewhere a model of the same name is free or priced differently."""
 
 _log = logging.getLogger(__name__)
 
 
 @frozen
 class _ResolvedModel:
-    """A model and where it answers.
+    """A model and its provider.
 
     :ivar id: the provider's own id, for `ModelRequest.model`.
-    :ivar window: tokens of the whole window: `context_window` of the settings, else what the provider has said by now
-        (see `Registry.learn_window`), else the table, else the model's settings, else a guess.
-    :ivar window_source: a text that changes when the settings or the provider say something else of the window.
-    :ivar learned: what refusals have taught about the model.
+    :ivar window: tokens of the whole window: from `context_window` in the settings, else from the provider (see
+        `Registry.learn_window`), else from the table, else from the model's settings, else the default.
+    :ivar window_source: a text that changes when the settings or the provider specify a different window.
+    :ivar learned: the facts about the model that were learned from refusals.
     """
 
     provider: Provider
@@ -74,13 +74,13 @@ class _ResolvedModel:
 
 
 class Registry:
-    """All models that can be used.
+    """All available models.
 
     :param settings: the configuration.
     :param env: environment variables, for keys and base URLs.
-    :param access: stored keys, and the editor's routes; None for the keys alone.
-    :param learned: what refusals have taught about models; None begins with nothing.
-    :ivar places: where they are asked.
+    :param access: the stored keys and the editor's routes; None for the keys only.
+    :param learned: the facts learned from refusals; None starts without any.
+    :ivar places: the providers' addresses and credentials.
     """
 
     def __init__(
@@ -95,26 +95,28 @@ class Registry:
         self._access = access or ModelAccess(KeyStore(settings.home))
         self._learned = learned or LearnedFacts()
         self.places = Places(settings, env, self._access)
-        # Where a key or a route has changed, a request may still be answered over the client's connections.
+        # Clients with an old key or route are kept, since a request may still be running on their connections.
         self._providers: list[tuple[Endpoint, ModelClient | ScriptedProvider]] = []
         self._local: tuple[float, tuple[str, ...]] | None = None
 
     def version(self) -> Hashable:
-        """Return a value that differs once a key or a route changed; see `ModelAccess.version`."""
+        """Return a value that changes when a key or a route changes; see `ModelAccess.version`."""
         return self._access.version()
 
     async def unlock(self, model: str) -> None:
-        """Read the key of a model's provider from the keyring, where it is there. To be done before `resolve`; a name
-        that is none needs nothing."""
+        """Read the key of a model's provider from the keyring, if it is there. Call this before `resolve`.
+
+        An invalid name is ignored.
+        """
         provider = model.partition("/")[0]
         if self.places.variable(provider) is None and self._access.route(provider) is None:
-            with suppress(ConfigError):  # `resolve` says so, where the key is needed
+            with suppress(ConfigError):  # `resolve` raises this if the key is needed
                 await self._access.fetch(provider)
 
     def resolve(self, model: str) -> _ResolvedModel:
         """Return the provider of `provider/model`.
 
-        :raises ConfigError: the name has another form; or see `Places.endpoint`.
+        :raises ConfigError: if the name is not `provider/model`; see also `Places.endpoint`.
         """
         if not is_model_name(model):
             raise ConfigError(f"{model!r}: {self.unusable(model)}")
@@ -127,22 +129,24 @@ class Registry:
         return _ResolvedModel(provider, model_id, known, window, source, learned)
 
     def unusable(self, model: str) -> str:
-        """Return why a text is no `provider/model` of a provider that is built in or configured; empty where it is one.
+        """Return why a text is not `provider/model` with a known provider; empty if it is.
 
-        What models the provider has is not asked.
+        Does not check whether the provider has the model.
         """
         if not is_model_name(model):
             return "a model is named provider/model, such as anthropic/claude-sonnet-5-5"
         return unknown_provider(model, self.places.names())
 
     def profile(self, model: str) -> ModelProfile:
-        """Return what is known of `provider/model` without asking anybody, the user's corrections included: the output
-        limit and prices replace the table's, the window only if the table has none."""
+        """Return the profile of `provider/model` without asking the provider, with the user's settings applied.
+
+        The user's output limit and prices replace the table's. The user's window is used only if the table has none.
+        """
         provider, _, name = model.partition("/")
         return _corrected_profile(self._settings, self.places, provider, name)
 
     async def learn_window(self, model: str, *, lost: bool = False) -> None:
-        """Let the provider say how large the window is, where that counts; see `Provider.learn_window`.
+        """Ask the provider for the window, unless the settings specify it; see `Provider.learn_window`.
 
         :raises ConfigError: see `resolve`.
         """
@@ -152,7 +156,7 @@ class Registry:
             await resolved.provider.learn_window(resolved.id, lost=lost)
 
     async def default_model(self) -> str | None:
-        """Return the model for a session that names none; None where there is nothing to choose (see `no_model`)."""
+        """Return the model for a session that names none; None if no model is available (see `no_model`)."""
         if self._settings.model:
             return self._settings.model
         for name, built_in in BUILT_IN.items():
@@ -161,18 +165,18 @@ class Registry:
         return next((model for model in await self._local_models() if model.startswith("ollama/")), None)
 
     def no_model(self) -> AgentError:
-        """Return why there is no default model, and what to do."""
+        """Return the error that says why there is no default model, and what to do."""
         try:
             self._access.has_key("")
         except ConfigError as error:
-            return error  # one of those that cannot be read may be all that is missing
+            return error  # the missing key may be in the invalid file
         return ModelAuthError(NO_MODEL)
 
     def small_model(self, model: str) -> str | None:
-        """Return the cheap model for little things in a conversation: the user's choice, else the provider's own.
+        """Return the cheap model for small tasks in a conversation: the user's choice, else the provider's own.
 
         :param model: `provider/model` of the conversation.
-        :returns: None where there is none to rely on.
+        :returns: None if there is no reliable one.
         """
         if self._settings.small_model:
             return self._settings.small_model
@@ -183,7 +187,7 @@ class Registry:
         return f"{provider}/{built_in.small}"
 
     async def available_models(self) -> tuple[str, ...]:
-        """Return models for a picker, the default first; never waits on the network for longer than half a second."""
+        """Return models for a picker, the default first. Waits for the network for at most half a second."""
         offered = (
             f"{name}/{model}"
             for name, built_in in BUILT_IN.items()
@@ -197,25 +201,25 @@ class Registry:
         return tuple(dict.fromkeys(enabled))
 
     def load(self, model: str) -> None:
-        """Import what asks a model, except its SDK. Run this in a thread. A name that is none needs nothing."""
+        """Import the modules that call a model, except its SDK. Call this in a thread. An invalid name is ignored."""
         provider = model.partition("/")[0]
         if provider in self.places.names() and self.places.kind(provider) != "scripted":
             _make_client()
 
     async def prepare(self, model: str) -> None:
-        """Import the SDK of a model in a thread, and make its client; asks neither the provider nor a keyring.
+        """Import the SDK of a model in a thread, and create its client. Asks neither the provider nor a keyring.
 
-        :raises ConfigError: see `Places.endpoint`; or a variable of the network is wrong.
+        :raises ConfigError: if an environment variable for the network is invalid; see also `Places.endpoint`.
         """
         await self._provider(model.partition("/")[0]).prepare()
 
     async def try_key(self, provider: str, key: str) -> bool:
-        """Ask a provider whether it takes a key, with one small request that costs nothing.
+        """Check whether a provider accepts a key, with one small, free request.
 
-        :returns: False where it has nothing to ask for, so that the key could not be tried.
-        :raises ModelAuthError: the key is refused, or no header can carry it.
-        :raises ModelError: no answer came that tells.
-        :raises ConfigError: see `Places.endpoint`; or a variable of the network is wrong.
+        :returns: False if the provider has no such request, so that the key could not be tried.
+        :raises ModelAuthError: if the key is refused, or contains characters that no header can carry.
+        :raises ModelError: if the request failed for another reason.
+        :raises ConfigError: if an environment variable for the network is invalid; see also `Places.endpoint`.
         """
         endpoint = replace(self.places.endpoint(provider), key=key, token=None, key_hint="the key that you gave")
         client = self._client(endpoint)
@@ -231,7 +235,7 @@ class Registry:
             await provider.aclose()
 
     async def _local_models(self) -> tuple[str, ...]:
-        """Return the models of local servers that answer at once, as `provider/model`; asked again after a minute."""
+        """Return the models of local servers that answer at once, as `provider/model`. Caches them for a minute."""
         now = time.monotonic()
         if self._local is not None and now - self._local[0] < _LIST_SECONDS:
             return self._local[1]
@@ -289,9 +293,9 @@ def _make_client() -> Callable[..., ModelClient]:
 
 
 async def _list_models(base_url: str) -> tuple[str, ...]:
-    """Return the ids of the models that an OpenAI-compatible server offers; none where no server answers at once.
+    """Return the ids of the models that an OpenAI-compatible server offers; none if no server answers at once.
 
-    :param base_url: with `/v1` at its end.
+    :param base_url: the URL, with `/v1` at its end.
     """
     with anyio.move_on_after(_LOCAL_SECONDS):
         return await to_thread.run_sync(_listed, base_url, abandon_on_cancel=True)
@@ -302,7 +306,7 @@ def _listed(base_url: str) -> tuple[str, ...]:
     from http.client import HTTPConnection, HTTPException
 
     parts = urlsplit(base_url)
-    if parts.scheme != "http" or not parts.hostname:  # as local servers are reached
+    if parts.scheme != "http" or not parts.hostname:  # local servers use http
         return ()
     connection = HTTPConnection(parts.hostname, parts.port, timeout=_LOCAL_SECONDS)
     try:

@@ -1,7 +1,7 @@
-"""Leaves out of a request what its server is known not to take, and remembers what a server refuses.
+"""Leaves out of a request what its server is known to refuse, and remembers new refusals.
 
-Only what holds for every conversation with a model is remembered; see `learned.py`. Whether a server takes reasoning,
-or a header or a parameter for it, may depend on the conversation, so that is learned by each session for itself.
+Only refusals that hold for every conversation with a model are remembered; see `learned.py`. Whether a server accepts
+reasoning, or a header or parameter for it, may depend on the conversation, so each session learns that for itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NO_IMAGES = f"{_REFUSED} images"
 
 
 def without_refused(request: ModelRequest, learned: LearnedModel) -> tuple[ModelRequest, Remembered]:
-    """Return a request without what its server is known not to take, and what was left out."""
+    """Return the request without what its server is known to refuse, and a record of what was left out."""
     refused: set[Feature] = set()
     takes: dict[Feature, str] = {}
     tools: list[str] = []
@@ -50,9 +50,9 @@ def without_refused(request: ModelRequest, learned: LearnedModel) -> tuple[Model
 
 
 def keep_refusal(event: Refusal | ImagesLeftOut, request: ModelRequest, learned: LearnedModel) -> None:
-    """Remember a refusal that holds for every conversation. Writes a file, so run this in a thread.
+    """Remember a refusal if it holds for every conversation. Writes a file, so call this in a thread.
 
-    :param request: the request, before anything was left out.
+    :param request: the original request, before anything was left out.
     """
     facts: dict[str, str | None] = {}
     match event:
@@ -75,12 +75,12 @@ def refused_images(learned: LearnedModel) -> frozenset[str]:
 
 
 def keep_images(digests: Iterable[str], learned: LearnedModel) -> None:
-    """Remember images that the server refused. Writes a file, so run this in a thread."""
+    """Remember images that the server refused. Writes a file, so call this in a thread."""
     learned.keep({f"{_IMAGE} {digest}": "" for digest in digests})
 
 
 def _digest(tool: ToolDefinition) -> str:
-    """Return a digest of a tool's definition: a server may take the tool once its description or schema has changed."""
+    """Return a digest of a tool's definition, since a server may accept the tool after its definition has changed."""
     import hashlib  # loads OpenSSL
 
     return hashlib.sha256(repr((tool.description, tool.input_schema)).encode("utf-8", "surrogatepass")).hexdigest()

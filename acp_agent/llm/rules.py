@@ -1,5 +1,6 @@
-"""What providers do with the reasoning of earlier answers, as data: `reasoning.csv` by family of models,
-`platforms.csv` by the server that is asked.
+"""How providers treat the reasoning of earlier answers.
+
+The rules are data: `reasoning.csv` has them by family of models, `platforms.csv` by server.
 
 Sources: platform.claude.com on preserved thinking, mid-conversation system messages, effort per message, and
 compaction on demand; developers.openai.com on preserved reasoning, prompt caching and compaction, and the API's
@@ -21,43 +22,45 @@ from acp_agent.llm.names import gpt_version, plain_name
 from acp_agent.llm.places import Endpoint, known_host
 
 Checks: TypeAlias = Literal["none", "anthropic", "openai", "unknown"]
-"""Whether the provider checks that reasoning stays in the conversation that created it, and by whose rules."""
+"""Whether the provider checks that reasoning stays in the conversation that created it, and whose rules it applies."""
 ThinkingOff: TypeAlias = Literal["none", "disabled", "between_tools", "low", "least"]
-"""How a request turns thinking off. `none`: by sending nothing, as thinking is off by default. `disabled`,
-`between_tools`: that type of `thinking`. `low`, `least`: the lowest effort, since the model always thinks."""
+"""How a request turns thinking off. `none`: it sends nothing, since thinking is off by default. `disabled`,
+`between_tools`: it sends `thinking` of this type. `low`, `least`: it sends the lowest effort, since the model always
+thinks."""
 ToolChanges: TypeAlias = Literal["plain", "value", "reference", "items"]
-"""How tools change during a conversation. `plain`: by another list of tools, which changes the start of the request.
-`value`, `reference`: by Anthropic's system messages, which define a tool or name one of the list. `items`: by OpenAI's
-`additional_tools`."""
+"""How tools change during a conversation. `plain`: with a new list of tools, which changes the beginning of the
+request. `value`, `reference`: with Anthropic's system messages, which define a tool or refer to one in the list.
+`items`: with OpenAI's `additional_tools`."""
 EffortChanges: TypeAlias = Literal["top", "message", "item"]
-"""How the effort changes during a conversation. `top`: by the member of the request. `message`: by a system message of
-Anthropic's. `item`: by a `configuration_update` of OpenAI's."""
+"""How the effort changes during a conversation. `top`: with the request's top-level member. `message`: with Anthropic's
+system message. `item`: with OpenAI's `configuration_update`."""
 Compaction: TypeAlias = Literal["none", "plain", "kept"]
-"""The provider's own compaction. `kept`: what stays after it keeps its reasoning."""
+"""The provider's own compaction. `kept`: the messages that remain keep their reasoning."""
 CompactsTo: TypeAlias = Literal["none", "block", "window"]
-"""What the provider's own compaction leaves of the messages. `block`: one block that replaces them. `window`: all user
-messages, and one encrypted item that replaces the rest."""
+"""What remains of the messages after the provider's own compaction. `block`: one block that replaces them. `window`:
+all user messages, and one encrypted item that replaces the rest."""
 AskedBy: TypeAlias = Literal["none", "parameter", "path", "item"]
-"""How the provider is asked to compact. `parameter`: by Anthropic's `compaction`. `path`: by OpenAI's
-`/responses/compact`, which reads nothing from the cache. `item`: by OpenAI's `compaction_trigger` at the end of an
-ordinary request, whose beginning is read from the cache; by the path if the server does not take the item."""
+"""How the agent asks the provider to compact. `parameter`: with Anthropic's `compaction`. `path`: with OpenAI's
+`/responses/compact`, which does not use the prompt cache. `item`: with OpenAI's `compaction_trigger` at the end of an
+ordinary request, whose beginning is read from the cache; with the path if the server does not accept the item."""
 Echo: TypeAlias = Literal["none", "signature", "items", "given", "calls", "always", "thought_signature"]
-"""In which form reasoning goes back. `signature`: Anthropic's blocks. `items`: OpenAI's items. `given`: in the member
-of the message in which it came, where it came. `calls`: the same, and never missing where an answer calls tools.
-`always`: the same, and never missing in any answer. `thought_signature`: Gemini's, on the calls."""
+"""The form in which reasoning is sent back. `signature`: Anthropic's blocks. `items`: OpenAI's items. `given`: in the
+member of the message that it came in, if there was any. `calls`: like `given`, but answers that call tools always have
+the member. `always`: like `given`, but all answers have the member. `thought_signature`: Gemini's signatures, on the
+calls."""
 
 
 @frozen
 class ReasoningRules:
     """The rules for one model at one server.
 
-    :ivar family: the beginning of the model's id, as the table has it; empty for a model that it does not know.
-    :ivar reads: families whose reasoning the model can read besides its own; a `*` at the end stands for any ending.
-    :ivar binds: whether reasoning is only sent in the conversation that it was made in.
+    :ivar family: the beginning of the model's id, as in the table; empty for an unknown model.
+    :ivar reads: other families whose reasoning the model can read; a `*` at the end stands for any ending.
+    :ivar binds: whether reasoning is sent only in the conversation that created it.
     :ivar takes_compaction: whether a conversation that the provider has compacted can be sent to the model.
-    :ivar controls: whether requests say what is to happen to reasoning that is not valid.
-    :ivar native_first: whether an automatic compaction is the provider's own, since it keeps reasoning.
-    :ivar cache: how long the server keeps a prompt in its cache; None if that is not known.
+    :ivar controls: whether requests specify how to treat invalid reasoning.
+    :ivar native_first: whether automatic compactions are done by the provider, since that keeps reasoning.
+    :ivar cache: how long the server keeps a prompt in its cache; None if that is unknown.
     """
 
     family: str = ""
@@ -86,7 +89,7 @@ class ReasoningRules:
 
 @frozen
 class _Platform:
-    """What a server takes; see `platforms.csv`."""
+    """What a server supports; see `platforms.csv`."""
 
     controls: bool
     compaction: bool
@@ -96,9 +99,9 @@ class _Platform:
 
 
 _SEALING_GPT = (6, 2)
-"""The version from which on OpenAI's models check their reasoning."""
+"""The first version of OpenAI's models that checks reasoning."""
 _LATER_VERSION = re.compile(r"(?<=\d)-\d{1,2}(?!\d)")
-"""Follows the family in the id of another version, such as `claude-opus-5-6`; a date is longer."""
+"""Matches the version after the family in an id such as `claude-opus-5-6`, but not a date, which is longer."""
 _GATEWAY = _Platform(controls=False, compaction=False, trigger=False, tools="plain", effort=False)
 
 
@@ -120,7 +123,7 @@ def rules_of(model: str) -> ReasoningRules:
 def rules_at(endpoint: Endpoint, model: str, cache_option: str = "") -> ReasoningRules:
     """Return the rules for a model at this server.
 
-    An unknown server gets only what every server understands.
+    For an unknown server, they use only features that every server understands.
 
     :param cache_option: see `cache_life`.
     """
@@ -143,7 +146,7 @@ def rules_at(endpoint: Endpoint, model: str, cache_option: str = "") -> Reasonin
 
 
 def _is_of(name: str, family: str) -> bool:
-    """Return whether a model belongs to a family. A later version, about which nothing is known, does not."""
+    """Return whether a model belongs to a family. Later versions do not, since their rules are unknown."""
     return name.startswith(family) and not _LATER_VERSION.match(name, len(family))
 
 
@@ -157,7 +160,7 @@ def _platform_of(endpoint: Endpoint) -> _Platform:
 
 @cache
 def _models() -> dict[str, ReasoningRules]:
-    """Return the rules by the beginnings of models' ids."""
+    """Return the rules for each prefix of models' ids."""
     table: dict[str, ReasoningRules] = {}
     names = {field.name for field in fields(ReasoningRules)}
     for row in _rows("reasoning.csv"):

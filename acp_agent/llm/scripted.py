@@ -1,8 +1,8 @@
 """A provider that plays a YAML script in place of a model, for demonstrations and for trying the agent without a key.
 
-docs/models.md describes the script. The request alone determines the answer, so that a restarted agent continues where
-it was: the newest user message chooses the scene, the first whose `when` is found in it, and
-the number of answers since that message is the index in the scene.
+docs/models.md describes the script. Only the request determines the answer, so a restarted agent continues where it
+was. The scene is the first one whose `when` is found in the newest user message. The number of answers since that
+message is the index in the scene.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class ScriptedProvider:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """See `Provider.stream`.
 
-        :raises ConfigError: the script is missing or wrong; names file and line.
+        :raises ConfigError: if the script is missing or invalid; names the file and line.
         """
         script = self._loaded()
         answer = script.answer_to(request, self._path.stem)
@@ -151,7 +151,7 @@ class ScriptedProvider:
         yield replace(answered, usage=usage or estimated_usage(request, answered))
 
     def context_window(self, model: str) -> int | None:
-        """See `Provider.context_window`; what the script says."""
+        """See `Provider.context_window`; the script specifies it."""
         return self._loaded().context_window
 
     @property
@@ -168,10 +168,10 @@ class ScriptedProvider:
         return frozenset()
 
     async def learn_window(self, model: str, *, lost: bool = False) -> None:
-        """See `Provider.learn_window`; the script says it."""
+        """See `Provider.learn_window`; the script specifies it."""
 
     async def aclose(self) -> None:
-        """Do nothing: no connection is open."""
+        """Do nothing, since no connection is open."""
 
     def _loaded(self) -> Script:
         if self._script is None:
@@ -182,7 +182,7 @@ class ScriptedProvider:
 def _load_script(path: Path) -> Script:
     """Read a script.
 
-    :raises ConfigError: it is missing or wrong; names file, line and key.
+    :raises ConfigError: if it is missing or invalid; names the file, line and key.
     """
     try:
         text = read_text(path)
@@ -194,5 +194,5 @@ def _load_script(path: Path) -> Script:
 
 
 def _pieces(text: str) -> list[str]:
-    """Return a text word by word; joined they are the text."""
+    """Return the words of a text. Joined, they are the text."""
     return re.findall(r"\s*\S+\s*?(?=\s|$)|\s+", text)

@@ -16,8 +16,8 @@ _NAMES = r"(?:[\w-]{1,20}:)?(?:think|thinking|thoughts?|reasoning|analysis|scrat
 class ThinkingMarks:
     """One way to mark thinking.
 
-    :ivar start: regular expression of the mark before the thinking, in any spelling; it ignores case.
-    :ivar end: the same of the mark after it.
+    :ivar start: a regular expression for the mark before the thinking, in any spelling and any case.
+    :ivar end: a regular expression for the mark after the thinking.
     :ivar tags: end tags by their start tags, in the spelling of the models' own templates. An answer that begins with
         such a start tag begins with thinking; other spellings may be meant for the user.
     """
@@ -28,7 +28,7 @@ class ThinkingMarks:
 
 
 THINKING_MARKS = (
-    ThinkingMarks(  # most models; in brackets Mistral's, between triangles Kimi's
+    ThinkingMarks(  # most models; Mistral uses brackets, Kimi uses triangles
         rf"<{_NAMES}(?:\s[^<>\n]{{0,200}})?>|\[{_NAMES}\]|◁{_NAMES}▷",
         rf"</{_NAMES}\s*>|\[/{_NAMES}\]|◁/{_NAMES}▷",
         {

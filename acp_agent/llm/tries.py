@@ -1,6 +1,6 @@
-"""Repeats a failed call to a model: either unchanged after a delay, or at once without what the provider refused.
+"""Decides how to repeat a failed model call: unchanged after a delay, or at once without what the provider refused.
 
-What can be left out: tools, reasoning, optional parts of the API, images, and streaming.
+The next try can leave out tools, reasoning, optional parts of the API, images, and streaming.
 """
 
 from __future__ import annotations
@@ -57,32 +57,32 @@ _log = logging.getLogger(__name__)
 Learned: TypeAlias = Refusal | ImagesLeftOut
 
 _MAX_PARTS = 8
-"""Parts of one call that are left out one after another."""
+"""The maximum number of parts that are left out of one call, one after another."""
 _EMPTY_STREAMS = 2
-"""Streams without any event, after which the answer is asked for without a stream."""
+"""After this many streams without any event, the answer is requested without a stream."""
 _MAX_ATTEMPTS: dict[str, int] = {"transient": 7, "connect": 3}
-"""Attempts of one call, by the category of its failure; a failure of another category is not retried."""
+"""Maximum attempts of one call, by the category of its failure. Failures of other categories are not retried."""
 _MAX_ANSWERED = 3
-"""Attempts of one call that each time is answered and breaks off, since every answer has to be paid."""
+"""Maximum attempts of one call whose answers begin and then break off, since every answer costs money."""
 _MAX_DELAY = 20.0
-"""Seconds between two attempts, where the provider does not ask for more."""
+"""Maximum seconds between two attempts, unless the provider asks for more."""
 _MAX_RETRY_AFTER = 90.0
-"""Seconds that a provider may ask to wait; a longer wait ends the call."""
+"""Maximum seconds that a provider may ask to wait; a longer wait ends the call."""
 _REFUSED = (400, 422)
-"""Statuses with which servers refuse reasoning, or a header, in the request."""
+"""Statuses with which servers refuse reasoning or a header."""
 _MAX_TRIGGER_FAILURES = 2
-"""Failures of the server after which a compaction is asked for in another way than by a trigger."""
+"""After this many server failures, a compaction is requested without a trigger."""
 _TRIGGER_STATUSES = (500, 501, 502)
-"""Statuses of servers that cannot handle a part of a request. Others say that the server is overloaded."""
+"""Statuses of servers that cannot handle a part of a request. Others mean that the server is overloaded."""
 _MAX_BUILT_IN = 2
-"""Built-in tools that are left out of a call; a provider that refuses more of them refuses tools as such."""
+"""Maximum number of built-in tools that are left out of a call. A provider that refuses more refuses all tools."""
 _MAX_REFUSALS = 3
 """After this many refusals of one call, all of its reasoning is withheld at once."""
 
 
 _NO_STREAM = Refused("stream", lasting=False)
 _ABOUT_CONVERSATION = ("prompt", "input", "context", "messages")
-"""Words of an error whose largest answer depends on the length of the conversation."""
+"""If an error contains one of these words, its limit for the answer depends on the length of the conversation."""
 
 
 @frozen
@@ -90,8 +90,8 @@ class _Guess:
     """A part of a request that was left out because the refusal named no cause.
 
     :ivar failure: the refusal.
-    :ivar request: the request before.
-    :ivar learned: what had been learned before.
+    :ivar request: the request with the part.
+    :ivar learned: what had been learned before the guess.
     """
 
     failure: CallFailed
@@ -102,10 +102,11 @@ class _Guess:
 class Tries:
     """Decides how one call is repeated after a failure.
 
-    The next try leaves out what the provider seems to have refused. This is learned only once a try is answered, and a
-    guess that led to the same refusal is taken back.
+    The next try leaves out what the provider appears to have refused. The refusal is learned only after a try is
+    answered. If a guess leads to the same refusal, the guess is undone.
 
-    :param profile: the model's.
+    :param profile: the model's profile.
+
     :param prompt: see `Adapter.call`.
     :param first_delay: seconds before the first retry of the same call.
     """
@@ -130,10 +131,10 @@ class Tries:
         self._learned: list[Learned] = []
 
     def succeeded(self, *, is_empty: bool = False) -> list[Learned]:
-        """Return what the failures were about, once an answer has begun. Each event is returned only once.
+        """Return what was learned from the failures, after an answer has begun. Each event is returned only once.
 
-        :param is_empty: whether the answer ended without any content. If the streams before it were empty too, the
-            server can stream, and has another reason not to answer.
+        :param is_empty: whether the answer ended without any content. If so, streaming did not cause the empty streams
+            before it.
         """
         learned, self._learned = self._learned, []
         return [each for each in learned if not is_empty or each != _NO_STREAM]
@@ -144,7 +145,7 @@ class Tries:
         """Return the event to report for a failure, and the next request.
 
         :param partial: whether part of the answer was yielded.
-        :raises ModelError: the call is not repeated.
+        :raises ModelError: if the call is not repeated.
         """
         guess = self._guess
         if guess is not None and failure.message == guess.failure.message:
@@ -163,13 +164,13 @@ class Tries:
             if changed is not None:
                 return AskedAgain(), changed
         if guess is not None and classify(failure) == "rejected":
-            failure = guess.failure  # leaving something out on a guess may have caused the last one
+            failure = guess.failure  # the guess itself may have caused the last failure
         return self._retries.after(failure, partial=partial), request
 
     def _without_trigger(self, failure: CallFailed, request: ModelRequest, call: Call) -> ModelRequest | None:
-        """Return the request for a compaction without a trigger that the server did not know or could not handle.
+        """Return the compaction request without the trigger, if the server did not know it or could not handle it.
 
-        A refusal of it is handled as that of any other part.
+        A refusal of the trigger is handled like a refusal of any other part.
         """
         if "trigger" not in call.features:
             return None
@@ -183,7 +184,7 @@ class Tries:
             self._trigger_failures = _MAX_TRIGGER_FAILURES
         if self._trigger_failures < _MAX_TRIGGER_FAILURES:
             return None
-        # For this compaction alone, since the server may know the trigger and fail for another reason.
+        # Only for this compaction, since the server may know the trigger and fail for another reason.
         said = log_line(failure, self._endpoint.secrets)
         _log.warning(
             "%s failed to follow a compaction trigger; it is asked in another way: %s", self._endpoint.name, said
@@ -191,8 +192,8 @@ class Tries:
         return replace(request, refused=request.refused | {"trigger"})
 
     def _with_fitting_tools(self, failure: CallFailed, request: ModelRequest, call: Call) -> ModelRequest | None:
-        """Return the request without the tools that the provider refused, or with shortened descriptions if it only
-        finds one too long. Return None if it refused no tool, or appears to refuse all of them."""
+        """Return the request without the tools that the provider refused, or with shortened descriptions if one is too
+        long. Return None if the provider refused no tool, or appears to refuse all tools."""
         names = refused_tools(failure, call.body, tool_names(request)) if failure.status in _REFUSED else ()
         built_in = sum(is_built_in(name) for name in names)
         if not names or self._built_in + built_in > _MAX_BUILT_IN:
@@ -207,7 +208,7 @@ class Tries:
         return without_tools(request, names)
 
     def _without_reasoning(self, failure: CallFailed, request: ModelRequest, call: Call) -> ModelRequest | None:
-        """Return the request without the reasoning, or the feature behind a beta header, that the provider refused."""
+        """Return the request without the reasoning, or the feature of a beta header, that the provider refused."""
         if failure.status not in _REFUSED:
             return None
         adapter = self._adapter
@@ -224,7 +225,7 @@ class Tries:
         used = call.features - request.refused
         accepted = adapter.accepted_features(request, self._profile)
         feature = adapter.refused_feature(failure, used, accepted)
-        # A compaction refused without a reason was most likely refused because of its reasoning.
+        # If a compaction is refused without a reason, the reason is most likely its reasoning.
         is_vague = self._prompt is not None and (feature == "compaction" or used <= accepted)
         if feature is None or is_vague:
             return None
@@ -242,8 +243,10 @@ class Tries:
         return self._left_out(part, request, lasting=lasting)
 
     def _without_unproven(self, failure: CallFailed, request: ModelRequest, call: Call) -> ModelRequest | None:
-        """Return the request without the features that the provider has not accepted before in this conversation, in
-        case it refused one of them in an error text that is not known here."""
+        """Return the request without the features that the provider has not yet accepted in this conversation.
+
+        The provider may have refused one of them with an unknown error text.
+        """
         may_be_one = failure.status in _REFUSED and classify(failure) == "rejected"
         if not may_be_one or self._is_unproven_tried:
             return None
@@ -251,7 +254,7 @@ class Tries:
         known = self._adapter.accepted_features(request, self._profile) | request.refused
         unproven: list[Feature] = [feature for feature, _ in self._adapter.refusals if feature in call.features - known]
         if self._prompt is not None:
-            # Without the others the compaction would be of another conversation.
+            # Without the other features, the provider would compact a different conversation.
             unproven = [feature for feature in unproven if feature == "trigger"]
         if not unproven:
             return None
@@ -262,7 +265,7 @@ class Tries:
         return changed
 
     def _left_out(self, part: RefusedPart, request: ModelRequest, *, lasting: bool = True) -> ModelRequest:
-        """Return the request without a part, or with another value of it.
+        """Return the request without a part, or with another value for it.
 
         :param lasting: see `Refused`.
         """
@@ -276,8 +279,8 @@ class Tries:
         return replace(request, refused=request.refused | {feature})
 
     def _without_pictures(self, failure: CallFailed, request: ModelRequest) -> ModelRequest | None:
-        """Return the request without images if one of them may be the cause: first without the images that the model
-        has not answered yet, then without any."""
+        """Return the request without images if an image may be the cause: first without the images that the model has
+        not answered yet, then without any images."""
         if not may_be_image(failure, is_repeated=self._server_errors > 0):
             self._server_errors += failure.status in SERVER_STATUSES
             return None
@@ -296,11 +299,11 @@ class Tries:
         return None
 
     def _without_stream(self, failure: CallFailed, request: ModelRequest) -> ModelRequest | None:
-        """Return the request for an answer in one piece, after streams with nothing in them.
+        """Return the request without streaming, after several empty streams.
 
-        llama-cpp-python's server finds out that a prompt is too long once it has begun the stream, and then ends it.
-        Other servers send token counts first (github.com/lmstudio-ai/lmstudio-bug-tracker/issues/2339). Without a
-        stream they say so.
+        llama-cpp-python's server detects that a prompt is too long only after it has begun the stream, and then ends
+        it. Other servers send token counts first (github.com/lmstudio-ai/lmstudio-bug-tracker/issues/2339). Without
+        streaming they report the error.
         """
         is_empty = failure.kind == "dropped" and failure.came == "status"
         self._empty_streams = self._empty_streams + 1 if is_empty else 0
@@ -311,16 +314,16 @@ class Tries:
 
 
 def reasoning_refused(places: Sequence[ReasoningPlace], said: str) -> ReasoningRefused:
-    """Return the event that the provider refused the reasoning at these places.
+    """Return the event for the provider's refusal of the reasoning at these places.
 
-    :param said: what the provider said of it.
+    :param said: the provider's error message.
     """
     messages = dict.fromkeys(each.message_id for each in places)
     return ReasoningRefused(tuple(messages), tuple(each.name for each in places), said)
 
 
 def without_reasoning(messages: tuple[Message, ...], pieces: Collection[str]) -> tuple[Message, ...]:
-    """Return the messages without these pieces of reasoning, by their names."""
+    """Return the messages without the pieces of reasoning with these names."""
     kept: list[Message] = []
     for message in messages:
         if isinstance(message, AssistantMessage):
@@ -332,10 +335,10 @@ def without_reasoning(messages: tuple[Message, ...], pieces: Collection[str]) ->
 
 
 class _Retries:
-    """Decides on the retries of one call.
+    """Decides whether and when one call is retried.
 
-    A call is retried only until part of its answer was yielded, since a second answer would not continue the first. The
-    SDKs' own retries are off, because they do not distinguish the two.
+    A call is not retried after part of its answer was yielded, since a second answer would not continue the first. The
+    SDKs' own retries are off, because they do not make this distinction.
     """
 
     def __init__(self, endpoint: Endpoint, first_delay: float) -> None:
@@ -348,7 +351,7 @@ class _Retries:
         """Return the next retry after a failure.
 
         :param partial: whether part of the answer was yielded.
-        :raises ModelError: the call is not retried any more.
+        :raises ModelError: if the call is not retried again.
         """
         self._failures += 1
         endpoint, elapsed = self._endpoint, time.monotonic() - self._started
@@ -371,16 +374,18 @@ class _Retries:
 
 
 def _backoff(first_delay: float, failures: int) -> float:
-    """Return the seconds to wait after so many failures: exponential, and up to a quarter shorter at random, so that
-    clients spread out."""
+    """Return the seconds to wait after this many failures.
+
+    The delay grows exponentially. It is up to a quarter shorter at random, so that clients do not retry together.
+    """
     return min(_MAX_DELAY, first_delay * 2 ** (failures - 1)) * random.uniform(0.75, 1.0)
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that the provider asks us to wait; None if it does not say.
 
-    Source: RFC 9110, 10.2.3, for `retry-after`, a number or a date; `retry-after-ms` is OpenAI's. LiteLLM puts
-    `llm_provider-` in front of the headers of the provider that it has asked.
+    Source: RFC 9110, 10.2.3, for `retry-after`, a number or a date; `retry-after-ms` is OpenAI's. LiteLLM prefixes
+    the provider's headers with `llm_provider-`.
     """
     for prefix in ("", "llm_provider-"):
         for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):

@@ -1,4 +1,4 @@
-"""MCP servers of a session: connecting to them, their tools as tools of the agent, and what they ask the user.
+"""MCP servers of a session: connections, their tools for the agent, and their questions to the user.
 
-Everything but `client`, `transports`, `stdio` and `watch` is free of the SDK, which takes most of a second to load.
+Only `client`, `transports` and `stdio` import the SDK, which takes most of a second to load.
 """

@@ -1,7 +1,8 @@
-"""A connection to one MCP server, by the official SDK.
+"""A connection to one MCP server, through the official SDK.
 
-The SDK takes most of a second to load, so that this module is imported in a worker thread, and only where a session
-has servers.
+The SDK takes most of a second to load, so this module is imported in a worker thread, and only if a session has
+servers.
+
 
 Model Context Protocol, "Lifecycle" and "Server Features".
 """
@@ -35,30 +36,30 @@ from acp_agent.tools.environment import Environment, OutputArrived, Report
 from acp_agent.tools.text import clean
 
 Mode: TypeAlias = Literal["legacy", "auto"]
-"""How a version is agreed on: by the handshake, or by asking for the version first. Nearly every server knows the
-handshake, and some end when they are asked anything else first."""
+"""How the version is negotiated: by the handshake, or by asking for the version first. Nearly every server supports the
+handshake, and some exit if the first request is another one."""
 Changed: TypeAlias = (
     types.ToolListChangedNotification | types.PromptListChangedNotification | types.ResourceListChangedNotification
 )
 T = TypeVar("T")
 
 _LISTEN_PAUSE = 5.0
-"""Seconds before a subscription that the server has ended is asked for again."""
+"""Seconds before renewing a subscription that the server has ended."""
 READ_SECONDS = 30.0
-"""For a prompt, a resource, or a page of a list."""
+"""Time limit for a prompt, a resource, or a page of a list."""
 _log = logging.getLogger(__name__)
 _MAX_PAGES = 50
-"""Of one list; a server whose list never ends must not hold anything up."""
-# Its failures are logged by us, in words that hold neither URLs nor what a server has sent.
+"""Maximum pages of one list, so that a server with an endless list does not block anything."""
+# This package logs the SDK's failures itself, without URLs or text from the server.
 logging.getLogger("mcp").setLevel(logging.CRITICAL)
 
 
 class Connection:
-    """A server that has answered.
+    """A connection to a server that has answered.
 
-    :param server: with the values of its variables.
-    :param client: entered.
-    :ivar watch: says when and why the server is gone, and when its lists have changed.
+    :param server: its entry, with variables expanded.
+    :param client: the SDK's client, already entered.
+    :ivar watch: tells when and why the connection is lost, and when the server's lists have changed.
     """
 
     def __init__(self, server: McpServer, client: Client, watch: Watch, elicitations: Elicitations) -> None:
@@ -70,7 +71,7 @@ class Connection:
     async def offer(self) -> Offer:
         """List everything that the server offers.
 
-        :raises ToolError: the server did not list its tools; says why.
+        :raises ToolError: if the server did not list its tools; says why.
         """
         tools = await self._listed("tools")
         more: dict[str, list[Any]] = {"prompts": [], "resources": []}
@@ -87,11 +88,11 @@ class Connection:
     async def call(
         self, name: str, arguments: JsonObject, report: Report, environment: Environment
     ) -> types.CallToolResult:
-        """Call a tool, in the server's time limit, in which the time that the user takes for a question does not count.
+        """Call a tool within the server's time limit. The time that the user takes to answer a question does not count.
 
-        :param report: called with each progress.
-        :param environment: of the call, during which the server may ask the user.
-        :raises ToolError: it did not answer, or refused the call; says why.
+        :param report: called with each progress notification.
+        :param environment: the environment of the call, during which the server may ask the user.
+        :raises ToolError: if the server did not answer or refused the call; says why.
         """
 
         async def progressed(progress: float, total: float | None, message: str | None) -> None:
@@ -121,7 +122,7 @@ class Connection:
         seconds: float = READ_SECONDS,
         environment: Environment | None = None,
     ) -> T:
-        """Send any request; for the other parameters and the errors see `call`."""
+        """Send any request; see `call` for the other parameters and the errors."""
         try:
             with anyio.fail_after(seconds) as scope:
                 with self._elicitations.during(environment, scope) if environment else nullcontext():
@@ -133,13 +134,13 @@ class Connection:
             raise kind(self.watch.why(error)) from error
 
     async def listen(self) -> None:
-        """Subscribe to changes of the lists, as servers without a handshake demand; others send them by themselves."""
+        """Subscribe to list changes, as servers without a handshake require. Other servers send them unasked."""
         while True:
             try:
                 async with self._client.listen(
                     tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
                 ) as events:
-                    self.watch.changed.set()  # earlier changes were not reported, nor those since the lists were read
+                    self.watch.changed.set()  # changes before the subscription were not reported
                     async for _ in events:
                         self.watch.changed.set()
             except ListenNotSupportedError:
@@ -151,7 +152,7 @@ class Connection:
             await anyio.sleep(_LISTEN_PAUSE)
 
     async def _listed(self, kind: str) -> list[Any]:
-        """Read all pages of a list; it is empty where the server has none."""
+        """Read all pages of a list; it is empty if the server does not have it."""
         found: list[Any] = []
         if getattr(self._client.server_capabilities, kind) is None:
             return found
@@ -167,11 +168,11 @@ class Connection:
 
 @asynccontextmanager
 async def connect(server: McpServer, options: ServerOptions, mode: Mode) -> AsyncGenerator[Connection]:
-    """Connect to a server and agree on a version. Has to be left by the task that has entered it.
+    """Connect to a server and negotiate the version. The task that enters this context must also exit it.
 
-    :param server: with the values of its variables.
-    :raises HandshakeRefusedError: the mode `auto` may do.
-    :raises ToolError: the server could not be reached, refused, or the connection broke; says why.
+    :param server: its entry, with variables expanded.
+    :raises HandshakeRefusedError: if the server refused the handshake; the mode `auto` may work.
+    :raises ToolError: if the server could not be reached, refused, or the connection broke; says why.
     """
     watch, elicitations = Watch(), Elicitations(server.name)
 
@@ -231,7 +232,7 @@ def _transport(server: McpServer, options: ServerOptions, watch: Watch) -> Trans
                 raise ToolError("it is reached over an editor's connection, and there is none")
             return over_acp(server.server_id, options.channel, watch)
         case "sse":
-            # Silent for hours, a stream may still be alive.
+            # A stream may be silent for hours and still be alive.
             return sse_client(server.url, {**server.headers}, timeout=CONNECT_SECONDS, sse_read_timeout=math.inf)
         case "http":
             return over_http(server, watch)

@@ -1,6 +1,6 @@
-"""Elicitation: what an MCP server asks the user while one of its tools runs.
+"""Elicitation: the questions that an MCP server asks the user while one of its tools runs.
 
-A server's form becomes a `Form`; what no form can hold is refused, and so is what none may ask: secrets.
+A server's form becomes a `Form`. Forms with unsupported fields are refused, and so are forms that ask for secrets.
 
 Model Context Protocol, "Elicitation"; Agent Client Protocol, "Elicitation", "Form mode" and "URL security".
 """
@@ -42,14 +42,14 @@ from acp_agent.visible import visible
 T = TypeVar("T")
 
 MAX_QUESTIONS = 20
-"""Questions of one call; a server could put up one dialog after the other."""
+"""Maximum questions of one call, since a server could show one dialog after another."""
 MAX_MESSAGE = 4_000
-"""Characters."""
+"""Maximum characters of a message."""
 MAX_FIELDS = 50
 MAX_CHOICES = 500
-"""Of one field."""
+"""Maximum choices of one field."""
 MAX_NAME = 200
-"""Characters of a field's name."""
+"""Maximum characters of a field's name."""
 
 _KINDS: dict[JsonValue, FieldKind] = {
     "string": "text",
@@ -63,18 +63,18 @@ _TYPED = ("text", "number", "integer")
 _NO_SECRETS = "the message asks for a secret, which no form may; use an address (mode `url`)"
 _FORMATS = ("email", "uri", "date", "date-time")
 _LOGIN = re.compile(r"e?-?mail|login[_-]hint|session[_-]?(id)?|sid|sig|(.*[_-])?signature", re.IGNORECASE)
-"""Further names of an address's parameters that give access or say who the user is."""
+"""More names of URL parameters that give access or identify the user."""
 _LOGIN_VALUE = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]*|[^\s@/]+@[^\s@/]+\.[A-Za-z]{2,}")
-"""Values that do: a JSON Web Token, an email address."""
+"""Values of URL parameters that do so: a JSON Web Token, an email address."""
 _SCHEME = re.compile(r"(?<![a-z0-9+.-])[a-z0-9+.-]++://", re.IGNORECASE)
 _MISREAD = re.compile(r"[\s\\]")
 _SAME_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 
 class Elicitations:
-    """Passes on what one server asks, as long as a call of one of its tools runs.
+    """Passes on one server's questions while a call of one of its tools runs.
 
-    :param server: its name for people.
+    :param server: the server's name as shown to the user.
     """
 
     def __init__(self, server: str) -> None:
@@ -90,7 +90,7 @@ class Elicitations:
     def during(self, environment: Environment, scope: anyio.CancelScope) -> Generator[None]:
         """Pass questions on as part of a call.
 
-        :param scope: bounds the call; the time in which the user thinks does not count.
+        :param scope: limits the call's time; waiting for the user does not count.
         """
         self._environment, self._scope = environment, scope
         self._asked = 0
@@ -98,15 +98,15 @@ class Elicitations:
             yield
         finally:
             self._environment = None
-            # Each question is asked in a task of the SDK's, which does not end with the call.
+            # Each question is asked in one of the SDK's tasks, which does not end with the call.
             for question in self._open:
                 question.cancel()
 
     async def fill(self, message: str, fields: tuple[FormField, ...]) -> FormAnswer:
         """Ask the user to fill in a server's form.
 
-        :param fields: of `fields_of`.
-        :raises ToolError: the user cannot be asked, or not this.
+        :param fields: the result of `fields_of`.
+        :raises ToolError: if the user cannot be asked, or not for this.
         """
         questions, call_id = self._call()
         if questions.asks != "forms":
@@ -121,8 +121,8 @@ class Elicitations:
     async def visit(self, message: str, url: str, elicitation_id: str | None) -> LinkAnswer:
         """Ask the user to visit an address.
 
-        :param elicitation_id: by which the server says later that the user is done there.
-        :raises ToolError: the user cannot be asked, or not this.
+        :param elicitation_id: the id with which the server later reports that the user is done there.
+        :raises ToolError: if the user cannot be asked, or must not be sent to this address.
         """
         questions, call_id = self._call()
         if not questions.opens_urls:
@@ -135,7 +135,7 @@ class Elicitations:
         return answer
 
     async def completed(self, elicitation_id: str) -> None:
-        """Tell the editor that the user has done at an address what the server sent them there for."""
+        """Tell the editor that the user has completed what the server asked for at an address."""
         if (known := self._links.pop(elicitation_id, None)) is not None:
             link_id, questions = known
             await questions.visited(link_id)
@@ -146,9 +146,9 @@ class Elicitations:
         return self._environment.questions, self._environment.call_id
 
     async def _answered(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Ask one question after the other, and wait for the answer as long as the call goes on.
+        """Ask one question at a time, and wait for the answer until the call ends.
 
-        :raises ToolError: the call has ended, or has asked too much.
+        :raises ToolError: if the call has ended, or has asked too many questions.
         """
         self._asked += 1
         if self._asked > MAX_QUESTIONS:
@@ -163,7 +163,7 @@ class Elicitations:
         raise ToolError("the call in which this was asked has ended")
 
     async def _untimed(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Wait for an answer, while the call's time limit stands still."""
+        """Wait for an answer, with the call's time limit paused."""
         call, began = self._scope, anyio.current_time()
         deadline, call.deadline = call.deadline, math.inf
         try:
@@ -175,8 +175,7 @@ class Elicitations:
 def _check_address(url: str) -> None:
     """Refuse an address that the user must not be sent to.
 
-    :raises ToolError: it is no web address; it carries a login, as far as that can be seen; or others on the way could
-        read what is sent.
+    :raises ToolError: if it is not a web address, appears to contain a login, or could be read in transit.
     """
     try:
         parts = urlsplit(url)
@@ -196,16 +195,18 @@ def _check_address(url: str) -> None:
 
 
 def _is_plain(url: str) -> bool:
-    """Return whether a browser and a person read an address alike: browsers take a backslash for a slash, and leave out
-    line ends and tabs."""
+    """Return whether a browser and a person read an address in the same way.
+
+    Browsers treat a backslash as a slash, and ignore line breaks and tabs.
+    """
     return visible(url) == url and _MISREAD.search(url) is None
 
 
 def fields_of(schema: JsonObject) -> tuple[FormField, ...]:
     """Return the fields of a server's form.
 
-    :param schema: a flat object.
-    :raises ToolError: it holds what no form can ask, or what none may.
+    :param schema: the schema of a flat object.
+    :raises ToolError: if the form has an unsupported field, asks for a secret, or is too large.
     """
     properties, required = schema.get("properties"), schema.get("required")
     fields = properties.items() if isinstance(properties, dict) else ()
@@ -264,7 +265,7 @@ def _choices(asked: JsonObject) -> tuple[Choice, ...]:
 def _shown(message: str) -> str:
     """Return a message as it is shown to the user.
 
-    :raises ToolError: it is too long.
+    :raises ToolError: if it is too long.
     """
     if len(message) > MAX_MESSAGE:
         raise ToolError(f"a message to the user may have {MAX_MESSAGE:,} characters")
@@ -272,5 +273,5 @@ def _shown(message: str) -> str:
 
 
 def _unlinked(text: str) -> str:
-    """Return a text without what an editor would show as a link, which could lead the user elsewhere."""
+    """Return a text without URL schemes, since an editor would show a link that could lead the user elsewhere."""
     return _SCHEME.sub("", text)

@@ -2,7 +2,7 @@
 
 The session's directory may be a hostile repository, and package managers and interpreters run code from their working
 directory: `npx` reads `.npmrc` and `node_modules`, `uvx` reads `uv.toml`, Bun loads `bunfig.toml`, and `python -m`
-imports modules from there. So servers start in `/`, which only root can write to. They learn the session's directories
+imports modules from there. So servers start in `/`, which only root can write to. They get the session's directories
 through the protocol's roots and an environment variable.
 
 Source: Model Context Protocol, "Roots"; npx(1), npmrc(5), "Per-project config file"; uv's documentation, "Configuration

@@ -1,7 +1,7 @@
-"""The entry of an MCP server and how it is run, what it offers, and the channel to servers that the editor provides.
+"""The data model of MCP servers: how an entry is run, what a server offers, and the channel to an editor's servers.
 
 An entry may refer to environment variables of the agent (see `variables`), so that tokens can stay out of files.
-Tools, prompts and content are the SDK's own models, which are imported for type checkers alone.
+Tools, prompts and content are the SDK's own models, which are imported only for type checkers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mcp.types import Prompt, Tool
 
 PROJECT = ("ACP_AGENT_PROJECT_DIR", "CLAUDE_PROJECT_DIR")
-"""The variables that name the session's directory, as for hooks; the second as Claude Code does."""
+"""The variables that name the session's directory, as for hooks. The second is Claude Code's name."""
 INHERITED = (
     *("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "TMPDIR", "TZ"),
     *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES"),
@@ -42,11 +42,11 @@ _PROXIES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY
 SERVER_SECTION = "MCP server "
 """Prefix of the names of the system prompt sections that hold a server's instructions."""
 START_SECONDS = 60.0
-"""One that is downloaded first takes long."""
+"""Long enough for a server that has to be downloaded first."""
 _SHORTEST_SECRET = 6
-"""Characters; masking shorter values would garble messages."""
+"""Minimum characters of a masked value; masking shorter values would garble messages."""
 _DIGITS = 12
-"""Hexadecimal digits of an identity, which a person reads."""
+"""Hexadecimal digits of an identity; few, since a person reads them."""
 
 
 OnNotification: TypeAlias = Callable[[str, JsonObject | None], None]
@@ -54,7 +54,7 @@ OnNotification: TypeAlias = Callable[[str, JsonObject | None], None]
 
 
 class HandshakeRefusedError(ToolError):
-    """The server answers, but refuses this way of agreeing on a version."""
+    """The server answers, but refuses this way of negotiating the version."""
 
 
 class UnansweredError(ToolError):
@@ -62,7 +62,7 @@ class UnansweredError(ToolError):
 
 
 class ServerGoneError(ToolError):
-    """The editor does not have this server any more."""
+    """The editor no longer has this server."""
 
 
 @frozen
@@ -80,19 +80,19 @@ class Offer:
 
 
 class McpChannel(Protocol):
-    """Carries requests to the servers that one editor is itself."""
+    """Carries requests to the servers that an editor itself provides."""
 
     async def ask(
         self, server_id: str, request_id: str, method: str, params: JsonObject | None, notified: OnNotification
     ) -> JsonObject:
-        """Send a request and wait for its response. Cancelling the caller takes the request back.
+        """Send a request and wait for its response. Cancelling the caller cancels the request.
 
-        :param server_id: the editor's id of the server.
-        :param request_id: not used before on this channel.
-        :param notified: must not wait; it is not called after the response.
-        :returns: as the editor sent it, with the member `result` or `error`.
-        :raises ServerGoneError: the server will not answer later either.
-        :raises ToolError: the request was not answered; says why.
+        :param server_id: the editor's id for the server.
+        :param request_id: an id that was not used before on this channel.
+        :param notified: called with each notification until the response arrives; must not block.
+        :returns: the response as the editor sent it, with the member `result` or `error`.
+        :raises ServerGoneError: if the server will not answer later requests either.
+        :raises ToolError: if the request was not answered; says why.
         """
         ...
 
@@ -102,10 +102,10 @@ class ServerOptions:
     """How the servers of a session run.
 
     :ivar roots: the session's directories.
-    :ivar env: the agent's environment variables, and those of `PROJECT`.
-    :ivar elicits: whether they may ask the user something while one of their tools runs.
-    :ivar channel: to those that the editor is itself.
-    :ivar start_seconds: from a server's start until it has said what it offers.
+    :ivar env: the agent's environment variables and those in `PROJECT`.
+    :ivar elicits: whether servers may ask the user something while one of their tools runs.
+    :ivar channel: the channel to the servers that the editor itself provides.
+    :ivar start_seconds: how long a server may take from its start until it has listed what it offers.
     """
 
     roots: Sequence[Path]
@@ -116,7 +116,7 @@ class ServerOptions:
 
 
 def environment_for(directory: Path) -> dict[str, str]:
-    """Return the agent's environment variables, and those that name a session's directory."""
+    """Return the agent's environment variables and those that name the session's directory."""
     return {**os.environ, **dict.fromkeys(PROJECT, str(directory))}
 
 
@@ -134,7 +134,7 @@ def withheld_proxies(server: McpServer, env: Mapping[str, str]) -> tuple[str, ..
 
 
 def with_values(server: McpServer, env: Mapping[str, str]) -> McpServer:
-    """Return the entry with the values of the variables that it names.
+    """Return the entry with its variables expanded.
 
     :param env: the agent's environment.
     :raises ToolError: if a variable is not set, or `url` is not a valid address once its variables are replaced.
@@ -158,7 +158,7 @@ def with_values(server: McpServer, env: Mapping[str, str]) -> McpServer:
 
 
 def secrets(server: McpServer, env: Mapping[str, str]) -> list[str]:
-    """Return the values of an entry that must not be shown, with variables put in, the longest first.
+    """Return the values of an entry that must not be shown, with variables expanded, the longest first.
 
     :param env: the agent's environment.
     """
@@ -172,10 +172,10 @@ def secrets(server: McpServer, env: Mapping[str, str]) -> list[str]:
 
 
 def identity(server: McpServer) -> str:
-    """Return digits that tell a server from every other: of its command, arguments and variables, or its address, or
-    the editor's name and id of it.
+    """Return digits that identify a server.
 
-    Headers do not count: they hold a login, which changes while the server stays the same.
+    They depend on its command, arguments and variables, or its address, or the editor's name and id for it. They do
+    not depend on headers, because a login in them may change while the server stays the same.
     """
     place = [server.command, server.args, sorted(server.env.items()), server.url]
     own = [server.name, server.server_id] if server.transport == "acp" else []

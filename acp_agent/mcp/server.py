@@ -1,6 +1,6 @@
-"""One MCP server of a session: started, listed, restarted after a crash; it ends with the session.
+"""One MCP server of a session: started, listed, and restarted after a crash. It ends with the session.
 
-Each server runs in one task, which enters and leaves the SDK's client; callers are in tasks of their own.
+Each server runs in one task, which enters and exits the SDK's client. Callers run in their own tasks.
 """
 
 from __future__ import annotations
@@ -55,21 +55,21 @@ T = TypeVar("T")
 State: TypeAlias = Literal["starting", "ready", "restarting", "failed"]
 
 RESTART_DELAYS = (0.0, 1.0, 5.0)
-"""Seconds before each new start after a crash; then the server is given up."""
+"""Seconds before each restart after a crash. After the last one, the agent gives up."""
 _CALL_PATIENCE = 10.0
-"""How long a call waits for a server that is being started again."""
+"""Seconds that a call waits for a server that is being restarted."""
 _CALL = "answered this call"
 
 _log = logging.getLogger(__name__)
 
 
 class _ServerHandle:
-    """Asks one server, over whichever connection it has at the time.
+    """Sends requests to one server over its current connection.
 
     :param env: the agent's environment.
-    :ivar name: its name for people.
-    :ivar identity: digits that tell it from every other server, whatever those are called.
-    :ivar connection: None while it is away; then `reason` says why it is.
+    :ivar name: the server's name as shown to the user.
+    :ivar identity: digits that identify the server regardless of its name; see `model.identity`.
+    :ivar connection: None while the server is not connected; `reason` then says why.
     """
 
     def __init__(self, server: McpServer, env: Mapping[str, str]) -> None:
@@ -82,21 +82,21 @@ class _ServerHandle:
         self._changed = anyio.Event()
 
     def change(self, state: State) -> None:
-        """Change the state, and wake those who wait for it."""
+        """Change the state, and wake the tasks that wait for it."""
         self.state = state
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
 
     async def settled(self) -> None:
-        """Wait until its first start has succeeded or failed."""
+        """Wait until the server's first start has succeeded or failed."""
         while self.state == "starting":
             await self._changed.wait()
 
     async def ask(self, ask: Callable[[Connection], Awaitable[T]], what: str) -> T:
-        """Ask it something, once it is there.
+        """Send the server a request, once it is connected.
 
-        :param what: what it has not done where that fails, in the words of the error.
-        :raises ToolError: says why there is no answer.
+        :param what: what the server has not done if the request fails, for the error message.
+        :raises ToolError: if there is no answer; says why.
         """
         with anyio.move_on_after(_CALL_PATIENCE):
             while self.state != "failed" and (self.connection is None or self.connection.watch.lost.is_set()):
@@ -116,18 +116,18 @@ class _ServerHandle:
             raise ToolError(f"{text.rstrip('.')}.") from error
 
     def masked(self, text: str) -> str:
-        """Return a text without the values of the server's entry."""
+        """Return a text with the secret values of the server's entry masked."""
         return mask(text, self._secrets)
 
 
 class SessionServer:
-    """One server of one session. `run` must run for it to be there.
+    """One server of one session. It is available only while `run` runs.
 
-    :param short: its part in the names of its tools and prompts.
-    :param tell: shows the user a sentence, each one once.
-    :param changed: called when it offers something else than before.
-    :ivar name: its name for people.
-    :ivar offer: what it offered last, also while it is away; `tools` likewise.
+    :param short: the server's part in the names of its tools and prompts.
+    :param tell: shows a sentence to the user, but each sentence only once.
+    :param changed: called when the server's offer has changed.
+    :ivar name: the server's name as shown to the user.
+    :ivar offer: the server's last offer, even while it is not connected; `tools` likewise.
     :ivar was_ready: whether the server has been ready at least once.
     :ivar ask: see `_ServerHandle`; `settled` likewise.
     """
@@ -156,45 +156,51 @@ class SessionServer:
 
     @property
     def state(self) -> State:
-        """Return whether the server runs, starts or has failed."""
+        """Return the state of the server."""
         return self._handle.state
 
     @property
     def reason(self) -> str:
-        """Return why the server does not run."""
+        """Return why the server is not running."""
         return self._handle.reason
 
     async def run(self) -> None:
-        """Keep it running until this is cancelled."""
+        """Keep the server running until this task is cancelled."""
         while True:
             await self._run_until_given_up()
             await self._wanted.wait()
             self._wanted = anyio.Event()
-            self._handle.change("restarting")  # a call waits for it from now on
+            self._handle.change("restarting")  # from now on, calls wait for the server
 
     def revive(self) -> None:
-        """Try again to start it, where it was given up."""
+        """Try to start the server again if the agent had given up."""
         if self.state == "failed":
             self._wanted.set()
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> tuple[UserPart, ...]:
-        """Return a prompt that the server renders; a `ToolError` says why it cannot."""
+        """Return a prompt that the server renders.
+
+        :raises ToolError: if it cannot; says why.
+        """
         made = await self.ask(
             lambda there: there.ask(lambda client: client.get_prompt(name, arguments)), f"made the prompt {name!r}"
         )
         return prompt_parts(made.messages)
 
     async def read(self, uri: str) -> tuple[Resource, ...]:
-        """Read a resource; a `ToolError` says why it cannot be."""
+        """Read a resource.
+
+        :raises ToolError: if it cannot be read; says why.
+        """
         found = await self.ask(
             lambda there: there.ask(lambda client: client.read_resource(uri)), f"given {one_line(uri)}"
         )
         return resource_parts(found.contents)
 
-    # --- its life ---
+    # --- lifecycle ---
 
     async def _run_until_given_up(self) -> None:
-        """Start it, and again after each crash, until it is given up."""
+        """Start the server, and restart it after each crash until the agent gives up."""
         was_ready = False
         for delay in (*RESTART_DELAYS, None):
             self._handle.reason = self._handle.masked(await self._run_once())
@@ -222,7 +228,7 @@ class SessionServer:
         await self._tell(f"{text}. {more}")
 
     async def _run_once(self) -> str:
-        """Start it, and stay until it is gone.
+        """Start the server, and wait until it is gone.
 
         :returns: why it is gone.
         """
@@ -262,12 +268,12 @@ class SessionServer:
                 return connection.watch.reason or "it closed the connection"
         return f"it has not said within {seconds:g} seconds what it offers"
 
-    # --- what it offers ---
+    # --- the offer ---
 
     async def _list(self, connection: Connection) -> None:
-        """List what it offers; say to the user what is missing.
+        """List what the server offers, and tell the user which tools are left out.
 
-        :raises ToolError: it does not say; what it offered before is kept.
+        :raises ToolError: if the server did not list its tools; the previous offer is kept.
         """
         connection.watch.changed = anyio.Event()
         offer = await connection.offer()
@@ -301,7 +307,7 @@ class SessionServer:
             await self._tell(f"Of the MCP server {self.name!r} these tools are left out, because {why}: {names}.")
 
     async def _follow(self, connection: Connection) -> None:
-        """List it again whenever it says that something has changed; keep what it offered where that fails."""
+        """List the offer again whenever the server reports a change; if that fails, keep the previous offer."""
         while True:
             await connection.watch.changed.wait()
             try:
@@ -314,7 +320,7 @@ class SessionServer:
 
 
 def _schemas(tools: Sequence[Tool]) -> dict[str, JsonObject]:
-    """Return the schemas of the tools that providers accept, by name; if two tools share a name, the first counts."""
+    """Return the schemas of the tools that providers accept, by name; if two tools share a name, the first is used."""
     found: dict[str, JsonObject] = {}
     for tool in reversed(tools):
         schema = input_schema(tool.input_schema)
@@ -326,7 +332,7 @@ def _schemas(tools: Sequence[Tool]) -> dict[str, JsonObject]:
 class _McpTool:
     """A `Tool` that an MCP server runs.
 
-    :param name: as the model calls it.
+    :param name: the tool's name for the model.
     :param schema: the schema of its arguments, in the form that providers accept.
     """
 
@@ -339,32 +345,32 @@ class _McpTool:
         self.input_schema = schema
 
     def preview(self, arguments: JsonObject) -> CallView:
-        """Return title and kind for the announcement."""
+        """Return the title and kind for announcing the call."""
         title = self._tool.title or (self._tool.annotations and self._tool.annotations.title) or self._tool.name
         shown = f"{title_line(title, 80)} ({title_line(self._server.name, 30)})"
         return CallView(shown, "read" if self._reads else "other")
 
     async def prepare(self, arguments: JsonObject, environment: Environment) -> PreparedCall:
-        """Return the call; the server checks the arguments."""
+        """Return the call. The server will check the arguments."""
         view = self.preview(arguments)
 
         async def run(report: Report) -> CallResult:
             answer = await self._server.ask(
                 lambda there: there.call(self._tool.name, arguments, report, environment), _CALL
             )
-            # Images are decoded to be checked, which takes a while.
+            # Checking images decodes them, which takes a while.
             parts = await anyio.to_thread.run_sync(result_parts, answer, abandon_on_cancel=True)
             return CallResult(parts, view, is_error=bool(answer.is_error))
 
         effect = "read" if self._reads else "execute"
-        # Not the name alone: a rule for this server must not hold for another one that gets its name later.
+        # The subject includes the identity, so that a rule does not apply to another server that gets this name later.
         access = Access(effect, subject=f"{self.name} ({self._server.identity})")
-        # By its name: a server may give a tool any title.
+        # The question uses the name, since a server may give a tool any title.
         asked = f"{in_title(self._tool.name, 80)} ({in_title(self._server.name, 40)})"
         return PreparedCall(view, access, run, asked_title=asked, facts=self._facts(view, arguments))
 
     def _facts(self, view: CallView, arguments: JsonObject) -> tuple[Fact, ...]:
-        """Return what a question about a call tells."""
+        """Return the facts that a permission question shows about a call."""
         called = "" if view.title.startswith(self._tool.name) else f"which the server calls {code_span(view.title)}"
         server, tool = Fact("MCP server", self._server.name), Fact("Tool", self._tool.name, called)
         return (server, tool, arguments_fact(arguments))

@@ -1,7 +1,7 @@
 """The stdio transport: an MCP server as a child process that reads and writes lines.
 
-The SDK has one too. This one ends the server's whole process group with the session, and with the agent however that
-ends, within a tenth of a second; and it says how a server ended and what it wrote to stderr.
+Unlike the SDK's, this transport ends the server's whole process group when the session ends, and within a tenth of a
+second when the agent ends for any reason. It also reports how a server ended and what it wrote to stderr.
 
 Model Context Protocol, "Transports", "stdio".
 """
@@ -25,9 +25,9 @@ from acp_agent.processes import open_group
 from acp_agent.tools.text import clean, one_line, without_escapes
 
 MAX_LINE = 1 << 26
-"""Bytes of one message."""
+"""Maximum bytes of one message."""
 _GRACE_SECONDS = 0.5
-"""How long a server may take to end by itself once its stdin is closed."""
+"""Seconds that a server may take to exit after its stdin is closed."""
 _CHUNK = 65_536
 _END_SECONDS = 0.2
 _LINE = 200
@@ -47,9 +47,9 @@ _SURROGATE = re.compile(r"\\ud[89a-f][0-9a-f]{2}", re.IGNORECASE)
 
 @asynccontextmanager
 async def over_stdio(launch: Launch, watch: Watch) -> AsyncGenerator[Streams]:
-    """Start a server and speak with it; when this ends, its whole process group has ended.
+    """Start a server and connect to it. On exit, the server's whole process group has ended.
 
-    :raises OSError, ValueError: it could not be started.
+    :raises OSError, ValueError: if the server could not be started.
     """
     async with open_group(launch.argv, DIRECTORY, grace=_GRACE_SECONDS, env=launch.env) as process:
         assert process.stdin
@@ -84,7 +84,7 @@ async def over_stdio(launch: Launch, watch: Watch) -> AsyncGenerator[Streams]:
                     line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                     try:
                         await _write(stdin, f"{line}\n".encode())
-                    except OSError:  # it has closed its stdin, and its output ends next
+                    except OSError:  # the server has closed its stdin; its output will end next
                         return
 
         async def collect_stderr() -> None:
@@ -103,9 +103,9 @@ async def over_stdio(launch: Launch, watch: Watch) -> AsyncGenerator[Streams]:
 
 
 async def _lines(descriptor: int) -> AsyncIterator[bytes]:
-    """Yield what a process writes, line by line.
+    """Yield the output of a process line by line.
 
-    :raises ToolError: a line is longer than any message.
+    :raises ToolError: if a line is longer than `MAX_LINE`.
     """
     buffer = bytearray()
     while True:
@@ -137,10 +137,10 @@ async def _write(descriptor: int, data: bytes) -> None:
 
 
 def _message(line: bytes) -> SessionMessage | None:
-    """Return the message on a line; None for what programs print to stdout by mistake.
+    """Return the message on a line, or None for a line that was printed to stdout by mistake.
 
-    Servers in JavaScript that cut a text write half characters (`\\ud83d`), which no strict reader takes: a line
-    that has one is read without any.
+    Servers in JavaScript that cut a text may write unpaired surrogates (`\\ud83d`), which strict parsers reject. In
+    such a line, all surrogates are replaced.
     """
     text = line.decode(errors="replace")
     for each in (text, _SURROGATE.sub(r"\\ufffd", text)):

@@ -1,7 +1,7 @@
-"""What MCP servers' tools, prompts and resources are to the model: names, schemas, and results as parts of messages.
+"""Presents MCP servers' tools, prompts and resources to the model: names, schemas, and results as parts of messages.
 
-Tools are called `mcp__SERVER__TOOL`. A server's part is free of double underscores, so that no two servers' tools can
-have one name; within a server, names depend on the set of its tools and not on their order.
+Tools are called `mcp__SERVER__TOOL`. The server's part never contains double underscores, so tools of two servers
+cannot share a name. Within a server, names depend on the set of its tools and not on their order.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from mcp.types import BlobResourceContents, CallToolResult, ContentBlock, PromptMessage, TextResourceContents, Tool
 
 TEXT_LIMIT = 60_000
-"""Characters of all texts of one answer together."""
+"""Maximum characters of all texts of one result."""
 IMAGE_LIMIT = 6_500_000
-"""Characters of an image in base64, which is somewhat less than 5 MB; no model takes more."""
+"""Maximum characters of an image in base64, a little less than 5 MB. No model accepts more."""
 IMAGES = 10
-"""In one answer."""
+"""Maximum images of one result."""
 EMPTY = "(the tool returned nothing)"
 DESCRIPTION_LIMIT = 4000
-"""Characters: a tool's description is in every request."""
+"""Maximum characters of a tool's description, which is in every request."""
 INSTRUCTIONS_LIMIT = 4000
 """Maximum characters of a server's instructions."""
 MAX_NAME = 64
-"""Characters of a tool's name that every provider takes."""
+"""Maximum characters of a tool's name that every provider accepts."""
 _LONG = 200
 """A part of a result with at least this many characters is not repeated."""
 _NOTHING: JsonObject = {"": ""}
@@ -52,7 +52,7 @@ _PROPERTY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 def is_usable(schema: JsonObject) -> bool:
-    """Return whether providers take the names of a tool's arguments.
+    """Return whether providers accept the names of a tool's arguments.
 
     :param schema: the result of `normalise.input_schema`.
     """
@@ -66,9 +66,9 @@ def needs_task(tool: Tool) -> bool:
 
 
 def server_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Return a short name for each server: the first of two alike keeps it, the next gets a number.
+    """Return a short name for each server. If two names are equal, the second gets a number.
 
-    Names that differ in capitals alone are alike, since slash commands have small letters only.
+    Names that differ only in case are equal, since slash commands are in lower case.
     """
     given: list[str] = []
     for name in names:
@@ -82,12 +82,12 @@ def server_names(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def tool_names(server: str, tools: Iterable[str]) -> dict[str, str]:
-    """Return the name that the model calls each of a server's tools by.
+    """Return the model's name for each of a server's tools.
 
-    Characters that providers refuse become underscores. A name that is too long, or that two tools would share, ends
-    with digits of its hash; the tool whose own name it is keeps it.
+    Characters that providers refuse become underscores. A name that is too long, or that two tools would share, gets
+    digits of the tool's hash at its end. If the shared name is the original name of one tool, that tool keeps it.
 
-    :param server: of `server_names`.
+    :param server: the server's short name, from `server_names`.
     """
     prefix = f"mcp__{server}__"
     room = MAX_NAME - len(prefix)
@@ -113,7 +113,7 @@ def instructions_section(server: str, instructions: str) -> Section:
 
 
 def command_part(name: str) -> str:
-    """Return a prompt's name as it stands in a slash command: small letters, digits, underscores and hyphens."""
+    """Return a prompt's name for its slash command: lower-case letters, digits, underscores and hyphens."""
     return re.sub(r"[^a-z0-9_-]", "-", name.lower()).strip("-_") or "prompt"
 
 
@@ -131,7 +131,7 @@ def result_parts(answer: CallToolResult) -> tuple[ResultPart, ...]:
 
 
 def prompt_parts(messages: Sequence[PromptMessage]) -> tuple[UserPart, ...]:
-    """Return a prompt as one message of the user's; where others speak in it too, each message says whose it is."""
+    """Return a prompt as one user message. If it has other roles too, each message is labelled with its role."""
     parts: list[UserPart] = []
     quoted = any(message.role != "user" for message in messages)
     for message in messages:
@@ -178,7 +178,7 @@ def _resource(contents: TextResourceContents | BlobResourceContents) -> Resource
 
 
 def _image(data: str, kind: str, uri: str | None = None) -> ResultPart:
-    # One that is broken would be refused by the model's provider, and every later request of the session with it.
+    # The model's provider would refuse a broken image, and with it every later request of the session.
     try:
         if len(data) > IMAGE_LIMIT:
             raise Unusable("larger than models take")
@@ -208,7 +208,7 @@ class _Told:
             return structured
         if len(structured) == 1:
             [(key, value)] = structured.items()
-            # A number means nothing without its key, unless that is `result`, which the SDKs put around every result.
+            # A number means nothing without its key, unless the key is `result`, in which the SDKs wrap every result.
             if self._has(value) and (key == "result" or isinstance(value, str | list | dict)):
                 return None
         rest = {key: more for key, value in structured.items() if (more := self._rest(key, value)) is not _NOTHING}

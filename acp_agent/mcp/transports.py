@@ -1,7 +1,7 @@
-"""The transports of a connection to an MCP server, but for a program's, and the `Watch` of a connection.
+"""The network and editor transports of a connection to an MCP server, and the `Watch` of a connection.
 
-Over an editor's connection goes MCP without a handshake (2026-07-28) and nothing older: requests one way, their
-responses and notifications the other.
+An editor's connection carries only MCP without a handshake (2026-07-28): requests in one direction, and their responses
+and notifications in the other.
 
 Model Context Protocol, "Transports" and "Subscriptions"; ACP's unstable schema, `mcp/message`.
 """
@@ -31,7 +31,7 @@ from acp_agent.tools.text import one_line
 
 Received: TypeAlias = SessionMessage | Exception
 Streams: TypeAlias = tuple[MemoryObjectReceiveStream[Received], MemoryObjectSendStream[SessionMessage]]
-"""What a transport gives to the SDK: the messages of the server, and where messages to it go."""
+"""The streams that a transport gives to the SDK: messages from the server, and messages to it."""
 CONNECT_SECONDS = 30.0
 UNTRUSTED = (
     "its certificate is not trusted. If it is one of your own, or a proxy's that stands between, set SSL_CERT_FILE to a"
@@ -43,13 +43,13 @@ _INVALID = "what it answered is not what the protocol says"
 
 
 class Watch:
-    """Watches one connection: whether it is lost, why a call failed, and whether the lists have to be read again.
+    """Watches one connection: whether it is lost, why a call failed, and whether the lists must be read again.
 
-    :ivar lost: set when the server is gone. Only the transport tells: a server may answer a request
-        with any error code.
-    :ivar changed: set when the server says that one of its lists has changed; replaced when they are read.
-    :ivar reason: why the connection is lost; empty where the transport does not know.
-    :ivar status: of the last HTTP response; 0 where there was none.
+    :ivar lost: set when the server is gone. Only the transport sets it, since a server may answer a request with any
+        error code.
+    :ivar changed: set when the server reports that one of its lists has changed; replaced when the lists are read.
+    :ivar reason: why the connection is lost; empty if the transport does not know.
+    :ivar status: the status of the last HTTP response; 0 if there was none.
     """
 
     def __init__(self) -> None:
@@ -59,18 +59,18 @@ class Watch:
         self.status = 0
 
     async def note(self, response: httpx2.Response) -> None:
-        """Take note of an HTTP response."""
+        """Record an HTTP response."""
         self.status = response.status_code
         request = response.request
         if request.method != "POST" or "mcp-session-id" not in request.headers:
             return
-        # The protocol has 404 for a session that the server has forgotten; older servers answer with 400.
+        # In the protocol, 404 means that the server has forgotten the session; older servers answer with 400.
         if self.status == 404 or (self.status == 400 and b"session" in (await response.aread()).lower()):
             self.reason = "it does not know the session any more"
             self.lost.set()
 
     def why(self, error: BaseException) -> str:
-        """Return why something failed, in words that hold no URL and no header."""
+        """Return why something failed, without URLs and headers."""
         if self.reason:
             return self.reason
         leaves = leaves_of(error)
@@ -85,7 +85,7 @@ class Watch:
         match error:
             case MCPError():
                 is_status = error.code == types.INTERNAL_ERROR and self.status >= 500
-                # Servers also answer with this code, with meanings of their own.
+                # Servers also use this code with other meanings.
                 is_lost = error.code == types.CONNECTION_CLOSED and error.message.startswith(_LOST)
                 return is_status or is_lost
             case httpx2.ConnectError() | httpx2.ConnectTimeout() | httpx2.PoolTimeout() | httpx2.HTTPStatusError():
@@ -129,7 +129,7 @@ def _answered(status: int) -> str:
 
 
 def leaves_of(error: BaseException) -> list[BaseException]:
-    """Return the errors in a group, and in the groups of that."""
+    """Return the errors in a group and its nested groups."""
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
         return [leaf for each in group.exceptions for leaf in leaves_of(each)]
@@ -178,8 +178,7 @@ def _mend_tools(result: dict[str, Any]) -> None:
 def _mended_tool(tool: dict[str, object]) -> dict[str, object] | None:
     """Return a tool that the SDK accepts; None if it has no name.
 
-    Members that are not what the protocol says are left out. If that is not enough, everything that a tool can do
-    without is left out.
+    Members that violate the protocol are left out. If that is not enough, all optional members are left out.
     """
     if not isinstance(tool.get("name"), str):
         return None
@@ -211,8 +210,8 @@ def _mended_schema(schema: object) -> dict[str, object]:
 
 @asynccontextmanager
 async def over_http(server: McpServer, watch: Watch) -> AsyncGenerator[Any]:
-    """Speak streamable HTTP."""
-    timeout = httpx2.Timeout(CONNECT_SECONDS, read=None)  # each request has a limit of its own
+    """Connect to a server over streamable HTTP."""
+    timeout = httpx2.Timeout(CONNECT_SECONDS, read=None)  # each request has its own limit
     client = httpx2.AsyncClient(headers=server.headers, timeout=timeout, event_hooks={"response": [watch.note]})
     async with client, streamable_http_client(server.url, http_client=client) as streams:
         yield streams
@@ -220,7 +219,7 @@ async def over_http(server: McpServer, watch: Watch) -> AsyncGenerator[Any]:
 
 @asynccontextmanager
 async def over_acp(server_id: str, channel: McpChannel, watch: Watch) -> AsyncGenerator[Streams]:
-    """Speak with a server that the editor itself is."""
+    """Connect to a server that the editor itself provides."""
     to_session, received = anyio.create_memory_object_stream[Received](math.inf)
     to_server, sent = anyio.create_memory_object_stream[SessionMessage](0)
     running: dict[types.RequestId, anyio.CancelScope] = {}
@@ -231,7 +230,7 @@ async def over_acp(server_id: str, channel: McpChannel, watch: Watch) -> AsyncGe
             to_session.send_nowait(_message(method=method, **more))
 
     async def ask(request: types.JSONRPCRequest, scope: anyio.CancelScope) -> None:
-        # The SDK counts its requests anew in each connection; the id of a subscription is unique in the process.
+        # The SDK numbers its requests per connection; the id of a subscription is unique in the process.
         request_id = request.id if isinstance(request.id, str) else new_id("mcp")
         params = cast("JsonObject | None", request.params)
         with scope:
@@ -255,11 +254,11 @@ async def over_acp(server_id: str, channel: McpChannel, watch: Watch) -> AsyncGe
                 if cancelled := running.get((message.params or {}).get("requestId", "")):
                     cancelled.cancel()
             elif isinstance(message, types.JSONRPCRequest) and message.method == "initialize":
-                # The SDK's next try where `server/discover` failed; there is no handshake.
+                # The SDK tries this if `server/discover` failed, but there is no handshake here.
                 unknown = "it speaks no version of MCP that goes over the editor's connection"
                 await to_session.send(_error(message, unknown))
             elif isinstance(message, types.JSONRPCRequest):
-                scope = running[message.id] = anyio.CancelScope()  # of its own, so that it is taken back alone
+                scope = running[message.id] = anyio.CancelScope()  # each request can be cancelled alone
                 tasks.start_soon(ask, message, scope)
 
     async with to_session, sent, received, to_server, anyio.create_task_group() as tasks:

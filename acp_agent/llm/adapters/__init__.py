@@ -1,1 +1,1 @@
-"""The APIs that model servers speak: one adapter each, and the connection over the provider's SDK that carries them."""
+"""The APIs that model servers speak: an adapter for each, and the connection through the provider's SDK."""

@@ -41,21 +41,21 @@ from acp_agent.llm.refusals import RefusedPart, optional_members, refused_part
 from acp_agent.llm.rules import ReasoningRules, rules_at
 
 _MAX_OPENINGS = 8
-"""Conversations whose beginnings are kept; those of more are made anew each time."""
+"""Maximum number of conversations whose encoded beginnings are cached."""
 
 
 class Adapter:
-    """One API. Its methods take what is known of the model, and the parts that the API has refused.
+    """One API. Its methods take the model's profile and the features that the API has refused.
 
     :cvar sdk: the SDK that sends its calls.
-    :cvar refusals: by what can be left out of a request, words of the errors that refuse it; an error with one of
-        `vague_refusals` refuses one of them without saying which.
+    :cvar refusals: features that can be left out of a request, with phrases of the errors that refuse them. An error
+        with one of `vague_refusals` refuses one of the features without naming it.
     :cvar members: members of a request that can be left out or sent with another value; see `refusals.py`.
     :cvar required: the members that can have another value but cannot be left out.
-    :cvar native_key: the member that marks a conversation which the API itself has compacted; empty where it cannot.
-    :cvar cache_option: what its requests say of how long they are cached; see `cache_life`.
-    :ivar models_path: where the models are listed, which needs a key and costs nothing.
-    :ivar name: the provider's; what it made itself is sent back to it alone.
+    :cvar native_key: the member that marks a conversation that the API itself has compacted; empty if it cannot.
+    :cvar cache_option: how long its requests ask the provider to cache them; see `cache_life`.
+    :ivar models_path: the path of the list of models, a free request that needs a key.
+    :ivar name: the provider's name. Reasoning and compactions are sent back only to the provider that created them.
     """
 
     sdk: ClassVar[Literal["anthropic", "openai"]] = "openai"
@@ -77,23 +77,23 @@ class Adapter:
         self._head: tuple[tuple[ToolDefinition, ...], tuple[str, ...], str] | None = None
 
     def call(self, request: ModelRequest, profile: ModelProfile, refused: Features, prompt: str | None) -> Call:
-        """Return the call that asks the model.
+        """Return the call for a request.
 
-        :param prompt: has the API compact the messages, and is the prompt for its summary, empty for the API's own;
-            only where there is a `native_key`.
+        :param prompt: if not None, the API compacts the messages with this prompt for the summary; empty for the API's
+            own prompt. Only for an API with a `native_key`.
         """
         raise NotImplementedError
 
     def fold(self, call: Call) -> Fold:
-        """Return what folds the answer to a call."""
+        """Return the fold for the answer to a call."""
         raise NotImplementedError
 
     def window_path(self, model: str) -> str | None:
-        """Return where the API says how large a model's window is; None where it does not."""
+        """Return the path at which the API reports a model's window, or None if it does not report it."""
         return None
 
     def rules(self, model: str, refused: Features = frozenset()) -> ReasoningRules:
-        """Return the rules for a model, without what was refused."""
+        """Return the rules for a model, without the refused features."""
         rules = self._rules.get(model)
         if rules is None:
             rules = self._rules[model] = rules_at(self._endpoint, model, self.cache_option)
@@ -112,10 +112,10 @@ class Adapter:
         return rules
 
     def refused_feature(self, failure: CallFailed, used: Features, accepted: Features) -> Feature | None:
-        """Return what to leave out of a request that the API refused with status 400, unless it is another error.
+        """Return the feature to leave out after the API refused a request with status 400; None for any other error.
 
         :param used: the features that the request used.
-        :param accepted: what the API has accepted of it in earlier requests.
+        :param accepted: the features that the API has accepted in earlier requests.
         """
         said = f"{failure.code} {failure.message}".lower()
         places: dict[Feature, int] = {}
@@ -124,7 +124,7 @@ class Adapter:
             if feature in used and found:
                 places[feature] = min(found)
         if places:
-            # What is named first is refused; a list of what would be taken instead may follow.
+            # The feature that is named first is refused; a list of accepted alternatives may follow.
             return min(places, key=lambda feature: places[feature])
         if any(words in said for words in self.vague_refusals):
             suspects = used - accepted or used
@@ -164,8 +164,7 @@ class Adapter:
     def refused_reasoning(
         self, failure: CallFailed, request: ModelRequest, profile: ModelProfile, refused: Features
     ) -> tuple[ReasoningPlace, ...]:
-        """Return the reasoning that the API refused with status 400, with all that comes after it; none if it refused
-        something else."""
+        """Return the reasoning that the API refused with status 400, and all reasoning after it; else nothing."""
         said = f"{failure.code} {failure.message}"
         if not self._refuses_reasoning(said):
             return ()
@@ -186,7 +185,7 @@ class Adapter:
         return False
 
     def places(self, request: ModelRequest, profile: ModelProfile, refused: Features) -> list[ReasoningPlace]:
-        """Return the reasoning that a request is sent with, in order."""
+        """Return the reasoning that a request includes, in order."""
         del profile, refused
         return [
             ReasoningPlace("", message.id, name_of(part))
@@ -197,13 +196,13 @@ class Adapter:
         ]
 
     def answer_part(self, part: Text | ToolCall) -> JsonObject:
-        """Return a part of an answer as it is sent back; a call has the provider's own id."""
+        """Return a part of an answer in the form in which it is sent back. A call keeps the provider's own id."""
         raise NotImplementedError
 
     def bind(self, parts: Iterable[AssistantPart], end: Prefix, rules: ReasoningRules) -> tuple[AssistantPart, ...]:
         """Return the parts of an answer with its reasoning bound to the request that it answers.
 
-        :param end: the whole request.
+        :param end: the prefix that covers the whole request.
         """
         bound: list[AssistantPart] = []
         prefix = end
@@ -234,10 +233,10 @@ class Adapter:
         return known[2]
 
     def native_block(self, request: ModelRequest, rules: ReasoningRules) -> CompactedBlock | None:
-        """Return what the API itself compacted last and takes back; None where there is nothing of it."""
+        """Return the API's own newest compaction, if the API accepts it back; otherwise None."""
         blocks = [
             part
-            for message in request.messages[:1]  # a compaction's text stands first
+            for message in request.messages[:1]  # a compaction is in the first message
             for part in message.parts
             if isinstance(part, CompactedBlock) and part.provider == self.name and self.native_key in part.data
         ]
@@ -246,11 +245,12 @@ class Adapter:
     def split(
         self, request: ModelRequest, start: Encoded, make: Callable[[Encoded], Encoder], *encoding: object
     ) -> tuple[tuple[bytes, ...], Encoder]:
-        """Return the items of a conversation: the JSON of those that stand first, which is made once for all requests
-        that continue this one, and an encoder with the others, from the last two turns.
+        """Return the items of a conversation: the JSON of the older items, and an encoder with the last two turns.
 
-        :param make: returns an encoder of what comes after some messages.
-        :param encoding: what it depends on.
+        The JSON is created once for all requests that continue this one.
+
+        :param make: returns an encoder for the messages after those already encoded.
+        :param encoding: the values that the encoding depends on.
         """
         at = _last_turns(request.messages) if request.conversation_id else 0
         before = start
@@ -270,7 +270,7 @@ class Adapter:
             begins = "" if isinstance(first, ToolResult) else first.id
             key = (request.conversation_id, begins, request.unbound, start.prefix.head, *encoding)
             opening = self._openings.pop(key, None) or Accumulator[Message, Encoded](start, add)
-            self._openings[key] = opening  # at the end, so that the one that was not used for longest stands first
+            self._openings[key] = opening  # moved to the end, so that the least recently used is first
             if len(self._openings) > _MAX_OPENINGS:
                 del self._openings[next(iter(self._openings))]
             before = opening.over(request.messages[:at])
@@ -281,7 +281,7 @@ class Adapter:
 
 
 def first_tools(request: ModelRequest, rules: ReasoningRules) -> tuple[ToolDefinition, ...]:
-    """Return the tools with which a request begins: the declared ones if changes are appended, else those of now."""
+    """Return the tools with which a request begins: the declared ones if changes are appended, else the current."""
     declared = request.declared
     if declared is None or declared.tools is None or rules.tools == "plain":
         return request.tools
@@ -295,7 +295,7 @@ def first_level(request: ModelRequest, rules: ReasoningRules) -> str:
 
 
 def _last_turns(messages: Sequence[Message]) -> int:
-    """Return where the last two turns of a conversation begin: each behind what the model said."""
+    """Return the index at which the last two turns of a conversation begin. A turn begins after the model's answer."""
     turns = 0
     for at in range(len(messages) - 1, 0, -1):
         before = messages[at - 1]

@@ -45,11 +45,11 @@ _COMPACTION_BETA = "compact-2026-09-04"
 _EFFORT_BETA = "mid-conversation-output-config-2026-07-01"
 _TOOLS_BETA = {"value": "inline-tools-2026-09-15", "reference": "mid-conversation-tool-changes-2026-07-01"}
 _MAX_INSTRUCTIONS = 16_384
-"""Characters of a prompt for the provider's compaction."""
+"""Maximum characters of a prompt for the provider's compaction."""
 _BREAKPOINT: JsonValue = {"type": "ephemeral"}
 _BUDGETS = {"low": 4_096, "medium": 12_288, "high": 24_576}
 _LEAST_BUDGET = 1_024
-_BUDGET_SHARE = 8  # of the window: one eighth fits behind a context that fills the usable window
+_BUDGET_SHARE = 8  # one eighth of the window fits after a context that fills the usable window
 _EFFORTS = {"": "high", "off": "low"}
 """The effort to return to for a level without its own effort: the API's default, and the lowest effort for `off`."""
 
@@ -112,7 +112,7 @@ class AnthropicAdapter(Adapter):
             features = features.union(("cache_control",))
         if not betas:
             return Call("/v1/messages", body, streams=streams, opening=opening, end=end, features=features)
-        # The configured betas are repeated, since the header replaces theirs.
+        # The configured betas are repeated, since this header replaces the configured one.
         headers = {_BETAS: ",".join([*self._betas, *betas])}
         path = "/v1/messages?beta=true"
         return Call(path, body, headers, streams=streams, opening=opening, end=end, features=features)
@@ -140,10 +140,10 @@ class AnthropicAdapter(Adapter):
     def _encode(
         self, request: ModelRequest, profile: ModelProfile, rules: ReasoningRules, tools: Sequence[JsonObject]
     ) -> tuple[tuple[bytes, ...], Encoder]:
-        """Return the JSON of the messages that stand first, and the encoder of the others.
+        """Return the JSON of the older messages, and the encoder of the others.
 
-        A request and one that continues it are equal up to where the shorter one ends, but for the moving
-        `cache_control` marks: one on the last tool, one on the system prompt, two on the newest user messages.
+        A request and its continuation are equal up to the end of the shorter one, except for the `cache_control` marks
+        that move: one on the last tool, one on the system prompt, two on the newest user messages.
         """
         start = self._start(request, profile, rules, tools)
         make = partial(self._encoder, request=request, images=profile.images, rules=rules)
@@ -178,10 +178,10 @@ def _betas_for(features: Features, rules: ReasoningRules) -> list[str]:
 
 
 def _tools(request: ModelRequest, rules: ReasoningRules) -> list[JsonObject]:
-    """Return the tools as a request begins with them.
+    """Return the tools at the beginning of a request.
 
-    If later ones are named by reference, they stand at the end and are not loaded until then. A tool that has changed
-    cannot be told that way: its definition is replaced, although that voids reasoning.
+    Tools that are later added by reference come last and are deferred until then. A changed tool cannot be added by
+    reference, so its definition is replaced, although that invalidates reasoning.
     """
     tools = {tool.name: _tool(tool) for tool in first_tools(request, rules)}
     if rules.tools == "reference":
@@ -198,9 +198,9 @@ def _tool(tool: ToolDefinition) -> JsonObject:
 
 
 class _MessagesEncoder(Encoder):
-    """Encodes messages in Anthropic's words: user and assistant take turns, and results open the user's.
+    """Encodes messages in Anthropic's form: user and assistant alternate, and results come first in user messages.
 
-    :param compacted: a block in the API's own form, which it wants first, in a message of the assistant.
+    :param compacted: a block in the API's own form. The API expects it first, in an assistant message.
     """
 
     def __init__(
@@ -221,7 +221,7 @@ class _MessagesEncoder(Encoder):
         self._ends_in_compaction = False
 
     def finish(self) -> None:
-        """Encode what was held back: a system message stands directly before an answer, or at the end."""
+        """Encode the pending changes as a system message, which must be directly before an answer or at the end."""
         if self._changes or self._effort:
             message: JsonObject = {"role": "system", "content": self._changes}
             if self._effort:
@@ -286,9 +286,9 @@ class _MessagesEncoder(Encoder):
                     pass
 
     def _append(self, role: str, block: JsonObject, *, compared: bool = True) -> str:
-        """Append a block to the newest message, or to a new one if that has another role; return its path.
+        """Append a block to the newest message, or to a new one if the role differs; return the block's path.
 
-        :param compared: whether later reasoning is bound to it, as it is to all but earlier reasoning.
+        :param compared: whether later reasoning is bound to the block. It is bound to all blocks except reasoning.
         """
         content: list[JsonValue] = []
         if self.items and self.items[-1]["role"] == role and not self._ends_in_compaction:
@@ -319,7 +319,7 @@ class _MessagesEncoder(Encoder):
 
 
 def _with_breakpoints(messages: list[JsonObject]) -> list[JsonObject]:
-    """Return the messages with cache marks on the two newest of the user's: what is sent now, and what was before."""
+    """Return the messages with cache marks on the two newest user messages: this request's and the previous one's."""
     marked = list(messages)
     users = [at for at, message in enumerate(marked) if message["role"] == "user"]
     for at in users[-2:]:
@@ -342,10 +342,10 @@ def _call_block(call: ToolCall, call_id: str) -> JsonObject:
 def _thinking_options(
     request: ModelRequest, profile: ModelProfile, rules: ReasoningRules, messages: Sequence[JsonObject]
 ) -> JsonObject:
-    """Return `thinking` and `output_config` for a level of thought; nothing where the model is left to itself.
+    """Return `thinking` and `output_config` for a thought level; empty if the model decides.
 
-    `display` asks for a readable summary: newer models would else think in silence. Sampling parameters are never sent,
-    since thinking forbids them and newer models refuse them.
+    `display` requests a readable summary, since newer models would otherwise think silently. Sampling parameters are
+    never sent, since thinking forbids them and newer models refuse them.
     """
     level, kind = request.thought_level, profile.thinking
     if kind == "budget":
@@ -365,7 +365,7 @@ def _thinking_options(
 def thinking_budget(level: str, profile: ModelProfile, max_output_tokens: int) -> int:
     """Return a level's thinking budget in tokens, or 0 if thinking is off or the budget does not fit.
 
-    Another budget invalidates the provider's cache of the messages, so each level has a single budget.
+    A different budget invalidates the provider's cache of the messages, so each level has one budget.
 
     :param max_output_tokens: limit of the answer, including thinking.
     """
@@ -375,8 +375,10 @@ def thinking_budget(level: str, profile: ModelProfile, max_output_tokens: int) -
 
 
 def _calls_without_thinking(messages: Sequence[JsonObject]) -> bool:
-    """Return whether the answer whose calls have been run begins without its thinking, which was left out: the API
-    refuses to go on thinking with a budget there."""
+    """Return whether the newest answer has calls, but its thinking was left out.
+
+    The API refuses to continue such an answer with a thinking budget.
+    """
     newest = next((message for message in reversed(messages) if message["role"] == "assistant"), None)
     blocks = get_objects(newest or {}, "content")
     calls = any(block.get("type") == "tool_use" for block in blocks)

@@ -99,8 +99,8 @@ class CallPieces:
 class ChatCalls:
     """The calls of one Chat Completions answer, whose pieces identify their call by index, id or name.
 
-    :param tools: names of the tools that the request offered. They tell a name in pieces from a name that is repeated,
-        and from that of another call.
+    :param tools: names of the tools that the request offered. They distinguish a name that arrives in pieces from
+        a repeated name and from the name of another call.
     """
 
     def __init__(self, tools: Collection[str] = ()) -> None:
@@ -150,10 +150,10 @@ class ChatCalls:
 
 
 def joined_name(begun: str, piece: str, tools: Collection[str]) -> str:
-    """Return the name that a piece makes of the beginning of a name; empty if the piece does not continue the name.
+    """Return the name so far with one more piece, or an empty text if the piece does not continue the name.
 
-    Most servers send a name once, and some repeat it in every piece. Gemini and Mistral cut it, which the API allows:
-    every text in a delta continues the text before it. A few servers repeat all of the name so far.
+    Most servers send a name once, and some repeat it in every piece. Gemini and Mistral split it, which the API allows,
+    since every text in a delta continues the text before it. A few servers repeat the whole name so far.
 
     :param tools: names of the tools that the request offered; the result is one of them, or begins one of them.
     """
@@ -184,7 +184,7 @@ def _index_of(delta: JsonObject) -> int | None:
 
 
 def _begins_another(call: CallPieces, call_id: str, name: str, arguments: JsonValue, *, has_index: bool) -> bool:
-    """Return whether a piece begins another call than the one that its index or position suggests."""
+    """Return whether a piece begins a new call, rather than continuing the one that its index or position suggests."""
     text = arguments if isinstance(arguments, str) else text_of(arguments) if arguments else ""
     begins = text.lstrip().startswith("{")
     is_renamed = bool(name) and name != call.name

@@ -1,9 +1,9 @@
-"""Chat Completions, as OpenAI defined it and as compatible servers understand it: local ones, Gemini's, routers.
+"""Chat Completions, as defined by OpenAI and supported by compatible servers: local servers, Gemini, routers.
 
 `chat_fold.py` reads the answers. Request parts that a server refuses are left out of later requests; see `refusals.py`.
 
-Reasoning has no place in OpenAI's own form, so every server has another one. It goes back in the form in which it came,
-to the provider that made it; `ReasoningRules.echo` says where more is needed.
+OpenAI's own format has no field for reasoning, so servers use different ones. Reasoning is sent back in the form in
+which it arrived, to the provider that created it. `ReasoningRules.echo` says if a provider needs more.
 
 Source: the types of the openai SDK 3.54; Gemini's page on OpenAI compatibility for `extra_content`, and on thought
 signatures; DeepSeek's and Moonshot's pages on thinking; OpenRouter's on reasoning tokens; Mistral's on reasoning;
@@ -43,20 +43,21 @@ _KEEPS = {
     "api.z.ai": _GLM_KEEPS,
     "open.bigmodel.cn": _GLM_KEEPS,
 }
-"""By host: models that ignore the reasoning of earlier turns unless `thinking` says this. They think by default."""
+"""By host: the models that ignore the reasoning of earlier turns unless `thinking` has this value. They think by
+default."""
 _OFFICIAL_HOST = "api.openai.com"
 _SILENT_HOSTS = frozenset({_OFFICIAL_HOST, "generativelanguage.googleapis.com"})
-"""Whose lists of models are known to have no windows."""
+"""Hosts whose lists of models are known to lack windows."""
 _BREAKPOINT: JsonValue = {"type": "ephemeral"}
 _LEVELS = ("low", "medium", "high")
 _LOCAL_PATHS = {"ollama": "/api/ps", "lmstudio": "/api/v0/models"}
-"""Where local servers say with which windows their models are loaded."""
+"""The paths at which local servers report the windows of loaded models."""
 
 
 class ChatAdapter(Adapter):
     """Chat Completions."""
 
-    # None of these words is in the errors of DeepSeek and Moonshot for reasoning that is missing.
+    # DeepSeek's and Moonshot's errors about missing reasoning contain none of these phrases.
     refusals = (
         (
             "echo",
@@ -89,7 +90,7 @@ class ChatAdapter(Adapter):
         self._host = endpoint.host
         self._root = (endpoint.base_url or "").rstrip("/").removesuffix("/v1")
         self._is_openrouter = endpoint.name == "openrouter" or f".{endpoint.host}".endswith(".openrouter.ai")
-        if self._is_openrouter:  # whose models are listed for anybody
+        if self._is_openrouter:  # OpenRouter lists its models without a key
             self.models_path = "/key"
 
     def call(self, request: ModelRequest, profile: ModelProfile, refused: Features, prompt: str | None) -> Call:

@@ -40,8 +40,7 @@ from acp_agent.llm.provider import ModelRequest
 from acp_agent.llm.rules import ReasoningRules, rules_of
 
 _NO_SIGNATURE: JsonObject = {"google": {"thought_signature": "skip_thought_signature_validator"}}
-"""Stands for the signature of a call that has none. Of the two values that Google documents, the one that Vertex takes
-as well."""
+"""Replaces a missing signature of a call. Of the two values that Google documents, Vertex accepts this one too."""
 _CALL_ID_LENGTH = 9
 _CALL_ID_LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _BETWEEN = "(interrupted)"
@@ -54,7 +53,7 @@ class ChatEncoder(Encoder):
     """Encodes messages for Chat Completions.
 
     Consecutive user messages become one, since the chat templates of local models expect turns. A result is text here,
-    so a tool's images follow all results of the step in a user message of their own.
+    so a tool's images come after all results of the step, in a separate user message.
 
     :param refused: features that the server does not support.
     """
@@ -170,8 +169,8 @@ class ChatEncoder(Encoder):
     def _own(self, message: AssistantMessage) -> list[Thinking]:
         """Return the reasoning of an answer that the model can read.
 
-        A router has models of many makers under one name, each with signatures of its own, and the maker stands before
-        the slash in a model's id.
+        A router offers models of many makers, each with its own signatures. The maker is the part of the model's id
+        before the slash.
         """
         model = message.model.partition("/")[2] or self._model
         has_same_maker = model.rpartition("/")[0] == self._model.rpartition("/")[0]
@@ -202,24 +201,24 @@ class ChatEncoder(Encoder):
     def _reasoning(self, wire: JsonObject, own: Sequence[Thinking]) -> JsonObject:
         """Return the members of an answer that hold its reasoning as text.
 
-        :param wire: the answer without it.
+        :param wire: the answer without the reasoning.
         """
         echo = self._rules.echo
         if echo in ("none", "thought_signature"):
             return {}
         has_calls = "tool_calls" in wire
         if echo == "items" and has_calls and CONTENT in wire:
-            return {}  # the chat template of gpt-oss has one place for the two, and fails
+            return {}  # the chat template of gpt-oss has one place for both, and fails
         text = "".join(part.text for part in own)
         key = next((key for part in own if (key := get_text(part.data, "key"))), "")
         is_required = echo == "always" or (echo == "calls" and has_calls)
         if key in TEXT_KEYS and any(BLOCKS in part.data for part in own):
-            key = ""  # LiteLLM takes the reasoning in `thinking_blocks`
-        if key and self._is_openrouter:  # which has `reasoning_details` for the others
+            key = ""  # LiteLLM accepts the reasoning in `thinking_blocks`
+        if key and self._is_openrouter:  # other models use OpenRouter's `reasoning_details`
             key = REASONING if echo in ("always", "calls") else ""
         if is_required:
             key = key or REASONING
-            text = text or ("" if echo == "always" else " ")  # Kimi takes an empty one for a missing one
+            text = text or ("" if echo == "always" else " ")  # Kimi treats an empty text as missing
         if not key:
             return {}
         if key != CONTENT:

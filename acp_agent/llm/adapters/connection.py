@@ -1,9 +1,9 @@
-"""`Connection`: one provider's SDK, made when it is first needed, and its exceptions as `CallFailed`.
+"""`Connection`: one provider's SDK client, created when it is first needed, with exceptions converted to `CallFailed`.
 
-The only importer of the anthropic and openai SDKs. They do HTTP, headers, proxies and errors; their own retries are
-off. A request's body is sent as plain JSON through the SDK's `post`, since its typed methods copy it field by field,
-which holds the event loop for 90 ms with 119,000 tokens. Both SDKs come from the same generator and stand on httpx2, so
-that one class serves both.
+Only this module imports the anthropic and openai SDKs. They handle HTTP, headers, proxies and errors; their own retries
+are off. A request's body is sent as plain JSON through the SDK's `post`, since the typed methods copy it field by
+field, which blocks the event loop for 90 ms at 119,000 tokens. Both SDKs come from the same generator and use httpx2,
+so one class serves both.
 """
 
 from __future__ import annotations
@@ -40,10 +40,11 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 READ_TIMEOUT = 600.0
-"""Seconds that a provider may be silent, also before its answer begins.
+"""Seconds that a provider may be silent, even before its answer begins.
 
 Models that think send nothing for minutes, local servers send no header before they have read the prompt, and hosted
-ones may take as long for a large prompt that is in no cache: no shorter limit tells them from a server that hangs.
+servers may take as long for a large prompt that is not cached. A shorter limit could not distinguish them from a server
+that hangs.
 """
 CONNECT_TIMEOUT = 4.0
 """Seconds for the TCP connection and TLS."""
@@ -52,15 +53,15 @@ _NO_KEY = "no-key-needed"
 _NETWORK_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
 _loading = {"anthropic": anyio.CapacityLimiter(1), "openai": anyio.CapacityLimiter(1)}
-"""A hundred sessions that wait for one import hold no thread of the pool meanwhile, and read the certificates once."""
+"""Sessions that wait for the same import do not occupy threads of the pool, and the certificates are read only once."""
 
 _log = logging.getLogger(__name__)
 
 
 class Connection:
-    """A provider's SDK.
+    """A connection to a provider through its SDK.
 
-    :param sdk: which one.
+    :param sdk: the SDK to use.
     """
 
     def __init__(self, endpoint: Endpoint, sdk: Literal["anthropic", "openai"]) -> None:
@@ -70,13 +71,14 @@ class Connection:
         self._making = anyio.Lock()
 
     async def read(self, call: Call, fold: Fold) -> AsyncGenerator[TextDelta | ThinkingDelta, None]:
-        """Send a call, feed its answer to `fold` and yield what can be shown, to the end of the answer or until a
-        call's arguments are too long, which ends it.
+        """Send a call, feed its answer to `fold`, and yield the deltas to show.
 
-        :raises CallFailed: whatever went wrong, also where the stream or `[DONE]` came without the event that
-            completes the answer.
-        :raises ModelAuthError: there is no key, or it cannot be sent.
-        :raises ConfigError: a variable of the network is wrong.
+        Ends with the answer, or when a tool call's arguments are too long.
+
+        :raises CallFailed: for any failure, even if the stream or `[DONE]` came without the event that completes the
+            answer.
+        :raises ModelAuthError: if there is no key, or it cannot be sent.
+        :raises ConfigError: if an environment variable for the network is invalid.
         """
         self._endpoint.check_key()
         client = await self.prepare()
@@ -87,7 +89,7 @@ class Connection:
         came: Came = "nothing"
         options: Any = {"headers": dict(call.headers)}
         try:
-            # For this type the SDK returns the response as it came.
+            # For this type the SDK returns the response unchanged.
             response = await client.post(
                 call.path, cast_to=httpx2.Response, content=call.content, options=options, stream=True
             )
@@ -120,19 +122,19 @@ class Connection:
                 fold.close(done=False)
             if isinstance(error, CallFailed) or not fold.complete:
                 failure.headers = failure.headers or headers
-                # A stream that ended by itself and holds token counts alone is as empty as one without events.
+                # A stream that ended normally with only token counts is as empty as one without events.
                 is_empty = isinstance(error, CallFailed) and came == "events" and fold.is_empty
                 failure.came = "status" if is_empty else came
                 failure.path = call.path
                 raise failure from error
 
     async def ask(self, path: str, limit: float) -> JsonObject:
-        """Put a small question to the provider, such as for its models, and return the answer.
+        """Send a small GET request to the provider, such as for its list of models, and return the answer.
 
-        :param limit: seconds.
-        :raises CallFailed: no answer came in time, or an error.
-        :raises ModelAuthError: there is no key, or it cannot be sent.
-        :raises ConfigError: a variable of the network is wrong.
+        :param limit: the time limit in seconds.
+        :raises CallFailed: if no answer came in time, or the answer is an error.
+        :raises ModelAuthError: if there is no key, or it cannot be sent.
+        :raises ConfigError: if an environment variable for the network is invalid.
         """
         self._endpoint.check_key()
         client = await self.prepare()
@@ -153,15 +155,15 @@ class Connection:
         raise failure
 
     async def aclose(self) -> None:
-        """Close the connections; another request makes new ones."""
+        """Close the connections. A later request opens new ones."""
         if self._client is not None:
             client, self._client = self._client, None
             await client.close()
 
     async def prepare(self) -> AsyncAnthropic | AsyncOpenAI:
-        """Import the SDK, make its client and return it; sends nothing, and needs no key.
+        """Import the SDK, create its client and return it. Sends nothing and needs no key.
 
-        :raises ConfigError: a variable of the network is wrong.
+        :raises ConfigError: if an environment variable for the network is invalid.
         """
         async with self._making:
             if self._client is None:
@@ -169,17 +171,17 @@ class Connection:
             return self._client
 
     def _make(self) -> AsyncAnthropic | AsyncOpenAI:
-        """Make the SDK's client, without collecting garbage while the SDK is imported.
+        """Create the SDK's client, with the garbage collector off while the SDK is imported.
 
-        An SDK is a hundred thousand objects that stay. To look through them again and again is a fifth of its import,
-        and one look through all of them, in some later turn, stops the turn for 0.1 s: so they are frozen as well.
+        An SDK creates a hundred thousand permanent objects. Scanning them repeatedly takes a fifth of the import time,
+        and one full scan in a later turn would stop the turn for 0.1 s, so the objects are also frozen.
         """
         is_new = self._sdk not in sys.modules
         gc.disable()
         settle_platform()
         try:
             return self._anthropic() if self._sdk == "anthropic" else self._openai()
-        except (ImportError, AttributeError) as error:  # the latter where its version does not fit another package's
+        except (ImportError, AttributeError) as error:  # AttributeError: its version does not match another package's
             why = f"cannot be imported ({error}); install acp-agent-server anew"
             raise ConfigError(why, source=f"The Python package {self._sdk}") from error
         finally:
@@ -214,13 +216,13 @@ class Connection:
             http_client=_http_client(openai.DefaultAsyncHttpxClient),
         )
         if self._endpoint.name != "openai" or not self._endpoint.required:
-            # The SDK took these from OpenAI's variables; they are for OpenAI alone.
+            # The SDK took these from OpenAI's variables; they are only for OpenAI.
             client.organization = client.project = None
         return client
 
 
 def _failure_of(error: Exception) -> CallFailed:
-    """Return an SDK's or httpx2's exception as ours; raise any other, which is a mistake in our own code."""
+    """Convert an SDK's or httpx2's exception. Raise any other exception, since it is a bug in this package."""
     import httpx2
 
     status: object = getattr(error, "status_code", None)
@@ -228,7 +230,7 @@ def _failure_of(error: Exception) -> CallFailed:
         response: object = getattr(error, "response", None)
         assert isinstance(response, httpx2.Response)
         try:
-            # The SDKs give on a part of the body, and only of the shapes that they know.
+            # The SDKs pass on only part of the body, and only if they know its shape.
             body = response.text
         except httpx2.StreamError:  # it was not read
             body = ""
@@ -242,7 +244,7 @@ def _failure_of(error: Exception) -> CallFailed:
             named=names_in_error(body),
             body=body[:MAX_BODY],
         )
-    # Most of httpx2's are transport errors; a body that cannot be decoded and a loop of redirects are not.
+    # Not all of these are transport errors: a body may be undecodable, or redirects may loop.
     cause = error if isinstance(error, httpx2.RequestError | httpx2.StreamError) else error.__cause__
     if not isinstance(cause, httpx2.RequestError | httpx2.StreamError):
         raise error
@@ -266,10 +268,10 @@ def _failure_of(error: Exception) -> CallFailed:
 
 
 def _http_client(default: type[httpx2.AsyncClient]) -> httpx2.AsyncClient:
-    """Return an SDK's HTTP client with our limits.
+    """Return an SDK's HTTP client with this module's time limits.
 
     :param default: the SDK's class.
-    :raises ConfigError: the environment names proxies or certificates that cannot be used.
+    :raises ConfigError: if the environment names unusable proxies or certificates.
     """
     import httpx2
 
@@ -277,7 +279,7 @@ def _http_client(default: type[httpx2.AsyncClient]) -> httpx2.AsyncClient:
         tls = _tls_context(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
         return default(verify=tls, timeout=httpx2.Timeout(READ_TIMEOUT, connect=CONNECT_TIMEOUT))
     except (OSError, ValueError, ImportError, httpx2.InvalidURL) as error:
-        # Without their values, as a password may stand in them.
+        # The error does not show the values, since they may contain a password.
         named = [each for name in _NETWORK_VARIABLES for each in (name, name.lower()) if os.environ.get(each)]
         raise ConfigError(
             "cannot be used; name a readable file of certificates in PEM form, write a proxy as http://host:port (one"
@@ -288,14 +290,14 @@ def _http_client(default: type[httpx2.AsyncClient]) -> httpx2.AsyncClient:
 
 @cache
 def _tls_context(*_certificates: str | None) -> SSLContext:
-    """Return the TLS context of all clients, by the variables that name certificates: reading these takes 20 ms."""
+    """Return the TLS context for all clients. It is cached, since reading the certificates takes 20 ms."""
     import httpx2
 
     return httpx2.create_ssl_context()
 
 
 async def _drain(body: AsyncIterator[bytes]) -> None:
-    """Read what is left, so that the connection can be used again."""
+    """Read the rest of the body, so that the connection can be reused."""
     with anyio.move_on_after(_DRAIN_SECONDS):
         async for _ in body:
             pass

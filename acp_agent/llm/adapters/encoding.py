@@ -1,4 +1,4 @@
-"""`Encoder`, which puts messages into the form of an API, and `Call`, the request that holds them."""
+"""`Encoder`, which encodes messages for an API, and `Call`, the request that holds them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ Features: TypeAlias = frozenset[Feature]
 class ReasoningPlace:
     """A piece of reasoning in a request.
 
-    :ivar place: where it stands, in the API's words: a path, or the id of its item.
-    :ivar message_id: of its answer.
+    :ivar place: its position, as the API names it: a path, or the id of its item.
+    :ivar message_id: the id of its answer.
     :ivar name: see `messages.name_of`.
     """
 
@@ -41,14 +41,14 @@ class ReasoningPlace:
 
 @frozen
 class Encoded:
-    """The beginning of a conversation, as it is sent.
+    """The beginning of a conversation in the form in which it is sent.
 
-    :ivar prefix: its digests.
-    :ivar pieces: its JSON, in pieces.
-    :ivar messages: the number of messages in it.
+    :ivar prefix: the digests of this beginning.
+    :ivar pieces: the JSON of this beginning, in pieces.
+    :ivar messages: the number of messages.
     :ivar withheld: reasoning that was left out.
-    :ivar call_ids: the ids of the newest answer's calls as they are sent, by ours.
-    :ivar features: optional parts of the API that it uses.
+    :ivar call_ids: the ids that are sent for the newest answer's calls, by the agent's own ids.
+    :ivar features: the optional parts of the API that are used.
     """
 
     prefix: Prefix
@@ -63,8 +63,8 @@ class Encoder:
     """Encodes messages one after another, and decides which reasoning is sent with them.
 
     :param before: the part of the request that is already encoded.
-    :param provider: its name; what it made itself is sent back to it alone.
-    :param rules: those for the model that is asked.
+    :param provider: the provider's name; only its own reasoning is sent back to it.
+    :param rules: the rules for the model that is called.
     :ivar items: the messages so far in the API's form, without those of `before`.
     :ivar places: the reasoning in `items`.
     """
@@ -88,12 +88,12 @@ class Encoder:
             self._messages += 1
 
     def finish(self) -> None:
-        """Encode what was held back until the next answer."""
+        """Encode anything that was held back until the next answer."""
 
     def encoded(self, pieces: tuple[bytes, ...] = ()) -> Encoded:
         """Return everything encoded so far.
 
-        :param pieces: its JSON.
+        :param pieces: the JSON of everything encoded so far.
         """
         return Encoded(self._prefix, pieces, self._messages, self._withheld, self._call_ids, self._features)
 
@@ -101,13 +101,13 @@ class Encoder:
         raise NotImplementedError
 
     def _is_sent(self, part: Thinking, message: AssistantMessage) -> bool:
-        """Return whether a piece of reasoning is sent, and note if it is withheld."""
+        """Return whether a piece of reasoning is sent, and record it if it is withheld."""
         if part.provider != self._provider or not part.data:
             return False
         maker = rules_of(message.model.partition("/")[2]) if message.model else self._rules
         if not self._rules.can_read(maker.family):
-            return False  # the model would not get it, and another one may
-        # Earlier versions sent no developer message in front of the conversation.
+            return False  # this model could not read it, but another model may
+        # Earlier versions sent no developer message before the conversation.
         is_unknown = self._messages < self._unbound or self._rules.instructions == "developer"
         cause = self._prefix.mismatch(part, maker, self._rules)
         if part.bound is None and is_unknown:
@@ -122,7 +122,7 @@ class Encoder:
         self.places.append(ReasoningPlace(place, message.id, name_of(part)))
 
     def _name_calls(self, message: AssistantMessage) -> None:
-        """Choose the ids of an answer's calls: their own where the provider made them."""
+        """Choose the ids of an answer's calls: the provider's own ids if this provider made the calls."""
         is_own = message.model.partition("/")[0] == self._provider
         self._call_ids = {
             call.id: call.provider_id if is_own and call.provider_id else call.id for call in message.tool_calls
@@ -138,11 +138,11 @@ def says_something(message: AssistantMessage) -> bool:
 class Call:
     """One request to the model, a POST.
 
-    :ivar body: without what `opening` holds.
-    :ivar streams: whether the answer is a stream of events; else it is one JSON object.
-    :ivar opening: the JSON of the items that stand first in the member `conversation`, in pieces; may be empty.
-    :ivar end: the whole conversation as it is sent; None if the API binds reasoning to nothing.
-    :ivar features: parts of the API that the request makes use of, and could do without.
+    :ivar body: the request's body without the items in `opening`.
+    :ivar streams: whether the answer is a stream of events; otherwise it is one JSON object.
+    :ivar opening: the JSON of the first items in the member `conversation`, in pieces; may be empty.
+    :ivar end: the whole conversation as it is sent; None if the API does not bind reasoning.
+    :ivar features: the optional parts of the API that the request uses.
     """
 
     path: str
@@ -156,7 +156,7 @@ class Call:
 
     @property
     def content(self) -> bytes:
-        """Return the body as it is sent."""
+        """Return the bytes of the whole body."""
         items, body = self.body.get(self.conversation), self.body
         if not self.opening or not isinstance(items, list):
             return to_json(body).encode()
@@ -167,14 +167,14 @@ class Call:
 
 
 def to_json(value: JsonValue | list[JsonObject]) -> str:
-    """Return a value as it is sent."""
+    """Return a value as compact JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def wire_name(name: str) -> str:
-    """Return the name of a call as a provider takes it back.
+    """Return the name of a call in a form that providers accept.
 
-    A model may call a tool by a name that it made up (`functions.read`, an empty one), and every provider refuses a
-    history with a name outside of `^[a-zA-Z0-9_-]{1,64}$`. The names of real tools stay as they are.
+    A model may invent a tool's name (`functions.read`, or an empty name), and every provider refuses a history with a
+    name that does not match `^[a-zA-Z0-9_-]{1,64}$`. The names of real tools are unchanged.
     """
     return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unknown"

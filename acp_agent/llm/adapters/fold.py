@@ -1,4 +1,4 @@
-"""`Fold`, which makes one answer of the events of a stream, and what the folds of all APIs share."""
+"""`Fold`, which combines the events of a stream into one answer, and code that the folds of all APIs share."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _STOP_REASONS: dict[str, StopReason] = {
     "pause_turn": "pause_turn",
     "model_context_window_exceeded": "context_overflow",
 }
-"""By the APIs' words; any other is the end of a turn, or of the calls in it."""
+"""Our stop reasons, by the APIs' names. Any other name means `tool_use` for an answer with calls, else `end_turn`."""
 
 
 @frozen
 class Dropped:
-    """Reasoning of the request that the provider left out, as the answer says.
+    """Reasoning of the request that the provider dropped, according to its answer.
 
-    :ivar place: where it stood in the request: a path, or the id of its item.
+    :ivar place: its position in the request: a path, or the id of its item.
     """
 
     place: str
@@ -43,7 +43,7 @@ class Dropped:
 class Fold:
     """Collects the events of one answer.
 
-    :ivar complete: whether the event that ends every whole answer was seen.
+    :ivar complete: whether the event that ends a complete answer has arrived.
     :ivar dropped: reasoning that the provider dropped from the request.
     :cvar ends_with_done: whether more may come between that event and `[DONE]`.
     """
@@ -54,25 +54,25 @@ class Fold:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing of the answer itself has arrived yet, whatever events have, such as token counts."""
+        """Return whether no part of the answer itself has arrived. Events such as token counts do not count."""
         raise NotImplementedError
 
     def feed(self, event: JsonObject) -> Iterable[TextDelta | ThinkingDelta]:
-        """Take one event and return what can be shown of it.
+        """Process one event and return the deltas to show.
 
-        :raises CallFailed: it is an error.
-        :raises ArgumentsTooLongError: a call's arguments are too long.
+        :raises CallFailed: if the event is an error.
+        :raises ArgumentsTooLongError: if a call's arguments are too long.
         """
         raise NotImplementedError
 
     def close(self, *, done: bool) -> None:
-        """Handle the end of the stream. Set `complete` if the answer is whole although its final event is missing.
+        """Handle the end of the stream. Set `complete` if only the final event is missing.
 
         :param done: whether the stream ended with `[DONE]`.
         """
 
     def answer(self) -> Answered:
-        """Return the answer, once `complete` or once a call's arguments were too long."""
+        """Return the answer. Call this after `complete` is set, or after a call's arguments were too long."""
         raise NotImplementedError
 
 
@@ -85,7 +85,7 @@ def build_answer(
 ) -> Answered:
     """Return an answer.
 
-    :param reason: why it stopped, in the API's word.
+    :param reason: the API's stop reason.
     :param explanation: see `Answered`.
     """
     calls = any(isinstance(part, ToolCall) for part in parts)
@@ -94,9 +94,10 @@ def build_answer(
 
 
 def openai_usage(usage: JsonObject, asked: str, answer: str, cost: float | None = None) -> Usage:
-    """Return the tokens in one of OpenAI's two forms, in which those of the cache are part of the input.
+    """Return the usage from one of OpenAI's two formats, in which cached tokens are part of the input.
 
-    :param asked: `input` or `prompt`, and `answer` is `output` or `completion`.
+    :param asked: the prefix of the input's fields: `input` or `prompt`.
+    :param answer: the prefix of the output's fields: `output` or `completion`.
     """
     details = get_object(usage, f"{asked}_tokens_details")
     read, written = get_int(details, "cached_tokens"), get_int(details, "cache_write_tokens")

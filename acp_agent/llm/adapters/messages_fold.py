@@ -46,7 +46,7 @@ class _BlockPieces:
         self._members = {key: value for key, value in start.items() if key not in _GROWING}
         self._grown: defaultdict[str, StringIO] = defaultdict(StringIO)
         if self.type == "tool_use":
-            # Some gateways send the whole input here, as an object or as JSON text.
+            # Some gateways send the whole input in this event, as an object or as JSON text.
             given = self._members.pop("input", None)
             self._whole_input = given if isinstance(given, str | dict) else None
 

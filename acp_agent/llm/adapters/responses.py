@@ -1,7 +1,7 @@
 """Encodes requests for OpenAI's Responses API. `responses_fold.py` reads the answers.
 
-Nothing is stored at the provider: the whole conversation is sent each time, with the encrypted reasoning items that the
-same provider made. A compaction is asked for by an item at the end of an ordinary request, or by a path of its own; see
+Nothing is stored at the provider. Each request contains the whole conversation, with the encrypted reasoning items from
+the same provider. A compaction is requested with an item at the end of an ordinary request, or at a separate path; see
 `rules.AskedBy`. Source: the types of the openai SDK 3.54, and its guide on compaction.
 """
 
@@ -40,10 +40,10 @@ from acp_agent.llm.rules import ReasoningRules
 
 _MAX_CACHE_KEY = 64
 _DEFAULT_EFFORT = "medium"
-"""What the API takes if a request names none; for a return to it."""
+"""The API's default effort, to return to it explicitly."""
 _OFFICIAL_HOST = "api.openai.com"
 _TRIGGER: JsonObject = {"type": "compaction_trigger"}
-"""Has the model compact everything before it; it has to be the last item, and is part of no conversation."""
+"""Tells the model to compact everything before it. It must be the last item, and does not join the conversation."""
 
 
 class ResponsesAdapter(Adapter):
@@ -67,7 +67,7 @@ class ResponsesAdapter(Adapter):
         body: JsonObject = {"model": request.model, "input": list[JsonValue](encoder.items)}
         if request.conversation_id and "prompt_cache_key" not in refused:
             body["prompt_cache_key"] = request.conversation_id[:_MAX_CACHE_KEY]
-        # Later models take instructions for one turn alone, so that these stand in the input.
+        # Later models apply instructions to one turn only, so the system prompt is in the input instead.
         has_instructions = rules.instructions != "developer" and bool(request.system.strip())
         if has_instructions:
             body["instructions"] = request.system
@@ -135,7 +135,7 @@ class ResponsesAdapter(Adapter):
     def _encode(
         self, request: ModelRequest, profile: ModelProfile, rules: ReasoningRules
     ) -> tuple[tuple[bytes, ...], Encoder]:
-        """Return the JSON of the items that stand first, and the encoder of the others."""
+        """Return the JSON of the older items, and the encoder of the others."""
         make = partial(self._encoder, request=request, profile=profile, rules=rules)
         takes_raw = "raw_arguments" not in request.refused
         return self.split(request, self._start(request, profile, rules), make, rules, profile, takes_raw)
@@ -183,7 +183,7 @@ class _ItemsEncoder(Encoder):
             case ToolResult():
                 self._add_result(message)
             case Amendment():
-                # Not as the user's: a compaction keeps all that the user has said.
+                # Not as a user message, since a compaction keeps all user messages.
                 if message.parts:
                     self._append({"role": "developer", "content": self._contents(message)})
                 self._amend(message)
@@ -193,7 +193,7 @@ class _ItemsEncoder(Encoder):
                     self._append({"role": "user", "content": self._contents(message)})
 
     def _begin(self) -> None:
-        """Encode what stands before all messages; the system prompt is in the head of the digests already."""
+        """Encode the items before all messages. The system prompt is already in the head of the digests."""
         if self._system.strip():
             self.items.append({"role": "developer", "content": self._system})
         if self._compacted is not None:
@@ -254,7 +254,7 @@ class _ItemsEncoder(Encoder):
 
 
 def _followed(parts: tuple[AssistantPart, ...]) -> list[AssistantPart]:
-    """Return the parts that are sent: no blank text, and no reasoning that nothing follows, which is refused."""
+    """Return the parts to send, without blank texts and without reasoning at the end, which the API refuses."""
     sent = [part for part in parts if not isinstance(part, Text) or part.text.strip()]
     while sent and isinstance(sent[-1], Thinking):
         sent.pop()

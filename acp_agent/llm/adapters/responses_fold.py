@@ -35,7 +35,7 @@ _ORDINARY = ("message", "function_call")
 _ORDINARY_EVENTS = ("response.output_text.delta", "response.refusal.delta", "response.function_call_arguments.delta")
 """Events of an ordinary answer, for gateways that do not announce its items."""
 _SENT_BACK = ("id", "type", "encrypted_content")
-"""Members of a compaction item that the API takes back; some servers add others."""
+"""Members of a compaction item that the API accepts back; some servers add others."""
 
 
 class _ItemPieces:
@@ -85,7 +85,7 @@ class ResponsesFold(Fold):
         self._items: list[_ItemPieces] = []
         self._final: JsonObject = {}
         self._said: dict[tuple[JsonValue, JsonValue], list[str]] = {}
-        """The text that was shown, by its item and its place in the item."""
+        """The text that was shown, by its item and its position in the item."""
         self._has_thought = False
 
     @property
@@ -182,9 +182,9 @@ class ResponsesFold(Fold):
         return sorted(self._items, key=lambda each: each.index)
 
     def _shown_of_whole(self, *, texts_only: bool = False) -> Iterable[TextDelta | ThinkingDelta]:
-        """Return what can be shown of an answer that was not streamed.
+        """Return the deltas to show for an answer that was not streamed.
 
-        :param texts_only: without its reasoning, which may have been streamed.
+        :param texts_only: whether to leave out its reasoning, which may have been streamed.
         """
         shown: list[TextDelta | ThinkingDelta] = []
         for item in (pieces.item for pieces in self._all_items()):
@@ -249,11 +249,11 @@ class ResponsesFold(Fold):
 class CompactionFold(ResponsesFold):
     """Folds the answer to a request that ends with a `compaction_trigger`: one compaction item, and nothing to show.
 
-    The item alone does not hold what the user has said, unlike the window that `/responses/compact` returns. So the
-    user's messages of the request are put in front of it, as Codex does, and both ways leave the same.
+    Unlike the window that `/responses/compact` returns, the item does not hold the user's messages. So the user's
+    messages of the request are put before the item, as Codex does, and both methods give the same result.
 
     A server that does not know the trigger answers the conversation instead. That answer is not read to its end, since
-    all of it has to be paid.
+    every part of it costs money.
 
     :param call: the request.
     """
@@ -277,9 +277,9 @@ class CompactionFold(ResponsesFold):
             self._check()
 
     def _check(self) -> None:
-        """Check that a whole answer is one compaction.
+        """Check that a complete answer is exactly one compaction.
 
-        :raises CallFailed: it is not.
+        :raises CallFailed: if it is not.
         """
         found = len(self._compactions())
         reason = get_text(get_object(self._final, "incomplete_details"), "reason")

@@ -1,8 +1,8 @@
-"""Decoding of a response's bytes into the events of an answer.
+"""Decodes a response's bytes into the events of an answer.
 
-The SDKs' own event streams, even of plain objects, take 1.5 to 2.4 times as long as the decoder here, and do not detect
-a page or an error in place of a stream. Source: the HTML standard, "Server-sent events"; lines end in LF or CRLF here,
-as every model server sends them.
+The SDKs' own event streams, even of plain objects, take 1.5 to 2.4 times as long as this decoder, and do not detect a
+page or an error in place of a stream. Source: the HTML standard, "Server-sent events". Only LF and CRLF end a line
+here, since no model server sends anything else.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from acp_agent.conversation.strict_json import parse_object
 from acp_agent.llm.errors import CallFailed, stream_error
 
 MAX_LINE = 16 * 1024 * 1024
-"""Bytes of a line or an event, many times those of a whole answer that the event at its end repeats."""
+"""Maximum bytes of a line or an event. Even a final event that repeats the whole answer is much smaller."""
 _LONGEST_OTHER = 64 * 1024
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-"""A stream may begin with one, and it belongs to no line."""
+"""A stream may begin with this mark, which is not part of a line."""
 
 
 class Decoder:
-    """Decodes bytes into the JSON objects of complete events, or of a body that is one object and no stream.
+    """Decodes bytes into the JSON objects of complete events, or of a body that is one object instead of a stream.
 
-    :ivar done: whether `[DONE]` came.
-    :ivar other: the body where it was another one, such as a page; empty until `end`.
+    :ivar done: whether `[DONE]` has arrived.
+    :ivar other: the body if it was not a stream, such as a page; empty until `end`.
     """
 
     __slots__ = ("_data", "_rest", "_streams", "done", "other")
@@ -38,12 +38,12 @@ class Decoder:
     def feed(self, chunk: bytes) -> list[JsonObject]:
         """Feed the next bytes.
 
-        :raises CallFailed: an event is no JSON object, or a line or an event has no end.
+        :raises CallFailed: if an event is not a JSON object, or a line or an event is too long.
         """
         if self._streams is None:
             chunk = chunk.removeprefix(_BYTE_ORDER_MARK)
         if self._streams is None and (head := chunk.lstrip()[:1]):
-            self._streams = head not in b"{[<"  # no line of a stream begins so
+            self._streams = head not in b"{[<"  # no line of a stream begins with these
         self._rest += chunk
         if len(self._rest) + len(self._data) > MAX_LINE:
             raise CallFailed("no-stream", f"(more than {MAX_LINE:,} bytes in one line or event)")
@@ -60,9 +60,9 @@ class Decoder:
         return events
 
     def end(self) -> list[JsonObject]:
-        """End the bytes; some servers leave out the last empty line.
+        """Process the end of the bytes. Some servers leave out the last empty line.
 
-        :raises CallFailed: they are an error, as a gateway may answer with status 200.
+        :raises CallFailed: if the body is an error, which a gateway may send with status 200.
         """
         if self._streams:
             return [*self.feed(b"\n"), *self._event()]

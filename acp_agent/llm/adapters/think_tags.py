@@ -1,4 +1,4 @@
-"""`ThinkTags`: separates reasoning that a server left in the text of an answer.
+"""`ThinkTags`: extracts reasoning that a server left in the text of an answer.
 
 Models such as Qwen3, DeepSeek-R1 and Magistral write their reasoning between two tags before the answer. A server
 without a parser for them sends the tags as text.
@@ -11,7 +11,7 @@ from typing import Literal
 from acp_agent.llm.thinking_marks import THINKING_MARKS
 
 _TAGS = {start: end for marks in THINKING_MARKS for start, end in marks.tags.items()}
-"""The end tag by its start tag."""
+"""The end tag for each start tag."""
 _LONGEST = max(map(len, _TAGS))
 
 
@@ -58,16 +58,16 @@ class ThinkTags:
                 return reasoning, ""
             self._place = "gap"
             held = rest
-        answer = held.lstrip()  # what separates the two belongs to neither
+        answer = held.lstrip()  # the white space between them belongs to neither
         if answer:
             self._place = "answer"
         return reasoning, answer
 
     def finish(self, *, is_whole: bool) -> str:
-        """Return the rest of the answer: text that turned out to be no tag.
+        """Return the rest of the answer: text that turned out not to be a tag.
 
-        :param is_whole: whether the model ended its answer by itself. If the end tag is missing nevertheless, the start
-            tag was none, and everything is the answer.
+        :param is_whole: whether the model finished its answer. If the end tag is missing even so, the start tag was
+            ordinary text, and everything is the answer.
         """
         held, self._held = self._held, ""
         if self._place == "reasoning" and not is_whole:
@@ -86,5 +86,5 @@ class ThinkTags:
 
 
 def _overlap(text: str, tag: str) -> int:
-    """Return how many characters at the end of a text may be the beginning of the tag."""
+    """Return the number of characters at the end of a text that may be the beginning of the tag."""
     return next((length for length in range(len(tag) - 1, 0, -1) if text.endswith(tag[:length])), 0)
