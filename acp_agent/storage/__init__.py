@@ -1,1 +1,1 @@
-"""Persistence of sessions: the `SessionStore` Protocol and its SQLite implementation."""
+"""Session persistence: `SessionStore` and its SQLite database."""

@@ -1,7 +1,7 @@
-"""The database file: permissions, opening, migration, and error messages for what is wrong with it.
+"""Opens the database file: sets its permissions, migrates it, and explains errors.
 
-Nothing here ever deletes or replaces a database: one that cannot be used is left alone, and one that is migrated is
-copied first.
+This module never deletes or replaces a database. It leaves an unusable database alone, and copies a database before
+migrating it.
 """
 
 from __future__ import annotations
@@ -20,26 +20,29 @@ from acp_agent.errors import StorageError
 from acp_agent.storage.migrations import MIGRATIONS, Migration
 
 APPLICATION_ID = 0x41435041
-"""Marks the file as ours (`PRAGMA application_id`), so that no other program's database is taken for an old one."""
+"""Marks the file as ours (`PRAGMA application_id`), so that another program's database is not taken for an old one."""
 
 BUSY_SECONDS = 5.0
-"""Seconds to wait for another process's lock."""
+"""How many seconds to wait for another process's lock."""
 _SQLITE_NEEDED = (3, 37, 0)
 _ELSEWHERE = f"or set {HOME_VARIABLE} to another folder"
 
 
 def open_database(path: Path) -> sqlite3.Connection:
-    """Open the database, creating it if it does not exist; blocks.
+    """Open the database, creating it if it does not exist. This blocks.
 
-    Its folder gets mode 0700; the file and its companions (`-wal`, `-shm`) get 0600. In WAL mode, which lets readers
-    and one writer of several processes work at the same time, `synchronous` is NORMAL: a commit survives the end of the
-    process, however sudden, and a power failure may take the last commits but never harms the file. FULL would save
-    those too and waits for the disk at every event: 90 instead of 25 us of CPU on a quick disk, milliseconds on others.
-    A file that cannot be written, or whose folder cannot, is opened for reading.
+    The folder gets mode 0700; the file and its companions (`-wal`, `-shm`) get 0600. If the file or its folder is not
+    writable, the database is opened read-only.
+
+    WAL mode lets processes read while another one writes. In WAL mode, `synchronous` is NORMAL: a commit survives a
+    crash of the process, and a power failure may lose the last commits but never damages the file. FULL would keep
+    those commits too, but waits for the disk at every event: 90 instead of 25 us of CPU on a fast disk, milliseconds on
+    others.
 
     :param path: absolute path of the file.
-    :raises ConfigError: its folder cannot be used.
-    :raises StorageError: the file cannot be opened, is no database of ours, is damaged, or is of a newer version.
+    :raises ConfigError: if the folder cannot be used.
+    :raises StorageError: if the file cannot be opened, is not one of our databases, is damaged, or was written by a
+        newer version.
     """
     if sqlite3.sqlite_version_info < _SQLITE_NEEDED:
         raise StorageError(
@@ -50,11 +53,11 @@ def open_database(path: Path) -> sqlite3.Connection:
     if writable:
         ensure_private_dir(path.parent)
         if _wal(path).exists():
-            file_id(path)  # a new file would take over what is in the log of one that was deleted
+            file_id(path)  # a new database would apply the write-ahead log of a deleted one
         _make_private(path)
     file_id(path)
     with storage_errors(path):
-        # Without a write-ahead log, a file in a folder that cannot be written is only read as one that does not change.
+        # In a read-only folder, SQLite opens a WAL database that has no `-wal` file only if it is declared immutable.
         options = "mode=rw" if writable else "mode=ro" if _wal(path).exists() else "mode=ro&immutable=1"
         connection = sqlite3.connect(
             _uri(path, options), uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
@@ -80,15 +83,15 @@ def open_database(path: Path) -> sqlite3.Connection:
 def migrate(
     connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS, *, copied: Path | None = None
 ) -> None:
-    """Run the migrations that this database lacks: all of them or, if one fails, none.
+    """Run the migrations that this database lacks. If one fails, none takes effect.
 
-    :param copied: the file to copy to `<name>.v<version>` before the first migration, unless it is new.
-    :raises StorageError: it cannot be copied; no migration was run.
+    :param copied: the database file to copy to `<name>.v<version>` before the first migration; a new one is not copied.
+    :raises StorageError: if the file cannot be copied. No migration was run.
     """
     if _pragma(connection, "user_version") == len(migrations):
         return
     with transaction(connection):
-        # Read again: another process may have run them while this one waited for the lock.
+        # Read the version again: another process may have migrated while this one waited for the lock.
         version = _pragma(connection, "user_version")
         if copied is not None and 0 < version < len(migrations):
             _copy(copied, version)
@@ -102,7 +105,7 @@ def migrate(
 def transaction(connection: sqlite3.Connection, mode: str = "IMMEDIATE") -> Generator[None]:
     """Run the block in one transaction.
 
-    :param mode: `IMMEDIATE` to write; `DEFERRED` to read several things as of one moment.
+    :param mode: `IMMEDIATE` to write; `DEFERRED` to read from one snapshot.
     """
     connection.execute(f"BEGIN {mode}")
     try:
@@ -116,9 +119,9 @@ def transaction(connection: sqlite3.Connection, mode: str = "IMMEDIATE") -> Gene
 
 @contextmanager
 def storage_errors(path: Path) -> Generator[None]:
-    """Turn SQLite's errors into sentences that name the file and say what to do.
+    """Replace SQLite's errors with messages that name the file and say what to do.
 
-    :raises StorageError: in place of every `sqlite3.Error`.
+    :raises StorageError: instead of any `sqlite3.Error`.
     """
     try:
         yield
@@ -132,9 +135,9 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 
 def _sentence(path: Path, error: sqlite3.Error) -> str:
-    # An extended code (SQLITE_IOERR_WRITE, say) has its kind in the lowest byte.
+    # The lowest byte of an extended code, such as SQLITE_IOERR_WRITE, is the primary code.
     code = getattr(error, "sqlite_errorcode", 0)
-    if code == sqlite3.SQLITE_IOERR_SHMSIZE:  # the index of the write-ahead log could not be given its 32 KiB
+    if code == sqlite3.SQLITE_IOERR_SHMSIZE:  # no room for the 32 KiB of the `-shm` file
         return _full(path)
     match code & 0xFF:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
@@ -168,14 +171,15 @@ def _copy_of(path: Path, version: int) -> Path:
 
 
 def _copy(path: Path, version: int) -> None:
-    """Copy a database, unless a copy exists; the caller holds the lock for writing."""
+    """Copy the database unless a copy exists. The caller holds the write lock."""
     copy = _copy_of(path, version)
     if copy.exists():
         return
     unfinished = copy.with_name(f"{copy.name}.unfinished")
     try:
         os.close(os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
-        # A connection that writes cannot be copied from; another one sees the same until the first has committed.
+        # A connection with an open write transaction cannot be the source of a backup. A second connection sees the
+        # same data until the first commits.
         with (
             closing(sqlite3.connect(_uri(path, "mode=ro"), uri=True)) as source,
             closing(sqlite3.connect(_uri(unfinished, "mode=rw"), uri=True)) as target,
@@ -198,14 +202,14 @@ def _full(path: Path) -> str:
 
 
 def _uri(path: Path, options: str) -> str:
-    # `Path.as_uri` loads urllib.request from Python 3.14 on, for which the first session would wait.
+    # From Python 3.14, `Path.as_uri` imports urllib.request, which would delay the first session.
     return f"file:{quote_from_bytes(os.fsencode(path))}?{options}"
 
 
 def file_id(path: Path) -> tuple[int, int]:
-    """Return what tells the file at this path from another one that takes its place.
+    """Return the device and inode, which identify the file even if another one replaces it at this path.
 
-    :raises StorageError: there is none, or there is nothing in it: it has lost its sessions.
+    :raises StorageError: if the file does not exist or is empty, so that its sessions are lost.
     """
     try:
         status = path.stat()
@@ -223,7 +227,7 @@ _LOST = (
 
 
 def is_read_only(path: Path) -> bool:
-    """Return whether a file is there, and it or its folder cannot be written."""
+    """Return whether the file exists and it or its folder is not writable."""
     return path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
 
 
@@ -232,7 +236,7 @@ def _make_private(path: Path) -> None:
         _make(path)
     if not path.is_file() or not os.access(path, os.R_OK | os.W_OK):
         raise StorageError(f"The session store {path} is no file that you can read and write. {_ADVICE}")
-    # SQLite gives new companions the mode of the file.
+    # SQLite creates the companion files with the mode of the database file.
     for file in (path, _wal(path), Path(f"{path}-shm")):
         try:
             if file.stat().st_mode & 0o077:
@@ -244,17 +248,17 @@ def _make_private(path: Path) -> None:
 
 
 def _make(path: Path) -> None:
-    """Make a new database. It is whole before it has its name, so that an empty file is never a new one."""
+    """Create a new database. It gets its name only once it is complete, so an empty file is never a new database."""
     try:
         descriptor, name = tempfile.mkstemp(prefix=f"{path.name}.new-", dir=path.parent)
         try:
             os.close(descriptor)
             with storage_errors(path), closing(sqlite3.connect(_uri(Path(name), "mode=rw"), uri=True)) as connection:
-                connection.execute("PRAGMA journal_mode = MEMORY")  # it is only used once it is whole
+                connection.execute("PRAGMA journal_mode = MEMORY")  # the file is not used until it is complete
                 migrate(connection)
             try:
                 os.link(name, path)
-            except OSError:  # another process was quicker, or the file system has no links
+            except OSError:  # another process was faster, or the file system has no hard links
                 if not os.path.lexists(path):
                     Path(name).rename(path)
         finally:
@@ -269,7 +273,7 @@ _ADVICE = f"Check who owns it and what permissions it has, {_ELSEWHERE}."
 
 
 def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
-    # As of one moment: another process may be making its tables.
+    # Read a single snapshot: another process may be creating the tables.
     with transaction(connection, "DEFERRED"):
         version = _pragma(connection, "user_version")
         application = _pragma(connection, "application_id")
@@ -288,7 +292,7 @@ def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _use_wal(connection: sqlite3.Connection) -> bool:
-    # SQLite does not wait for a lock here when several processes open a new database at once.
+    # SQLite does not wait for the lock here if several processes open a new database at once.
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:

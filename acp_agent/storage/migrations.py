@@ -1,7 +1,7 @@
 """The numbered migrations of the database.
 
-Migration n takes a database from version n - 1 to version n (`PRAGMA user_version`). A released migration is never
-edited, only followed by another. `database.py` runs them, in one transaction.
+Migration n upgrades a database from version n - 1 to version n (`PRAGMA user_version`). Never edit a released
+migration; add another one. `database.py` runs all pending migrations in one transaction.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Migration: TypeAlias = Callable[[sqlite3.Connection], None]
 
 
 def _m1_sessions_and_events(connection: sqlite3.Connection) -> None:
-    # A deleted session's row stays, emptied, so that neither its id nor its number is ever used again.
+    # The row of a deleted session is emptied but kept, so that neither its id nor its number is ever reused.
     connection.execute(
         """
         CREATE TABLE sessions (
@@ -31,8 +31,8 @@ def _m1_sessions_and_events(connection: sqlite3.Connection) -> None:
         ) STRICT
         """
     )
-    # A table with rowids and a narrow unique index: without rowids, an entry of more than a kilobyte (most answers of
-    # tools) takes an overflow page of its own, which doubled the file and made appending a third slower.
+    # The table has rowids and a narrow unique index. WITHOUT ROWID, an entry of more than a kilobyte (most tool
+    # results) takes its own overflow page, which doubled the file size and made appends a third slower.
     connection.execute(
         """
         CREATE TABLE events (
@@ -45,7 +45,7 @@ def _m1_sessions_and_events(connection: sqlite3.Connection) -> None:
         ) STRICT
         """
     )
-    # This refuses gaps and logs that are gone, and `INSERT OR REPLACE`, which deletes without asking a trigger.
+    # This rejects gaps, the logs of deleted sessions, and `INSERT OR REPLACE`, which deletes without firing a trigger.
     connection.execute(
         """
         CREATE TRIGGER events_are_appended BEFORE INSERT ON events
@@ -83,13 +83,13 @@ def _m1_sessions_and_events(connection: sqlite3.Connection) -> None:
 
 
 def _m2_search(connection: sqlite3.Connection) -> None:
-    # How far the session's messages are in a search index, which earlier versions made with the first search.
+    # The last entry in the search index, which earlier versions built in this database at the first search.
     connection.execute("ALTER TABLE sessions ADD COLUMN indexed INTEGER NOT NULL DEFAULT 0")
 
 
 def _m3_archive_and_lists(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE sessions ADD COLUMN archived_at INTEGER")
-    # The list of all sessions, and that of one directory, are read a page at a time.
+    # For reading the list of all sessions, and the list of one directory's sessions, a page at a time.
     connection.execute(
         "CREATE INDEX sessions_by_time ON sessions (updated_at DESC, session_id) WHERE deleted_at IS NULL"
     )
@@ -99,8 +99,8 @@ def _m3_archive_and_lists(connection: sqlite3.Connection) -> None:
 
 
 def _m4_blobs(connection: sqlite3.Connection) -> None:
-    # Bytes that events refer to, once each. Whichever way an event comes into a log, what it refers to is used by that
-    # session from then on, and stays until the last such session is deleted.
+    # Each blob that events refer to is stored once. A trigger records that the session uses it, however the event was
+    # inserted. The blob is deleted with the last session that uses it.
     connection.execute("CREATE TABLE blobs (sha256 TEXT PRIMARY KEY, data BLOB NOT NULL) STRICT")
     connection.execute(
         """
@@ -138,7 +138,8 @@ def _m4_blobs(connection: sqlite3.Connection) -> None:
 
 
 def _m5_begun(connection: sqlite3.Connection) -> None:
-    # Editors open many sessions that are never used. A trigger, since processes of an earlier version go on writing.
+    # Editors open many sessions that are never used. A trigger sets the flag, since processes of an earlier version
+    # may still be writing.
     connection.execute("ALTER TABLE sessions ADD COLUMN begun INTEGER NOT NULL DEFAULT 0")
     connection.execute(
         """

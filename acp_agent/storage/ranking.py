@@ -1,13 +1,12 @@
-"""Which messages of an indexed session a query finds, and in what order.
+"""Selects and ranks the messages of an indexed session for a query.
 
-Messages that hold what was asked for literally come first: the only word of a query, a quoted phrase, an identifier, a
-path, or the whole query, such as an error message. Messages that have all words of the query follow. The others are in
-the order of BM25 over the stems of the words (Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009),
-with three changes:
+Literal matches come first: messages that contain the only word of a query, a quoted phrase, an identifier, a path, or
+the whole query, such as an error message. Next come messages that contain all words of the query. The rest are ordered
+by BM25 over word stems (Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009), with three changes:
 
-- How often a message has a word does not count, since the index does not know it.
-- A word of the message before or after counts in part, since an answer rarely repeats the words of its question.
-- The score rises with the share of the query's words that the message has itself.
+- Term frequency does not count, since the index does not store it.
+- A word in the previous or next message counts in part, since an answer rarely repeats the words of its question.
+- The score rises with the share of the query's words that the message itself contains.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ from acp_agent.storage.texts import is_unspaced, phrase_pattern, query_pieces, t
 
 K1 = 1.2
 B = 0.5
-"""BM25's saturation, and how much the length of a message counts."""
+"""The BM25 parameters: term saturation (`K1`) and length normalization (`B`)."""
 NEIGHBOUR_SHARE = 0.6
-"""What a word of a neighbour is worth, as a share of what it is worth in the message itself."""
+"""The weight of a word in a neighbouring message, relative to a word in the message itself."""
 _QUESTION = 3
-"""Words that a query needs for messages to be found that have none of them themselves, but beside them."""
+"""Neighbours' words count only for queries with at least this many words."""
 _COMMON = 0.25
-"""A word that more of the messages have is left out of the score, if others remain."""
+"""A word found in more than this share of the messages does not count, unless all words are that common."""
 _FEW = 2
-"""So many messages are never too many for a word."""
+"""A word found in at most this many messages is never too common."""
 _READ_AT_ONCE = 20
 _SIGNS = re.compile(
     r"""
@@ -49,10 +48,10 @@ _SHORTEST_NAME = 4
 
 @frozen
 class Query:
-    """What is looked for.
+    """A parsed search query.
 
-    :ivar words: words and phrases in the query's order, folded, each once.
-    :ivar quoted: the phrases that stood in quotes.
+    :ivar words: the folded words and phrases in the query's order, without duplicates.
+    :ivar quoted: the quoted phrases.
     :ivar names: the words that look like identifiers or paths.
     """
 
@@ -62,16 +61,16 @@ class Query:
 
 
 def is_name(word: str) -> bool:
-    """Return whether a word of a query, as it was typed, looks like an identifier, a path or a code."""
+    """Return whether a query word, before folding, looks like an identifier, a path or a code."""
     bare = word.strip(_EDGES)
     return len(bare) >= _SHORTEST_NAME and _SIGNS.search(bare) is not None
 
 
 class Ranking:
-    """Ranks the messages of one session, which are numbered from 1 on as in its index.
+    """Ranks the messages of one session. Messages are numbered from 1, as in the index.
 
-    :param text_of: returns the folded text of the message at a place in the log.
-    :param without: places that are not looked for.
+    :param text_of: returns the folded text of the message with a given sequence number.
+    :param without: sequence numbers to leave out of the results.
     """
 
     def __init__(self, index: SearchIndex, text_of: Callable[[int], str], without: Collection[int]) -> None:
@@ -82,12 +81,12 @@ class Ranking:
         self._rows: dict[str, frozenset[int]] = {}
 
     def best(self, query: Query, limit: int) -> list[int]:
-        """Return the places in the log of the best messages, best first."""
+        """Return the sequence numbers of the best messages, best first."""
         found = self._of_one(query, limit) if len(query.words) == 1 else self._of_many(query, limit)
         return [self._entries[number - 1][0] for number in found]
 
     def _of_one(self, query: Query, limit: int) -> list[int]:
-        """Return what holds the only word or phrase of a query or, unless it is quoted, what is most like it."""
+        """Return the messages that contain the query's only word or phrase, or similar ones if it is not quoted."""
         [phrase] = query.words
         held = self._holding(phrase, None, limit)
         if held and len(held) < limit and len(tokens(phrase)) == 1:
@@ -119,12 +118,12 @@ class Ranking:
             level = sum(holders.get(number, 0) for holders in held)
             return exact, names, level, number in having_all, 0 if exact else scores.get(number, 0), number
 
-        # Beside those that something puts first, the scores alone tell which can be among the best.
+        # Apart from the messages in `first`, only those with the best scores can be among the results.
         some = set(nlargest(limit, found, key=lambda number: scores.get(number, 0))) | (found & first)
         return nlargest(limit, some, key=worth)
 
     def _scores(self, words: Iterable[str]) -> dict[int, float]:
-        """Return the score of every message that has a word of the query or stands beside one."""
+        """Return the scores of all messages that contain a word of the query, and of their neighbours."""
         count = len(self._entries)
         having: dict[str, frozenset[int]] = {}
         for piece in _pieces(token for word in words for token in tokens(word)):
@@ -148,11 +147,12 @@ class Ranking:
         return {number: score * (1 + covered.get(number, 0) / every) for number, score in scores.items()}
 
     def _holding(self, phrase: str, scores: Mapping[int, float] | None, limit: int) -> dict[int, int]:
-        """Return messages that hold a phrase: 3 for those with the same signs between its words, 2 for those that hold
-        it as whole words, 1 for others.
+        """Return messages that contain a phrase, each with the level of the match.
 
-        :param scores: the order in which messages are looked at; None for the newest first. Not all are looked at: it
-            is enough to know as many as are wanted.
+        The level is 3 for whole words with the same punctuation, 2 for whole words, and 1 for parts of words. The
+        search stops once it has found enough messages.
+
+        :param scores: the messages are read in descending order of these scores; None reads the newest first.
         """
         split = tokens(phrase)
         if not split:
@@ -186,13 +186,13 @@ class Ranking:
         return sorted(wanted, key=lambda number: (scores.get(number, 0), number), reverse=True)
 
     def _having_all(self, split: Iterable[str]) -> frozenset[int]:
-        """Return the messages that have all of these tokens as words, if only by their stems."""
+        """Return the messages that contain words with the same stems as all of these tokens."""
         return _intersection([self._rows_of(piece) for piece in _pieces(split)])
 
     def _having_parts(self, split: Iterable[str]) -> Collection[int]:
-        """Return all messages that may hold these tokens one after the other, if only as parts of words."""
+        """Return all messages that may contain these tokens in sequence, even as parts of words."""
         found: Collection[int] = range(1, len(self._entries) + 1)
-        # Each piece takes a look through all words, so the rarest go first, until few enough messages are left to read.
+        # Each piece costs a scan of all words, so start with the rarest and stop once few enough messages remain.
         for piece in sorted(_pieces(split), key=lambda piece: len(self._rows_of(piece))):
             rows = self._rows_of_part(piece)
             if rows is not None:
@@ -207,7 +207,7 @@ class Ranking:
         return self._rows[piece]
 
     def _rows_of_part(self, piece: str) -> frozenset[int] | None:
-        """Return all messages that may have a word that contains a piece; None if there are too many such words."""
+        """Return all messages that may have a word containing the piece; None if there are too many such words."""
         return self._rows_of(piece) if is_unspaced(piece) else self._index.having_part(piece)
 
 
@@ -220,7 +220,7 @@ def _pieces(split: Iterable[str]) -> list[str]:
 
 
 def _with_neighbours(rows: Iterable[int], norms: Sequence[float], beside: float) -> dict[int, float]:
-    """Return what a word is worth in each message that has it, and in the neighbours of these."""
+    """Return the weight of a word in each message that contains it, and in the messages next to those."""
     worth = {number: norms[number - 1] for number in rows}
     if not beside:
         return worth

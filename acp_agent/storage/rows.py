@@ -1,5 +1,6 @@
-"""The queries of the store: the list of sessions, by page, and the events of a session, for which the caller holds a
-transaction.
+"""The store's queries: the paged list of sessions, and the events of a session.
+
+The functions that read events expect the caller to hold a transaction.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from acp_agent.errors import InvalidParamsError, SessionNotFoundError
 from acp_agent.frozen import frozen
 
 ArchiveFilter: TypeAlias = Literal["exclude", "include", "only"]
-"""What becomes of archived sessions in a list: left out, listed among the others, or all that is listed."""
+"""Whether a list leaves out archived sessions, includes them, or lists only them."""
 
 _LARGEST_INTEGER = (1 << 63) - 1
 
@@ -56,9 +57,9 @@ _REFERENCE = '"of_text"'
 
 
 def find(connection: sqlite3.Connection, session_id: str) -> tuple[int, int, int]:
-    """Return a session's number, its head, and where its context begins.
+    """Return a session's number, its head, and the sequence number at which its context begins.
 
-    :raises SessionNotFoundError: no such session.
+    :raises SessionNotFoundError: if there is no such session.
     """
     found: tuple[int, int, int] | None = connection.execute(_FIND, (storable(session_id),)).fetchone()
     if found is None:
@@ -69,10 +70,10 @@ def find(connection: sqlite3.Connection, session_id: str) -> tuple[int, int, int
 def read_events(
     connection: sqlite3.Connection, session: int, first: int, last: int, characters: int | None = None
 ) -> Iterator[LoggedEvent]:
-    """Yield entries of a log in order.
+    """Yield the entries of a log in order.
 
     :param last: seq of the last entry to read.
-    :param characters: stop behind the entry at which the total length reaches this.
+    :param characters: stop after the entry at which the total length reaches this number.
     """
     size = 0
     with closing(connection.execute(_READ_EVENTS, (session, first, last))) as rows:
@@ -85,14 +86,14 @@ def read_events(
 
 
 def read_some(connection: sqlite3.Connection, session: int, seqs: Iterable[int]) -> Iterator[LoggedEvent]:
-    """Yield the entries at these places, which have to be places of the log."""
+    """Yield the entries with these sequence numbers, all of which must exist."""
     for wanted in seqs:
         for seq, at, kind, data in connection.execute(_READ_EVENT, (session, wanted)).fetchall():
             yield LoggedEvent(seq, at, load(connection, seq, kind, data)[0])
 
 
 def load(connection: sqlite3.Connection, seq: int, kind: str, data: str) -> tuple[Event, int]:
-    """Return an event of a log with its referenced texts restored, and the number of characters read for it."""
+    """Return a logged event with its referenced texts restored, and the number of characters that were read."""
     event, size = decode(kind, data, seq), len(data)
     if _REFERENCE not in data:
         return event, size
@@ -107,11 +108,11 @@ def load(connection: sqlite3.Connection, seq: int, kind: str, data: str) -> tupl
 
 
 def fold_from(connection: sqlite3.Connection, session: int, seq: int) -> int:
-    """Return the seq at which the fold of the context after entry `seq` begins.
+    """Return the seq from which to fold the context as of entry `seq`.
 
-    After a refused prompt, it is the one from before that prompt, since compactions within the prompt's turn no longer
-    count. Compactions in an earlier turn that was left out still count. The search goes backwards, through entries that
-    the fold reads anyway.
+    If a prompt was refused, the fold begins where it did before that prompt, since compactions in the prompt's turn no
+    longer count. Compactions in an earlier turn that was left out still count. The search goes backwards, through
+    entries that the fold reads anyway.
     """
     while True:
         row = connection.execute(_LAST_CHANGE, (session, seq)).fetchone()
@@ -123,20 +124,20 @@ def fold_from(connection: sqlite3.Connection, session: int, seq: int) -> int:
                 seq = min(refused.from_seq, at) - 1
             case TurnRefused():
                 seq = at - 1
-            case ContextSwapped() as swap:  # it carries what was before its tail
+            case ContextSwapped() as swap:  # the swap carries all that came before its tail
                 return swap.fold_from or min(swap.keep_from, at)
-            case _:  # a restored context holds all of itself
+            case _:  # a restored context is stored whole
                 return at
 
 
 def storable(text: str) -> str:
-    """Return the text without lone surrogates, which no database takes; see `codec.encode`."""
+    """Return the text with lone surrogates replaced, since SQLite cannot store them; see `codec.encode`."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 @frozen
 class SessionRecord:
-    """What a list of sessions shows; times are milliseconds since the epoch."""
+    """A session's entry in a list. Times are milliseconds since the epoch."""
 
     session_id: str
     cwd: str
@@ -150,7 +151,7 @@ class SessionRecord:
 
 @frozen
 class SessionPage:
-    """Part of the list, newest first, and the cursor of the next part."""
+    """A page of the list, newest first, and the cursor of the next page."""
 
     sessions: tuple[SessionRecord, ...]
     next_cursor: str | None
@@ -159,7 +160,7 @@ class SessionPage:
 def read_record(connection: sqlite3.Connection, session_id: str) -> SessionRecord:
     """Return the record of one session.
 
-    :raises SessionNotFoundError: no such session.
+    :raises SessionNotFoundError: if there is no such session.
     """
     query = f"SELECT {_RECORD} FROM sessions WHERE session_id = ? AND deleted_at IS NULL"
     row = connection.execute(query, (storable(session_id),)).fetchone()
@@ -176,15 +177,16 @@ def read_page(
     archived: ArchiveFilter,
     not_begun: Collection[str] | None,
 ) -> SessionPage:
-    """See `SessionStore.list`. A session whose position stays the same is listed exactly once, whatever else changes
-    between two pages.
+    """Return a page of the list; see `SessionStore.list`.
+
+    A session whose position does not change is listed exactly once, whatever else changes between two pages.
 
     :param limit: 1 or more.
-    :raises InvalidParamsError: the cursor is not one of ours.
+    :raises InvalidParamsError: if the cursor is not one of ours.
     """
     time, session_id = (_LARGEST_INTEGER, "") if cursor is None else _place(cursor)
     values: dict[str, str | int | None] = {"time": time, "id": session_id, "limit": limit + 1}
-    # Two statements, since each has an index that holds its rows in order.
+    # The statements with and without `cwd` each use an index that is already in the list's order.
     where = _ARCHIVED[archived]
     if cwd is not None:
         places = {f"cwd_{number}": place for number, place in enumerate(_same_places(connection, cwd))}
@@ -201,12 +203,12 @@ def read_page(
 
 
 def read_places(connection: sqlite3.Connection) -> list[str]:
-    """Return the working directories of all sessions, each once."""
+    """Return the distinct working directories of all sessions."""
     return [place for (place,) in connection.execute(_PLACES)]
 
 
 def _same_places(connection: sqlite3.Connection, cwd: str) -> list[str]:
-    """Return `cwd`, and the working directories of sessions that are the same directory under another path."""
+    """Return `cwd` and the other paths under which sessions use the same directory."""
     real, given = _real(cwd), storable(cwd)
     known = read_places(connection)
     return [given, *(place for place in known if place != given and _real(place) == real)]

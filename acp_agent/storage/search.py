@@ -1,9 +1,8 @@
-"""Search in one session, by its index (`search_index.py`, `ranking.py`) or, where there is none or the index finds
-nothing, by a scan of all messages.
+"""Searches one session with its index (`search_index.py`, `ranking.py`) or, without an index, by scanning all messages.
 
 There is no index if Python's SQLite has no FTS5, if the store is read-only, if the disk is full, or while another
-process writes the index. The scan finds signs as well (`->`), and every part of every word. It takes 150 ms for 10,000
-messages (17 MB) and ranks only by the number of words.
+process writes the index. A query that consists of punctuation (`->`) is also answered by a scan. The scan finds any
+part of any word. It takes 150 ms for 10,000 messages (17 MB) and ranks only by the number of matching words.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ MOST_WORDS = 32
 LONGEST_QUERY = 2000
 SNIPPET = 240
 FIRST_LINE = 120
-"""Characters of a neighbour's first line."""
+"""Maximum length of a neighbour's first line, in characters."""
 
 _LEAD = 60
 _AROUND = 8
-"""Messages on either side among which a neighbour is looked for: some have no text."""
+"""How many messages on either side are searched for a neighbour, since some have no text."""
 _QUERY_WORD = re.compile(r'"([^"]*)"|([^\s"]+)')
 _KINDS = ", ".join(f"'{kind}'" for kind in SEARCHED_KINDS)
 _MESSAGES = f"SELECT seq, kind, data FROM events WHERE session = ? AND seq <= ? AND kind IN ({_KINDS}) ORDER BY seq"
@@ -59,7 +58,7 @@ _AFTER = f"""
 class Neighbour:
     """The message before or after one that was found.
 
-    :ivar line: its first line that is not empty, at most `FIRST_LINE` characters.
+    :ivar line: the first non-empty line of its text, at most `FIRST_LINE` characters.
     """
 
     seq: int
@@ -73,10 +72,10 @@ class Found:
     """A message that a search found.
 
     :ivar at: milliseconds since the epoch.
-    :ivar title: what the call was shown as, for a result.
-    :ivar snippet: one line of the text, around the words that were looked for.
-    :ivar before: the message before it, unless that was found too.
-    :ivar after: the message after it, likewise.
+    :ivar title: for a tool result, the title under which the call was shown.
+    :ivar snippet: one line of the text around the matches.
+    :ivar before: the previous message, unless the search found that too.
+    :ivar after: the next message, unless the search found that too.
     """
 
     seq: int
@@ -98,13 +97,13 @@ def search(
 ) -> tuple[Found, ...]:
     """Return up to `limit` messages that match a query, best first, each once.
 
-    Messages that hold the only word, a quoted phrase, an identifier or the whole query literally come first. Case and
-    accents are ignored. Double quotes enclose a phrase. A word also matches a part of a longer word, but a whole word
-    ranks higher. Of equal matches the newest comes first. Calls of `recall` and their results are not searched.
+    Messages that literally contain the only word, a quoted phrase, an identifier or the whole query come first. Case
+    and accents are ignored. Double quotes enclose a phrase. A word also matches part of a longer word, but whole words
+    rank higher. Among equal matches, the newest comes first. Calls of `recall` and their results are not searched.
 
-    :param store: path of the store's file, beside which the index is; None to search without an index.
-    :param without: places in the log that are not returned.
-    :raises SessionNotFoundError: no such session.
+    :param store: path of the store's file, next to which the index is stored; None to search without an index.
+    :param without: sequence numbers of messages to leave out.
+    :raises SessionNotFoundError: if there is no such session.
     """
     words = _query_words(query)
     with transaction(connection, "DEFERRED"):
@@ -113,7 +112,7 @@ def search(
             return ()
         patterns = [re.compile(phrase_pattern(word)) for word in words]
         best = None
-        # The index knows no signs.
+        # The index does not contain punctuation.
         if store is not None and any(tokens(word) for word in words):
             best = _indexed(connection, store, session_id, _query(query, words), limit, without)
         if best is None:
@@ -134,9 +133,9 @@ def _query(query: str, words: tuple[str, ...]) -> Query:
 
 
 def _query_words(query: str) -> tuple[str, ...]:
-    """Return the words of a query, without repetition: what stands in double quotes, and else what spaces part.
+    """Return the phrases in double quotes and the other words, separated by spaces, without duplicates.
 
-    At most `MOST_WORDS` of the first `LONGEST_QUERY` characters count.
+    Only the first `LONGEST_QUERY` characters, and at most `MOST_WORDS` words of them, count.
     """
     found = (quoted.strip() or plain for quoted, plain in _QUERY_WORD.findall(query[:LONGEST_QUERY]))
     return tuple(dict.fromkeys(folded(word) for word in found if word))[:MOST_WORDS]
@@ -150,7 +149,7 @@ def _indexed(
     limit: int,
     without: Collection[int],
 ) -> Sequence[int] | None:
-    """Return the places of the messages that the index finds, best first; None if there is no index."""
+    """Return the sequence numbers of the messages that the index finds, best first; None if there is no index."""
     session, _, _ = find(connection, session_id)
     texts: dict[int, str] = {}
 
@@ -175,7 +174,7 @@ def _scanned(
     limit: int,
     without: Collection[int],
 ) -> Sequence[int]:
-    """Return the places of the messages that contain all words or, if none does, some of them, best first."""
+    """Return the sequence numbers of the messages that contain all words or, if none does, some of them, best first."""
     ranks = [rank for rank in _ranked(connection, session, words, last) if rank[-1] not in without]
     complete = [rank for rank in ranks if rank[0] == len(words)]
     best = sorted(complete or ranks, reverse=True)[:limit]
@@ -185,7 +184,7 @@ def _scanned(
 def _ranked(
     connection: sqlite3.Connection, session: int, words: Iterable[re.Pattern[str]], last: int
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield how many words a message holds, how many of them not as parts of longer ones, and its seq."""
+    """Yield, for each matching message, how many words it contains, how many of them as whole words, and its seq."""
     wholes = [(word, re.compile(whole_pattern(word.pattern))) for word in words]
     echoes = RecallEchoes()
     with closing(connection.execute(_MESSAGES, (session, last))) as rows:
@@ -213,7 +212,7 @@ def _found(
 def _neighbour(
     connection: sqlite3.Connection, session: int, query: str, logged: LoggedEvent, hits: Collection[int]
 ) -> Neighbour | None:
-    """Return the nearest message with a text in one direction; None if there is none, or if it was found too."""
+    """Return the nearest message with text in one direction; None if there is none, or if it was found too."""
     with closing(connection.execute(query, (session, logged.seq))) as rows:
         for seq, kind, data in rows:
             event, _ = load(connection, seq, kind, data)
@@ -229,7 +228,7 @@ def _first_line(text: str) -> str:
 
 
 def _snippet(text: str, words: Iterable[re.Pattern[str]]) -> str:
-    """Return the piece of a text where most of the words stand: one line of at most `SNIPPET` characters."""
+    """Return the part of a text that contains the most words, as one line of at most `SNIPPET` characters."""
     folded_text = folded(text)
     places = [found.start() for word in words if (found := word.search(folded_text))]
 
@@ -237,7 +236,7 @@ def _snippet(text: str, words: Iterable[re.Pattern[str]]) -> str:
         return sum(-_LEAD <= place - start < SNIPPET - 2 * _LEAD for place in places), -start
 
     first = max(0, max(places, key=worth, default=0) - _LEAD)
-    # White space shrinks, so that more is taken than fits.
+    # Take more than fits, since white space is collapsed.
     line = " ".join(text[first : first + 2 * SNIPPET].split())
     if text[:first].strip():
         line = f"…{line}"

@@ -1,13 +1,13 @@
-"""The search index of a session: an FTS5 table in a small database file of its own, beside the store.
+"""The search index of a session: an FTS5 table in a small database file of its own, next to the store.
 
-The index is a cache. The first search of a session makes it, and each later one brings it up to the log's head. It is
-not part of the store, so it never delays an append, an earlier version of the agent opens the store as before, and a
-damaged index is deleted and made again without any risk to the log.
+The index is a cache. The first search of a session creates it, and each later search updates it to the log's head. It
+is not part of the store. So it never delays an append, earlier versions of the agent can still open the store, and a
+damaged index can be deleted and rebuilt without any risk to the log.
 
-It says which words each message has, and nothing else: FTS5 keeps neither texts (`content=''`) nor the places of words
-(`detail=none`) nor sizes (`columnsize=0`), and so takes about a fifth of the texts
-(https://sqlite.org/fts5.html#fts5_table_creation_and_initialization). FTS5 knows the stems of words; the list of all
-words beside it finds parts of words.
+The index only records which words each message contains. FTS5 stores neither texts (`content=''`) nor word positions
+(`detail=none`) nor sizes (`columnsize=0`), so the index takes about a fifth of the space of the texts
+(https://sqlite.org/fts5.html#fts5_table_creation_and_initialization). FTS5 matches the stems of words; a separate list
+of all words serves to find parts of words.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from acp_agent.storage.texts import (
 _log = logging.getLogger(__name__)
 
 FORMAT = 1
-"""Version of the index (`PRAGMA user_version`): one of another version is deleted and made again."""
+"""Version of the index format (`PRAGMA user_version`). An index of another version is deleted and rebuilt."""
 _BATCH_EVENTS = 2000
 _BATCH_CHARACTERS = 1 << 20
 _BUSY_SECONDS = 0.05
 _MOST_WORDS = 500
-"""How many words that contain a part are looked up."""
+"""How many words containing a given part are looked up at most."""
 
-# `id` counts the messages, so that neighbours are one apart. `covered` has one row: how far the log is indexed, and the
-# digest of that entry, which tells whether the log is still the same: a backup of the store may have been put back.
+# `id` counts the messages, so that the ids of neighbours differ by one. `covered` has one row: the last indexed entry
+# and its digest. The digest shows whether the log is still the same: a backup of the store may have been restored.
 _SCHEMA = (
     """
     CREATE VIRTUAL TABLE postings
@@ -72,7 +72,7 @@ _LIVE = "SELECT id FROM sessions WHERE deleted_at IS NULL"
 
 
 class IndexUnusableError(Exception):
-    """The index cannot be used now; search without it."""
+    """The index cannot be used now. Search without it."""
 
 
 @frozen
@@ -99,10 +99,11 @@ class _Batch:
 def extend(connection: sqlite3.Connection, store: Path, session_id: str) -> bool:
     """Index the next batch of a session's messages.
 
-    :param connection: of the store.
+    :param connection: the store's connection.
     :param store: path of the store's file.
-    :returns: whether there is more to index. False also if there can be no index: no FTS5, a full disk, a lock.
-    :raises SessionNotFoundError: no such session.
+    :returns: whether there is more to index. False also if there can be no index, for example without FTS5, on a full
+        disk or while the index is locked.
+    :raises SessionNotFoundError: if there is no such session.
     """
     if not _has_fts5(connection):
         return False
@@ -110,7 +111,7 @@ def extend(connection: sqlite3.Connection, store: Path, session_id: str) -> bool
     file = _file(store, session)
     try:
         _make_private(file)
-        # An error of the store here is taken for one of the index; the search without an index meets and reports it.
+        # An error of the store is mistaken for one of the index here. The search without an index then reports it.
         with _opened(file, "rw") as index:
             _prepare(index)
             before = _covered(index)
@@ -130,7 +131,7 @@ def extend(connection: sqlite3.Connection, store: Path, session_id: str) -> bool
 def reading(connection: sqlite3.Connection, store: Path, session_id: str) -> Generator[SearchIndex]:
     """Open the index of a session that is indexed up to its head.
 
-    :raises IndexUnusableError: there is no such index.
+    :raises IndexUnusableError: if there is no such index.
     """
     session, head, _ = find(connection, session_id)
     file = _file(store, session)
@@ -149,7 +150,7 @@ def forget(store: Path, session: int) -> None:
 
 
 def forget_deleted(connection: sqlite3.Connection, store: Path) -> None:
-    """Delete the indexes of deleted sessions: earlier versions of the agent delete a session without its index."""
+    """Delete the indexes of deleted sessions, since earlier versions of the agent leave them behind."""
     prefix = _file_prefix(store)
     numbers: dict[int, Path] = {}
     with os.scandir(store.parent) as entries:
@@ -170,20 +171,20 @@ class SearchIndex:
         self._index = index
 
     def entries(self) -> list[tuple[int, int]]:
-        """Return the place in the log and the length in characters of all messages; the first has the number 1."""
+        """Return the sequence number and the length in characters of each message; the first message is number 1."""
         return self._index.execute("SELECT seq, length FROM entries ORDER BY id").fetchall()
 
     def having(self, piece: str) -> frozenset[int]:
-        """Return the numbers of the messages with a word of the same stem.
+        """Return the numbers of the messages that contain a word with the same stem.
 
-        :param piece: as `query_pieces` returns it.
+        :param piece: a word from `query_pieces`.
         """
-        # A single character of a script without spaces is the first of the pairs that it begins.
+        # Scripts without spaces are indexed by pairs, so a single character is looked up as the beginning of a pair.
         return self._matching(f'"{piece}"*' if is_unspaced(piece) and len(piece) == 1 else f'"{piece}"')
 
     def having_part(self, part: str) -> frozenset[int] | None:
-        """Return the numbers of all messages that may have a word with these letters in it; None if there are too many
-        such words to look them up."""
+        """Return the numbers of all messages that may have a word containing `part`; None if there are too many such
+        words to look up."""
         query = "SELECT word FROM words WHERE instr(word, ?) LIMIT ?"
         rows = self._index.execute(query, (part, _MOST_WORDS))
         words = [word for (word,) in rows]
@@ -223,7 +224,7 @@ def _make_private(file: Path) -> None:
 def _opened(file: Path, mode: str) -> Generator[sqlite3.Connection]:
     """Open an index; delete it if it turns out to be damaged.
 
-    :raises IndexUnusableError: in place of every error of the index.
+    :raises IndexUnusableError: instead of any SQLite error.
     """
     uri = f"file:{quote_from_bytes(os.fsencode(file))}?mode={mode}"
     try:
@@ -254,7 +255,7 @@ _PASSING = frozenset(
         sqlite3.SQLITE_INTERRUPT,
     )
 )
-"""Errors that say nothing about what is in the file."""
+"""Errors that do not mean that the file is damaged."""
 
 
 def _prepare(index: sqlite3.Connection) -> None:
@@ -262,7 +263,7 @@ def _prepare(index: sqlite3.Connection) -> None:
         return
     with transaction(index):
         version = _version(index)
-        if version == FORMAT:  # another process was quicker
+        if version == FORMAT:  # another process was faster
             return
         if version:
             raise sqlite3.DatabaseError(f"it has the format {version}")
@@ -284,13 +285,13 @@ def _is_of(connection: sqlite3.Connection, session: int, covered: _Covered, sess
 
 
 def _digest(connection: sqlite3.Connection, session: int, seq: int) -> str:
-    """Return what tells an entry of a log from any other; an empty string if there is no such entry."""
+    """Return a digest that identifies a log entry; an empty string if there is no such entry."""
     row = connection.execute(_ENTRY, (session, seq)).fetchone()
     return "" if row is None else sha256(f"{row[0]} {row[1]}".encode()).hexdigest()
 
 
 def _next_batch(connection: sqlite3.Connection, session_id: str, before: _Covered | None) -> _Batch | None:
-    """Read the next messages that are not indexed; None if there are none."""
+    """Read the next messages that are not indexed yet; None if there are none."""
     with transaction(connection, "DEFERRED"):
         session, head, _ = find(connection, session_id)
         if before is not None and not _is_of(connection, session, before, session_id):
@@ -304,7 +305,7 @@ def _next_batch(connection: sqlite3.Connection, session_id: str, before: _Covere
 
 
 def _unindexed(connection: sqlite3.Connection, session: int, after: int, head: int) -> tuple[list[_Message], int]:
-    """Return the next messages, and the entry up to which they go."""
+    """Return the next messages, and the sequence number up to which the log was read."""
     echoes = RecallEchoes()
     for answer in connection.execute(_LAST_ANSWER, (session, after)).fetchall():
         echoes.is_echo(decode(*answer))
@@ -326,7 +327,7 @@ def _unindexed(connection: sqlite3.Connection, session: int, after: int, head: i
 def _write(index: sqlite3.Connection, before: _Covered | None, batch: _Batch) -> None:
     with transaction(index):
         if _covered(index) != before:
-            return  # another process has indexed the same
+            return  # another process has indexed the same messages
         (last,) = index.execute("SELECT coalesce(max(id), 0) FROM entries").fetchone()
         numbered = list(enumerate(batch.messages, last + 1))
         index.executemany(
@@ -344,13 +345,13 @@ def _write(index: sqlite3.Connection, before: _Covered | None, batch: _Batch) ->
 
 
 def _listed(messages: Iterable[_Message]) -> Iterator[str]:
-    """Yield the words for the list of words, in the order of their table; pairs of characters need no list."""
+    """Yield the words for the `words` table in its order. Pairs of characters are not listed."""
     every = {word for message in messages for word in message.words}
     return (word for word in sorted(every) if word != CUT_WORD and not is_unspaced(word))
 
 
 def _remove(file: Path) -> None:
-    # The journal goes first: a new file would take over what is in that of a deleted one.
+    # Delete the journal first: SQLite would apply the journal of a deleted index to a new one.
     for each in (Path(f"{file}-journal"), file):
         try:
             each.unlink(missing_ok=True)

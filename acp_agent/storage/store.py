@@ -1,8 +1,7 @@
-"""`SessionStore`: an append-only log per session and the list of sessions, in one SQLite file, which several processes
-may share.
+"""`SessionStore`: an append-only log per session and the list of sessions, in one SQLite file.
 
-It has one connection, used by one worker thread at a time, so that neither a slow disk nor another process's lock
-blocks the event loop.
+Several processes may share the file. The store has one connection, which one worker thread uses at a time, so that
+neither a slow disk nor another process's lock blocks the event loop.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 LAST_SECONDS = 1.0
-"""Seconds to wait for another process's lock during shutdown."""
+"""How many seconds to wait for another process's lock during shutdown."""
 _TRY_MILLISECONDS = 50
 _BATCH_EVENTS = 500
 _BATCH_CHARACTERS = 4 << 20
@@ -66,10 +65,10 @@ _READ_BLOB = "SELECT sha256, data FROM blob_uses JOIN blobs USING (sha256) WHERE
 class SessionStore:
     """An append-only log per session, and the list of sessions.
 
-    Every method may be called from any task; every write is atomic. Each fails once the file was deleted, emptied or
-    replaced, since what it writes would be lost.
+    Every method may be called from any task. Every write is atomic. Once the file was deleted, emptied or replaced, all
+    methods fail, since their writes would be lost.
 
-    :ivar is_read_only: whether the file can be read, and not be written.
+    :ivar is_read_only: whether the file can be read but not written.
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection, limiter: anyio.CapacityLimiter) -> None:
@@ -78,18 +77,18 @@ class SessionStore:
         self.is_read_only = is_read_only(path)
         self._connection: sqlite3.Connection | None = connection
         self._limiter = limiter
-        # The limiter makes tasks wait without a thread; the lock holds where a task that was cancelled past anyio
-        # (`asyncio.Task.cancel`) has left its thread at work.
+        # With the limiter, tasks wait without occupying a thread. The lock is needed if a task was cancelled without
+        # anyio (`asyncio.Task.cancel`), which leaves its thread running.
         self._lock = threading.Lock()
         self._give_up_from = math.inf
 
     @classmethod
     async def open(cls, path: Path) -> SessionStore:
-        """Open a database, or make it.
+        """Open the database, creating it if it does not exist.
 
-        :param path: absolute path of the file; its folder is made, and becomes private.
-        :raises ConfigError: the folder cannot be used.
-        :raises StorageError: the file cannot be used; it was left as it is.
+        :param path: absolute path of the file. Its folder is created if necessary and made private.
+        :raises ConfigError: if the folder cannot be used.
+        :raises StorageError: if the file cannot be used. It was not changed.
         """
         limiter = anyio.CapacityLimiter(1)
         connection = await to_thread.run_sync(_open, path, limiter=limiter)
@@ -99,9 +98,9 @@ class SessionStore:
     async def create(
         self, session_id: str, cwd: str, additional_directories: Sequence[str], events: Sequence[Event]
     ) -> tuple[LoggedEvent, ...]:
-        """Make a session whose log begins with these events.
+        """Create a session whose log begins with these events.
 
-        :raises StorageError: the id is taken, or was deleted.
+        :raises StorageError: if the id is taken, or belonged to a deleted session.
         """
         return await self._run(create, session_id, cwd, tuple(additional_directories), tuple(events))
 
@@ -117,31 +116,31 @@ class SessionStore:
         """Copy a log up to entry `at` into a new, independent session, and append events to the copy.
 
         :returns: the appended events.
-        :raises SessionNotFoundError: no such session.
-        :raises InvalidParamsError: there is no entry `at`.
-        :raises StorageError: the new id is taken, or was deleted.
+        :raises SessionNotFoundError: if there is no such session.
+        :raises InvalidParamsError: if there is no entry `at`.
+        :raises StorageError: if the new id is taken, or belonged to a deleted session.
         """
         return await self._run(create, new_id, cwd, tuple(additional_directories), tuple(events), (session_id, at))
 
     async def append(self, session_id: str, expected: int, events: Sequence[Event]) -> tuple[LoggedEvent, ...]:
         """Append events durably to a log whose last seq is `expected`. A cancelled call may have taken effect.
 
-        :raises SessionConflictError: the log has another last seq.
-        :raises SessionNotFoundError: no such session, or it was deleted.
+        :raises SessionConflictError: if the log ends at another seq.
+        :raises SessionNotFoundError: if there is no such session, or it was deleted.
         """
         return await self._run(append, session_id, expected, tuple(events))
 
     async def record(self, session_id: str) -> SessionRecord:
         """Return the record of a session.
 
-        :raises SessionNotFoundError: no such session.
+        :raises SessionNotFoundError: if there is no such session.
         """
         return await self._run(read_record, session_id)
 
     async def context(self, session_id: str) -> Context:
-        """Return the context folded from the log, read from the tail of the last compaction on.
+        """Return the context folded from the log, which is read from the tail of the last compaction on.
 
-        :raises SessionNotFoundError: no such session.
+        :raises SessionNotFoundError: if there is no such session.
         """
         return await self._read(
             session_id,
@@ -149,10 +148,11 @@ class SessionStore:
         )
 
     async def context_at(self, session_id: str, seq: int) -> Context:
-        """Return the context as it was after entry `seq`: what `Context.from_log` makes of the log up to there.
+        """Return the context as it was after entry `seq`, folded from the log up to that entry.
 
-        :param seq: the head counts where it is beyond it; before the first entry there is an empty context.
-        :raises SessionNotFoundError: no such session.
+        :param seq: any number. A number beyond the head means the head; one before the first entry gives an empty
+            context.
+        :raises SessionNotFoundError: if there is no such session.
         """
 
         def fold(db: sqlite3.Connection, session: int, head: int, _: int) -> Context:
@@ -167,20 +167,20 @@ class SessionStore:
         """Return up to `limit` messages that match a query, best first; see `acp_agent.storage.search.search`.
 
         :param query: words, and phrases in double quotes.
-        :param without: places in the log that are not returned.
-        :raises SessionNotFoundError: no such session.
+        :param without: sequence numbers of messages to leave out.
+        :raises SessionNotFoundError: if there is no such session.
         """
         if self.is_read_only:
             return await self._run(search, session_id, query, limit, None, without)
-        # A batch at a time, so that appends of other sessions come between.
+        # Index a batch at a time, so that other sessions can append in between.
         while await self._run(extend, self._path, session_id):
             continue
         return await self._run(search, session_id, query, limit, self._path, without)
 
     async def read(self, session_id: str, seqs: Sequence[int]) -> tuple[LoggedEvent, ...]:
-        """Return the entries at these places, in order and once each, without those that do not exist.
+        """Return the entries with these sequence numbers, in order and without duplicates. Unknown numbers are ignored.
 
-        :raises SessionNotFoundError: no such session.
+        :raises SessionNotFoundError: if there is no such session.
         """
         return await self._read(
             session_id,
@@ -188,11 +188,11 @@ class SessionStore:
         )
 
     async def blobs(self, session_id: str, digests: Collection[str]) -> dict[str, bytes]:
-        """Return the bytes of these SHA-256 digests that the session's events refer to; see `extract_blobs`.
+        """Return the blobs with these SHA-256 digests that the session's events refer to; see `extract_blobs`.
 
-        Bytes are stored once for all sessions, and deleted with the last session that refers to them.
+        A blob is stored once for all sessions, and deleted with the last session that refers to it.
 
-        :raises SessionNotFoundError: no such session.
+        :raises SessionNotFoundError: if there is no such session.
         """
 
         def found(db: sqlite3.Connection, session: int, *_: int) -> dict[str, bytes]:
@@ -202,9 +202,9 @@ class SessionStore:
         return await self._read(session_id, found)
 
     async def events(self, session_id: str, after: int = 0) -> AsyncIterator[LoggedEvent]:
-        """Yield the whole log in order, from behind `after` on, in batches, so that memory stays small.
+        """Yield all entries after entry `after` in order. The log is read in batches, which bounds memory use.
 
-        :raises SessionNotFoundError: no such session.
+        :raises SessionNotFoundError: if there is no such session.
         """
         upto: int | None = None
         while True:
@@ -222,31 +222,32 @@ class SessionStore:
         archived: ArchiveFilter = "exclude",
         not_begun: Collection[str] | None = None,
     ) -> SessionPage:
-        """Return a page of sessions, newest first, of one directory if `cwd` is given, whichever links lead to it.
+        """Return a page of sessions, newest first.
 
-        :param not_begun: ids of sessions that are listed although they were never prompted, named, archived or made by
-            a fork; None for all.
-        :raises InvalidParamsError: the cursor is not one of ours.
+        :param cwd: list only the sessions of this directory, even if they reach it through other symbolic links.
+        :param not_begun: ids of sessions to list even though they were never prompted, named, archived or created by a
+            fork; None lists all of them.
+        :raises InvalidParamsError: if the cursor is not one of ours.
         """
         return await self._run(read_page, cwd, cursor, limit, archived, not_begun)
 
     async def places(self) -> tuple[str, ...]:
-        """Return the working directories of all sessions, each once."""
+        """Return the distinct working directories of all sessions."""
         return tuple(await self._run(read_places))
 
     async def archive(self, session_id: str, archived: bool) -> None:
-        """Hide a session from the default list, or show it again; its time does not change.
+        """Hide a session from the default list, or show it again. Its update time does not change.
 
-        :raises SessionNotFoundError: no such session.
+        :raises SessionNotFoundError: if there is no such session.
         """
         await self._run(archive, session_id, archived)
 
     async def delete(self, session_id: str) -> None:
-        """Remove a session and its log for good; an unknown one is no error. A later append cannot revive it."""
+        """Delete a session and its log permanently. An unknown session is no error. A later append cannot revive it."""
         await self._run(self._delete, session_id)
 
     def begin_shutdown(self) -> None:
-        """Wait only briefly for locks from now on, since the process ends; log what cannot be stored."""
+        """Wait only briefly for locks from now on, since the process is ending, and log failed writes."""
         self._give_up_from = min(self._give_up_from, time.monotonic() + LAST_SECONDS)
 
     async def aclose(self) -> None:
@@ -261,9 +262,9 @@ class SessionStore:
             self._connection = None
 
     async def _read(self, session_id: str, work: Callable[[sqlite3.Connection, int, int, int], T]) -> T:
-        """Call `work` with the session's number, its head, and where its context begins, all as of one moment.
+        """Call `work` in a read transaction, with the session's number, its head, and the start of its context.
 
-        :raises SessionNotFoundError: no such session.
+        :raises SessionNotFoundError: if there is no such session.
         """
 
         def within(connection: sqlite3.Connection) -> T:
@@ -289,7 +290,7 @@ class SessionStore:
     def _retry_while_locked(self, work: Callable[[], T]) -> T:
         """Run a transaction, and retry it while another process holds the lock.
 
-        SQLite's own wait could not be cut short when the process is to end.
+        SQLite's own wait could not be cut short during shutdown.
         """
         until = time.monotonic() + BUSY_SECONDS
         while True:
@@ -308,8 +309,8 @@ class SessionStore:
         if deleted is None:
             return
         forget(self._path, deleted)
-        # What was deleted is overwritten in the file (`secure_delete`), but would stay in the write-ahead log, which
-        # cannot be emptied while another process reads. SQLite itself waits for `_TRY_MILLISECONDS`.
+        # Deleted data is overwritten in the database file (`secure_delete`) but would remain in the write-ahead log,
+        # which cannot be truncated while another process reads. SQLite itself waits for `_TRY_MILLISECONDS`.
         until = time.monotonic() + BUSY_SECONDS
         while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
             if time.monotonic() > min(until, self._give_up_from):

@@ -1,4 +1,4 @@
-"""The text of a message that is searched, and its words."""
+"""Extracts the searchable text of a message and splits it into words."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from acp_agent.conversation.messages import JsonValue, Text, ToolCall, texts_in
 Role: TypeAlias = Literal["user", "assistant", "tool", "summary"]
 
 SEARCHED_KINDS = ("user_prompted", "text_pinned", "assistant_answered", "tool_returned", "context_swapped")
-"""Kinds of events that have a text: messages and summaries."""
+"""Kinds of events that have searchable text: messages and summaries."""
 LONGEST_WORD = 32
-"""Characters of a word that the index keeps. Longer ones are digests and encoded bytes, all different."""
+"""Longer words are cut to this many characters in the index. They are mostly unique: digests and encoded bytes."""
 
 CUT_WORD = "\ue000"
-"""Indexed for a message with a longer word. No text has it as a word: it is no letter."""
+"""Indexed for a message that contains a longer word. It is not a letter, so no text contains it as a word."""
 
 _RECALL_TOOL = "recall"
-"""The tool that searches. Its calls and their results are not searched: they would be the best hits for their words."""
+"""The search tool. Its calls and results are not searched, since they would be the best hits for their own query."""
 _ACCENTS = dict.fromkeys(range(0x300, 0x370))
 _TOKEN = re.compile(r"[^\W_]+")
 # Thai to Lao, Burmese, Khmer, Hangul letters, kana and ideographs, Hangul, halfwidth kana.
@@ -41,8 +41,11 @@ _IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
 
 
 def searchable_text(event: Event) -> str:
-    """Return the text of a message: a prompt as shown and as sent, an answer with its calls, a result after its
-    title."""
+    """Return the text of a message.
+
+    The text of a prompt is what was shown and what was sent, that of an answer includes its calls, and that of a tool
+    result begins with its title.
+    """
     return "\n".join(piece for piece in _texts(event) if piece)
 
 
@@ -60,12 +63,12 @@ def role_of(event: Event) -> Role:
 
 
 def title_of(event: Event) -> str:
-    """Return what the tool call was shown as, for a result; else an empty string."""
+    """Return the title of the call for a tool result, and an empty string for other events."""
     return event.view.title if isinstance(event, ToolReturned) else ""
 
 
 class RecallEchoes:
-    """Tells the results of `recall` among the events of a log, which have to come in order."""
+    """Recognizes the results of `recall` calls. Feed it the events of a log in order."""
 
     def __init__(self) -> None:
         self._calls: set[str] = set()
@@ -78,7 +81,7 @@ class RecallEchoes:
 
 
 def folded(text: str) -> str:
-    """Return the text in small letters without accents, with every character about where it was."""
+    """Return the text in lower case and without accents. Character offsets stay about the same."""
     lower = text.lower()
     if lower.isascii():
         return lower
@@ -91,10 +94,10 @@ def tokens(text: str) -> list[str]:
 
 
 def index_words(text: str) -> dict[str, None]:
-    """Return the words under which a folded text is indexed, each once, in order.
+    """Return the words under which a folded text is indexed, in order and without duplicates.
 
-    A run of a script that puts no spaces between words is indexed by its pairs of neighbouring characters and its last
-    character, so that every part of it can be found.
+    Text in a script without spaces between words is indexed by its pairs of adjacent characters and its last character,
+    so that every part of it can be found.
     """
     words = dict.fromkeys(_TOKEN.findall(text))
     if text.isascii() and all(len(word) <= LONGEST_WORD for word in words):
@@ -112,7 +115,7 @@ def index_words(text: str) -> dict[str, None]:
 
 
 def query_pieces(token: str) -> list[str]:
-    """Return the words to look up in the index for a token of a query; all of them stand in a text that holds it."""
+    """Return the index words to look up for a query token. A text that contains the token contains all of them."""
     pieces: list[str] = []
     for piece in _PIECE.findall(token):
         if is_unspaced(piece) and len(piece) > 1:
@@ -123,18 +126,18 @@ def query_pieces(token: str) -> list[str]:
 
 
 def is_unspaced(piece: str) -> bool:
-    """Return whether a piece of a word is of a script that puts no spaces between words."""
+    """Return whether a piece of a word is written in a script without spaces between words."""
     return _IS_UNSPACED.match(piece) is not None
 
 
 def phrase_pattern(phrase: str) -> str:
-    """Return a pattern for a folded word or phrase: its tokens with any signs between them."""
+    """Return a pattern for a folded word or phrase: its tokens with any punctuation or spaces between them."""
     found = tokens(phrase)
     return r"[\W_]*".join(map(re.escape, found)) if found else re.escape(phrase)
 
 
 def whole_pattern(pattern: str) -> str:
-    """Return a pattern that matches where `pattern` does, unless letters or digits stand directly beside it."""
+    """Return a pattern that matches like `pattern`, but not directly next to a letter or digit."""
     return rf"(?<![^\W_])(?:{pattern})(?![^\W_])"
 
 

@@ -63,10 +63,10 @@ def create(
     events: tuple[Event, ...],
     copied: tuple[str, int] = ("", 0),
 ) -> tuple[LoggedEvent, ...]:
-    """See `SessionStore.create` and `SessionStore.fork`. Entries are copied as they stand, without being read.
+    """See `SessionStore.create` and `SessionStore.fork`. A fork copies entries without decoding them.
 
-    :param copied: the session whose entries are copied, and the last one of them.
-    :raises StorageError: the id is taken, or was deleted.
+    :param copied: the session to copy entries from, and the seq of the last entry to copy.
+    :raises StorageError: if the id is taken, or belonged to a deleted session.
     """
     source, at = copied
     logged, rows, blobs = _numbered(at, events)
@@ -97,7 +97,7 @@ def append(
     connection: sqlite3.Connection, session_id: str, expected: int, events: tuple[Event, ...]
 ) -> tuple[LoggedEvent, ...]:
     """See `SessionStore.append`."""
-    # Encoded before the lock is taken, which other processes wait for.
+    # Encode before taking the lock, since other processes wait for it.
     logged, rows, blobs = _numbered(expected, events)
     head = expected + len(logged)
     with transaction(connection):
@@ -123,12 +123,13 @@ def archive(connection: sqlite3.Connection, session_id: str, archived: bool) -> 
 
 
 def delete(connection: sqlite3.Connection, session_id: str) -> int | None:
-    """Remove a session and its log; see `SessionStore.delete`.
+    """Delete a session and its log; see `SessionStore.delete`.
 
-    :returns: the number of the session; None if there was none.
+    :returns: the session's number; None if there was no such session.
     """
     with transaction(connection):
-        # Earlier versions keep the words of searched sessions in an index, and make it again where it is gone.
+        # Earlier versions keep an index with the words of searched sessions in this database, and rebuild it if it is
+        # missing.
         connection.execute("DROP TABLE IF EXISTS message_index")
         connection.execute("UPDATE sessions SET indexed = 0 WHERE indexed > 0")
         buried = connection.execute(_BURY, (_now(), storable(session_id))).fetchone()
@@ -141,7 +142,7 @@ def delete(connection: sqlite3.Connection, session_id: str) -> int | None:
 def _insert_events(
     connection: sqlite3.Connection, session: int, rows: Iterable[_Row], blobs: Mapping[str, bytes]
 ) -> None:
-    """Insert the blobs and then the events: a trigger marks the blobs of an event as used when it is inserted."""
+    """Insert the blobs before the events: inserting an event fires a trigger that marks its blobs as used."""
     connection.executemany(_INSERT_BLOB, blobs.items())
     connection.executemany(_INSERT_EVENT, ((session, *row) for row in rows))
 
@@ -149,8 +150,10 @@ def _insert_events(
 def _numbered(
     head: int, events: tuple[Event, ...]
 ) -> tuple[tuple[LoggedEvent, ...], tuple[_Row, ...], dict[str, bytes]]:
-    """Return the events in their places, as a later reader will find them, their rows, and the bytes that they refer
-    to."""
+    """Return the events with their sequence numbers, their rows, and the blobs that they refer to.
+
+    The events are returned as a later reader will load them.
+    """
     moment = _now()
     logged: list[LoggedEvent] = []
     rows: list[_Row] = []
@@ -158,7 +161,7 @@ def _numbered(
     for seq, whole in enumerate(events, head + 1):
         event = extract_blobs(whole, blobs)
         data = encode(extract_texts(event, blobs))
-        # This character may stand for something that the codec could not store.
+        # The codec replaces characters that it cannot store with this one.
         stored = restore_texts(decode(event.kind, data), blobs.get) if "\ufffd" in data else event
         logged.append(LoggedEvent(seq, moment, stored))
         rows.append((seq, moment, event.kind, data))
@@ -166,14 +169,13 @@ def _numbered(
 
 
 def _title(logged: tuple[LoggedEvent, ...]) -> str | None:
-    """Return the title that these events give the session; None for the one it has."""
+    """Return the title that these events give the session; None if they do not change it."""
     titles = [entry.event.title for entry in logged if isinstance(entry.event, TitleChanged)]
     return storable(titles[-1]) if titles else None
 
 
 def _directories(logged: tuple[LoggedEvent, ...]) -> tuple[str | None, str | None]:
-    """Return the additional directories and the working directory that these events set; None for each that they do not
-    change."""
+    """Return the additional directories and the working directory set by these events; None for what they leave."""
     changes = [entry.event for entry in logged if isinstance(entry.event, DirectoriesChanged)]
     moves = [storable(change.cwd) for change in changes if change.cwd]
     more = _stored_directories(changes[-1].additional_directories) if changes else None
