@@ -1,11 +1,12 @@
-"""What a request costs with a context and without it, and whether preparing a summary pays.
+"""Computes whether a summary costs less than it saves.
 
-    a context of `used` tokens costs        used * write     once the cache has expired
-    a summary of it costs                   used * read + EXPECTED_SUMMARY * output     while it is cached
-    the request after it costs              after * write
+    the next request without a summary costs    used * write, once the cache has expired
+    the summary costs                           used * read + EXPECTED_SUMMARY * output, while the context is cached
+    the next request with the summary costs     after * write
 
-A summary is prepared if it costs less than it saves in the next request alone. All later requests are cheaper too, by
-what reading the difference from the cache costs. What a summary has cost does not count any more once it is written.
+Here `used` and `after` are the tokens before and after the compaction. A summary is prepared if it costs less than it
+saves in the next request alone. Later requests are cheaper too, since they read fewer tokens from the cache. Once a
+summary is written, its cost no longer counts.
 """
 
 from __future__ import annotations
@@ -20,26 +21,27 @@ _MILLION = 1_000_000
 def prompt_cost(tokens: int, prices: Prices, *, cached: bool) -> float:
     """Return the price of a prompt in US dollars.
 
-    :param cached: whether the provider reads it from its cache; else it is read and written into the cache.
+    :param cached: whether the provider reads the prompt from its cache; otherwise it processes the prompt and writes it
+        to the cache.
     """
     return tokens * (prices.cached_input if cached else max(prices.input, prices.cache_write)) / _MILLION
 
 
 def summary_cost(tokens: int, prices: Prices, *, cached: bool) -> float:
-    """Return the price of a summary in US dollars, of the length that is usual.
+    """Return the expected price of a summary in US dollars.
 
-    :param tokens: of the conversation that is summarised.
-    :param prices: of the model that writes it.
+    :param tokens: size of the summarised conversation.
+    :param prices: prices of the model that writes the summary.
     :param cached: see `prompt_cost`.
     """
     return prompt_cost(tokens, prices, cached=cached) + EXPECTED_SUMMARY * prices.output / _MILLION
 
 
 def saving_of(before: int, after: int, prices: Prices) -> Saving:
-    """Return what a compaction saves in the next request, of which nothing is cached.
+    """Return what a compaction saves in the next request if nothing of the context is cached.
 
-    :param before: tokens of the context as it was.
-    :param after: tokens of the new one.
+    :param before: tokens of the context before the compaction.
+    :param after: tokens of the context after it.
     """
     return Saving(prompt_cost(before, prices, cached=False), prompt_cost(after, prices, cached=False))
 
@@ -47,6 +49,6 @@ def saving_of(before: int, after: int, prices: Prices) -> Saving:
 def pays(saving: Saving, cost: float = 0.0) -> bool:
     """Return whether a compaction saves more than it costs.
 
-    :param cost: of its summary in US dollars; 0 if the summary is written already.
+    :param cost: price of the summary in US dollars; 0 if it is already written.
     """
     return saving.before - saving.after > cost

@@ -1,8 +1,8 @@
-"""What has happened since a summary was written, for the model to read next to it.
+"""Lists what has happened since a summary was written, for the model to read next to the summary.
 
-A summary that is prepared in the background is used later. What it calls the next step may be done by then, and the
-model would do it again. So code states what the log shows: requests that were answered, steps of the plan that are
-done, files that were changed, commands that ran, and values that were replaced. The messages themselves stay in the
+A summary prepared in the background is used later. By then, the next step that it names may be done, and the model
+would repeat it. So this module derives from the log which requests were answered, which steps of the plan are done,
+which files were changed, which commands ran, and which values were replaced. The messages themselves stay in the
 conversation.
 """
 
@@ -29,18 +29,18 @@ from acp_agent.conversation.messages import (
 from acp_agent.frozen import frozen
 
 MOST_TOKENS = 1_000
-"""Of all that is stated."""
+"""Maximum size of the whole text."""
 LINES = (8, 4, 2, 1)
-"""Lines under each heading, the first number with which everything fits; the newest are listed, the others counted."""
+"""Numbers of lines per heading to try until the text fits. The newest lines are listed, the others only counted."""
 MOST_CHARACTERS = 120
-"""Of one line."""
+"""Maximum length of a line."""
 _SEARCHED = 20_000
-"""Characters of a text in which values are looked for."""
+"""How many characters of a text are searched for values."""
 _MOST_PAIRS = 1_000
 _TOKEN = re.compile(r"-?[\w./@%+~-]*\w")
 _PAIR = re.compile(r"(?<![\w.-])([A-Za-z_][\w.-]{1,40})[`'\"]?[ \t]*(?::=|=|:)[ \t]*[`'\"]?(-?[\w.@%+~-][\w./@%+~-]*)")
 _WORDS = ("true", "false", "on", "off", "yes", "no")
-"""Values that are plain words."""
+"""Words that count as values."""
 _OLD_TEXTS = ("old_string", "old_str", "old_text")
 _NEW_TEXTS = ("new_string", "new_str", "new_text")
 _UNDONE = "The user took back"
@@ -48,10 +48,10 @@ _UNDONE = "The user took back"
 
 
 def since(before: ConversationState, now: ConversationState, summary: str) -> str:
-    """Return what has happened since a summary was written; empty if nothing has that it could be wrong about.
+    """Return what has happened since a summary was written; empty if nothing has that could make the summary wrong.
 
     :param before: the conversation that was summarised.
-    :param now: the same conversation, as it went on.
+    :param now: the same conversation now.
     """
     last = max((entry.seq for entry in before.entries), default=0)
     entries = [entry for entry in now.entries if entry.seq > last and not entry.summary]
@@ -96,9 +96,9 @@ def _command(line: str, outcome: str) -> str:
 
 
 def _answered(before: ConversationState, now: ConversationState, last: int) -> list[tuple[int, str]]:
-    """Return the prompts whose turn has ended with an answer since, with the beginning of their words.
+    """Return the prompts that were answered since the summary, each with its number and first words.
 
-    :param last: number of the last entry that was summarised.
+    :param last: sequence number of the last summarised entry.
     """
     first = last + 1 if before.turn_from is None else before.turn_from
     waiting: list[Entry] = []
@@ -122,7 +122,7 @@ def _words_of(prompt: Entry) -> str:
 
 
 def _done(before: Sequence[PlanEntry], now: Sequence[PlanEntry]) -> list[str]:
-    """Return the steps of the plan that were completed or dropped since."""
+    """Return the steps of the plan that were completed or dropped since the summary."""
     known = {entry.content: entry.status for entry in before}
     ended = [entry for entry in now if entry.status in ("completed", "cancelled")]
     new = [entry for entry in ended if known.get(entry.content) != entry.status]
@@ -130,7 +130,7 @@ def _done(before: Sequence[PlanEntry], now: Sequence[PlanEntry]) -> list[str]:
 
 
 def _undone(entries: Iterable[Entry]) -> Iterator[tuple[int, str]]:
-    """Yield the files whose edits the user has undone, with the number of the note that says so."""
+    """Yield the files whose edits the user has undone, each with the number of the note that reports it."""
     for entry in entries:
         if _is_undo(entry):
             for line in _text(entry).splitlines():
@@ -151,10 +151,11 @@ def _text(entry: Entry) -> str:
 
 @frozen
 class _Value:
-    """What stands in the place of a value now.
+    """The replacement of a value.
 
-    :ivar seq: of the entry that put it there.
-    :ivar of: what has the value: a name, or the file in which it was edited.
+    :ivar seq: number of the entry that replaced the value.
+    :ivar of: the name that has the value, or the file in which it was edited.
+    :ivar now: the new value.
     """
 
     seq: int
@@ -163,7 +164,7 @@ class _Value:
 
 
 def _replaced(entries: Sequence[Entry], summary: str) -> list[str]:
-    """Return the values in a summary in whose place edits, or the user's words, have put others."""
+    """Return the values in the summary that edits or the user's prompts have replaced."""
     stated, words = _pairs(summary), {*_TOKEN.findall(summary)}
     failed = {
         entry.message.call_id for entry in entries if isinstance(entry.message, ToolResult) and entry.message.is_error
@@ -189,9 +190,9 @@ def _replaced(entries: Sequence[Entry], summary: str) -> list[str]:
 
 
 def _edited_words(entry: Entry, failed: set[str]) -> Iterator[tuple[str, str, str]]:
-    """Yield the words that edits have replaced one for one: the file's name, the old word and the new one.
+    """Yield single words that edits have replaced, as file name, old word and new word.
 
-    :param failed: ids of calls that failed.
+    :param failed: ids of failed calls.
     """
     calls = entry.message.tool_calls if isinstance(entry.message, AssistantMessage) else ()
     for call in calls:
@@ -210,7 +211,7 @@ def _edited_words(entry: Entry, failed: set[str]) -> Iterator[tuple[str, str, st
 
 
 def _edits(arguments: JsonObject) -> Iterator[tuple[str, str]]:
-    """Yield the old and the new text of each edit that a call asks for."""
+    """Yield the old and new text of each edit in a call's arguments."""
     more: JsonValue = arguments.get("edits")
     for each in (arguments, *(more if isinstance(more, list) else ())):
         if isinstance(each, dict):
@@ -221,7 +222,7 @@ def _edits(arguments: JsonObject) -> Iterator[tuple[str, str]]:
 
 
 def _pairs(text: str) -> dict[str, list[str]]:
-    """Return the values that a text gives to names, as in `timeout = 30` or `PORT: 8080`, by the name in lower case."""
+    """Return the values that a text assigns to names, as in `timeout = 30` or `PORT: 8080`, by lower-case name."""
     found: dict[str, list[str]] = {}
     for match in islice(_PAIR.finditer(text[:_SEARCHED]), _MOST_PAIRS):
         value = match[2].rstrip(".")
@@ -231,7 +232,7 @@ def _pairs(text: str) -> dict[str, list[str]]:
 
 
 def _moved(before: ConversationState, now: ConversationState) -> list[str]:
-    """Return the branch and the commit if they are others than before."""
+    """Return a line with the branch and the commit if either has changed."""
     old, new = before.workspace, now.workspace
     if not new.head or (old.branch, old.head) == (new.branch, new.head):
         return []

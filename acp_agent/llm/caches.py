@@ -1,13 +1,13 @@
-"""How long providers keep a prompt in their cache, as data: `caches.csv`, by server, model and option of the request.
+"""Looks up how long providers keep a prompt in their cache. The data is in `caches.csv`, by host, model and option.
 
-A server or model that is not in the table may keep its cache for any time. That goes for Gemini, whose implicit cache
-has no stated lifetime, for DeepSeek, whose cache on disk lives for hours or days, and for local servers.
+The cache lifetime of a server or model that is not in the table is unknown. Examples are Gemini, whose implicit cache
+has no stated lifetime, DeepSeek, whose disk cache lives for hours or days, and local servers.
 
-Sources, state of November 2026: platform.claude.com on prompt caching (five minutes or one hour from the last use), and
-the pages of Vertex, Foundry, Bedrock and OpenRouter on Claude, which say the same; developers.openai.com on prompt
-caching (before GPT-5.6, in memory for five to ten minutes without use, or up to 24 hours; from GPT-5.6 on, at least 30
-minutes) and the same page of Azure. What OpenAI does by default before GPT-5.5 depends on the organisation, so that it
-is not in the table.
+Sources, as of November 2026: platform.claude.com on prompt caching (five minutes or one hour after the last use), and
+the pages of Vertex, Foundry, Bedrock and OpenRouter on Claude, which agree; developers.openai.com on prompt caching
+(before GPT-5.6, in memory for five to ten minutes without use, or up to 24 hours; from GPT-5.6 on, at least 30 minutes)
+and the corresponding page of Azure. OpenAI's default before GPT-5.5 depends on the organisation, so it is not in the
+table.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from acp_agent.llm.places import Endpoint, known_host
 class CacheLife:
     """How long a provider keeps a prompt in its cache, in seconds since the last request that used it.
 
-    :ivar kept: it is kept so long.
-    :ivar gone: after so long it counts as gone. Between the two nobody can tell.
+    :ivar kept: for this time, the prompt is certainly in the cache.
+    :ivar gone: after this time, the prompt counts as gone. In between, its state is unknown.
     """
 
     kept: int
@@ -36,7 +36,9 @@ class CacheLife:
 class _Row:
     """A row of the table.
 
-    :ivar models: the beginning of the models' ids; with a `+` at the end, a version of GPT and all later ones.
+    :ivar models: a prefix of model ids, or a GPT version followed by `+`, which stands for that version and all later
+        ones.
+    :ivar option: see `cache_life`.
     """
 
     models: str
@@ -44,9 +46,9 @@ class _Row:
     life: CacheLife
 
     def fits(self, name: str) -> bool:
-        """Return whether the row is about a model.
+        """Return whether the row applies to a model.
 
-        :param name: as `plain_name` returns it.
+        :param name: a name from `plain_name`.
         """
         if not self.models.endswith("+"):
             return name.startswith(self.models)
@@ -55,10 +57,11 @@ class _Row:
 
 
 def cache_life(endpoint: Endpoint, model: str, option: str = "") -> CacheLife | None:
-    """Return how long a server keeps a model's prompts; None if that is not known.
+    """Return how long a server keeps a model's prompts; None if that is unknown.
 
-    :param model: the provider's id.
-    :param option: what requests say of it, in the API's words, such as `1h`; empty if they leave it to the provider.
+    :param model: the provider's id of the model.
+    :param option: the lifetime that requests ask for, in the API's terms, such as `1h`; empty for the provider's
+        default.
     """
     name = plain_name(model)
     rows = _table().get(known_host(endpoint, _table()), ())
@@ -69,7 +72,7 @@ def cache_life(endpoint: Endpoint, model: str, option: str = "") -> CacheLife | 
 
 @cache
 def _table() -> dict[str, tuple[_Row, ...]]:
-    """Return the rows by their host."""
+    """Return the rows of the table by host."""
     import csv
 
     table: dict[str, tuple[_Row, ...]] = {}

@@ -1,4 +1,4 @@
-"""Models' ids as the built-in tables have them."""
+"""Converts model ids to the form used in the built-in tables."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ _GPT = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
 
 
 def plain_name(model: str) -> str:
-    """Return a model's id in lower case, without a router's `maker/` and a platform's prefix such as `us.anthropic.`.
+    """Return a model's id in lower case, without a router's `maker/` or a platform's prefix such as `us.anthropic.`.
 
-    :param model: the provider's id.
+    :param model: the provider's id of the model.
     """
     name = model.rpartition("/")[2].lower()
     if "claude" in name:
@@ -19,9 +19,9 @@ def plain_name(model: str) -> str:
 
 
 def gpt_version(name: str) -> tuple[int, int] | None:
-    """Return the version in the id of one of OpenAI's GPT models; None for any other model.
+    """Return the version of an OpenAI GPT model from its id; None for any other model.
 
-    :param name: as `plain_name` returns it.
+    :param name: a name from `plain_name`.
     """
     found = _GPT.match(name)
     return None if found is None else (int(found[1]), int(found[2] or 0))
