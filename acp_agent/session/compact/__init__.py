@@ -1,1 +1,1 @@
-"""A session's compactions: when one is due, how it is done, and what the user sees of it."""
+"""Decides when to compact a session, carries out the compaction, and reports it to the user."""

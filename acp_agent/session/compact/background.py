@@ -27,9 +27,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(eq=False, slots=True)
 class BackgroundSummary:
-    """Writes a summary of a fixed revision of the context while the turn goes on; at most one at a time.
+    """Writes a summary of a fixed revision of the context while the turn continues; at most one at a time.
 
-    The summary is shown only to a caller that waits for it. An unused summary is dropped, and its cost is logged.
+    The summary is shown only if a caller waits for it. An unused summary is dropped, and its cost is logged.
     """
 
     _log: SessionLog
@@ -57,7 +57,7 @@ class BackgroundSummary:
     def turn_answered(self, active: ActiveModel, requests: Requests) -> None:
         """Note that the turn's answer begins.
 
-        If the same server has finished the summary first, it made the turn wait for the summary.
+        If the same server finished the summary first, it made the turn wait, so it answers one request at a time.
         """
         self._cache.answered(active.name)
         draft, self._beside = self._beside, None
@@ -67,7 +67,7 @@ class BackgroundSummary:
             requests.learn_queue(active.provider.name)
 
     def go_on(self) -> None:
-        """Note that the turn is over, and let the summary continue."""
+        """Note that the turn is over, and let the summary proceed."""
         self._turn = False
         if self._draft is not None:
             self._draft.courtesy.go_on()
@@ -84,19 +84,19 @@ class BackgroundSummary:
 
     @property
     def draft(self) -> Draft | None:
-        """Return the current context's summary if it is being written or is ready."""
+        """Return the current context's summary if it is being written or ready; else None."""
         return self._draft if self.state in ("running", "ready") else None
 
     @property
     def failure(self) -> AgentError | None:
-        """Return the error if the current context's summary failed."""
+        """Return the error if the current context's summary failed; else None."""
         return self._draft.failure if self._draft and self.state == "unavailable" else None
 
     def begin(self, active: ActiveModel, order: Order | None = None) -> None:
         """Begin a summary of the current context.
 
-        :param order: of a summary that is prepared while the user pauses; None to make one, unless masking old results
-            is enough.
+        :param order: the order of a summary that is prepared while the user pauses. None makes an order, and writes no
+            summary if masking old results is enough.
         """
         self.drop()
         self._draft = Draft(self._log.context.revision, self._cache.now)
@@ -111,7 +111,7 @@ class BackgroundSummary:
         self._draft = Draft(self._log.context.revision, self._cache.now, done=True, failure=error)
 
     def drop(self) -> None:
-        """Drop the summary; its cost is logged."""
+        """Drop the summary. Its cost is logged."""
         if self._draft is not None:
             self._draft.scope.cancel()
             self._draft = None
@@ -144,17 +144,17 @@ class BackgroundSummary:
         finally:
             draft.done = True
             draft.wake()
-            # Shielded, since the session may be closing. An append is quick.
+            # Shielded, since the session may be closing. An append is fast.
             with anyio.CancelScope(shield=True), suppress(AgentError):
                 if calls is not None and calls.usage is not None and not draft.taken.is_set():
                     await self._log.append(SummaryDropped(calls.usage))
             if draft is self._draft and draft.is_idle and draft.result is None:
-                self._draft = None  # what could not be prepared in a pause is tried again when it is due
+                self._draft = None  # a summary that failed in a pause is tried again when a compaction is due
         if draft.failure is not None:
             _log.warning("no summary was prepared: %s", draft.failure)
 
     def _note_read(self, draft: Draft) -> None:
-        """Note that the provider has read the conversation from its cache for a summary, and so keeps it longer."""
+        """Note that the summary's request read the conversation from the provider's cache, which keeps it longer."""
         order, calls = draft.order, draft.calls
         if order is None or order.writer is not None or calls is None or calls.usage is None:
             return
@@ -166,5 +166,5 @@ class BackgroundSummary:
 def _steps(order: Order) -> tuple[str, ...]:
     """Return the strategies that write a summary in the background."""
     if order.policy.idle and order.policy.native_first:
-        return (order.policy.strategy,)  # a summary would leave the reasoning of the messages that stay behind
+        return (order.policy.strategy,)  # a summary would lose the reasoning of the kept messages
     return tuple(dict.fromkeys((order.policy.strategy, "summary")))

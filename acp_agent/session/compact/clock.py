@@ -1,4 +1,4 @@
-"""`Clock`: the time of pauses, in which the machine may sleep."""
+"""`Clock`: measures pauses, including the time for which the machine is suspended."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import time
 import anyio
 
 _ID = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""On Linux, `CLOCK_MONOTONIC` stands still while the machine sleeps; on macOS it goes on (clock_gettime(2), (3))."""
+"""On Linux, `CLOCK_MONOTONIC` stops while the machine is suspended; on macOS it continues (clock_gettime(2), (3))."""
 
 
 class Clock:
-    """Counts seconds, including those in which the machine sleeps."""
+    """Counts seconds, including those for which the machine is suspended."""
 
     def now(self) -> float:
-        """Return the seconds since some moment in the past."""
+        """Return the seconds since an arbitrary moment in the past."""
         return time.clock_gettime(_ID)
 
     async def sleep_until(self, moment: float) -> None:
-        """Wait until `now` has reached a moment; later, if the machine sleeps meanwhile."""
+        """Wait until `now` reaches a moment, or longer if the machine is suspended meanwhile."""
         await anyio.sleep(max(0.0, moment - self.now()))

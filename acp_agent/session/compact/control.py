@@ -1,4 +1,4 @@
-"""`SessionCompaction`: decides when one session is compacted, and has it done: by hand, by itself, after a refusal."""
+"""`SessionCompaction`: starts a session's compactions: manual, automatic, and after a provider's refusal."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ _logger = logging.getLogger(__name__)
 class SessionCompaction:
     """Compacts one session.
 
-    :ivar background: a summary that is being written, or is ready.
-    :ivar idle: prepares one while the user pauses.
+    :ivar background: the summary that is being written or ready.
+    :ivar idle: prepares a summary while the user pauses.
     """
 
     _requests: Requests
@@ -56,18 +56,18 @@ class SessionCompaction:
     background: BackgroundSummary
     idle: IdleSummaries
     _cache: PromptCache
-    _opens_turn: bool = True  # a prompt came, and no request has been sent since
-    _failed_at: int = 0  # sequence number of the log when a compaction failed or was not possible
-    _vetoed: bool = False  # by a hook, since the newest prompt
+    _opens_turn: bool = True  # whether no request has been sent since the newest prompt
+    _failed_at: int = 0  # sequence number of the log when a compaction last failed or was not possible
+    _vetoed: bool = False  # whether a hook has vetoed a compaction since the newest prompt
     _compacted_in: int = -1  # sequence number of the prompt whose turn was compacted after a refusal
     _compacted_at: int = -1  # sequence number of the log after that compaction
     _shortened_at: int = -1  # sequence number of the log when a shorter answer was asked for
 
     async def by_hand(self, run: RecipeRun) -> str:
-        """Compact as the user orders, with the same recipe's summary where one was begun in the background.
+        """Compact because the user asked for it. Use the background summary if it was begun with the same recipe.
 
         :returns: what to tell the user; empty after a swap, whose receipt they have seen.
-        :raises CompactionError: it failed; the context is as it was.
+        :raises CompactionError: if the compaction failed. The context is unchanged.
         """
         order = await self._orders.make("manual", await self._requests.active(), run)
         draft = self.background.draft
@@ -79,24 +79,24 @@ class SessionCompaction:
         return "" if swapped is not None else "There is nothing to compact yet."
 
     async def preview(self, run: RecipeRun) -> tuple[CompactedState | None, TokenBudget]:
-        """Return what a compaction by hand would make, with excerpts in the place of its summary, and the budget now.
+        """Return the result of a manual compaction, with excerpts instead of a summary, and the current budget.
 
-        :raises CompactionError: it would fail.
+        :raises CompactionError: if the compaction would fail.
         """
         order = await self._orders.make("manual", await self._requests.active(), run)
         step = "mask" if order.policy.strategy == "mask" else "excerpts"
         return await self._compactor.run_strategies(order.with_steps(step)), order.state.budget
 
     async def summary(self, instructions: str) -> str:
-        """Return a summary of the conversation, which stays as it is; empty if there is nothing to summarise."""
+        """Return a summary of the conversation without compacting it; empty if there is nothing to summarise."""
         order = await self._orders.make("hook", await self._requests.active(), instructions=instructions)
         result = await self._compactor.run_strategies(order.after_turn())
         return result.summary if result else ""
 
     async def for_hook(self, wanted: Compact, *, turn_over: bool = True) -> None:
-        """Compact as a hook asked for it; a failure is shown, and the turn goes on.
+        """Compact because a hook asked for it. If that fails, show the failure and let the turn continue.
 
-        :param turn_over: whether no prompt is being worked on.
+        :param turn_over: whether no prompt is being answered.
         """
         self.background.drop()
         try:
@@ -106,7 +106,7 @@ class SessionCompaction:
             await self._note_failure(error)
 
     def begin_turn(self) -> None:
-        """Note that a prompt came, so that hooks are asked again, and what failed is tried again."""
+        """Note that a prompt arrived, so that hooks are asked again and failed compactions are retried."""
         self._opens_turn, self._vetoed = True, False
         if isinstance(self.background.failure, CompactionVetoedError):
             self.background.drop()
@@ -114,8 +114,8 @@ class SessionCompaction:
     async def before_request(self) -> ActiveModel:
         """Compact before a model call if that is due, and return the model to call.
 
-        :raises ContextOverflowError: the request is certainly too large for the model, and could not be made short.
-        :raises CompactionVetoedError: it does not fit, and a hook wants no compaction.
+        :raises ContextOverflowError: if the request is certainly too large for the model and could not be shortened.
+        :raises CompactionVetoedError: if the request does not fit and a hook vetoed the compaction.
         """
         active = await self._requests.active()
         if self.background.state == "none":
@@ -133,20 +133,20 @@ class SessionCompaction:
             await self._compact_or_go_on(action, _TRIGGERS.get(situation.level, "threshold"), active)
         elif situation.level == "full":
             self._requests.check_fits(active)
-        return await self._requests.active()  # the user may have chosen another meanwhile
+        return await self._requests.active()  # the user may have chosen another model meanwhile
 
     async def use_ready_summary(self) -> None:
-        """Swap in a summary that is ready, behind the last answer of a turn."""
+        """Swap in a ready summary after the last answer of a turn."""
         if self.background.state == "ready":
             active = await self._requests.active()
             if decide(replace(await self._situation(active), opens_turn=True)) == "use_summary":
                 await self._use_prepared(active, turn_over=True)
 
     async def after_refusal(self, model: ActiveModel, refusal: ContextOverflowError) -> None:
-        """Make the next request one that may fit, since the provider refused the last one.
+        """Make room after the provider refused a request as too long, so that the next one may fit.
 
-        :param model: the model of that request.
-        :raises ContextOverflowError: nothing more can be done in this turn; the context is as it was.
+        :param model: the model of the refused request.
+        :raises ContextOverflowError: if nothing more can be done in this turn. The context is unchanged.
         """
         requests, counted = self._requests, refusal.limit == "tokens"
         before = requests.answer_tokens(model)
@@ -160,7 +160,7 @@ class SessionCompaction:
         made_room = self._compacted_in == requests.context.prompted and not self._was_answered()
         why = await self._make_room(active, refusal.limit, made_room=made_room, shorter_fits=shorter_fits)
         if forget is not None and why and refusal.maximum is None:
-            forget()  # a window that was only guessed is not kept if nothing could be compacted
+            forget()  # do not keep a guessed window if nothing could be compacted
         elif forget is not None:
             requests.keep_window(model)
         if why:
@@ -168,9 +168,10 @@ class SessionCompaction:
             raise ContextOverflowError(why, limit=refusal.limit, maximum=refusal.maximum, prompt=refusal.prompt)
 
     async def after_cut(self, model: ActiveModel, answer: AssistantMessage) -> bool:
-        """Make room for the rest of an answer that was cut off; return False if it ended at its own limit.
+        """Make room for the rest of an answer that was cut off.
 
-        :raises CompactionError: the window is full, and nothing could be made short.
+        :returns: False if the answer reached its own token limit, or if no room could be made.
+        :raises CompactionError: if the window is full and nothing could be shortened.
         """
         if not truncated_by_window(answer, model.budget):
             return False
@@ -193,7 +194,9 @@ class SessionCompaction:
     async def _make_room(
         self, active: ActiveModel, refused: OverflowLimit | None, *, made_room: bool, shorter_fits: bool = False
     ) -> str:
-        """Compact, even if our estimate fits, or ask for a shorter answer; return why neither works.
+        """Compact, even if our estimate fits, or ask for a shorter answer.
+
+        :returns: why neither works; empty if one does.
 
         :param made_room: see `Situation`.
         :param shorter_fits: see `Situation`.
@@ -245,7 +248,7 @@ class SessionCompaction:
         )
 
     def _saves(self, active: ActiveModel) -> bool:
-        """Return whether the summary that is ready makes the next request cheaper, as nothing of it is cached."""
+        """Return whether the ready summary makes the next request cheaper because the prompt cache has expired."""
         draft, prices = self.background.draft, self._uncached(active)
         if draft is None or draft.result is None or prices is None:
             return False
@@ -253,13 +256,15 @@ class SessionCompaction:
         return pays(saving_of(used, used - gained, prices))
 
     def _uncached(self, active: ActiveModel) -> Prices | None:
-        """Return the prices of the next request if the provider no longer has the context in its cache; None if it has,
-        or if either is not known."""
+        """Return the prices of the next request if the provider no longer has the context in its cache.
+
+        :returns: None if the provider may still have it, or if the prices are unknown.
+        """
         is_gone = self._cache.is_gone(active.name, self._requests.cache_life(active))
         return active.profile.prices if is_gone else None
 
     async def _use_prepared(self, active: ActiveModel, *, turn_over: bool = False) -> None:
-        """Swap in a summary that is ready; on an error, mark the background summary as failed."""
+        """Swap in the ready summary. On an error, mark the background summary as failed."""
         draft = self.background.draft
         assert draft is not None
         assert draft.order is not None
@@ -272,10 +277,10 @@ class SessionCompaction:
             await self._note_failure(error)
 
     async def _compact_or_go_on(self, action: Action, trigger: CompactionTrigger, active: ActiveModel) -> None:
-        """Compact; if that fails, the turn goes on if the request may fit.
+        """Compact. If that fails, let the turn continue if the request may fit.
 
-        :raises ContextOverflowError: it certainly does not.
-        :raises CompactionVetoedError: it is not expected to, and a hook wants no compaction.
+        :raises ContextOverflowError: if the request certainly does not fit.
+        :raises CompactionVetoedError: if the request is not expected to fit and a hook vetoed the compaction.
         """
         reason = ""
         try:
@@ -293,8 +298,10 @@ class SessionCompaction:
     async def _compact(
         self, action: Action, trigger: CompactionTrigger, active: ActiveModel, refused: OverflowLimit | None = None
     ) -> bool:
-        """Compact as it was decided, and without a model if the summary that is ready cannot be used; return False if
-        there is nothing to compact."""
+        """Compact as `decide` said, or without a model if the background summary cannot be used.
+
+        :returns: False if there is nothing to compact.
+        """
         order = await self._orders.make(trigger, active, refused=refused)
         if action == "without_model":
             failure = self.background.failure

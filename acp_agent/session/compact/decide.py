@@ -1,16 +1,16 @@
-"""Decide whether a context is compacted now: a pure function of usage, settings, refusals and earlier attempts.
+"""Decides whether to compact a context now, as a pure function of usage, settings, refusals and earlier attempts.
 
 | level        | reached at                         | action                                                         |
 | ------------ | ---------------------------------- | -------------------------------------------------------------- |
-| none         |                                    | a summary that is ready is swapped in if that saves money      |
-| prepare      | 70 % of the usable window          | a summary is begun in the background                           |
-| threshold    | 80 %                               | the summary is swapped in as soon as it is written             |
-| urgent       | 95 %                               | excerpts are swapped in, unless the user wants to wait         |
-| request_size | nine tenths of the images or bytes | excerpts are swapped in, unless the user wants to wait         |
-| full         | the request does not fit           | excerpts are swapped in, even if the user wants no compaction  |
+| none         |                                    | swap in a ready summary if that saves money                    |
+| prepare      | 70 % of the usable window          | begin a summary in the background                              |
+| threshold    | 80 %                               | swap in the summary as soon as it is written                   |
+| urgent       | 95 %                               | swap in excerpts, unless the user prefers to wait              |
+| request_size | nine tenths of the images or bytes | swap in excerpts, unless the user prefers to wait              |
+| full         | the request does not fit           | swap in excerpts, even if automatic compaction is off          |
 
-After a refusal by the provider, the level does not count: the context is made short. If the next request is refused as
-well, before any answer, the turn ends.
+After a refusal by the provider, the context is shortened at any level. If the next request is refused too, before any
+answer, the turn ends.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Background: TypeAlias = Literal["none", "running", "ready", "unavailable"]
 Action: TypeAlias = Literal[
     "nothing", "begin_summary", "use_summary", "without_model", "wait_for_summary", "shorten", "give_up"
 ]
-"""`begin_summary`: write one in the background, unless masking old results is enough. `use_summary`: swap in the one
-that is ready. `without_model`: mask old results, or swap excerpts in. `wait_for_summary`: hold the turn until it is
-written. `shorten`: ask for a shorter answer. `give_up`: end the turn."""
+"""`begin_summary`: write a summary in the background, unless masking old results is enough. `use_summary`: swap in the
+ready summary. `without_model`: mask old results, or swap in excerpts. `wait_for_summary`: pause the turn until the
+summary is written. `shorten`: ask for a shorter answer. `give_up`: end the turn."""
 
 GROWTH = 0.02
-"""Share of the usable window by which a context has to grow before another summary of it is begun."""
+"""Share of the usable window by which a context must grow before another summary of it is begun."""
 
 
 @frozen
@@ -40,19 +40,19 @@ class Situation:
     :ivar undone: whether the newest compaction was undone.
     :ivar writes: whether the chosen strategy asks a model.
     :ivar prepares: whether summaries are written in the background.
-    :ivar wait: whether the user would rather wait for a summary than use excerpts.
-    :ivar background: the summary in the background; `unavailable` where none of this context will
-        come: it failed, or masking is enough.
+    :ivar wait: whether the user prefers waiting for a summary to excerpts.
+    :ivar background: state of the background summary; `unavailable` if it failed or masking is enough, so that there
+        will be no summary of this context.
     :ivar opens_turn: whether this is the first request since a prompt.
-    :ivar grown: what has come since the last compaction, or the last attempt at one, as a share of the usable window.
+    :ivar grown: growth since the last compaction, or the last attempt at one, as a share of the usable window.
     :ivar vetoed: whether a hook has vetoed a compaction since the newest prompt.
     :ivar saves: whether the prepared summary makes the next request cheaper, since the provider's prompt cache has
         expired.
-    :ivar used: whether the prepared summary has just been swapped in, or could not be.
-    :ivar refused: whether the provider refused the last request, or cut its answer off, for want of room.
-    :ivar shorter_fits: whether the same request fits with a shorter answer, which was not tried yet.
-    :ivar made_room: whether this turn was compacted after a refusal already, and the model has not answered since. If
-        the window cut an answer off, one compaction in the turn is enough.
+    :ivar used: whether the prepared summary has just been swapped in, or swapping it in has just failed.
+    :ivar refused: whether the provider refused the last request, or cut off its answer, for lack of room.
+    :ivar shorter_fits: whether the same request fits with a shorter answer, which has not been tried yet.
+    :ivar made_room: whether this turn was already compacted after a refusal, and the model has not answered since.
+        After an answer that the window cut off, any compaction after a refusal in this turn counts.
     """
 
     level: Pressure
@@ -73,7 +73,7 @@ class Situation:
 
 
 def decide(situation: Situation) -> Action:
-    """Return what to do before a request is sent, or after it was refused."""
+    """Return what to do before a request is sent, or after a request was refused."""
     if situation.refused:
         if situation.shorter_fits or situation.made_room:
             return "shorten" if situation.shorter_fits else "give_up"

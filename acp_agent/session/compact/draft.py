@@ -18,14 +18,14 @@ from acp_agent.session.compact.order import Order
 class Draft:
     """A summary of one revision of the context, from its order until it is used or dropped.
 
-    :ivar clock: the session's.
+    :ivar clock: returns the current time.
     :ivar text: the text that has streamed so far.
-    :ivar changed: set and replaced when more text has streamed, or when no more will come.
-    :ivar done: whether the summary is written, or never will be.
+    :ivar changed: set and replaced when more text has streamed, or when no more will.
+    :ivar done: whether the summary is written, or has failed or is not needed.
     :ivar taken: set when the summary is used.
     :ivar calls: the requests that write the summary.
-    :ivar asked_at: when the first of them was sent, by `clock`.
-    :ivar courtesy: makes these requests wait while the turn needs a server that answers one request at a time.
+    :ivar asked_at: when the first request was sent, according to `clock`.
+    :ivar courtesy: makes the requests wait while the turn needs a server that answers one request at a time.
     """
 
     revision: int
@@ -50,11 +50,11 @@ class Draft:
 
     @property
     def is_idle(self) -> bool:
-        """Return whether the summary is prepared in a pause of the user's."""
+        """Return whether the summary is prepared while the user pauses."""
         return self.order is not None and self.order.policy.idle
 
     async def asked(self) -> None:
-        """Note that a request is sent."""
+        """Note that a request is being sent."""
         if self.asked_at is None:
             self.asked_at = self.clock()
 

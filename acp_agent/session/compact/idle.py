@@ -1,8 +1,8 @@
-"""`IdleSummaries`: has a summary prepared while the user pauses, shortly before the provider's prompt cache expires.
+"""`IdleSummaries`: prepares a summary while the user pauses, shortly before the provider's prompt cache expires.
 
-The summary is cheap then, since the provider reads the conversation from its cache. Once the cache has expired, the
-next request is cheaper with the summary than with the whole conversation. A pause is the time between two turns; in
-each, at most one summary is requested.
+At that time the summary is cheap, since the provider reads the conversation from its cache. Once the cache has expired,
+the next request is cheaper with the summary than with the whole conversation. A pause is the time between two turns.
+At most one summary is requested per pause.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from acp_agent.session.project.requests import Requests
 
 LEAST_TOKENS = 60_000
 LEAST_SHARE = 0.5
-"""Share of the usable window. A context has to be larger than this, or than `LEAST_TOKENS` if that is less."""
+"""Share of the usable window. A context must be larger than this, or than `LEAST_TOKENS` if that is less."""
 MARGIN_SHARE = 0.1
 MOST_MARGIN = 60
-"""Seconds between the request and the end of the cache; at most a tenth of the time for which the cache is kept."""
+"""How many seconds before the cache expires the summary is requested; at most a tenth of the cache's lifetime."""
 LONGEST_PAUSE = 3_600
-"""Seconds after which nobody is expected to return: nothing is prepared for a cache that is kept longer."""
+"""Seconds after which the user is not expected to return. No summary is prepared if the cache is kept longer."""
 
 _log = logging.getLogger(__name__)
 
 
 @frozen
 class Plan:
-    """What is done in a pause.
+    """The plan for a pause.
 
     :ivar at: when a summary is requested, by the session's clock; None for never.
     :ivar until: when the cache expires.
-    :ivar why: the reason, as words for the user.
+    :ivar why: the reason, as text for the user.
     """
 
     at: float | None = None
@@ -62,22 +62,22 @@ class IdleSummaries:
     _clock: Clock
     _tasks: TaskGroup
     _pause: anyio.CancelScope | None = None
-    _tried: float | None = None  # when the request was sent after which a summary was tried last
+    _tried: float | None = None  # time of the last model request at the latest attempt to prepare a summary
 
     def begin_pause(self) -> None:
-        """Note that a turn is over; it ends the last pause, if that has not ended."""
+        """Note that a turn is over, and end the previous pause if it has not ended."""
         self.end_pause()
         self._pause = anyio.CancelScope()
         self._tasks.start_soon(self._wait, self._pause)
 
     def end_pause(self) -> None:
-        """Note that a prompt came: nothing is requested any more. A summary that is being written goes on."""
+        """Note that a prompt arrived, and request nothing more. A summary that is being written continues."""
         if self._pause is not None:
             self._pause.cancel()
             self._pause = None
 
     async def plan(self, active: ActiveModel) -> Plan:
-        """Return what is done in a pause that begins now."""
+        """Return the plan for a pause that begins now."""
         life, read_at = self._requests.cache_life(active), self._cache.last_read(active.name)
         least = least_tokens(active)
         if why := self._never(active, life):
@@ -100,7 +100,7 @@ class IdleSummaries:
         return Plan(read_at + life.kept - margin, read_at + life.kept, why)
 
     def _never(self, active: ActiveModel, life: CacheLife | None) -> str:
-        """Return why nothing is ever prepared with this model and these settings; empty if something may be."""
+        """Return why this model or the settings rule out summaries in pauses; empty if they do not."""
         if self._requests.compaction(active.name).idle == "off":
             return "off"
         if life is None:
@@ -127,10 +127,10 @@ class IdleSummaries:
             _log.exception("preparing a summary in a pause failed inside the agent")
 
     async def _prepare(self) -> None:
-        """Begin a summary, unless something has changed since it was planned, or it would not pay."""
+        """Begin a summary, unless it is no longer planned or would cost more than it saves."""
         active = await self._requests.active()
         plan = await self.plan(active)
-        if plan.at is None or self._clock.now() >= plan.until:  # the machine may have slept
+        if plan.at is None or self._clock.now() >= plan.until:  # the machine may have been suspended
             return
         order = await self._orders.make("idle", active)
         self._tried = self._cache.last_read(active.name)
@@ -141,7 +141,7 @@ class IdleSummaries:
             _log.info("no summary was prepared in a pause: it would cost $%.4f and save %s", cost, saving)
 
     def _expected(self, order: Order, active: ActiveModel) -> tuple[Saving, float]:
-        """Return what a summary is expected to save in the next request, and its price."""
+        """Return the expected saving of a summary in the next request, and the summary's expected price."""
         assert active.profile.prices is not None
         prices, used = active.profile.prices, order.state.budget.used
         size = order.policy.size_tokens(order.state)
@@ -156,14 +156,14 @@ class IdleSummaries:
 
 
 def least_tokens(active: ActiveModel) -> int:
-    """Return the size above which a context is summarised in a pause, in tokens."""
+    """Return the number of tokens above which a context is summarised in a pause."""
     return min(LEAST_TOKENS, int(active.budget.usable * LEAST_SHARE))
 
 
 def _obstacle(strategy: str, rules: ReasoningRules) -> str:
-    """Return why a strategy is not used in a pause; empty if it is.
+    """Return why a strategy cannot be used in a pause; empty if it can.
 
-    :param strategy: of an automatic compaction.
+    :param strategy: the strategy of automatic compactions.
     """
     keeps_reasoning = not rules.binds or (strategy == "native" and rules.native_first)
     if strategy in WITHOUT_MODEL:

@@ -1,7 +1,7 @@
-"""One compaction of a session, from its first update in the editor to the swap in the log.
+"""Runs one compaction of a session, from its first update in the editor to the swap in the log.
 
-Every compaction that was shown ends exactly once, in the editor and in the log; nothing changes before the swap is
-appended.
+Every compaction that was shown ends exactly once, in the editor and in the log. The context does not change before the
+swap is appended.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ class Compactor:
     async def compact(self, order: Order, draft: Draft | None = None) -> ContextSwapped | None:
         """Compact now; return None if there is nothing to compact.
 
-        :param draft: a summary that was or is being written in the background, which is used in the place of a new one.
-        :raises AgentError: it failed; the context is as it was. The failure was shown and logged if the compaction was
-            shown, or was requested and not vetoed.
+        :param draft: the background summary to use instead of a new one. It may still be being written.
+        :raises AgentError: if the compaction failed. The context is unchanged. The failure was shown and logged if the
+            compaction was shown, or was requested and not vetoed.
         """
         shown = _CompactionDisplay(order.trigger, self._show)
         calls = ModelCalls(order.model.stream, shown.chunk, shown.begin)
@@ -94,12 +94,12 @@ class Compactor:
             before = await self._hooks.usage()
             result = replace(result, receipt=replace(result.receipt, waited=anyio.current_time() - began))
             build = partial(order.swap_events, result, shown.compaction_id, instructions)
-            # A cancel after the append is too late: the user has to see what is in the log.
+            # A cancel after the append is too late: the user must see what is in the log.
             with anyio.CancelScope(shield=True):
                 *_, swapped = await self._log.append_built(build)
                 await self._hooks.add(added)
                 await self._show(finished(swapped))
-                with suppress(AgentError):  # the swap is what counts
+                with suppress(AgentError):  # the swap has succeeded, whether or not the usage can be shown
                     await self._show(await self._requests.usage())
         except anyio.get_cancelled_exc_class():
             await self._report_end(shown, None, calls)
@@ -112,7 +112,7 @@ class Compactor:
             await self._report_end(shown, failure, calls)
             raise failure from error
         assert swapped is not None  # a shielded scope swallows nothing
-        # Not above: what fails from here on does not undo the swap.
+        # Outside of the `try` block, since a failure from here on does not undo the swap.
         await self._hooks.after_compaction(order.trigger, order.state.budget.window, swapped.summary, before)
         await self._hooks.recipe_ended(order.run, swapped.summary)
         return swapped
@@ -122,8 +122,8 @@ class Compactor:
 
         If there is nothing to compact, run no hooks and return None.
 
-        :raises CompactionVetoedError: a hook wants none.
-        :raises AgentError: it failed.
+        :raises CompactionVetoedError: if a hook vetoed the compaction.
+        :raises AgentError: if the compaction failed.
         """
         began, policy = anyio.current_time(), order.policy
         window, instructions = order.state.budget.window, order.run.instructions
@@ -152,7 +152,7 @@ class Compactor:
         return await self._service.has_work(order.state, order.policy, order.model.stream, order.index)
 
     async def _log_refusals(self, model: ActiveModel, calls: ModelCalls) -> None:
-        """Log the parts of the summary requests that the provider refused, so that they are not sent again."""
+        """Log which parts of the summary requests the provider refused, so that they are not sent again."""
         events: list[Event] = []
         for refusal in calls.refusals:
             if isinstance(refusal, Refused):
@@ -167,9 +167,9 @@ class Compactor:
                 await self._log.append(*events)
 
     async def run_strategies(self, order: Order, calls: ModelCalls | None = None) -> CompactedState | None:
-        """Run the order's strategies and return the result; ask no hooks and commit nothing.
+        """Run the order's strategies and return the result, without running hooks or committing anything.
 
-        :param calls: shows the summary as it streams, and counts its cost; None for neither.
+        :param calls: shows the summary as it streams and counts its cost; None for neither.
         """
         calls = calls or ModelCalls(order.model.stream)
         native, writer, index = order.native, order.writer, order.index
@@ -186,8 +186,10 @@ class Compactor:
     async def _approve_summary(
         self, order: Order, result: CompactedState
     ) -> tuple[CompactedState, SwapContext, tuple[str, ...]]:
-        """Ask the recipe's hooks of `turn_end` whether to swap in a summary that a model or a hook wrote; excerpts and
-        masking need no approval."""
+        """Ask the recipe's `turn_end` hooks whether to swap in a summary that a model or a hook wrote.
+
+        Excerpts and masking need no approval.
+        """
         if not result.sent or result.strategy == "excerpts":
             return result, order.run.swap, ()
         outcome = await self._hooks.summary_written(order.run, result.summary)
@@ -195,7 +197,7 @@ class Compactor:
             raise CompactionError(f"A hook refused the summary. {outcome.reason}".rstrip(), _UNCHANGED)
         if not isinstance(outcome.action, SwapContext):
             raise CompactionError(f"The hooks of the recipe {order.run.recipe.name!r} asked for no swap.", _UNCHANGED)
-        # A hook may have worded it; its bounds are the recipe's all the same.
+        # The recipe's limits apply even if a hook has changed the summary.
         swap = replace(order.run.swap, summary=outcome.action.summary)
         most, size = swap.max_summary_tokens, estimate_text(swap.summary)
         if most is not None and size > most * ESTIMATE_TOLERANCE:
@@ -209,13 +211,15 @@ class Compactor:
         return result, swap, outcome.context
 
     async def _report_end(self, shown: _CompactionDisplay, error: AgentError | None, calls: ModelCalls) -> None:
-        """Log and show that a compaction failed or was cancelled, if it was shown, or was requested and not vetoed; of
-        any other, log only what it cost."""
+        """Log and show that a compaction failed or was cancelled.
+
+        If it was neither shown nor requested, or if it was vetoed before it was shown, only log its cost.
+        """
         ended, reason = ("cancelled", None) if error is None else ("failed", str(error))
         is_failure = error is not None and not isinstance(error, CompactionVetoedError)
         is_reported = shown.begun or (is_failure and shown.trigger in REQUESTED)
         with anyio.CancelScope(shield=True):
-            # The next append reports what is wrong with the log; what began in the editor must end all the same.
+            # The next append reports an error of the log. The compaction shown in the editor must end in any case.
             with suppress(AgentError):
                 if is_reported:
                     event = CompactionFailed(shown.compaction_id, shown.trigger, ended, reason, calls.usage)
@@ -229,7 +233,8 @@ class Compactor:
 
 @dataclass(eq=False, slots=True)
 class _CompactionDisplay:
-    """Shows one compaction. `CompactionStarted` is sent before the first model call or chunk, or before the end."""
+    """Shows one compaction. `CompactionStarted` is sent before the first model call or chunk, or at the latest before
+    the end."""
 
     trigger: CompactionTrigger
     _show: Show

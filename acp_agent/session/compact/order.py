@@ -1,4 +1,4 @@
-"""`Order`: one requested compaction as plain values, made of a recipe, the configuration and the models."""
+"""`Order`: one requested compaction as plain values, built from a recipe, the configuration and the models."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from acp_agent.session.source import OriginalEntries
 REQUESTED: tuple[CompactionTrigger, ...] = ("manual", "hook")
 """Triggers that compact even if there is room."""
 WITHOUT_MODEL = ("mask", "excerpts")
-"""The steps that take no time."""
+"""The steps that need no model and are therefore fast."""
 
 
 _log = logging.getLogger(__name__)
@@ -60,11 +60,12 @@ _log = logging.getLogger(__name__)
 
 @frozen
 class Order:
-    """One compaction that is wanted.
+    """One requested compaction.
 
-    :ivar state: the conversation, frozen, of the context's `revision`.
-    :ivar model: writes the summary; `writer` describes it where it is not the session's own.
-    :ivar index: of the state's original entries.
+    :ivar state: an immutable copy of the conversation at `revision`.
+    :ivar revision: the context's revision at that time.
+    :ivar model: the model that writes the summary. `writer` describes it if it is not the session's own model.
+    :ivar index: the index of the state's original entries.
     :ivar uncached: prices of the next request, if the provider no longer has the context in its cache.
     """
 
@@ -87,25 +88,25 @@ class Order:
 
     @property
     def steps_without_model(self) -> tuple[str, ...]:
-        """Return the steps that take no time."""
+        """Return the steps that need no model."""
         return ("excerpts",) if self.policy.native_first else WITHOUT_MODEL
 
     def with_steps(self, *steps: str, note: str = "") -> Order:
-        """Return the same by these strategies alone, with a note for the receipt."""
+        """Return this order with only these strategies, and with a note for the receipt."""
         return replace(self, policy=replace(self.policy, steps=steps), note=note)
 
     def after_turn(self) -> Order:
-        """Return the same where no prompt is being worked on, so that the newest one may be summarised as well."""
+        """Return this order for use after the turn, when the newest prompt may be summarised too."""
         return replace(self, state=replace(self.state, turn_from=None))
 
     def swap_events(
         self, result: CompactedState, compaction_id: str, instructions: InstructionsLoaded | None, context: Context
     ) -> tuple[*tuple[Event, ...], ContextSwapped]:
-        """Return the events that go before the swap, and the swap.
+        """Return the swap, preceded by the events to append before it.
 
-        :param instructions: the project's instructions as they are now; None leaves those that hold.
-        :param context: at the moment of the swap.
-        :raises CompactionError: it is not of the order's revision any more.
+        :param instructions: the project's current instructions; None keeps the context's instructions.
+        :param context: the context at the moment of the swap.
+        :raises CompactionError: if the context no longer has the order's revision.
         """
         if context.revision != self.revision:
             raise CompactionError("The session changed while the summary was written, so it was not used.")
@@ -117,7 +118,7 @@ class Order:
         with_reasoning, left = self._reasoning(result, kept, context)
         depends = bool(with_reasoning) and self.policy.binds_reasoning
         if depends or not result.sent:
-            # What stays depends on the beginning of the request, so that it stays too.
+            # The kept messages depend on the beginning of the request, so the beginning is kept too.
             behind = _behind(result, kept, context)
         else:
             carried, fresh = _begun_anew(carried, instructions, context)
@@ -157,8 +158,10 @@ class Order:
     def _reasoning(
         self, result: CompactedState, kept: Sequence[Entry], context: Context
     ) -> tuple[list[str], dict[str, int]]:
-        """Return the ids of the answers that stay with their reasoning, and of those that leave it behind, with the
-        number of pieces."""
+        """Return the ids of the kept answers that keep their reasoning, and of those that lose it.
+
+        The latter are mapped to the number of lost pieces.
+        """
         native = any(isinstance(part, CompactedBlock) and part.at is not None for part in result.sent)
         rewritten = [each.seq for each in result.rewritten]
         changed_from = min(rewritten, default=context.head + 1) if native or not result.sent else 0
@@ -179,10 +182,11 @@ class Order:
 def _begun_anew(
     carried: Carried, instructions: InstructionsLoaded | None, context: Context
 ) -> tuple[Carried, tuple[Event, ...]]:
-    """Return what a swap carries over that no reasoning survives, so that the next request begins anew, and the event
-    of a changed system prompt.
+    """Return what a swap carries over if the next request need not begin like the last one.
 
-    :param instructions: the system prompt as the files say now; None leaves it.
+    The second value is the event of a changed system prompt, if there is one.
+
+    :param instructions: the system prompt from the current files; None keeps the context's.
     """
     if instructions is None:
         return replace(carried, declared=Surroundings(context.declared.sections)), ()
@@ -194,8 +198,8 @@ def _begun_anew(
 def _behind(result: CompactedState, kept: Sequence[Entry], context: Context) -> Amendment | None:
     """Return the message to place after the kept messages.
 
-    It contains what is carried over, and the system prompt changes that the removed messages announced. Changes of
-    tools and of the thinking level are announced before each request.
+    The message contains what is carried over, and the system prompt changes that the removed messages announced.
+    Changes of the tools and of the thinking level are announced before each request.
     """
     if not result.sent:
         return None
@@ -206,7 +210,7 @@ def _behind(result: CompactedState, kept: Sequence[Entry], context: Context) -> 
 
 
 def _still_seen(result: CompactedState, context: Context) -> tuple[FileVersion, ...]:
-    """Return the file versions that the model still sees: those of calls whose result stays as it was."""
+    """Return the file versions that the model still sees, from calls whose results are unchanged."""
     gone = {rewritten.seq for rewritten in result.rewritten}
     stays = {
         entry.message.call_id
@@ -222,7 +226,7 @@ def _still_seen(result: CompactedState, context: Context) -> tuple[FileVersion, 
 
 @dataclass(eq=False, slots=True)
 class Orders:
-    """Makes one session's orders."""
+    """Builds one session's orders."""
 
     _requests: Requests
     _recipes: SessionRecipes
@@ -240,17 +244,17 @@ class Orders:
         refused: OverflowLimit | None = None,
         instructions: str = "",
     ) -> Order:
-        """Return an order for the conversation as it is.
+        """Return an order for the current conversation.
 
-        :param run: the recipe that the user ran; the one named `compact` if not given.
-        :param refused: what a provider said there was too much of, whatever we count.
-        :param instructions: those of the hook that asks.
-        :raises RecipeError: the recipe cannot be rendered.
-        :raises CompactionError: the log cannot be read, or the trigger is `manual` and the model for summaries
+        :param run: the recipe that the user ran; None for the recipe named `compact`.
+        :param refused: the limit that the request exceeded according to the provider, whatever our own count says.
+        :param instructions: the instructions of the hook that asks for the compaction.
+        :raises RecipeError: if the recipe cannot be rendered.
+        :raises CompactionError: if the log cannot be read, or if the trigger is `manual` and the model for summaries
             cannot be used.
         """
         run = run or RecipeRun(await self._recipes.compact_recipe(), instructions)
-        # In the background nobody is asked.
+        # Ask the user only in a manual compaction.
         prompt = await self._recipes.render(run, self._questions if trigger == "manual" else None)
         prompt = "\n\n".join((prompt, *await self._hooks.prompt_additions(run, prompt)))
         try:
@@ -263,24 +267,24 @@ class Orders:
         state, revision, index = await self._conversation(active, guessed=refused == "tokens" and active.guessed)
         has_room = state.budget.used < (state.budget.window if refused == "bytes" else state.budget.limit)
         if refused in ("bytes", "tokens") and has_room:
-            # Assume that the refused request fills the window. A byte limit says nothing about our token count. If the
-            # provider refuses a request that should fit by our count, the count is wrong.
+            # Assume that the refused request fills the window. A byte limit says nothing about the number of tokens. If
+            # the provider refuses a request that should fit by our count, the count is wrong.
             state = replace(state, budget=replace(state.budget, window=max(1, state.budget.used)), guessed=True)
         policy = replace(await self._policy(trigger, active, run, state, refused), prompt=prompt)
         described = Writer(writer.model_id, writer.budget.window, writer.max_output_tokens) if writer else None
         return Order(run, trigger, state, revision, policy, writer or active, active.native, described, index)
 
     async def renewed(self, order: Order, active: ActiveModel, *, turn_over: bool) -> Order:
-        """Return the same order for the conversation as it is now.
+        """Return the same order for the current conversation.
 
-        :param turn_over: whether no prompt is being worked on.
+        :param turn_over: whether no prompt is being answered.
         """
         state, revision, index = await self._conversation(active)
         order = replace(order, state=state, revision=revision, index=index)
         return order.after_turn() if turn_over else order
 
     async def strategy(self, active: ActiveModel) -> str:
-        """Return the strategy that an automatic compaction of this model's conversation begins with."""
+        """Return the first strategy of automatic compactions with this model."""
         said, recipe = self._requests.compaction(active.name), await self._recipes.compact_recipe()
         default = _default_strategy(self._requests.rules(active), by_hand=False)
         return said.strategy or recipe.compaction.strategy or default
@@ -305,7 +309,7 @@ class Orders:
             guessed=guessed,
             source=self._source.entries,
         )
-        # A refusal may state a higher count than the answers before it.
+        # A refusal may state a higher token count than the answers before it.
         budget = state.budget.filled(self._requests.used(active, context), state.prefix)
         return replace(state, budget=budget), context.revision, index
 
@@ -335,7 +339,7 @@ class Orders:
             verify=options.verify or "mark",
             by_hand=by_hand,
             must_fit=trigger == "overflow",
-            # A provider may take less than is known of it.
+            # A provider may accept less than its profile says.
             limits=Limits(
                 count_images(messages) - 1 if refused == "images" else active.profile.max_images,
                 request_bytes(messages, sent) - 1 if refused == "bytes" else active.profile.max_request_bytes,
@@ -350,8 +354,10 @@ class Orders:
 
 
 def before_open_calls(context: Context) -> Context:
-    """Return the context without an answer whose calls are still running: a summary in the background may be asked for
-    meanwhile, and providers refuse calls without results."""
+    """Return the context without the answer whose calls are still running, if there is one.
+
+    A background summary may be requested meanwhile, and providers refuse calls without results.
+    """
     if not context.open_calls:
         return context
     answers = (

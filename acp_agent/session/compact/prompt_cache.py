@@ -1,4 +1,4 @@
-"""`PromptCache`: what the provider's prompt cache holds of one session, as far as that is known."""
+"""`PromptCache`: tracks what the provider's prompt cache probably holds of one session."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from acp_agent.session.log import SessionLog
 class _Read:
     """A request that was answered.
 
-    :ivar at: when it was sent, since providers count from then on.
-    :ivar revision: of its context.
+    :ivar at: when the request was sent, since the cache lifetime counts from then.
+    :ivar revision: the revision of the context that was sent.
     """
 
     at: float
@@ -25,7 +25,7 @@ class _Read:
 
 @dataclass(eq=False, slots=True)
 class PromptCache:
-    """Notes which requests the provider has answered: it keeps the prompt of the last one for a while."""
+    """Records the last request that the provider answered, whose prompt it keeps in its cache for a while."""
 
     _log: SessionLog
     _clock: Clock
@@ -33,23 +33,23 @@ class PromptCache:
     _read: _Read | None = None
 
     def now(self) -> float:
-        """Return the time by the clock of this object."""
+        """Return the current time by this object's clock."""
         return self._clock.now()
 
     def asked(self) -> None:
-        """Note that a request is sent."""
+        """Note that a request is being sent."""
         self._asked_at = self._clock.now()
 
     def answered(self, model: str, at: float | None = None) -> None:
         """Note that a request with the current context was answered.
 
         :param model: `provider/model`.
-        :param at: when it was sent; None for the last call of `asked`.
+        :param at: when the request was sent; None for the time of the last call to `asked`.
         """
         self._read = _Read(self._asked_at if at is None else at, model, self._log.context.revision)
 
     def last_read(self, model: str) -> float | None:
-        """Return when the current context was last sent to a model; None if it never was.
+        """Return when the current context was sent to a model; None if the last answered request was another one.
 
         :param model: `provider/model`.
         """
@@ -57,10 +57,10 @@ class PromptCache:
         return read.at if read and (read.model, read.revision) == (model, revision) else None
 
     def is_gone(self, model: str, life: CacheLife | None) -> bool:
-        """Return whether the provider had the current context in its cache and certainly has it no more.
+        """Return whether the current context was in the provider's cache and has certainly expired.
 
         :param model: `provider/model`.
-        :param life: None if it is not known how long the provider keeps it.
+        :param life: how long the provider keeps a prompt; None if that is unknown.
         """
         at = self.last_read(model)
         return at is not None and life is not None and self._clock.now() >= at + life.gone

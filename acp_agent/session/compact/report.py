@@ -1,4 +1,4 @@
-"""The receipt of a compaction: what the user reads when it is committed, and when it is replayed."""
+"""The receipt of a compaction, which the user reads when it is committed and when it is replayed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from acp_agent.conversation.events import ContextSwapped
 from acp_agent.conversation.updates import CompactionFinished
 from acp_agent.tools.text import counted, one_line
 
-NAMED = 5  # flagged pieces that are named; the others are counted
+NAMED = 5  # maximum number of flagged pieces to name; the others are only counted
 
 
 def finished(swap: ContextSwapped, *, replayed: bool = False) -> CompactionFinished:
@@ -23,12 +23,12 @@ def finished(swap: ContextSwapped, *, replayed: bool = False) -> CompactionFinis
 
 
 def dollars(amount: float) -> str:
-    """Return an amount of US dollars as users read it."""
+    """Return an amount of US dollars formatted for users."""
     return f"${amount:.4f}" if amount < 0.1 else f"${amount:.2f}"
 
 
 def receipt_text(swap: ContextSwapped) -> str:
-    """Return the receipt as a line, and a line for each thing that the user should know."""
+    """Return the receipt: a line of figures, followed by a line for each thing that the user should know."""
     receipt = swap.receipt
     facts = [f"{swap.tokens_before:,} → {swap.tokens_after:,} tokens"]
     if receipt.summarised:
