@@ -1,1 +1,1 @@
-"""One turn: a prompt is resolved, the model is asked, its tools are run, until it has answered."""
+"""Runs turns: resolve the prompt, call the model, run its tool calls, and repeat until it has answered."""

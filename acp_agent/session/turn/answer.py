@@ -1,4 +1,4 @@
-"""`AnswerStream`: asks the model of one session, and saves and shows its answer as it comes."""
+"""`AnswerStream`: calls one session's model, and saves and shows its answer while it streams."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ from acp_agent.session.project.requests import Requests
 from acp_agent.tools.text import counted, one_line
 
 GATHER_SECONDS = 0.03
-"""How long deltas are gathered behind something that was shown, so that they are saved and shown together."""
+"""How long deltas are gathered after something was shown, so that they are saved and shown together."""
 MAX_WAITING = 2_048
-"""Deltas that may wait to be shown; the model is read no further while an editor takes no more."""
+"""How many deltas may wait to be shown. Beyond that, reading from the model pauses until the editor has caught up."""
 
 Delta: TypeAlias = TextDelta | ThinkingDelta
 _CAUSES: dict[Cause, str] = {
@@ -95,18 +95,18 @@ class AnswerStream:
         is_last: Callable[[AssistantMessage], bool],
         begins: Callable[[], None] = lambda: None,
     ) -> tuple[AssistantMessage, str]:
-        """Ask the model once and append its answer to the log.
+        """Call the model once and append its answer to the log.
 
-        However this ends, what streamed is in the log, and the user has seen it.
+        However this ends, all text that has streamed is in the log, and the user has seen it.
 
-        :param is_last: whether an answer ends the turn, whose end is then logged with it, in one transaction. A cancel
-            that comes while this is still being shown finds the turn ended.
+        :param is_last: returns whether an answer ends the turn. The end of the turn is then logged in the same
+            transaction as the answer, so a cancel that arrives while the answer is still being shown has no effect.
         :param begins: called whenever a part of the answer arrives.
-        :returns: the answer as logged, and the provider's explanation if it refused and gave one. The answer's calls
-            have our own ids; an answer that was cut off has no calls.
+        :returns: the logged answer, and the provider's explanation if it refused and gave one. The answer's calls have
+            our own ids; an answer that was cut off has no calls.
         :raises ModelError: see `Provider.stream`.
         """
-        await self._notices.flush()  # also if the last answer broke off
+        await self._notices.flush()  # the last answer may have broken off before its flush
         await self._tell_left_out_tools(active)
         request, sent_context = self._requests.request(active), self._requests.context
         await self._tell_left_out_images(active, request)
@@ -126,7 +126,7 @@ class AnswerStream:
                             begins()
                         if isinstance(event, TextDelta | ThinkingDelta):
                             try:
-                                send.send_nowait(event)  # `send` yields to other tasks each time, which takes 10 µs
+                                send.send_nowait(event)  # `send` yields to other tasks on each call, which takes 10 µs
                             except anyio.WouldBlock:
                                 await send.send(event)
                         elif isinstance(event, Retrying):
@@ -146,7 +146,7 @@ class AnswerStream:
                         else:
                             answered = event
                 finally:
-                    ended.set()  # what is left is saved at once, also where this is cancelled
+                    ended.set()  # save the rest at once, even after a cancel
         except ExceptionGroup as failures:
             self._notices.streaming = False
             error, partial = _first(failures), self._log.context.partial
@@ -175,7 +175,7 @@ class AnswerStream:
         return message, explanation
 
     async def _note_refused(self, active: ActiveModel, refused: Refused) -> None:
-        """Stop sending a part of requests that the provider refused, and tell the user what is lost."""
+        """Stop sending a request feature that the provider refused, and tell the user what is lost."""
         await self._log.append(FeatureRefused(active.name, refused.feature, refused.takes))
         told = _TOLD.get(refused.feature)
         if told is not None and refused.takes:
@@ -187,7 +187,7 @@ class AnswerStream:
     async def _leave_images_out(self, active: ActiveModel, images: tuple[str, ...]) -> None:
         """Stop sending images to a model whose provider refused a request because of one of them, and tell the user.
 
-        :param images: SHA-256 digests of their bytes.
+        :param images: SHA-256 digests of the images' bytes.
         """
         await self._log.append(ImagesRefused(active.name, images))
         await to_thread.run_sync(keep_images, images, active.learned)
@@ -208,7 +208,7 @@ class AnswerStream:
             )
 
     async def _tell_left_out_images(self, active: ActiveModel, request: ModelRequest) -> None:
-        """Tell the user of images that are left out because they were refused in another session."""
+        """Tell the user about images that are left out because they were refused in another session."""
         remembered = request.refused_images - self._requests.context.images_refused_by(active.name)
         if not remembered:
             return
@@ -220,7 +220,7 @@ class AnswerStream:
             )
 
     async def _tell_remembered(self, active: ActiveModel, known: Remembered, request: ModelRequest) -> None:
-        """Tell the user what requests to a model leave out because of earlier refusals, if the user would miss it."""
+        """Tell the user what requests omit because of earlier refusals, if the user would miss it."""
         features: list[Feature] = [feature for feature in _LEVELS if request.thought_level and feature in known.refused]
         if request.tools and "functions" in known.refused:
             features.append("functions")
@@ -241,7 +241,7 @@ class AnswerStream:
         await self._notices.tell(_left_out(len(refused.pieces), _REFUSED))
 
     async def _note_withheld(self, withheld: tuple[Withheld, ...]) -> None:
-        """Log and show the reasoning that the request left out, unless that was already logged."""
+        """Log and report the reasoning that the request left out, unless that was already logged."""
         known = self._log.context.withheld
         news = [each for each in withheld if each.message_id not in known]
         if news:
@@ -253,8 +253,8 @@ class AnswerStream:
     async def _save_and_show(
         self, message_id: str, receive: MemoryObjectReceiveStream[Delta], ended: anyio.Event
     ) -> None:
-        """Save what arrives, then show it, so that nothing is on the screen that a kill could lose."""
-        # A cancel in between would leave it saved and never seen. The task ends when the stream closes.
+        """Save deltas before showing them, so that a kill loses nothing that was on the screen."""
+        # A cancel in between would leave text that is saved but was never shown. The task ends when the stream closes.
         with anyio.CancelScope(shield=True):
             async for delta in receive:
                 waiting = receive.statistics().current_buffer_used
@@ -275,7 +275,7 @@ def _left_out(pieces: int, cause: str) -> str:
 
 
 def _with_call_ids(known: set[str], entries: tuple[Entry, ...]) -> set[str]:
-    """Return the ids that providers gave their calls; the same set, since an id that was used once stays used."""
+    """Add the calls' provider ids to `known` and return it. The set is never copied, since used ids stay used."""
     for entry in entries:
         if isinstance(entry.message, AssistantMessage):
             known.update(call.provider_id for call in entry.message.tool_calls)
@@ -283,9 +283,11 @@ def _with_call_ids(known: set[str], entries: tuple[Entry, ...]) -> set[str]:
 
 
 def _own_parts(answered: Answered, used: set[str]) -> tuple[AssistantPart, ...]:
-    """Return the parts with ids of ours; without calls if the answer was cut off, since the last may be incomplete.
+    """Return the answer's parts with our own call ids, without calls if the answer was cut off.
 
-    :param used: ids that the provider gave earlier calls; one that it gives again is not sent back.
+    The last call of an answer that was cut off may be incomplete.
+
+    :param used: the provider's ids of earlier calls. A repeated id is not sent back to the provider.
     """
     cut_off = answered.stop_reason in ("max_tokens", "context_overflow", "refusal")
     new = set[str]()
@@ -303,7 +305,7 @@ def _own_parts(answered: Answered, used: set[str]) -> tuple[AssistantPart, ...]:
 
 
 def _first(failure: Exception) -> Exception:
-    """Return the failure of a task group in which only one task can fail before the others are cancelled."""
+    """Return the first failure of a task group in which only one task can fail before the others are cancelled."""
     while isinstance(failure, ExceptionGroup):
         failure = cast("ExceptionGroup[Exception]", failure).exceptions[0]
     return failure

@@ -1,4 +1,4 @@
-"""`ToolCalls`: announces, allows, runs, logs and shows the tool calls of an answer, in the order of the model."""
+"""`ToolCalls`: announces, authorizes, runs, logs and shows an answer's tool calls, in the model's order."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from acp_agent.recipes.model import Recipe
 
 SHOWN_OUTPUT = 20_000
-"""Characters of a running command's output that an editor is shown; the newest."""
+"""How many characters of a running command's newest output an editor is shown."""
 OUTPUT_SECONDS = 0.1
-"""Seconds between two updates of a command's output; each sends all of it."""
+"""Seconds between two updates of a command's output. Each update sends all of it."""
 
 T = TypeVar("T")
 
@@ -49,14 +49,14 @@ class ToolCalls:
     _hooks: SessionHooks
     _record: TurnRecord
     _show: Show
-    _stop_reason: str = ""  # of the hook that has ended the turn
+    _stop_reason: str = ""  # the reason given by the hook that ended the turn
 
     async def run(self, calls: Sequence[ToolCall], recipe: Recipe | None) -> Literal["end_turn", "cancelled"] | None:
         """Run every call and append its result.
 
-        :param recipe: the running recipe, which may allow only some tools; the request defines all of them.
-        :returns: why the turn ends: `end_turn` if a hook has ended it, `cancelled` if the user answered a permission
-            request by ending it; the calls left over have no result then, which the turn's closing adds.
+        :param recipe: the running recipe, which may allow only some tools although the request defines all of them.
+        :returns: why the turn ends: `end_turn` if a hook ended it, or `cancelled` if the user cancelled it at a
+            permission request. Closing a cancelled turn adds results for the remaining calls. None if the turn goes on.
         """
         view_of = self._toolbox.view_of
         for call in calls:
@@ -99,7 +99,7 @@ class ToolCalls:
                 result = prepared
             else:
                 view = prepared.view
-                if recipe and recipe.allowed_commands is not None:  # which `_allowed_tool` has compared it with
+                if recipe and recipe.allowed_commands is not None:  # `_allowed_tool` has checked the command
                     prepared = replace(prepared, access=replace(prepared.access, by_recipe=True))
                 if not await self._permissions.check(effective, prepared, hooked):
                     return "cancelled"
@@ -110,13 +110,13 @@ class ToolCalls:
                 if result.again is not None:
                     again = await self._run_again(effective, result.again, hooked)
                     if again == "cancelled":
-                        await self._record.finish_call(call, _with_texts(result, added))  # it has run
+                        await self._record.finish_call(call, _with_texts(result, added))  # the first run has a result
                         return "cancelled"
                     result = _with_texts(result, (again,)) if isinstance(again, str) else again
             try:
                 after = await self._hooks.after_call(effective, result)
             except anyio.get_cancelled_exc_class():
-                # It has run, and what it did is not undone.
+                # The call has run, and its effects are not undone.
                 await self._record.finish_call(call, _with_texts(result, added))
                 raise
             stop = after.stop
@@ -131,9 +131,9 @@ class ToolCalls:
         return None if stop is None else "end_turn"
 
     async def _run_again(self, call: ToolCall, prepared: PreparedCall, hooked: Outcome) -> CallResult | str:
-        """Run a call again that failed for want of what the sandbox denies, if the user allows that.
+        """Run a call again that failed because of the sandbox, if the user allows that.
 
-        :returns: what came of it; `cancelled`; or why it was not run again.
+        :returns: the result of the second run; or `cancelled`; or why the call was not run again.
         """
         await self._show(CallStarted(call.id, prepared.view, asks=True))
         try:
@@ -146,7 +146,7 @@ class ToolCalls:
 
 
 async def _or_failure(call: ToolCall, view: CallView, work: Awaitable[T]) -> T | CallResult:
-    """Await one step of a permitted call; return its result, or its failure as a `CallResult`, which hooks see too."""
+    """Await one step of a permitted call. Return its result, or its failure as a `CallResult`, which hooks see too."""
     try:
         return await work
     except Exception as error:
@@ -158,7 +158,7 @@ def _stopped(reason: str) -> str:
 
 
 def _allowed_tool(tools: Mapping[str, Tool], call: ToolCall, recipe: Recipe | None) -> Tool:
-    """Return the tool of a call that may be made at all.
+    """Return the tool of a call, if the call is valid and the recipe allows it.
 
     :raises ToolError: if the tool is unknown, the recipe does not allow it, or its arguments are invalid.
     """
@@ -166,7 +166,7 @@ def _allowed_tool(tools: Mapping[str, Tool], call: ToolCall, recipe: Recipe | No
     if tool is None:
         raise ToolError(f"There is no tool {one_line(call.name)!r}. The tools are: {', '.join(tools)}.")
     allowed, commands = (recipe.allowed_tools, recipe.allowed_commands) if recipe else (None, None)
-    server = "__".join(call.name.split("__")[:2])  # a recipe names tools, or the MCP server that they are of
+    server = "__".join(call.name.split("__")[:2])  # a recipe names tools or whole MCP servers
     if allowed is not None and call.name not in allowed and not (call.name.startswith("mcp__") and server in allowed):
         names = ", ".join(sorted(allowed)) or "none"
         raise ToolError(f"{call.name} may not run in this recipe. Tools that may: {names}.")
@@ -185,7 +185,7 @@ def _with_texts(result: CallResult, texts: Sequence[str]) -> CallResult:
 
 
 def _failure(call: ToolCall, view: CallView, error: Exception) -> CallResult:
-    """Return what the model reads of a call that did not run, or that failed."""
+    """Return the result that the model reads for a call that failed or did not run."""
     said = (
         str(error) if isinstance(error, ToolError) else log_failure(_log, f"{call.name} failed inside the agent", error)
     )
@@ -194,7 +194,7 @@ def _failure(call: ToolCall, view: CallView, error: Exception) -> CallResult:
 
 def _reporter(show: Show, call_id: str) -> Callable[[Progress], Awaitable[None]]:
     """Return a callback that shows the progress of a running call."""
-    # `ShownOutput` cuts out the middle. Keep four times the text, so that the end that is shown is one piece.
+    # `ShownOutput` cuts out the middle. Keep four times the text, so that the end that is shown has no cut in it.
     output, shown_at = ShownOutput(4 * SHOWN_OUTPUT), -OUTPUT_SECONDS
 
     async def report(progress: Progress) -> None:

@@ -1,4 +1,4 @@
-"""`build_runner`: builds what runs one session's turns. Imported with the first prompt, in a thread."""
+"""`build_runner`: builds the `TurnRunner` of one session. Imported in a thread at the first prompt."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def build_runner(
     toolbox: Toolbox,
     record: TurnRecord,
 ) -> TurnRunner:
-    """Build the runner of a session's turns from the parts that the session has already."""
+    """Build the runner of a session's turns from the session's existing parts."""
     log, show, permissions = state.log, client.show, Permissions(state, client, notices)
     hooks = SessionHooks(state, trust, notices, requests, HookServices(services, requests, recipes))
 

@@ -1,4 +1,4 @@
-"""`TurnLoop`: asks the model, has done what its answer asks for, and asks again."""
+"""`TurnLoop`: runs one turn: call the model, run its tool calls, repeat."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _MAY_BE_TOO_LONG = (
     " size of the server's, or start the server with a larger one."
 )
 MAX_CONTINUES = 5
-"""Maximum times that hooks may continue one prompt, so that a hook that always continues has a bounded cost."""
+"""How often hooks may continue one prompt. This bounds the cost of a hook that always continues."""
 
 
 @dataclass(eq=False, slots=True)
 class TurnLoop:
-    """Has the model answer the prompts of one session. The caller closes the turn if it fails or is cancelled."""
+    """Answers the prompts of one session. The caller closes the turn if it fails or is cancelled."""
 
     _requests: Requests
     _intake: PromptIntake
@@ -50,8 +50,8 @@ class TurnLoop:
     async def run(self, ticket: Ticket, recipe_run: RecipeRun | None, mailbox: Mailbox) -> StopReason:
         """Answer one prompt.
 
-        :param recipe_run: the recipe that it names; None for an ordinary prompt.
-        :param mailbox: has the prompts that may join the turn.
+        :param recipe_run: the run of the recipe that the prompt names; None for an ordinary prompt.
+        :param mailbox: holds the prompts that may join the turn.
         :raises AgentError: if the prompt cannot be answered.
         """
         try:
@@ -89,7 +89,7 @@ class TurnLoop:
             spent = self._requests.context.cost - before
             if stop is not None or (settings.max_turn_cost is not None and spent >= settings.max_turn_cost):
                 break
-        # A cancelled turn's open calls have no results yet; the next turn uses a summary that is ready.
+        # The open calls of a cancelled turn have no results yet, so leave a ready summary to the next turn.
         if stop != "cancelled":
             await self._handler.compact_for_hook()
             await self._compaction.use_ready_summary()
@@ -98,7 +98,7 @@ class TurnLoop:
 
 @dataclass(eq=False, slots=True)
 class AnswerHandler:
-    """Does what the model's answers ask for, and what hooks want once an answer asks for nothing."""
+    """Handles the model's answers: runs their tool calls, and consults hooks after a final answer."""
 
     _log: SessionLog
     _hooks: SessionHooks
@@ -115,24 +115,26 @@ class AnswerHandler:
         self._has_nudged = False
 
     async def leave_out_refused(self) -> bool:
-        """Leave out the part of the context that the provider refused twice; return whether there was any."""
+        """Leave out the part of the context that the provider refused twice. Return whether there was one."""
         return await self._record.leave_out_refused()
 
     async def compact_for_hook(self, *, turn_over: bool = True) -> None:
-        """Compact if a hook wanted that at an event at which it could not be done."""
+        """Compact if a hook asked for it at an event at which compacting was not possible."""
         if (wanted := self._hooks.take_compaction()) is not None:
             await self._compaction.for_hook(wanted, turn_over=turn_over)
 
     def is_last(self, answer: AssistantMessage) -> bool:
-        """Return whether nothing more happens in a turn behind an answer: neither the model, nor a hook, nor a summary
-        that is ready has something left to do."""
+        """Return whether the turn ends with this answer.
+
+        It does if the answer is final, no hook may act after it, and no summary is ready to be swapped in.
+        """
         is_ready = self._compaction.background.state == "ready"
         return _is_whole(answer) and bool(answer.text.strip()) and not self._hooks.may_act and not is_ready
 
     async def handle(
         self, answer: AssistantMessage, active: ActiveModel, recipe_run: RecipeRun | None, explanation: str
     ) -> StopReason | None:
-        """Do what an answer asks for; return why the turn ends, or None to ask the model again.
+        """Handle an answer. Return why the turn ends, or None to call the model again.
 
         :param explanation: the provider's explanation if it refused and gave one; else empty.
         """
@@ -155,9 +157,9 @@ class AnswerHandler:
         return None
 
     async def _nudge(self, active: ActiveModel) -> bool:
-        """Tell the user that an answer was empty, and ask the model again, once for each prompt.
+        """Tell the user that an answer was empty, and have the model called again, once per prompt.
 
-        :returns: whether the model was asked again.
+        :returns: whether the model is to be called again.
         """
         if self._has_nudged:
             text = _NO_ANSWER + (_MAY_BE_TOO_LONG if active.guessed else "")
@@ -169,20 +171,20 @@ class AnswerHandler:
         return True
 
     async def _after_stop(self, response: str) -> bool:
-        """Ask the hooks about an answer; return whether the model is to be asked again."""
+        """Run the hooks for a final answer. Return whether the model is to be called again."""
         for ask in (self._hooks.turn_end, self._hooks.agent_stop):
             outcome = await ask(response)
             try:
                 await self._do(outcome)
             except AgentError as error:
-                # The model has answered: a failure of what a hook wanted is no failure of the turn.
+                # The model has answered, so the failure of a hook's action does not fail the turn.
                 await self._record.note(f"What a hook wanted was not done. {error}", "note", apart=True)
             if outcome.stop is not None:
                 await self._record.note(f"A hook ended the turn. {outcome.stop}".rstrip(), "veto", apart=True)
                 return False
             await self._hooks.add(outcome.context)
             if ask == self._hooks.agent_stop and isinstance(outcome.action, Compact):
-                return False  # it ends the turn, even if another hook wants the agent to go on
+                return False  # compacting ends the turn, even if another hook wants the agent to go on
             if await self._continue(outcome):
                 return True
         return False
@@ -217,6 +219,6 @@ class AnswerHandler:
 
 
 def _is_whole(answer: AssistantMessage) -> bool:
-    """Return whether an answer asks for nothing: no call, and nothing to go on with."""
+    """Return whether an answer is final: it has no tool calls and was not broken off."""
     is_broken_off = answer.stop_reason in ("refusal", "max_tokens", "context_overflow", "pause_turn")
     return not (answer.tool_calls or is_broken_off)

@@ -1,4 +1,4 @@
-"""`PromptIntake`: renders the prompts of one session, asks their hooks and logs them for the next request."""
+"""`PromptIntake`: renders the prompts of one session, runs their hooks, and logs them for the next request."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ class PromptIntake:
     async def add(self, ticket: Ticket, recipe_run: RecipeRun | None = None, *, steers: bool = False) -> Outcome:
         """Log a prompt so that the next request contains it, unless a hook refuses it.
 
-        :param recipe_run: the recipe that it names; None for an ordinary prompt.
-        :param steers: whether it joins a turn that runs.
-        :returns: what the hooks answered.
-        :raises PromptTooLargeError: it is too large to be sent, and was not logged.
-        :raises AgentError: no model is set, the recipe is broken, or an attachment cannot be sent.
+        :param recipe_run: the run of the recipe that the prompt names; None for an ordinary prompt.
+        :param steers: whether the prompt joins a running turn.
+        :returns: the outcome of the hooks.
+        :raises PromptTooLargeError: if the prompt is too large to be sent. It was not logged.
+        :raises AgentError: if no model is set, the recipe is broken, or an attachment cannot be sent.
         """
         try:
             sent, hooked = await self._prepare(ticket.parts, recipe_run)
         except PromptTooLargeError:
             raise
         except AgentError:
-            # The prompt is kept outside of the context, so that it can be sent again unchanged.
+            # Log the prompt, but keep it out of the context, so that the user can send it again unchanged.
             await self._record.log_prompt(ticket, (), recipe_run, steers=steers)
             raise
         refused = hooked.blocks or hooked.stop is not None
@@ -72,9 +72,9 @@ class PromptIntake:
         return hooked
 
     async def join(self, mailbox: Mailbox) -> bool:
-        """Log the prompts that have arrived since the last answer; return whether a hook has ended the turn.
+        """Log the prompts that have arrived since the last answer. Return whether a hook has ended the turn.
 
-        Commands and recipes have turns of their own, and a prompt behind one of those waits with it.
+        Commands and recipes have their own turns, so they wait, and all later prompts wait with them.
         """
         while (ticket := mailbox.join(_may_join)) is not None:
             try:
@@ -86,7 +86,7 @@ class PromptIntake:
                 raise
             except AgentError as error:
                 if not ticket.message_id and not isinstance(error, PromptTooLargeError):
-                    raise  # the log is not writable: the turn ends
+                    raise  # the log is not writable, so the turn ends
                 ticket.answer(error)  # only this prompt fails; the turn goes on
             else:
                 if hooked.stop is not None:
@@ -96,7 +96,10 @@ class PromptIntake:
     async def _prepare(
         self, parts: tuple[UserPart, ...], recipe_run: RecipeRun | None
     ) -> tuple[tuple[UserPart, ...] | None, Outcome]:
-        """Return what the model reads in a prompt's place, None for the prompt itself, and what the hooks answered."""
+        """Return what the model reads instead of the prompt, and the outcome of the hooks.
+
+        The first value is None if the model reads the prompt itself.
+        """
         active = await self._requests.active()
         if recipe_run is None:
             sent = await self._mcp.sent(parts)
@@ -116,15 +119,15 @@ class PromptIntake:
         return sent, hooked
 
     def _refuse_closed(self, parts: tuple[UserPart, ...]) -> None:
-        """Refuse files that the settings close to models. Links are read by tools, which refuse them then.
+        """Refuse files that the settings close to models. Links are not checked here, since tools check what they read.
 
-        :raises InvalidParamsError: names the file.
+        :raises InvalidParamsError: if there is such a file. The message names it.
         """
         for part in parts:
             uri = part.uri if isinstance(part, Image | Resource) else None
             try:
                 path = absolute(uri, self._requests.cwd) if uri else None
-            except ToolError:  # an address of something else than a file
+            except ToolError:  # the URI does not name a file
                 continue
             if path is not None and self._requests.read_limits.refuse(resolved(path)):
                 raise InvalidParamsError(
@@ -135,13 +138,13 @@ class PromptIntake:
     # --- links ---
 
     def _is_unreadable(self, part: UserPart) -> bool:
-        """Return whether a part is a link that no tool can open, such as one to a terminal inside the editor."""
+        """Return whether a part is a link that no tool can open, such as a link to a terminal inside the editor."""
         if not isinstance(part, ResourceLink) or self._mcp.lists(part.uri):
             return False
         return scheme_of(part.uri) not in ("", *_READABLE)
 
     def _marked(self, part: UserPart) -> UserPart:
-        """Return a part as the model reads it, with a remark if it is a link that no tool can open."""
+        """Return the part as the model reads it: a link that no tool can open gets a remark."""
         if not isinstance(part, ResourceLink) or not self._is_unreadable(part):
             return part
         remark = f"cannot be read: no tool opens addresses of {scheme_of(part.uri)}:"

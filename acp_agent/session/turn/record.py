@@ -1,4 +1,4 @@
-"""`TurnRecord`: what turns leave in the log, and what the user sees of it."""
+"""`TurnRecord`: writes turns to the log, and shows the user what was written."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, slots=True)
 class TurnRecord:
-    """Logs the turns of one session, and closes each so that every call has a result, however it ends.
+    """Logs the turns of one session. However a turn ends, it is closed so that every call has a result.
 
     :ivar titles: gives the session its titles.
-    :ivar begun_call: the id of the call that began to run last, in this process.
+    :ivar begun_call: the id of the last call that began to run in this process.
     """
 
     _log: SessionLog
@@ -75,7 +75,7 @@ class TurnRecord:
 
     @asynccontextmanager
     async def closed_on_failure(self) -> AsyncGenerator[None]:
-        """Close the open turn if the body raises, and take a prompt that the provider refused out of the context."""
+        """Close the open turn if the body raises, and remove a prompt that the provider refused from the context."""
         try:
             yield
         except anyio.get_cancelled_exc_class():
@@ -110,10 +110,10 @@ class TurnRecord:
     ) -> None:
         """Append a prompt to the log, and report that it was accepted.
 
-        :param sent: what the model reads in its place: None for the prompt itself, empty for nothing.
-        :param recipe_run: the recipe that it names.
-        :param more: events behind it.
-        :param steers: whether it joins a turn that runs.
+        :param sent: what the model reads instead of the prompt: None for the prompt itself, empty for nothing.
+        :param recipe_run: the run of the recipe that the prompt names.
+        :param more: events to append after the prompt.
+        :param steers: whether the prompt joins a running turn.
         """
         name, digest = (recipe_run.recipe.name, recipe_run.recipe.digest) if recipe_run is not None else ("", "")
         prompted = UserPrompted(new_id("msg"), ticket.parts, sent, name, digest, steers=steers)
@@ -127,13 +127,13 @@ class TurnRecord:
     async def keep_cancelled(self, ticket: Ticket) -> None:
         """Log a prompt that was cancelled before it was accepted, unless it is provisional."""
         if says_anything(ticket.parts) and not ticket.provisional:
-            await self.recover()  # its end would hide what a killed process left open
+            await self.recover()  # first close a turn that a killed process left open, since `TurnEnded` would hide it
             await self.log_prompt(ticket, (), None, TurnEnded("cancelled"))
 
     async def show_accepted(self, ticket: Ticket, message_id: str) -> None:
         """Set the id of the prompt's message, and show that the prompt was accepted."""
         ticket.accept(message_id)
-        # A cancel that comes now is too late: its sender learns that the prompt was accepted.
+        # A cancel that arrives now is too late: the sender learns that the prompt was accepted.
         with anyio.CancelScope(shield=True):
             await self._show(PromptTaken(message_id, ticket.parts))
 
@@ -144,7 +144,7 @@ class TurnRecord:
         status: CallStatus = "failed" if returned.is_error else "completed"
         if was_cancelled(result):
             status = "cancelled"
-        # A cancel in between would leave the user untold of what is in the log.
+        # Without the shield, a cancel in between would leave a logged result that the user never sees.
         with anyio.CancelScope(shield=True):
             await self._log.append(ToolReturned(result, returned.view, returned.files, returned.before), *plan)
             await self._show(CallFinished(call.id, call.name, returned.view, call.arguments, status, returned.parts))
@@ -152,10 +152,11 @@ class TurnRecord:
                 await self._show(PlanUpdated(returned.plan))
 
     async def note(self, text: str, kind: SaidKind, *, apart: bool = False, logged: bool = True) -> None:
-        """Tell the user something.
+        """Show the user a text.
 
-        :param apart: whether answers of the model are next to it: some editors join all messages of a turn.
-        :param logged: whether it stays in the session.
+        :param apart: whether to separate it from the model's answers by blank lines, since some editors join all
+            messages of a turn.
+        :param logged: whether the text stays in the session.
         """
         message_id = new_id("msg")
         if logged:
@@ -163,9 +164,9 @@ class TurnRecord:
         await self._show(AgentSaid(message_id, f"\n\n{text}\n\n" if apart else text, kind))
 
     async def replace_context(self, messages: Sequence[Message]) -> None:
-        """Put a hook's messages in the place of the conversation.
+        """Replace the conversation with a hook's messages.
 
-        :raises HookError: they cannot stand there.
+        :raises HookError: if the messages do not begin with the user's.
         """
         used, prefix = self._requests.used(await self._requests.active()), self._requests.prefix_tokens()
         with anyio.CancelScope(shield=True):
@@ -179,7 +180,7 @@ class TurnRecord:
             await self._show(await whole(update, self._log.read_blob))
 
     async def close(self, stop: str, error: str | None = None, *, refused: bool = False) -> None:
-        """Close the open turn, if there is one, and show how its open calls ended.
+        """Close the open turn, if there is one, and show that its open calls have ended.
 
         :param refused: see `TurnEnded`.
         """
@@ -189,32 +190,33 @@ class TurnRecord:
         open_calls = {call.id: call for call in context.open_calls}
         reason = "cancelled" if stop == "cancelled" else "interrupted"
         closing = closing_events(context, reason, self._toolbox.view_of, self.begun_call)
-        # Without a time limit: showing waits until a slow editor reads or disconnects.
+        # There is no time limit: showing waits until a slow editor reads or disconnects.
         with anyio.CancelScope(shield=True):
             try:
                 await self._log.append(*closing, TurnEnded(stop, error, refused))
             finally:
-                # Also after a conflict: what is open in the editor has to end there.
+                # Even after a conflict, the calls that are open in the editor must end there.
                 status: CallStatus = "cancelled" if stop == "cancelled" else "failed"
                 for event in closing:
                     if isinstance(event, ToolReturned):
                         call = open_calls[event.result.call_id]
-                        # Without the result's text, which is for the model: what the call had printed stays visible.
+                        # Omit the result's text, which is meant for the model, so that the call's output stays visible.
                         await self._show(CallFinished(call.id, call.name, event.view, call.arguments, status, ()))
 
     async def _leave_out(self, turn_from: int) -> None:
-        """Take a turn whose prompt was refused out of the context, and bring back what was compacted in it, since a
-        summary may say again what was refused.
+        """Remove a turn whose prompt was refused from the context.
 
-        :param turn_from: sequence number of its prompt.
+        This also reverts the compactions in the turn, since a summary may repeat what was refused.
+
+        :param turn_from: sequence number of the turn's prompt.
         """
-        # A cancel between the two would leave the user untold of what is in the log.
+        # Without the shield, a cancel between the two would leave the user unaware of the change.
         with anyio.CancelScope(shield=True):
             await self._log.append(TurnRefused(turn_from))
             await self.show_usage()
 
     async def leave_out_open_turn(self) -> None:
-        """Take the open turn out of the context, since the model refused to answer."""
+        """Remove the open turn from the context, since the model refused to answer."""
         if self._log.context.turn_from is not None:
             await self._leave_out(self._log.context.turn_from)
 
@@ -241,7 +243,7 @@ class TurnRecord:
         return True
 
     async def note_refusal(self, model: str, explanation: str) -> None:
-        """Tell the user why a model refused to answer, if that is known, and what to do if it has refused before.
+        """Tell the user why the model refused to answer, if that is known, and what to do after repeated refusals.
 
         :param model: `provider/model`.
         :param explanation: the provider's words; may be empty.
@@ -267,7 +269,7 @@ class TurnRecord:
         )
 
     async def show_usage(self) -> None:
-        """Show how full the window is; without a model there is none."""
+        """Show how full the window is. Show nothing if no model is set up."""
         with suppress(AgentError):
             await self._show(await self._requests.usage())
 
@@ -275,14 +277,14 @@ class TurnRecord:
 def replacement(
     messages: Sequence[Message], used: int, prefix_tokens: int, context: Context
 ) -> tuple[*tuple[Event, ...], ContextSwapped]:
-    """Return the events that put a hook's messages in the place of a context.
+    """Return the events that replace a context with a hook's messages.
 
-    The first stands where a summary would; the others are logged before the swap, as the tail that it keeps.
+    The first message takes the place of a summary. The others are logged before the swap, as the tail that it keeps.
 
-    :param messages: legal history, whose first is the user's.
-    :param used: tokens of the context as it is.
-    :param prefix_tokens: estimate of the system prompt and the tools.
-    :raises HookError: they begin with no message of the user's.
+    :param messages: a valid history that begins with a user message.
+    :param used: tokens of the current context.
+    :param prefix_tokens: estimated tokens of the system prompt and the tools.
+    :raises HookError: if the messages do not begin with the user's.
     """
     first, others = messages[0] if messages else None, messages[1:]
     if not isinstance(first, UserMessage):

@@ -35,16 +35,16 @@ from acp_agent.session.turn.loop import TurnLoop
 from acp_agent.session.turn.record import TurnRecord
 
 BuiltinCommand: TypeAlias = Callable[[str], Awaitable[str]]
-"""Runs a built-in command with the words behind its name, and returns the answer."""
+"""Runs a built-in command with the words after its name, and returns the answer."""
 
 
 @frozen
 class _Command:
     """A slash command that runs without the turn loop.
 
-    :ivar read_only: whether it changes nothing, so that it is not logged.
-    :ivar execute: runs it, and returns what to tell the user, if anything.
-    :ivar recipe_run: the run of its recipe, if it has one.
+    :ivar read_only: whether the command changes nothing and is therefore not logged.
+    :ivar execute: runs the command, and returns what to tell the user, if anything.
+    :ivar recipe_run: the run of the command's recipe, if it has one.
     """
 
     read_only: bool
@@ -54,7 +54,7 @@ class _Command:
 
 @dataclass(eq=False, slots=True)
 class TurnSetup:
-    """Refreshes trust, hooks, settings and MCP servers before a turn, by its methods in this order."""
+    """Refreshes trust, hooks, settings and MCP servers before a turn. Call the methods in the order of definition."""
 
     _options: SessionOptions
     _trust: SessionTrust
@@ -63,7 +63,7 @@ class TurnSetup:
     _compaction: SessionCompaction
 
     async def ask_trust(self) -> bool:
-        """Show what another process has changed, ask whether the project's code may run, and take its hooks.
+        """Show what another process has changed, ask whether the project's code may run, and load its hooks.
 
         :returns: False if the user ended the turn instead of answering.
         """
@@ -75,7 +75,7 @@ class TurnSetup:
         return True
 
     async def reload_settings(self) -> None:
-        """Read changed settings, and let the turn try a compaction again that failed or was vetoed.
+        """Reload changed settings, and let the turn retry a compaction that failed or was vetoed.
 
         :raises AgentError: if the settings are invalid.
         """
@@ -85,9 +85,9 @@ class TurnSetup:
 
     @asynccontextmanager
     async def recipe_applied(self, run: RecipeRun | None) -> AsyncGenerator[None]:
-        """Take the tools of the MCP servers as they are now, and apply a recipe's model, mode and hooks.
+        """Update the tools of the MCP servers, and apply a recipe's model, mode and hooks during the body.
 
-        :param run: the recipe that the prompt names; None for an ordinary prompt.
+        :param run: the run of the recipe that the prompt names; None for an ordinary prompt.
         """
         await self._mcp.renew()
         async with self._options.of_recipe(run.recipe if run else None):
@@ -95,13 +95,13 @@ class TurnSetup:
                 yield
 
     def expire(self) -> None:
-        """Read the settings again with the next turn."""
+        """Have the next turn read the settings again."""
         self._options.is_stale = True
 
 
 @dataclass(eq=False, slots=True)
 class PromptResolver:
-    """Finds out what a prompt is: a command, a recipe or an ordinary prompt."""
+    """Determines whether a prompt is a command, a recipe or an ordinary prompt."""
 
     _recipes: SessionRecipes
     _builtin: Mapping[str, BuiltinCommand]
@@ -110,11 +110,11 @@ class PromptResolver:
     _client: SessionClient
 
     async def resolve(self, parts: tuple[UserPart, ...]) -> _Command | RecipeRun | None:
-        """Return the command or the recipe's run; None for an ordinary prompt.
+        """Return the command or the recipe run that a prompt names; None for an ordinary prompt.
 
         :raises AgentError: if the recipes cannot be read.
         """
-        self._recipes.wake()  # more of them may be trusted by now
+        self._recipes.wake()  # more recipes may be trusted by now
         if command_words(parts) is None:
             return None  # does not wait for the recipes
         run = recipe_run(await self._recipes.library(), parts)
@@ -129,7 +129,7 @@ class PromptResolver:
         return _Command(read_only=False, execute=partial(self._compaction.by_hand, complete), recipe_run=complete)
 
     async def _complete(self, run: RecipeRun) -> RecipeRun | _Command:
-        """Ask for a run's missing arguments; return the completed run, or a command that reports what is missing."""
+        """Ask for a run's missing arguments. Return the completed run, or a command that reports what is missing."""
         missing, questions = missing_arguments(run.recipe, run.arguments), self._client.questions
         if not missing or questions.asks == "nothing":
             return run  # the client cannot ask; rendering reports the error
@@ -145,7 +145,7 @@ class PromptResolver:
 class TurnRunner:
     """Runs the turns of one session, one at a time.
 
-    :ivar hooks: those of the session, for its beginning and end.
+    :ivar hooks: the session's hooks, also used when the session starts and ends.
     """
 
     hooks: SessionHooks
@@ -158,7 +158,7 @@ class TurnRunner:
     async def run(self, ticket: Ticket, mailbox: Mailbox) -> StopReason:
         """Run one prompt to its end. However it ends, every call in the log has a result afterwards.
 
-        :param mailbox: has the prompts behind it.
+        :param mailbox: holds the later prompts.
         :raises AgentError: if the prompt cannot be answered.
         """
         self._idle.end_pause()
@@ -202,7 +202,7 @@ class TurnRunner:
         except (ModelAuthError, ConfigError):
             self._setup.expire()
             raise
-        # Not above, where its failure would close the turn once more.
+        # Outside of the `async with`, since a failure there would close the turn once more.
         await record.close(stop)
         return stop
 
