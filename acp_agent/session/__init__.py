@@ -1,4 +1,4 @@
-"""Sessions: one conversation each, with its log, its mailbox of prompts, its commands and its settings.
+"""Sessions. A session is one conversation with its log, prompt queue, commands and settings.
 
 `actor -> turn -> compact, slash -> project -> state, log, notices`. A `SessionClient` shows updates and asks the user.
 """

@@ -1,6 +1,6 @@
-"""`Session`: the actor behind one conversation. It takes prompts from its mailbox and has them answered one by one.
+"""`Session`: the actor of one conversation. It takes prompts from its mailbox and answers them one at a time.
 
-Settings and cancelling do not queue: they act at once, also while a turn runs.
+Changes of settings and cancels are not queued: they take effect at once, even while a turn runs.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from acp_agent.session.turn.runner import TurnRunner
 
 CAPACITY = 64
-"""Maximum number of queued prompts: more than a person types, and a limit for a faulty client."""
+"""Maximum number of queued prompts. A person does not type that many, so only a faulty client reaches it."""
 EXIT_SECONDS = 1.5
-"""How long hooks may keep the process from ending, all of them together."""
+"""How long all hooks together may delay the end of the process."""
 
 CloseReason: TypeAlias = Literal["close", "delete", "exit"]
 
@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 class RunnerLoader:
     """Imports and builds the runner of one session's turns when it is first needed.
 
-    :ivar record: writes the turns into the log.
+    :ivar record: writes the turns to the log.
     """
 
     record: TurnRecord
@@ -57,9 +57,9 @@ class RunnerLoader:
     _loading: anyio.Lock = field(default_factory=anyio.Lock)
 
     async def loaded(self) -> TurnRunner:
-        """Return the runner, and build it on first use.
+        """Return the runner, building it on first use.
 
-        :raises AgentError: there is no such model.
+        :raises AgentError: if the model does not exist.
         """
         async with self._loading:
             if self._runner is None:
@@ -68,7 +68,7 @@ class RunnerLoader:
 
     @asynccontextmanager
     async def for_turn(self) -> AsyncGenerator[TurnRunner]:
-        """Yield the runner for one turn, in which notices may be shown."""
+        """Yield the runner for one turn, during which notices may be shown."""
         async with self._notices.shown_in_turn():
             yield await self.loaded()
 
@@ -79,7 +79,7 @@ class RunnerLoader:
     async def _prewarm(self) -> None:
         try:
             await (await self.loaded()).hooks.start()
-        except Exception:  # the prompt that needs it reports what is wrong to the user
+        except Exception:  # the first prompt reports the error to the user
             _log.info("what the first prompt needs was not loaded", exc_info=True)
 
     async def end_hooks(self, reason: CloseReason) -> None:
@@ -89,16 +89,16 @@ class RunnerLoader:
 
 
 class Session:
-    """One open conversation, whose prompts are answered while `serve` runs.
+    """One open conversation. Its prompts are answered while `serve` runs.
 
     :ivar client: the editor or terminal at the other end.
-    :ivar options: the settings that it shows as menus.
-    :ivar offer: the slash commands that it offers.
+    :ivar options: the settings that the client shows as menus.
+    :ivar offer: the slash commands that the session offers.
     :ivar prewarm: see `RunnerLoader.prewarm`.
-    :ivar offered: whether the client was told which commands there are, or is about to be.
-    :ivar changed: is set, and replaced, when its title or an option was changed here; is set when `serve` is over.
+    :ivar offered: whether the slash commands were sent to the client, or are about to be.
+    :ivar changed: set and replaced when the title or an option was changed here; also set when `serve` has ended.
     :ivar serve_returned: whether `serve` has ended.
-    :ivar closed: is set when all that it holds is closed.
+    :ivar closed: set when everything that the session holds is closed.
     """
 
     def __init__(
@@ -125,12 +125,12 @@ class Session:
 
     @property
     def session_id(self) -> str:
-        """Return its stable id."""
+        """Return the session's stable id."""
         return self.state.id
 
     @property
     def is_closing(self) -> bool:
-        """Return whether it takes no prompts any more."""
+        """Return whether the session no longer accepts prompts."""
         return self._close_reason is not None
 
     # --- prompts ---
@@ -138,13 +138,13 @@ class Session:
     def submit(
         self, parts: tuple[UserPart, ...], trace: Mapping[str, str] | None = None, *, provisional: bool = False
     ) -> Ticket:
-        """Put a prompt behind those that wait. Synchronous, so that prompts keep their order.
+        """Queue a prompt. This is synchronous, so that prompts keep their order.
 
-        :param trace: W3C trace context that it came with.
+        :param trace: the W3C trace context of the prompt.
         :param provisional: see `Ticket`.
-        :raises PromptTooLargeError: it has more text than any model reads.
-        :raises QueueFullError: too many are waiting.
-        :raises SessionClosedError: the session was closed.
+        :raises PromptTooLargeError: if the prompt has more text than any model reads.
+        :raises QueueFullError: if too many prompts are waiting.
+        :raises SessionClosedError: if the session was closed.
         """
         self._require_open()
         check_size(parts)
@@ -158,7 +158,7 @@ class Session:
         return ticket
 
     async def said(self) -> list[str]:
-        """Return the texts of all prompts so far, in order, including those that are not logged yet."""
+        """Return the texts of all prompts so far in order, including prompts that are not logged yet."""
         prompts = [
             logged.event.shown async for logged in self.state.log.events() if isinstance(logged.event, UserPrompted)
         ]
@@ -167,22 +167,22 @@ class Session:
         return [part.text for parts in prompts for part in parts if isinstance(part, Text)]
 
     def cancel(self) -> None:
-        """End the running turn with `cancelled`, or the one that is about to run; prompts behind it stay."""
+        """End the running or next turn with `cancelled`. Later prompts stay queued."""
         if self._running is not None:
             self._turn_scope.cancel()
         elif self._mailbox.waiting:
             self._mailbox.waiting[0].cancelled = True
 
     def cancel_all(self) -> None:
-        """End the running turn with `cancelled`, and remove every prompt that waits."""
+        """End the running turn and answer all waiting prompts with `cancelled`."""
         while self._mailbox.waiting:
             self._mailbox.waiting.popleft().answer("cancelled")
         self.cancel()
 
     def withdraw(self, ticket: Ticket) -> bool:
-        """Take one prompt back.
+        """Withdraw one prompt: remove it from the queue, or cancel its turn.
 
-        :returns: True if it was still waiting and never ran; otherwise its turn is cancelled.
+        :returns: True if the prompt was still waiting and never ran.
         """
         if ticket in self._mailbox.waiting:
             self._mailbox.waiting.remove(ticket)
@@ -206,28 +206,28 @@ class Session:
                         ticket.answer(stop)  # not before all notices of the turn are shown
         finally:
             reason = self._close_reason = self._close_reason or "exit"
-            is_exit = reason == "exit"  # a close takes its time, unless the process ends meanwhile
+            is_exit = reason == "exit"  # a close has no time limit, unless the process ends meanwhile
             with anyio.move_on_after(EXIT_SECONDS if is_exit else float("inf"), shield=is_exit):
                 await self._end(reason)
             self.serve_returned = True
             self.changed.set()
 
     def stop(self) -> None:
-        """End the running turn and take no more prompts, since the process ends; `serve` returns when that is done."""
+        """End the running turn and accept no more prompts, since the process is ending. `serve` then returns."""
         self._serving.cancel()
 
     async def close(self, reason: Literal["close", "delete"] = "close") -> None:
-        """End the running turn, answer every waiting prompt with `cancelled`, and have `serve` return."""
+        """End the running turn, answer every waiting prompt with `cancelled`, and make `serve` return."""
         self._close_reason = reason
         (self._serving if self._running is None else self._turn_scope).cancel()
         try:
             await self.closed.wait()
         finally:
-            self._serving.cancel()  # its client may not read what the turn has still to show
+            self._serving.cancel()  # the client may not read what the turn still has to show
 
     @asynccontextmanager
     async def _turn(self, ticket: Ticket) -> AsyncGenerator[None]:
-        """Run the body as one prompt's turn; however it ends, answer the prompt and notify the client."""
+        """Run the body as one prompt's turn. However it ends, answer the prompt and notify the client."""
         self._running, self._turn_scope = ticket, anyio.CancelScope()
         self.state.trace, self.state.in_turn, before = ticket.trace, True, self.state.context
         try:
@@ -262,21 +262,21 @@ class Session:
         self._mailbox.waiting.clear()
         for ticket in waiting:
             ticket.answer("cancelled")
-        async with self._changing:  # a setting that was sent before is in the log before another process reads it
+        async with self._changing:  # wait until pending changes of settings are in the log, for other processes
             pass
         if reason != "delete":
             await self._log_unanswered([each for each in waiting if says_anything(each.parts) and not each.provisional])
         await self._loader.end_hooks(reason)
 
     async def _log_unanswered(self, tickets: Sequence[Ticket]) -> None:
-        """Log the prompts whose turn will not come: they are shown again, and the model never sees them."""
+        """Log prompts that will not get a turn. A replay shows them, but the model never sees them."""
         prompts = [(UserPrompted(new_id("msg"), each.parts, sent=()), TurnEnded("cancelled")) for each in tickets]
         if not prompts:
             return
         log, events = self.state.log, tuple(chain.from_iterable(prompts))
         try:
-            await log.refresh()  # another process may have overtaken the turn that they waited for
-            # In the turn of another process they have no place.
+            await log.refresh()  # another process may have continued the session
+            # Log nothing in the middle of another process's turn.
             await log.append_built(lambda context: () if context.turn_from is not None else events)
         except AgentError as error:
             _log.info("prompts that waited in %s are not kept: %s", self.session_id, error)
@@ -284,20 +284,20 @@ class Session:
     # --- settings ---
 
     async def set_option(self, option_id: str, value: str) -> tuple[Option, ...]:
-        """Change an option at once, also while a turn runs.
+        """Change an option at once, even while a turn runs.
 
         :returns: all options.
-        :raises InvalidParamsError: there is no such option or value.
-        :raises SessionClosedError: the session was closed.
+        :raises InvalidParamsError: if there is no such option or value.
+        :raises SessionClosedError: if the session was closed.
         """
         async with self._change():
             return await self.options.change(option_id, value)
 
     async def set_title(self, title: str) -> None:
-        """Set the title that a person wants; nothing else replaces it.
+        """Set the title that the user chose. It is never replaced by a generated one.
 
-        :param title: as `titles.given_title` returns it.
-        :raises SessionClosedError: the session was closed.
+        :param title: a title from `titles.given_title`.
+        :raises SessionClosedError: if the session was closed.
         """
         async with self._change():
             await self.options.append(TitleChanged(title, "user"))
@@ -334,7 +334,7 @@ class Session:
 
     async def show_offers(self) -> None:
         """Show the slash commands, the title and the usage. Editors forget them with every new, load and resume."""
-        # Read before the await: a turn that ends meanwhile shows its own usage.
+        # Read this before the await, since a turn that ends meanwhile shows its own usage.
         answered = bool(self.state.context.baseline)
         commands = await self.offer.commands()
         if self._close_reason is not None:
@@ -347,7 +347,7 @@ class Session:
             await self.show_usage()
 
     async def show_usage(self) -> None:
-        """Show how full the window is, if that is known: before the first answer there is nothing to show."""
+        """Show how full the window is. This is known from the first answer on."""
         if self.state.context.baseline and self._close_reason is None:
             await self._loader.record.show_usage()
 

@@ -1,8 +1,8 @@
 """`Attachments`: the bytes of images, sounds and files that a session's log refers to.
 
-The bytes are read when a request is built or shown again, and images are converted to what the model's provider
-accepts. An attachment of a new prompt that a model cannot be given is refused with the prompt; one that is in the
-conversation already (the model was changed since, another version stored it) is replaced by a line that says so.
+The bytes are read when a request is built or a session is replayed. Images are converted to a form that the model's
+provider accepts. A prompt is refused if the model cannot take one of its attachments. If the attachment is already in
+the conversation (because the model was changed since, or another version stored it), a line of text replaces it.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from acp_agent.llm.profiles import ModelProfile
 from acp_agent.llm.provider import ModelRequest
 
 CACHED = 24_000_000
-"""Characters of converted images that are kept, since the next request of the session sends them again."""
+"""How many characters of converted images are cached, since the session's next request sends them again."""
 
 ReadBlob: TypeAlias = Callable[[str], Awaitable[bytes | None]]
 """Reads stored bytes by their SHA-256; returns None if they are gone."""
 _Key: TypeAlias = tuple[str, str, ModelProfile]
 _Converted: TypeAlias = "tuple[str, str] | str"
-"""An image's data and MIME type as they are sent, or why it is not sent."""
+"""The data and MIME type of an image as sent, or why it is not sent."""
 
 
 def _with_data(before: tuple[int, tuple[int, ...]], added: Sequence[Message]) -> tuple[int, tuple[int, ...]]:
-    """Return how many messages there are, and the places of those that hold images, sounds or files."""
+    """Return the number of messages, and the indexes of those that contain images, sounds or files."""
     count, places = before
     more = (
         count + at
@@ -60,24 +60,24 @@ def _with_data(before: tuple[int, tuple[int, ...]], added: Sequence[Message]) ->
 
 
 class Attachments:
-    """The attachments of one session, as its models are given them."""
+    """Prepares the attachments of one session for its models."""
 
     def __init__(self, read: ReadBlob) -> None:
         self._read = read
         self._cache: dict[_Key, _Converted] = {}
-        # One image at a time: decoded, each may take a quarter of a gigabyte.
+        # Convert one image at a time, since a decoded image may take a quarter of a gigabyte.
         self._limiter = anyio.CapacityLimiter(1)
         self._with_data = Accumulator[Message, tuple[int, tuple[int, ...]]]((0, ()), _with_data)
 
     async def check(
         self, parts: Iterable[UserPart], profile: ModelProfile, model: str, refused: Collection[str]
     ) -> None:
-        """Refuse attachments of a new prompt that the model cannot be given.
+        """Refuse attachments of a new prompt that the model cannot take.
 
         :param model: `provider/model`.
-        :param refused: the images that the provider has refused, as SHA-256 digests of their bytes.
-        :raises InvalidParamsError: says which, why, and what to do.
-        :raises PromptTooLargeError: all of them take more bytes than a request may have.
+        :param refused: SHA-256 digests of the images that the provider has refused.
+        :raises InvalidParamsError: if there is such an attachment. The message names it and says what to do.
+        :raises PromptTooLargeError: if the attachments together exceed the size of a request.
         """
         pictures = size = 0
         for part in parts:
@@ -105,7 +105,7 @@ class Attachments:
             raise PromptTooLargeError(f"{reason}. Nothing was sent or stored; leave some out, and prompt again.")
 
     async def resolved(self, request: ModelRequest, profile: ModelProfile) -> ModelRequest:
-        """Return the request with the bytes that its messages refer to."""
+        """Return the request with its attachments' bytes filled in."""
         with_data = self._with_data.over(request.messages)[1]
         if not with_data:
             return request
@@ -117,7 +117,7 @@ class Attachments:
     async def lengths(
         self, messages: Iterable[Message], profile: ModelProfile, refused: Collection[str]
     ) -> dict[str, int]:
-        """Return how many characters the stored images of messages take as they are sent, by SHA-256.
+        """Return how many characters each stored image takes in a request, by SHA-256 digest.
 
         :param refused: see `check`.
         """
@@ -154,7 +154,7 @@ class Attachments:
         return Image(converted[0], converted[1], picture.uri)
 
     async def _convert(self, picture: Image, profile: ModelProfile, refused: Collection[str]) -> _Converted:
-        """Return an image as the provider accepts it, converted once."""
+        """Return an image in a form that the provider accepts. Each image is converted only once."""
         data = picture.data
         digest = _digest(data)
         if digest in refused:
@@ -164,7 +164,7 @@ class Attachments:
             content = data if isinstance(data, str) else await _encoded(data, self._read)
             if content is None:
                 return "it is no longer there"
-            # Abandoned by a cancel, since it may take seconds.
+            # A cancel does not wait for the thread, since a conversion may take seconds.
             converted = await to_thread.run_sync(
                 _prepared, content, picture.mime_type, profile, abandon_on_cancel=True, limiter=self._limiter
             )
@@ -175,7 +175,7 @@ class Attachments:
 
 
 def images_in(request: ModelRequest, first: int) -> tuple[str, ...]:
-    """Return the images that were sent with a request, as SHA-256 digests of their bytes.
+    """Return the SHA-256 digests of the images that were sent with a request.
 
     :param first: index of the first message to search.
     """
@@ -184,7 +184,7 @@ def images_in(request: ModelRequest, first: int) -> tuple[str, ...]:
 
 
 async def whole(update: Update, read: ReadBlob) -> Update:
-    """Return an update of a replay with the bytes that it refers to, as they came."""
+    """Return a replayed update with the original bytes of its attachments."""
     match update:
         case UserSaid():
             return replace(update, part=await _whole_part(update.part, read))

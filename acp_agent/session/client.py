@@ -1,4 +1,4 @@
-"""`SessionClient`: the other end of a session, an editor or a terminal, and the questions that it puts to the user."""
+"""`SessionClient`: the editor or terminal at the other end of a session, and the questions it asks the user."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from acp_agent.tools.asked import Question
 
 MAX_LABEL = 56
-"""Characters of a permission option's name; longer ones break editors' buttons."""
+"""Maximum characters in a permission option's name. Longer names break editors' buttons."""
 Answer: TypeAlias = Literal["allow_once", "allow_always", "reject_once", "cancelled"]
 
 
 @frozen
 class Grant:
-    """What one "always" of a question covers.
+    """What an "always allow" answer covers.
 
-    :ivar subject: as it is remembered.
+    :ivar subject: the text under which the permission is stored.
     :ivar label: the option's name.
-    :ivar for_session: whether it holds in this session alone, whatever the configuration says.
+    :ivar for_session: whether the permission applies only to this session, whatever the configuration says.
     """
 
     subject: str
@@ -42,7 +42,7 @@ class SessionClient(Protocol):
 
     @property
     def files(self) -> FileAccess:
-        """Return the files as this client sees them, unsaved buffers included; the disk if it provides none."""
+        """Return access to the client's files, including unsaved buffers, or to the disk if it provides no files."""
         ...
 
     @property
@@ -52,21 +52,21 @@ class SessionClient(Protocol):
 
     @property
     def questions(self) -> Questions:
-        """Return how the user is asked questions other than for permission."""
+        """Return the means to ask the user questions other than for permission."""
         ...
 
     @property
     def shows_notices(self) -> bool:
-        """Return whether it shows a `Notice`."""
+        """Return whether the client shows a `Notice`."""
         ...
 
     @property
     def mcp_channel(self) -> McpChannel | None:
-        """Return the channel to MCP servers that the client itself runs; None if it cannot run any."""
+        """Return the channel to MCP servers that run in the client; None if the client cannot run any."""
         ...
 
     async def show(self, update: Update) -> None:
-        """Show an update; wait while the client is slow."""
+        """Show an update. This waits while the client is slow."""
         ...
 
     async def ask_permission(
@@ -82,22 +82,23 @@ class SessionClient(Protocol):
     ) -> Answer | Grant:
         """Ask whether a call may run.
 
-        :param view: with the title of the question.
-        :param grant: what the user may allow for good instead.
-        :param reason: why the user is asked, where it is not the mode; is shown.
-        :param question: what is shown of the call.
+        :param view: the view of the call, titled with the question.
+        :param grant: what the user may allow permanently instead; None for nothing.
+        :param reason: why the user is asked, if not because of the mode. It is shown.
+        :param question: what to show of the call.
         """
         ...
 
     async def ask_trust(self, call_id: str, name: str, view: CallView, projects: Sequence[str], text: str) -> Answer:
-        """Ask whether a project's hooks and recipes may run: always means until they change, once means in this
-        session.
+        """Ask whether a project's hooks and recipes may run.
 
-        :param call_id: of the announced tool call that stands for the question.
-        :param name: that call's.
-        :param projects: absolute paths of the folders that they are in.
-        :param text: the list of them, as Markdown.
-        :raises ToolError: the user cannot be asked.
+        "Always" means until they change; "once" means in this session.
+
+        :param call_id: id of the announced tool call that represents the question.
+        :param name: name of that call.
+        :param projects: absolute paths of the folders that contain the hooks and recipes.
+        :param text: Markdown list of the hooks and recipes.
+        :raises ToolError: if the user cannot be asked.
         """
         ...
 
@@ -105,10 +106,10 @@ class SessionClient(Protocol):
 async def ask_arguments(questions: Questions, command: str, missing: Sequence[tuple[str, str]]) -> dict[str, str]:
     """Ask the user for missing arguments of a slash command with a form.
 
-    :param command: as it is typed.
-    :param missing: name and description of each.
+    :param command: the command as typed, with the slash.
+    :param missing: name and description of each missing argument.
     :returns: the values by name.
-    :raises InvalidParamsError: they were not given, or the user could not be asked; says how they can be.
+    :raises InvalidParamsError: if the user gave no values or could not be asked. The message says how to give them.
     """
     names = ", ".join(f"`{name}`" for name, _ in missing)
     example = " ".join([command, *(f"{name}=…" for name, _ in missing)])

@@ -1,7 +1,7 @@
-"""`open_session`: builds one session of its parts, and closes what they hold.
+"""`open_session`: builds one session from its parts, and closes them in the end.
 
-What runs turns (hooks, compaction, the model loop) is imported and built with the first prompt by `turn.factory`, so
-that a new session does not wait for it.
+The parts that run turns (hooks, compaction, the model loop) are imported and built by `turn.factory` at the first
+prompt, so that a new session does not wait for them.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ if TYPE_CHECKING:
     from acp_agent.session.turn.runner import TurnRunner
 
 CLOSE_SECONDS = 2.0
-"""How long the connections to providers may take to close."""
+"""How long the connections to the providers may take to close."""
 
 _loading = anyio.CapacityLimiter(1)
-"""Sessions that are opened at once wait for the same imports without a thread of the pool."""
+"""Sessions that load at the same time wait for the imports without occupying threads of the pool."""
 _one_at_a_time = threading.Lock()
-"""Sessions share the tools, and pydantic does not make one model's schema in two threads."""
+"""Sessions share the tools, and pydantic cannot build one model's schema in two threads at once."""
 
 
 @asynccontextmanager
@@ -68,11 +68,11 @@ async def open_session(
     mcp_servers: Sequence[McpServer],
     source: Source,
 ) -> AsyncGenerator[Session]:
-    """Build a session, which is served inside of this context.
+    """Build a session and serve it during the body of this context manager.
 
     :param directories: absolute paths; the working directory first.
-    :param mcp_servers: those that the client names; one of the configuration with the same name is left out.
-    :param source: `new` for a session that is not in the store yet.
+    :param mcp_servers: the servers that the client names. They replace servers of the same name in the configuration.
+    :param source: how the session is opened; `new` if it is not in the store yet.
     """
     show = client.show
     if source == "new":
@@ -143,7 +143,7 @@ async def open_session(
 async def _new_log(
     store: SessionStore, session_id: str, directories: tuple[Path, ...], settings: Settings
 ) -> SessionLog:
-    """Start a session's log, which holds the root of its project from now on."""
+    """Create a session's log, which records the root of its project."""
     cwd, *additional = map(str, directories)
     root = str(settings.root or "")
     started = SessionStarted(cwd, tuple(additional), mode=settings.mode, root=root)
@@ -171,10 +171,10 @@ async def _open_log(services: Services, session_id: str, directories: tuple[Path
 
 
 def _root_of(context: Context, cwd: Path, home: Path) -> Path:
-    """Return the root of a stored session's project, which stays what it was while the session stays where it was.
+    """Return the root of a stored session's project. It does not change unless the session's directory does.
 
-    :param cwd: the working directory that the session is opened in now.
-    :param home: the agent's own folder.
+    :param cwd: the working directory in which the session is opened now.
+    :param home: the agent's home.
     """
     if context.cwd == str(cwd):
         root = Path(context.root) if context.root else None
@@ -188,19 +188,21 @@ def _root_of(context: Context, cwd: Path, home: Path) -> Path:
 
 
 def _was_moved(former: str, cwd: Path) -> bool:
-    """Return whether a session's former directory is gone and the directory that it is opened in exists."""
+    """Return whether a session's former directory no longer exists, but the directory it is opened in does."""
     return former != str(cwd) and not Path(former).is_dir() and cwd.is_dir()
 
 
 async def _load_for_turns(
     mcp: SessionMcp, models: SessionModels, model: str | None, tasks: TaskGroup
 ) -> Callable[..., TurnRunner]:
-    """Import what turns need, and return `build_runner`. In a thread, since it takes 0.1 s and more, in which the event
-    loop would see neither a cancel nor the end of the connection.
+    """Import what turns need, and return `build_runner`.
 
-    :param mcp: has the tools whose schemas a request holds.
+    The imports run in a thread, since they take 0.1 s or more, during which the event loop would notice neither a
+    cancel nor the end of the connection.
+
+    :param mcp: holds the tools whose schemas go into requests.
     :param model: `provider/model`, whose adapter is loaded.
-    :param tasks: where the model's SDK is loaded, which takes longer than a turn needs to come to it.
+    :param tasks: loads the model's SDK in the background, since that takes longer than a turn takes to need it.
     """
     build_runner = await to_thread.run_sync(
         _import_for_turns, mcp, models, model, abandon_on_cancel=True, limiter=_loading

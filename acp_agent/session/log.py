@@ -1,7 +1,7 @@
-"""`SessionLog`: one session's log in the store and the context folded from it, changed together.
+"""`SessionLog`: one session's log in the store and the context folded from it, which change together.
 
-The session is the log's only writer in this process. Another process may append to it; the log catches up with that,
-and `take_missed` tells what context the client still shows.
+The session is the log's only writer in this process. If another process appends to the log, `SessionLog` catches up,
+and `take_missed` returns the context that the client still shows.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Events = TypeVar("Events", bound=tuple[Event, ...])
 Source: TypeAlias = Literal["new", "load", "resume"]
 """How a session was opened."""
 TRANSCRIPTS = "transcripts"
-"""Folder in the agent's home."""
+"""Name of the transcripts' folder in the agent's home."""
 
 _SETTINGS = (
     ModeChanged,
@@ -56,11 +56,11 @@ _SETTINGS = (
     InstructionsLoaded,
     SummaryDropped,
 )
-"""Events that change nothing of what has been said."""
+"""Events that do not change the conversation."""
 
 
 class SessionLog:
-    """Appends events to the store and applies them to the context under one lock; also the `Archive` of `recall`.
+    """Appends events to the store and applies them to the context under one lock. It is also `recall`'s `Archive`.
 
     :ivar context: the context after everything appended so far.
     """
@@ -75,16 +75,17 @@ class SessionLog:
     async def append(self, *events: Event) -> None:
         """Append events durably. A cancel waits until that is done, so that store and context never differ.
 
-        :raises SessionConflictError: another process wrote to this session.
-        :raises SessionNotFoundError: the session was deleted.
+        :raises SessionConflictError: if another process has continued the conversation.
+        :raises SessionNotFoundError: if the session was deleted.
         """
         await self.append_built(lambda _: events)
 
     async def append_built(self, build: Callable[[Context], Events], *, behind_others: bool = False) -> Events:
         """Append events that depend on the context at the moment of the append, and return them.
 
-        :param build: is called while nothing else can be appended; again if another process has appended meanwhile.
-        :param behind_others: append them behind whatever that is, not only behind settings.
+        :param build: builds the events from the context. It is called while nothing else can be appended, and called
+            again if another process appended first.
+        :param behind_others: whether to retry after another process appended any events, and not only settings.
         """
         events: Events | None = None
         with anyio.CancelScope(shield=True):
@@ -101,37 +102,38 @@ class SessionLog:
         return events
 
     async def change(self, event: Event) -> None:
-        """Append a setting, behind whatever another process appends meanwhile. Not for a running turn, below which the
-        conversation must not change.
+        """Append a setting, retrying if another process appended first.
 
-        :raises SessionNotFoundError: the session was deleted.
+        Do not use this in a running turn, during which the conversation must not change.
+
+        :raises SessionNotFoundError: if the session was deleted.
         """
 
         await self.append_built(lambda _: (event,), behind_others=True)
 
     async def confirm(self) -> None:
-        """Make sure that no other process has gone on with the session, before something that has to be logged.
+        """Check that no other process has continued the session, before doing something that must be logged.
 
-        :raises SessionConflictError: one has.
-        :raises SessionNotFoundError: the session was deleted.
+        :raises SessionConflictError: if another process has continued it.
+        :raises SessionNotFoundError: if the session was deleted.
         """
         async with self._lock:
             if await self._is_behind():
                 await self._catch_up()
 
     async def refresh(self) -> None:
-        """Take in everything that another process may have appended."""
+        """Read everything that another process may have appended."""
         async with self._lock:
             if await self._is_behind():
                 await self._reload()
 
     def take_missed(self) -> Context | None:
-        """Return the context before another process appended, once; None if none did."""
+        """Return the context from before another process appended, and forget it; None if no process has appended."""
         missed, self._missed = self._missed, None
         return missed
 
     def events(self, after: int = 0) -> AsyncIterator[LoggedEvent]:
-        """Iterate over the entries behind a sequence number."""
+        """Iterate over the entries after a sequence number."""
         return self.store.events(self.session_id, after=after)
 
     async def read(self, seqs: Sequence[int]) -> tuple[LoggedEvent, ...]:
@@ -139,7 +141,7 @@ class SessionLog:
         return await self.store.read(self.session_id, seqs)
 
     async def search(self, query: str, limit: int) -> Sequence[Found]:
-        """Return messages with the words of the query that the model does not see now, best first."""
+        """Return the messages that match a query and that the model does not currently see, best first."""
         visible = {entry.seq for entry in self.context.entries if not entry.shortened}
         return await self.store.search(self.session_id, query, limit=limit, without=visible)
 
@@ -148,16 +150,16 @@ class SessionLog:
         return (await self.store.blobs(self.session_id, (sha256,))).get(sha256)
 
     async def context_at(self, seq: int) -> Context:
-        """Return the context as it was behind an entry."""
+        """Return the context as it was after an entry."""
         return await self.store.context_at(self.session_id, seq)
 
     async def _is_behind(self) -> bool:
         return (await self.store.record(self.session_id)).head != self.context.head
 
     async def _catch_up(self) -> None:
-        """Take in the settings that another process appended.
+        """Read the settings that another process appended.
 
-        :raises SessionConflictError: it appended something else.
+        :raises SessionConflictError: if it appended anything else.
         """
         context = self.context
         async for logged in self.events(after=context.head):
@@ -179,9 +181,9 @@ class SessionLog:
 
 
 def transcript_file(home: Path, session_id: str) -> Path:
-    """Return the path of the copy of a log that hooks read, which exists if one has wanted it.
+    """Return the path of the copy of a log for hooks. It exists if a hook has asked for it.
 
-    :param home: the agent's own folder.
+    :param home: the agent's home.
     """
     return home / TRANSCRIPTS / f"{session_id}.jsonl"
 
@@ -201,15 +203,16 @@ async def fork_session(
     additional_directories: Sequence[str],
     made: str,
 ) -> None:
-    """Make a stored session that goes on from a point of another one, with its history, compactions, pins, plan, mode
-    and model. What was allowed in the other one has to be allowed anew.
+    """Create a stored session that continues another one from a given point.
 
-    :param at: entry of the log that is the last one copied; or the id of the last message; None for all there is.
+    The fork has the history, compactions, pins, plan, mode and model of the other session, but not its permissions.
+
+    :param at: seq of the last entry to copy, or id of the last message to copy; None copies everything.
     :param cwd: absolute path of the new session's working directory.
     :param additional_directories: absolute paths.
     :param made: the new session's id.
-    :raises SessionNotFoundError: no such session.
-    :raises InvalidParamsError: it has no such entry or message.
+    :raises SessionNotFoundError: if there is no such session.
+    :raises InvalidParamsError: if the session has no such entry or message.
     """
     if at is None:
         at = (await store.record(session_id)).head
@@ -242,7 +245,7 @@ def moved_to(cwd: Path, context: Context) -> DirectoriesChanged:
 
 
 async def _end_of_message(store: SessionStore, session_id: str, message_id: str) -> int:
-    """Return the last entry that belongs to a message: an answer's results, and the end of its turn."""
+    """Return the last entry that belongs to a message, including an answer's tool results and the end of its turn."""
     found = 0
     async for logged in store.events(session_id):
         event = logged.event

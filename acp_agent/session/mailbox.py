@@ -1,4 +1,4 @@
-"""Prompts on their way to a session's turns: one ticket each, answered in order."""
+"""The queue of prompts to a session. Each prompt has a ticket, and prompts are answered in order."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from acp_agent.errors import PromptTooLargeError
 StopReason: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
 
 MAX_CHARACTERS = 4_000_000
-"""Of the text in one prompt, as much as the windows of today's models hold."""
+"""Maximum length of the text in one prompt: about as much as the context windows of today's models hold."""
 
 
 def check_size(parts: Iterable[UserPart]) -> None:
     """Refuse a prompt with more text than any model reads.
 
-    :raises PromptTooLargeError: it has.
+    :raises PromptTooLargeError: if the text is longer than `MAX_CHARACTERS`.
     """
     size = sum(len(part.text or "") for part in parts if isinstance(part, Text | Resource))
     if size > MAX_CHARACTERS:
@@ -31,15 +31,16 @@ def check_size(parts: Iterable[UserPart]) -> None:
 
 
 class Ticket:
-    """One prompt, and its answer once there is one.
+    """One prompt and, once it is answered, its outcome.
 
-    :param trace: W3C trace context that it came with.
-    :ivar provisional: whether its sender shows it only once it is accepted; it is not logged if cancelled before.
-    :ivar cancelled: whether a cancel came before its turn.
-    :ivar message_id: the id of its message in the conversation; empty until the prompt is accepted.
-    :ivar placed: is set when it is accepted, or answered without being accepted.
-    :ivar done: is set when it is answered.
-    :ivar outcome: why its turn ended, or the failure of its turn; holds once it is done.
+    :param trace: the W3C trace context of the prompt.
+    :ivar provisional: whether the sender shows the prompt only once it is accepted. A provisional prompt that is
+        cancelled before that is not logged.
+    :ivar cancelled: whether the prompt was cancelled before its turn.
+    :ivar message_id: the id of the prompt's message in the conversation; empty until the prompt is accepted.
+    :ivar placed: set when the prompt is accepted, or answered without being accepted.
+    :ivar done: set when the prompt is answered.
+    :ivar outcome: why the turn ended, or its failure; valid once `done` is set.
     """
 
     def __init__(
@@ -60,16 +61,16 @@ class Ticket:
         self.placed.set()
 
     def answer(self, answer: StopReason | Exception) -> None:
-        """Answer it; only the first answer counts."""
+        """Answer the prompt. Only the first answer counts."""
         if not self.done.is_set():
             self.outcome = answer
             self.done.set()
             self.placed.set()
 
     def result(self) -> StopReason:
-        """Return why its turn ended.
+        """Return why the prompt's turn ended.
 
-        :raises Exception: the failure of its turn.
+        :raises Exception: if the turn failed, with its failure.
         """
         if isinstance(self.outcome, Exception):
             raise self.outcome
@@ -77,11 +78,11 @@ class Ticket:
 
 
 class Mailbox:
-    """The prompts of one session that are not answered yet.
+    """The unanswered prompts of one session.
 
-    :ivar waiting: those that wait for a turn, the oldest first.
-    :ivar joined: those that have joined the running turn.
-    :ivar arrived: is set when one is put behind those that wait.
+    :ivar waiting: the prompts that wait for a turn, oldest first.
+    :ivar joined: the prompts that have joined the running turn.
+    :ivar arrived: set when a prompt is added to `waiting`.
     """
 
     def __init__(self) -> None:
@@ -90,14 +91,14 @@ class Mailbox:
         self.arrived = anyio.Event()
 
     async def next(self) -> Ticket:
-        """Remove and return the oldest waiting prompt as soon as there is one."""
+        """Remove and return the oldest waiting prompt. Wait until there is one."""
         while not self.waiting:
             self.arrived = anyio.Event()
             await self.arrived.wait()
         return self.waiting.popleft()
 
     def join(self, may_join: Callable[[Ticket], bool]) -> Ticket | None:
-        """Move the oldest waiting prompt to the running turn, if it may join that; return it."""
+        """Move the oldest waiting prompt to the running turn, if it may join, and return it."""
         if not self.waiting or not may_join(self.waiting[0]):
             return None
         self.joined.append(self.waiting.popleft())
