@@ -1,6 +1,6 @@
-"""`SessionManager`: opens, closes, lists, forks and deletes sessions, for one connection.
+"""`SessionManager`: opens, closes, lists, forks and deletes sessions for one connection.
 
-The connections of a process share `OpenSessions`, so that a session that is open elsewhere can be closed.
+All connections of a process share `OpenSessions`, so that each can close a session that another one has open.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from acp_agent.shielding import finish_shielded
 from acp_agent.storage.store import ArchiveFilter, SessionPage
 
 CLOSING_SECONDS = 5.0
-"""Seconds that a session may still take to close and reopen once its request is cancelled: a half-closed session would
-keep running, and could not be found."""
+"""How many seconds closing and reopening a session may still take after the request was cancelled. Otherwise a
+half-closed session would keep running, and could not be found."""
 
 Status: TypeAlias = Literal["open", "saved"]
-"""A session is open in this process, for any connection, or it is stored and can be opened."""
+"""`open`: open in this process, for any connection. `saved`: stored, so that it can be opened."""
 ClientFor: TypeAlias = Callable[[str], SessionClient]
-"""Makes the client of the session with this id."""
+"""Creates the client of the session with the given id."""
 
 OpenSessions: TypeAlias = list[Session]
-"""The sessions that are open in this process, whichever connection has opened them."""
+"""The sessions that are open in this process, for any connection."""
 
 
 class SessionManager:
     """Opens and closes sessions. Calls that open or close the same session must not overlap.
 
-    :param tasks: where each session's actor runs.
-    :param sessions: those that are open, also for other connections; None if there are no others.
+    :param tasks: the task group in which each session's actor runs.
+    :param sessions: the open sessions of all connections; None if there is only this connection.
     :ivar accounts: the credentials and endpoints of the providers.
     """
 
@@ -60,14 +60,14 @@ class SessionManager:
     async def new(
         self, cwd: str, additional: Sequence[str], client: ClientFor, mcp_servers: Sequence[McpServer] = ()
     ) -> Session:
-        """Make a session; it is durable when this returns.
+        """Create and open a session. It is stored durably when this returns.
 
-        :param cwd: absolute path of a directory that exists.
-        :param additional: absolute paths of further directories.
-        :param client: makes the session's client.
-        :param mcp_servers: those that the client names, in addition to the configuration's.
-        :raises InvalidParamsError: a path is relative, or no directory.
-        :raises ConfigError: the settings for this directory are wrong.
+        :param cwd: absolute path of an existing directory.
+        :param additional: absolute paths of additional directories.
+        :param client: creates the session's client.
+        :param mcp_servers: the servers that the client names, in addition to the configuration's.
+        :raises InvalidParamsError: if a path is relative or not a directory.
+        :raises ConfigError: if the settings for this directory are invalid.
         """
         directories = named_directories(cwd, additional, must_exist=True)
         session_id = new_id("sess")
@@ -83,21 +83,22 @@ class SessionManager:
         source: Source = "resume",
         mcp_servers: Sequence[McpServer] = (),
     ) -> Session:
-        """Open a session that was made before; one that is open already is closed first, as by `close`. A cancel waits
-        until it is open again: who asked may go on with it, or open it once more.
+        """Open a stored session. If this connection already has it open, it is closed first, as by `close`.
 
-        :param additional: absolute paths of all further directories, whichever it had before; one that is gone by now
-            does not keep it from being opened.
+        A cancel waits until the session is open again, so that the caller can use it or open it once more.
 
-        :raises SessionNotFoundError: no such session.
-        :raises InvalidParamsError: a path is relative.
-        :raises ConfigError: the settings for this directory are wrong; what is open stays as it is.
+        :param additional: absolute paths of all additional directories. They replace the session's previous ones.
+            Missing directories do not prevent the session from being opened.
+
+        :raises SessionNotFoundError: if there is no such session.
+        :raises InvalidParamsError: if a path is relative.
+        :raises ConfigError: if the settings for this directory are invalid. An open session then stays open.
         """
         directories = named_directories(cwd, additional, must_exist=False)
         self._services.settings(directories[0])
 
         async def reopened() -> Session:
-            # A log is replayed whole, and a session has one client: a turn that runs for another one ends first.
+            # A session has one client, and the whole log is replayed to it. So end the turn of the former client first.
             if (session := self._own.get(session_id)) is not None:
                 await session.close()
             await self._services.store.record(session_id)
@@ -114,12 +115,14 @@ class SessionManager:
         mcp_servers: Sequence[McpServer] = (),
         at: int | str | None = None,
     ) -> Session:
-        """Open a new session that goes on from a point of another one, which need not be open, and stays as it is.
+        """Open a new session that continues another one from a given point.
 
-        :param at: the last entry of the log, or the id of the last message, that the new one has; None for all of it.
-        :raises SessionNotFoundError: no such session.
-        :raises InvalidParamsError: a path is relative, or no directory; or there is no such entry or message.
-        :raises ConfigError: the settings for this directory are wrong.
+        The other session need not be open, and does not change.
+
+        :param at: the last log entry, or the id of the last message, that the fork contains; None for the whole log.
+        :raises SessionNotFoundError: if there is no such session.
+        :raises InvalidParamsError: if a path is relative or not a directory, or if there is no such entry or message.
+        :raises ConfigError: if the settings for this directory are invalid.
         """
         services, directories = self._services, named_directories(cwd, additional, must_exist=True)
         paths, made = [str(path) for path in directories], new_id("sess")
@@ -129,7 +132,7 @@ class SessionManager:
 
     @asynccontextmanager
     async def discard_on_failure(self, session_id: str) -> AsyncGenerator[None]:
-        """Remove a new session if the work before its client learns of it fails or is cancelled."""
+        """Delete a new session if the body, which runs before the client learns of it, fails or is cancelled."""
         try:
             yield
         except BaseException:
@@ -138,15 +141,15 @@ class SessionManager:
             raise
 
     def find(self, session_id: str) -> Session | None:
-        """Return a session if it is open here."""
+        """Return a session if this connection has it open; else None."""
         session = self._own.get(session_id)
         return None if session is None or session.is_closing else session
 
     async def get(self, session_id: str) -> Session:
-        """Return an open session.
+        """Return a session that this connection has open.
 
-        :raises SessionClosedError: it is stored, but not open here.
-        :raises SessionNotFoundError: no such session.
+        :raises SessionClosedError: if the session is stored, but this connection does not have it open.
+        :raises SessionNotFoundError: if there is no such session.
         """
         session = self.find(session_id)
         if session is None:
@@ -155,35 +158,35 @@ class SessionManager:
         return session
 
     async def list(self, cwd: str | None, cursor: str | None, archived: ArchiveFilter = "exclude") -> SessionPage:
-        """Return a part of the list of sessions, newest first: those that were begun, and those that are open.
+        """Return a page of the list of sessions, newest first. It contains used sessions and open sessions.
 
-        :raises InvalidParamsError: the cursor is not one of ours.
+        :raises InvalidParamsError: if the cursor is not one of ours.
         """
         shown = tuple(session.session_id for session in self._sessions)
         return await self._services.store.list(cwd=cwd, cursor=cursor, archived=archived, not_begun=shown)
 
     async def status(self, session_id: str) -> Status:
-        """Return whether a session is open, here or for another connection.
+        """Return whether a session is open for any connection.
 
-        :raises SessionNotFoundError: no such session.
+        :raises SessionNotFoundError: if there is no such session.
         """
         await self._services.store.record(session_id)
         return "open" if self._everywhere(session_id) else "saved"
 
     def _everywhere(self, session_id: str) -> tuple[Session, ...]:
-        """Return every connection's open session with this id, the newest first."""
+        """Return the open sessions with this id of all connections, newest first."""
         return tuple(session for session in reversed(self._sessions) if session.session_id == session_id)
 
     def find_anywhere(self, session_id: str) -> Session | None:
-        """Return a session that is open for any connection; for this one, if it is."""
+        """Return a session that is open for any connection, preferably for this one."""
         return self.find(session_id) or next(iter(self._everywhere(session_id)), None)
 
     async def set_title(self, session_id: str, title: str) -> str:
-        """Give a session, open or not, the title that a person wants. Other clients that have it open here are told.
+        """Set the title that the user chose, whether or not the session is open, and notify other connections.
 
-        :returns: the title as it is kept.
-        :raises InvalidParamsError: nothing of it can be read.
-        :raises SessionNotFoundError: no such session.
+        :returns: the title as stored.
+        :raises InvalidParamsError: if the title has no printable characters.
+        :raises SessionNotFoundError: if there is no such session.
         """
         title, session = given_title(title), self.find(session_id)
         if session is not None:
@@ -196,41 +199,43 @@ class SessionManager:
         return title
 
     async def archive(self, session_id: str) -> None:
-        """Close a session wherever it is open, and leave it out of the ordinary list from now on.
+        """Close a session for all connections, and hide it from the default list.
 
-        :raises SessionNotFoundError: no such session.
+        :raises SessionNotFoundError: if there is no such session.
         """
         await self._services.store.record(session_id)
         await self._close(self._everywhere(session_id), "close")
         await self._services.store.archive(session_id, archived=True)
 
     async def unarchive(self, session_id: str) -> None:
-        """Put a session back into the list.
+        """Put a session back into the default list.
 
-        :raises SessionNotFoundError: no such session.
+        :raises SessionNotFoundError: if there is no such session.
         """
         await self._services.store.archive(session_id, archived=False)
 
     async def close(self, session_id: str) -> None:
-        """Close a session; one that is not open here, wherever it is open. Its log stays.
+        """Close this connection's session or, if it has none with this id, those of the other connections.
 
-        :raises SessionClosedError: it is stored, but open nowhere.
-        :raises SessionNotFoundError: no such session.
+        The log is kept.
+
+        :raises SessionClosedError: if the session is stored, but not open for any connection.
+        :raises SessionNotFoundError: if there is no such session.
         """
         own = self.find(session_id)
         sessions = self._everywhere(session_id) if own is None else (own,)
         if not sessions:
-            await self.get(session_id)  # raises why there is none
+            await self.get(session_id)  # raises the right error
         await self._close(sessions, "close")
 
     async def delete(self, session_id: str) -> None:
-        """Remove a session with its log, for good, wherever it is open; an unknown one is no error."""
+        """Close a session for all connections, and delete it and its log permanently. An unknown one is no error."""
         await self._close(self._everywhere(session_id), "delete")
         await self._services.store.delete(session_id)
         remove_transcript(self._services.home, session_id)
 
     def stop(self) -> None:
-        """End every session, since the client is gone; the task group ends when they have."""
+        """End every session, since the client is gone. The task group ends after the last session."""
         for session in self._own.values():
             session.stop()
 
@@ -250,7 +255,7 @@ class SessionManager:
         return await self._tasks.start(self._run, opened)
 
     async def _run(self, opened: AbstractAsyncContextManager[Session], *, task_status: TaskStatus[Session]) -> None:
-        """Keep a session open until it has been closed."""
+        """Keep a session open until it is closed."""
         async with opened as session:
             self._own[session.session_id] = session
             self._sessions.append(session)
@@ -264,8 +269,8 @@ class SessionManager:
                 del self._own[session.session_id]
 
     def _tell_others(self, session_id: str) -> None:
-        """Notify other connections of what was set here."""
+        """Notify other connections of changed settings."""
         for other in self._everywhere(session_id):
             if other is not self._own.get(session_id):
-                # Not waited for: its client may read slowly.
+                # Do not wait, since the other client may read slowly.
                 self._tasks.start_soon(other.catch_up)

@@ -1,6 +1,6 @@
-"""`Notices`: messages to the user outside of the conversation, such as a hook's words or a recipe that was left out.
+"""`Notices`: messages to the user outside the conversation, such as a hook's message or a recipe that was left out.
 
-Notices are never logged, so that no model reads them.
+Notices are never logged, so no model reads them.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ SHOWING_SECONDS = 2.0
 """How long a cancelled turn may still take to show something."""
 
 SLOW_SECONDS = 1.5
-"""How long a prompt waits before the session says what for."""
+"""How long a prompt waits before the user is told why."""
 
 
 class Notices:
-    """Shows notices; to clients without notices as messages of the agent, which they accept during a turn only.
+    """Shows notices. Clients that do not support them get agent messages instead, which they accept only during turns.
 
-    :param as_messages: whether the client has no notices.
-    :param found: texts to be shown before the turn ends, to which others append.
+    :param as_messages: whether the client does not support notices.
+    :param found: texts to show before the turn ends. Other objects append to this list.
     :ivar streaming: whether an answer is being shown, which no message may interrupt.
     """
 
@@ -40,7 +40,7 @@ class Notices:
         self._lock = anyio.Lock()
 
     async def tell(self, text: str) -> None:
-        """Show a notice, or keep it until a message may be shown. It may name what a file or a server is called."""
+        """Show a notice, or keep it until a message may be shown. The text may contain names of files or servers."""
         text = harmless(text)
         if self._as_messages:
             self._waiting.append(text)
@@ -51,7 +51,7 @@ class Notices:
     async def tell_once(self, text: str, topic: str = "") -> None:
         """Show a notice, unless the same one was shown in this session.
 
-        :param topic: topic of the notice. If given, notices with the same topic count as the same notice.
+        :param topic: if given, notices with the same topic count as the same notice.
         """
         if (topic or text) not in self._told:
             self._told.add(topic or text)
@@ -59,7 +59,7 @@ class Notices:
 
     @asynccontextmanager
     async def shown_in_turn(self) -> AsyncGenerator[None]:
-        """Allow messages while a prompt is being answered, and show what waits before the end."""
+        """Allow messages during the body, while a prompt is being answered, and show waiting ones before the end."""
         self._in_turn = True
         try:
             await self.flush()
@@ -74,7 +74,7 @@ class Notices:
 
     @asynccontextmanager
     async def slow(self, text: str) -> AsyncGenerator[None]:
-        """Show a notice, once in this session, if the body takes longer than a moment of a turn."""
+        """Show a notice, once per session, if the body takes longer than `SLOW_SECONDS` during a turn."""
         failure: Exception | None = None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._tell_slow, text)
@@ -92,11 +92,11 @@ class Notices:
             await self.tell_once(text)
 
     async def flush(self) -> None:
-        """Show what waits, if messages may be shown now."""
+        """Show waiting notices, if messages may be shown now."""
         if not self._waiting:
             return
         async with self._lock:
             while self._waiting and self._in_turn and not self.streaming:
-                # Some editors join all messages of a turn: blank lines keep this one apart.
+                # Blank lines separate the notice, since some editors join all messages of a turn.
                 await self._show(AgentSaid(new_id("msg"), f"\n\n{self._waiting[0]}\n\n", "note"))
                 del self._waiting[0]

@@ -1,4 +1,4 @@
-"""What each permission mode allows, and the question put to the user where it demands one."""
+"""Decides what each permission mode allows, and asks the user if necessary."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _LONGEST_PREFIX = 40
 
 
 def judge(mode: str, access: Access, grants: Collection[str]) -> Verdict:
-    """Return whether a call may run, has to be asked for, or may not run at all in this mode.
+    """Return whether a call may run in this mode, needs the user's permission, or may not run at all.
 
-    Work outside the session's directories is asked for in every mode but `full-access`.
+    Work outside the session's directories needs permission in every mode except `full-access`.
 
-    :param grants: subjects (see `grant_subject`) that the user allowed.
+    :param grants: the subjects (see `grant_subject`) that the user has allowed.
     """
     if access.effect == "none" or mode == "full-access":
         return "allow"
@@ -66,8 +66,8 @@ def _granted(access: Access, grants: Collection[str]) -> bool:
 def _covers(decision: Decision, access: Access) -> bool:
     """Return whether a hook's `allow` counts for a call.
 
-    What a project brings may spare the user questions about the project alone: edits within the session's directories,
-    but for guarded paths, and commands that the sandbox holds there.
+    A project's own hook may only answer questions about that project: edits within the session's directories, except
+    for guarded paths, and commands that the sandbox confines to these directories.
     """
     if not decision.by_project:
         return True
@@ -76,9 +76,9 @@ def _covers(decision: Decision, access: Access) -> bool:
 
 
 def _grant_of(access: Access, *, one_by_one: bool) -> Grant | None:
-    """Return what the user may allow for good where they are asked about this call; None if nothing.
+    """Return what the user may allow permanently when asked about this call; None for nothing.
 
-    :param one_by_one: whether the user allows sandboxed commands one by one.
+    :param one_by_one: whether the user allows sandboxed commands one at a time.
     """
     if access.demand:
         return None
@@ -93,31 +93,33 @@ def _grant_of(access: Access, *, one_by_one: bool) -> Grant | None:
 
 
 def grant_subject(access: Access) -> str:
-    """Return what an "always allow" of this call covers: its kind, and outside the session's directories the very path.
+    """Return what an "always allow" for this call covers: its kind and, outside the session's directories, its paths.
 
-    No more than that path, since a kind of call that goes down a tree could cover the whole machine.
+    Outside, it covers only these exact paths, since a kind of call that walks a tree could cover the whole machine.
     """
     kind = access.subject or access.effect
     return f"{kind} {', '.join(map(str, access.outside))}" if access.outside else kind
 
 
 class Permissions:
-    """Asks the user about calls of one session, and stores the calls that are always allowed."""
+    """Asks the user about the calls of one session, and stores which calls are always allowed."""
 
     def __init__(self, state: SessionState, client: SessionClient, notices: Notices) -> None:
         self._state = state
         self._client = client
         self._notices = notices
         self._rules = PermissionRules(state.settings.home)
-        self._elsewhere = frozenset[str]()  # what was allowed while the session is open in a directory not its own
-        self._one_by_one = False  # whether the user has allowed one sandboxed command, where all could have been
+        self._elsewhere = frozenset[str]()  # subjects allowed while the session is open in a directory not its own
+        self._one_by_one = False  # whether the user allowed a single sandboxed command instead of all of them
 
     async def check(self, call: ToolCall, prepared: PreparedCall, hooked: Outcome) -> bool:
-        """Ask the user where the mode or a hook demands it. A hook may also answer in the user's place, except where a
-        call demands more than the sandbox gives; a project's hook, only within the project.
+        """Ask the user if the mode or a hook demands it.
+
+        A hook may also answer instead of the user, unless the call demands more than the sandbox allows. A project's
+        hook may do so only within the project.
 
         :returns: False if the user ended the turn instead of answering.
-        :raises ToolError: the call may not run.
+        :raises ToolError: if the call may not run.
         """
         access = prepared.access
         verdict = await self._verdict(call, access)
@@ -138,15 +140,16 @@ class Permissions:
                 return False
             if answer == "reject_once":
                 raise ToolError("The user did not allow this call. Do not try it again; ask what they want instead.")
-            # In the mode as it is by now: the user may have changed it first.
+            # Check again, since the user may have changed the mode before answering.
             await self._verdict(call, access)
         return True
 
     async def _verdict(self, call: ToolCall, access: Access) -> Verdict:
-        """Return what the mode and what the user allowed say of a call; reads the project's rules only if they matter,
-        and as they are now, since they may have been revoked.
+        """Return the verdict on a call from the mode and the user's permissions.
 
-        :raises ToolError: it may not run in this mode.
+        The project's rules are read only if they matter, and read anew each time, since they may have been revoked.
+
+        :raises ToolError: if the call may not run in this mode.
         """
         mode = self._state.mode
         verdict = judge(mode, access, self._state.context.grants if self._is_at_home else self._elsewhere)
@@ -168,10 +171,10 @@ class Permissions:
         return verdict
 
     async def _ask(self, call: ToolCall, prepared: PreparedCall, reason: str) -> Answer | Grant:
-        """Put a call to the user, and remember an "always".
+        """Ask the user about a call, and remember an "always" answer.
 
-        :param reason: why the user is asked, where it is not the mode; empty if it is.
-        :raises SessionConflictError: another process has gone on with the session while the user was thinking.
+        :param reason: why the user is asked; empty if because of the mode.
+        :raises SessionConflictError: if another process has continued the session before the user answered.
         """
         grant = _grant_of(prepared.access, one_by_one=self._one_by_one)
         named = grant is None or visible(grant.label) == grant.label == one_line(grant.label, MAX_LABEL)
@@ -184,7 +187,7 @@ class Permissions:
             await self._remember(answer)
         elif answer == "allow_once":
             self._one_by_one |= prepared.access.sandboxed
-            # The user may have thought for an hour, and gone on in another editor.
+            # The user may have answered after an hour, and continued in another editor meanwhile.
             await self._state.log.confirm()
         return answer
 

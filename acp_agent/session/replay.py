@@ -1,8 +1,8 @@
-"""`replay`: a log as the user saw it, every event turned back into updates, in order.
+"""`replay`: converts a log's events back into the updates that the user saw, in order.
 
-Partial answers show only where no whole message superseded them, which is what was on the screen when the agent was
-killed. A compaction shows once, at its place, completed; one that failed changed nothing and is not shown again.
-Nothing of a recipe's text or of a framing is shown.
+A partial answer is shown only if no complete message followed it, so that it was on the screen when the agent was
+killed. A compaction is shown once, as completed, at its place in the log. A failed compaction changed nothing and is
+not shown. Neither the text of a recipe nor the frame around a summary is shown.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _NO_RESULT = (Text("The agent was interrupted before this call finished."),)
 
 
 async def replay(events: AsyncIterator[LoggedEvent], view_of: Callable[[ToolCall], CallView]) -> AsyncIterator[Update]:
-    """Yield everything that the user saw in a session.
+    """Yield updates for everything that the user saw in a session.
 
-    :param events: the whole log, from its beginning.
-    :param view_of: returns what an editor shows of a call that has no result.
+    :param events: the whole log from its beginning.
+    :param view_of: returns what an editor shows for a call without a result.
     """
     partial: PartialAnswer | None = None
     calls: dict[str, ToolCall] = {}  # without a result
@@ -82,7 +82,7 @@ async def replay(events: AsyncIterator[LoggedEvent], view_of: Callable[[ToolCall
 def _unsettled(
     partial: PartialAnswer | None, calls: Mapping[str, ToolCall], view_of: Callable[[ToolCall], CallView]
 ) -> Iterator[Update]:
-    """Yield what a turn left unsettled, as far as it got."""
+    """Yield a turn's partial answer and its calls without a result."""
     if partial is not None:
         if partial.thinking:
             yield AgentThought(partial.message_id, partial.thinking)

@@ -1,4 +1,4 @@
-"""`Services`: what every session of this process shares. Built once, in the composition root."""
+"""`Services`: the parts that all sessions of a process share. Built once, in the composition root."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ class ReadSettings(Protocol):
 class Services:
     """The parts that all sessions use.
 
-    :ivar home: the folder of all state.
-    :ivar compaction: returns the one service; imports it with the first call.
-    :ivar settings: reads the settings for a working directory, or without one the user's own, and for the project's
-        root where it is known; raises `ConfigError`.
-    :ivar models: makes the registry of models for such settings.
-    :ivar access: the keys and routes with which the providers are reached.
-    :ivar library: finds the recipes for such settings and a working directory; touches the disk. The last argument is
+    :ivar home: the folder that holds all state.
+    :ivar compaction: returns the shared compaction service, importing it on the first call.
+    :ivar settings: reads the settings for a working directory, and for the project's root if it is known. Without a
+        working directory, it reads the user's own settings. Raises `ConfigError`.
+    :ivar models: creates the registry of models for these settings.
+    :ivar access: the keys and routes for reaching the providers.
+    :ivar library: finds the recipes for the settings and a working directory. It reads the disk. The last argument is
         `trusted` of `RecipeLibrary.read`.
-    :ivar recipe_signature: returns a value that changes when one of those recipes changes; touches the disk, but
-        little.
-    :ivar project_places: returns the folders from which a project's hooks and recipes come, for such settings and a
-        working directory; touches the disk, but little.
+    :ivar recipe_signature: returns a value that changes when one of these recipes changes. It reads little from the
+        disk.
+    :ivar project_places: returns the folders that contain a project's hooks and recipes, for the settings and a
+        working directory. It reads little from the disk.
     """
 
     home: Path

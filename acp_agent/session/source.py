@@ -1,4 +1,4 @@
-"""`OriginalEntries`: the entries of a session's log that excerpts are taken from, and their index."""
+"""`OriginalEntries`: the log entries from which excerpts are taken, and their index."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from acp_agent.session.log import SessionLog
 
 
 class OriginalEntries:
-    """One session's original entries: read from the log when they are first wanted, then kept up.
+    """One session's original entries. They are read from the log on first use, and then updated.
 
-    :ivar entries: as of the last `index()`, in order.
+    :ivar entries: the entries as of the last `index()`, in order.
     """
 
     def __init__(self, log: SessionLog) -> None:
@@ -29,11 +29,11 @@ class OriginalEntries:
         self.entries: tuple[Entry, ...] = ()
 
     async def index(self) -> ExcerptIndex:
-        """Return the index of the entries up to now."""
+        """Return the index of all entries so far."""
         async with self._lock:
             swaps, events = self._log.context.swaps, await self._events(self._head)
             if any(isinstance(each.event, TurnRefused | ContextRestored) for each in events):
-                # Something that was indexed is not in force any more, or again.
+                # Some indexed entries are no longer part of the conversation, or others are part of it again.
                 self._forget()
                 events = await self._events(0)
             if events:

@@ -1,4 +1,4 @@
-"""`SessionState`: what one session is right now, as plain data: its id, folders, settings and log."""
+"""`SessionState`: the current state of one session as plain data: its id, directories, settings and log."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class SessionState:
     """One open session.
 
     :ivar directories: absolute paths; the working directory first.
-    :ivar real_directories: where these led when the session was opened here. Whoever can write to a folder above one
-        could put a link in its place, which then leads outside.
-    :ivar settings: those of the working directory; replaced when they are read again.
-    :ivar mcp_servers: those that the client names.
+    :ivar real_directories: the directories with symbolic links resolved when the session was opened here. Anyone who
+        can write to a parent folder could later replace a directory with a link that leads outside.
+    :ivar settings: the settings of the working directory; replaced when they are read again.
+    :ivar mcp_servers: the servers that the client names.
     :ivar recipe_model: the model that the running recipe names, `provider/model`; empty for none.
     :ivar recipe_mode: the permission mode that the running recipe sets; empty for none.
-    :ivar in_turn: whether a turn runs, below which another process may append no more than settings.
-    :ivar made: what the user has to be told of what commands made.
-    :ivar trace: W3C trace context that the running prompt came with.
+    :ivar in_turn: whether a turn runs, during which another process may append only settings.
+    :ivar made: notices for the user about what commands have created.
+    :ivar trace: the W3C trace context of the running prompt.
     """
 
     id: str
@@ -59,7 +59,7 @@ class SessionState:
 
     @property
     def cwd(self) -> Path:
-        """Return the working directory that the session was opened in now; the log has the first one."""
+        """Return the working directory in which the session is open. The log may name a different one."""
         return self.directories[0]
 
     @property
@@ -69,17 +69,17 @@ class SessionState:
 
     @property
     def mode(self) -> str:
-        """Return the permission mode in force."""
+        """Return the current permission mode."""
         return self.recipe_mode or self.context.mode
 
     @property
     def sandbox(self) -> Sandbox | None:
-        """Return the sandbox of commands in the mode in force; None where they run without one."""
+        """Return the sandbox for commands in the current mode; None if they run without one."""
         is_free = self.mode == "full-access" and self.settings.sandbox.commands != "required"
         return None if is_free else self._sandbox()
 
     def settle_unfinished(self) -> None:
-        """Make harmless what commands of a killed agent have made; see `Sandbox`. Touches the disk."""
+        """Neutralize what commands of a killed agent have created; see `Sandbox`. This reads and writes the disk."""
         self._sandbox().settle_unfinished()
 
     def _sandbox(self) -> Sandbox:
@@ -89,7 +89,7 @@ class SessionState:
 
     @property
     def read_limits(self) -> ReadLimits:
-        """Return what tools do not read, or only after asking; in every mode."""
+        """Return what tools may not read, or only after asking, in every mode."""
         return ReadLimits.of(self.real_directories, self.settings.sandbox.read_deny)
 
     def compaction(self, model: str) -> CompactionSettings:

@@ -1,6 +1,6 @@
-"""The title of a session: the first words of its first prompt, a few words by the cheap model, or what a person wrote.
+"""The title of a session: the first words of its first prompt, a title by a small model, or one that the user set.
 
-The model is asked once, behind the turn with the first prompt. Whether it answers or not, the session keeps a title.
+The model is asked once, after the turn of the first prompt. If it does not answer, the session keeps its first title.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from acp_agent.session.project.models import SessionModels
 
 MAX_LENGTH = 60
 MAX_GIVEN = 200
-"""Most characters of a title that a person gives."""
+"""Maximum characters of a title that the user sets."""
 ANSWER_SECONDS = 30.0
 _PROMPT, _ANSWER = 2_000, 1_000
-"""Characters of both that the model reads."""
+"""How many characters of the prompt and of the answer the model reads."""
 _READ = 20_000
-"""Characters of a prompt in which a title is looked for."""
+"""How many characters of a prompt are used to make a title."""
 _OUTPUT = 200
 _SYSTEM = (
     "You name conversations. Answer with a title of three to seven words for the conversation below, in its language, "
@@ -45,17 +45,17 @@ _SYSTEM = (
 )
 _AROUND = " \t\"'`*#“”„‘’«».:"
 _UNTYPED = re.compile(r"\s*(?:<([A-Za-z_-]+)>.*</\1>|Sharing the following file as context: [^\n]*)\s*", re.DOTALL)
-"""A tag around all of a text, and the line that CodeCompanion sends for a buffer or file that was named."""
+"""A text enclosed in one tag, or the line that CodeCompanion sends for a buffer or file that the user named."""
 
 Mask: TypeAlias = Callable[[str], str]
-"""Masks what is secret in a text."""
+"""Masks secrets in a text."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(eq=False, slots=True)
 class Titles:
-    """Gives one session its titles, unless a person has given it one."""
+    """Generates one session's titles, unless the user has set one."""
 
     _log: SessionLog
     _models: SessionModels
@@ -65,7 +65,7 @@ class Titles:
     _mask: Mask = str
 
     async def set_from(self, prompt: Sequence[UserPart], mask: Mask) -> None:
-        """Make a title of the words of the first prompt, and note that the model is to be asked for a better one."""
+        """Make a title from the first prompt's words, and have `begin` ask the model for a better one."""
         if self._log.context.title is not None:
             return
         words = mask(words_of(prompt)[:_READ])
@@ -75,7 +75,7 @@ class Titles:
             self._words, self._mask = words, mask
 
     def begin(self) -> None:
-        """Ask the model in the background, if a better title is wanted."""
+        """Ask the model for a better title in the background, if one is wanted."""
         words, self._words = self._words, ""
         if words:
             self._tasks.start_soon(self._improve, words, self._mask)
@@ -90,7 +90,7 @@ class Titles:
             made, before = _clean_title(mask(text)), self._log.context.title
 
             def build(context: Context) -> tuple[Event, ...]:
-                # A person may have been quicker; the request has its price all the same.
+                # The user may have set a title meanwhile. Log the request's cost in any case.
                 if context.title_by == "user" or not made:
                     return (TitleChanged(context.title or "", context.title_by, usage),)
                 return (TitleChanged(made, "model", usage),)
@@ -117,9 +117,9 @@ class Titles:
 
 
 def given_title(title: str) -> str:
-    """Return a title that a person gave as one printable line.
+    """Return a title that the user set, as one printable line.
 
-    :raises InvalidParamsError: nothing is left of it.
+    :raises InvalidParamsError: if the title has no printable characters.
     """
     line = shortened(title, MAX_GIVEN)
     if not line:
@@ -128,7 +128,7 @@ def given_title(title: str) -> str:
 
 
 def _clean_title(answer: str) -> str:
-    """Return the first line of a model's answer, without the quotes and marks that models put around it."""
+    """Return the first line of a model's answer, without surrounding quotes and Markdown."""
     line = next((line for line in answer.splitlines() if line.strip(_AROUND)), "").strip(_AROUND)
     if line.lower().startswith("title:"):
         line = line[len("title:") :].strip(_AROUND)
@@ -136,10 +136,10 @@ def _clean_title(answer: str) -> str:
 
 
 def words_of(prompt: Sequence[UserPart]) -> str:
-    """Return the words of a prompt, with the names of the files that it links or contains.
+    """Return the words of a prompt, including the names of linked or attached files.
 
-    Editors add texts of their own: the operating system, the selection, a file's path. These count only if there is
-    nothing else.
+    Editors add their own texts, such as the operating system, the selection or a file's path. These are used only if
+    there is nothing else.
     """
     typed = [
         part
@@ -151,7 +151,7 @@ def words_of(prompt: Sequence[UserPart]) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return a text as one line of at most `most` characters, cut between words where that costs little."""
+    """Return a text as one line of at most `most` characters, cut between words if that loses little text."""
     printable = "".join(character if character.isprintable() else " " for character in text)
     line = " ".join(printable.split())
     if len(line) <= most:

@@ -1,4 +1,4 @@
-"""The `recall` tool: searches and reads entries that are no longer in the context, through the `Archive`."""
+"""The `recall` tool: searches and reads log entries that are no longer in the context, through the `Archive`."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ async def _read(asked: _Recall, archive: Archive) -> str:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Yield the lines of a text; one that is too long for a page goes on in further ones."""
+    """Yield the lines of a text, splitting lines that are longer than `MAX_LINE`."""
     for line in clean(text.replace("\r\n", "\n").removesuffix("\n")).split("\n"):
         for start in range(0, len(line) or 1, MAX_LINE):
             yield line[start : start + MAX_LINE]
