@@ -63,11 +63,16 @@ class Case:
         return self.state.budget.system + estimate_messages(beside)
 
 
-def cases(recording: Recording) -> Iterator[Case]:
-    """Yield a recording at each of its points."""
+def cases(recording: Recording, *, idle: bool = False) -> Iterator[Case]:
+    """Yield a recording at each of its points.
+
+    :param idle: no turn is running, whatever the recording says.
+    """
     messages = read_messages(recording)
     for cut in points(recording):
         state = state_at(recording, cut)
+        if idle:
+            state = replace(state, turn_from=None)
         yield Case(state, needs_at(messages, cut), *_written(recording, cut, state.turn_from))
 
 
@@ -120,7 +125,7 @@ def figures(found: Sequence[Case], *, size: float | None = None, left: float | N
         counted.setdefault(name, []).append(kept)
 
     for case in found:
-        messages, tokens = _compacted(case, int(case.state.budget.messages * size))
+        messages, tokens = compacted(case, int(case.state.budget.messages * size))
         room += int(case.state.budget.messages * size)
         used += tokens
         after += case.state.budget.system + estimate_messages(messages)
@@ -131,21 +136,27 @@ def figures(found: Sequence[Case], *, size: float | None = None, left: float | N
                 count("need", kept)
             if need.around and need.kind != "words":
                 count("ctx", need.kept_with_words(remains))
-        text = "\n".join(text_of(message) for message in messages)
-        stream = f" {' '.join(_WORDS.findall(text))} "
-        names, plain = set(_names(text)), set(_PLAIN.findall(text))
-        for name, around in case.facts.items():
-            count("A need", name in names)
-            count("A ctx", any(words in stream for words in around))
-        for word in case.words:
-            count("A words", word in plain)
+        for name, kept in kept_of(case, "\n".join(text_of(message) for message in messages)):
+            count(f"A {name}", kept)
     shares = {name: sum(kept) / len(kept) for name, kept in counted.items()}
     score = [shares[kind] for kind in CLASSES if kind in shares]
     rest = {name: shares[name] for name in ("need", "ctx", "words", "commands", "A need", "A ctx", "A words")}
     return {"size": size, "left": after / before, "used": used / room, "score": sum(score) / len(score), **rest}
 
 
-def _compacted(case: Case, size: int) -> tuple[tuple[Message, ...], int]:
+def kept_of(case: Case, text: str) -> Iterator[tuple[str, bool]]:
+    """Yield `need`, `ctx` or `words` for each fact and word of measure A, and whether this text has it."""
+    stream = f" {' '.join(_WORDS.findall(text))} "
+    names, plain = set(_names(text)), set(_PLAIN.findall(text))
+    for name, around in case.facts.items():
+        yield "need", name in names
+        yield "ctx", any(words in stream for words in around)
+    for word in case.words:
+        yield "words", word in plain
+
+
+def compacted(case: Case, size: int) -> tuple[tuple[Message, ...], int]:
+    """Return the messages of the new context, and the tokens of those that are not exempt from the size."""
     state = case.state
     cut = planned_cut(state, size, leave_tail=False)
     assert cut is not None
@@ -166,8 +177,8 @@ def _listed_without(name: str) -> Callable[..., object]:
     return without
 
 
-def _nothing(*_: object, **__: object) -> tuple[()]:
-    return ()
+def _nothing(*_: object) -> tuple[tuple[()], frozenset[int]]:
+    return (), frozenset()
 
 
 def _no_text(*_: object) -> str:
@@ -203,10 +214,11 @@ MECHANISMS: Mapping[str, Mapping[str, object]] = {
     "files in the short list": {"layers.read_inventory": _listed_without("files")},
     "calls that failed in it": {"layers.read_inventory": _listed_without("failures")},
     "the newest messages": {"layers.TAIL_SHARE": 0},
-    "rules": {"layers.rules_of": _nothing},
-    "the user's requests": {"layers.requests_of": _nothing},
+    "the user's words": {"layers.words_of": _nothing},
+    "the index of names": {"excerpts.selection.NAMES_SHARE": 0},
+    "the user's lines before others": {"excerpts.selection.USER_BONUS": 1},
     "at most three quarters of what leaves": {"layers.REPLACED_SHARE": 1},
-    "at least 250 tokens of rules and requests": {"layers.LEAST_QUOTED": 0},
+    "at least 250 tokens of the user's words": {"layers.LEAST_QUOTED": 0},
 }
 """What is changed to see what a mechanism is worth."""
 

@@ -130,7 +130,7 @@ class Speaker:
     is_participant: bool = False  # the user or the model
 
 
-_USER, _MODEL = Speaker("user", True), Speaker("you", True)
+USER, _MODEL = Speaker("user", True), Speaker("you", True)
 _RESULT, _ATTACHED, _RECIPE, _NOTE = map(Speaker, ("result", "attached file", "recipe", "note of the program"))
 
 
@@ -138,10 +138,10 @@ def passages(entry: Entry) -> Iterator[tuple[Speaker, str]]:
     """Yield the texts of an entry with their speakers; reasoning is left out, since no provider keeps it."""
     message = entry.message
     if isinstance(message, UserMessage):
-        speaker = _RECIPE if isinstance(message, RecipePrompt) else _NOTE if entry.note else _USER
+        speaker = _RECIPE if isinstance(message, RecipePrompt) else _NOTE if entry.note else USER
         typed = message.typed if isinstance(message, RecipePrompt) else ()
         for part in (*typed, *message.parts):
-            origin = _USER if part in typed else speaker
+            origin = USER if part in typed else speaker
             if isinstance(part, Text):
                 yield origin, part.text
             elif isinstance(part, Resource | ResourceLink):

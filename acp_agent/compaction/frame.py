@@ -33,13 +33,14 @@ _RECALL = (
     "message. Use it for whatever you need from before and do not see here"
 )
 _EXCERPTS = (
-    "Taken from the record of the earlier part by the program that you run in: what stands there word for word, with "
-    "other lines left out between. It quotes what was said and printed then, and asks for nothing."
+    "Lines of the earlier conversation, word for word, with other lines left out. They quote what was said and printed "
+    "then, and ask for nothing."
 )
 _SINCE = (
     "Stated by the program that you run in, from its record: what has happened since the summary was written. Where "
     "they differ, this holds. What is listed here is done: do not do it again."
 )
+_RECALLED = " `recall` reads entry [#n] in full."
 _FRAMES = re.compile(
     r"(?<=[</])(\s*)(conversation|recorded|carried)_(?=(?:summary|facts|excerpts|over|since)\b)", re.IGNORECASE
 )
@@ -86,7 +87,7 @@ def frame_excerpts(inventory: str, excerpts: str, *, recall: bool) -> tuple[Text
     """Frame the inventory and the excerpts."""
     if not inventory and not excerpts:
         return ()
-    introduction = f"{_EXCERPTS} [#n] is the number of an entry{_RECALL if recall else ''}."
+    introduction = f"{_EXCERPTS}{_RECALLED if recall else ''}"
     content = _escaped("\n\n".join(filter(None, (inventory, excerpts))))
     return (Text(f"<recorded_excerpts>\n{introduction}\n\n{content}\n</recorded_excerpts>"),)
 

@@ -6,8 +6,7 @@ The tokens are allotted in this order; each layer takes what it needs of the tok
 | --- | --- |
 | newest messages, as they are | `TAIL_SHARE` of the size |
 | summary; pins, mode and plan | what it needs |
-| rules that the user stated | `RULES_SHARE` |
-| first request of the user and the newest ones | `REQUESTS_SHARE` |
+| what the user typed | `WORDS_SHARE` |
 | files and commands | `INVENTORY_SHARE` |
 | excerpts | all that is left |
 
@@ -29,8 +28,9 @@ from acp_agent.compaction.estimate import (
     estimate_text,
 )
 from acp_agent.compaction.excerpts.inventory import read_inventory, render_inventory
-from acp_agent.compaction.excerpts.quotes import render_quotes, requests_of, rules_of
+from acp_agent.compaction.excerpts.quotes import render_quotes, said_by_user
 from acp_agent.compaction.excerpts.selection import ExcerptIndex, excerpts_of
+from acp_agent.compaction.excerpts.words import words_of
 from acp_agent.compaction.facts import passages
 from acp_agent.compaction.frame import frame_excerpts, frame_quotes, frame_summary
 from acp_agent.compaction.state import CompactionPolicy, ConversationState
@@ -39,15 +39,16 @@ from acp_agent.conversation.swaps import Quote
 from acp_agent.errors import CompactionError, NoRoomError
 from acp_agent.frozen import frozen
 
-TAIL_SHARE = 0.4
-RULES_SHARE = 1 / 3
-REQUESTS_SHARE = 0.05
+TAIL_SHARE = 0.25
+WORDS_SHARE, PROSE_WORDS_SHARE = 0.2, 0.05
+"""The smaller share is for conversations about no code: there the user says half of everything, and the newest of it is
+worth no more than the rest."""
 INVENTORY_SHARE = 0.1
 REPLACED_SHARE = 0.75
 """Largest share of the replaced tokens that the layers may take, so that a short conversation is shortened too."""
 LEAST_QUOTED = 250
-"""Tokens that rules, and requests, may take however small the size is; at most a quarter of the replaced tokens."""
-HEADINGS = 150
+"""Tokens that the user's words may take however small the size is; at most a quarter of the replaced tokens."""
+HEADINGS = 90
 """Tokens of the headings and introductions around the quotations."""
 LEAST_SIZE = 250
 """Tokens, in addition to the pins, below which the new context would contain nothing useful."""
@@ -143,7 +144,10 @@ def fill(
     summary_parts = body or frame_summary(summary, recall=recall)
     available = min(size - _tokens_kept(state, cut, body, exempt_seqs), int(replaced * REPLACED_SHARE))
     available -= MESSAGE_TOKENS + _tokens(summary_parts)
-    quotations, quoted = _quote(state, removed, size, available, min(LEAST_QUOTED, replaced // 4))
+    index = index or ExcerptIndex.of(state.originals)
+    share = PROSE_WORDS_SHARE if size and index.is_prose else WORDS_SHARE
+    wanted = int(size * share)
+    quotations, quoted, outdated = _quote(state, removed, wanted, available, min(LEAST_QUOTED, replaced // 4))
     available -= _tokens((*quoted, *frame_excerpts("", "-", recall=recall)))
     if available <= 0:
         return Layers((*quoted, *summary_parts))
@@ -151,9 +155,9 @@ def fill(
     inventory_text = render_inventory(inventory, int(min(size * INVENTORY_SHARE, available)), kept=kept_seqs)
     available -= estimate_text(f"{inventory_text}\n\n") if inventory_text else 0
     excerpts = excerpts_of(
-        index or ExcerptIndex.of(state.originals),
+        index,
         max(0, available),
-        seqs={entry.seq for entry in removed},
+        seqs={entry.seq for entry in removed} - outdated,
         verbatim=[*quotations, *(text for entry in (*kept, *exempt) for _, text in passages(entry))],
         condensed=[inventory_text, *(part.text for part in summary_parts if isinstance(part, Text))],
         excluded={command for command, seq, _ in inventory.commands if f"[#{seq}] {command}" in inventory_text},
@@ -169,23 +173,21 @@ def _tokens_kept(state: ConversationState, cut: Cut, body: tuple[UserPart, ...],
 
 
 def _quote(
-    state: ConversationState, removed: Sequence[Entry], size: int, available: int, least: int
-) -> tuple[list[str], tuple[Text, ...]]:
-    """Return the pins, rules and requests to quote, and the framed quotations.
+    state: ConversationState, removed: Sequence[Entry], wanted: int, available: int, least: int
+) -> tuple[list[str], tuple[Text, ...], frozenset[int]]:
+    """Return the texts to quote, the framed quotations, and the seqs of messages that nothing may quote.
 
-    :param least: tokens that rules, and requests, may take however few are available.
+    :param wanted: tokens that the user's words may take if so many are available.
+    :param least: tokens that they may take however few are available.
     """
     memory = state.memory
 
-    def framed(rules: Sequence[Quote], requests: Sequence[Quote]) -> tuple[Text, ...]:
-        return frame_quotes(render_quotes(memory.pins, rules, requests, state.plan, state.mode))
+    def framed(said: Sequence[Quote]) -> tuple[Text, ...]:
+        return frame_quotes(render_quotes(memory.pins, said, state.plan, state.mode))
 
-    def limit(share: float, taken: tuple[Text, ...]) -> int:
-        return int(max(min(size * share, available - HEADINGS - _tokens(taken)), least))
-
-    rules = rules_of(removed, memory.rules, limit(RULES_SHARE, framed((), ())))
-    requests = requests_of(removed, limit(REQUESTS_SHARE, framed(rules, ())), recall=state.recall)
-    return [quote.text for quote in (*memory.pins, *rules, *requests)], framed(rules, requests)
+    limit = int(max(min(wanted, available - HEADINGS - _tokens(framed(()))), least))
+    said, outdated = words_of(said_by_user(removed, memory.rules), limit)
+    return [quote.text for quote in (*memory.pins, *said)], framed(said), outdated
 
 
 def replaced_tokens(cut: Cut) -> int:

@@ -27,8 +27,8 @@ async def read(store: SessionStore, session_id: str, after: int = 0) -> list[Log
     return [entry async for entry in store.events(session_id, after)]
 
 
-async def seqs(store: SessionStore, query: str, session_id: str = "s1", **bounds: int) -> list[int]:
-    return [found.seq for found in await store.search(session_id, query, limit=bounds.pop("limit", 50), **bounds)]
+async def seqs(store: SessionStore, query: str, session_id: str = "s1", limit: int = 50) -> list[int]:
+    return [found.seq for found in await store.search(session_id, query, limit=limit)]
 
 
 def notes(*texts: str) -> list[Event]:

@@ -4,8 +4,10 @@ Fenced blocks, lines quoted with `>` and runs of more than `MAX_TYPED` character
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+
+from acp_agent.frozen import frozen
 
 MAX_RULE_LENGTH, MAX_TYPED = 500, 2_000
 _WORD = re.compile(r"[\u3040-\u9fff가-힣]|[^\W\u3040-\u9fff가-힣]+'?|,")
@@ -74,28 +76,109 @@ def same_rule_key(text: str) -> str:
 
 def stated_rules(text: str) -> list[str]:
     """Return the rules as slices of the text, in order, each once. The items behind "Never:" stay with it."""
-    found, listing = list[str](), False
-    for piece in prose(text):
-        listing = bool(listing and piece and (_ITEM.match(piece) or not piece.strip() or found[-1][-1] != "\n"))
-        if listing and len(found[-1] + piece) <= MAX_RULE_LENGTH:
-            found[-1] += piece
-            continue
-        has_cue, leads = _has_cue(piece), piece.strip().endswith(":") or piece.lstrip().startswith("#")
-        listing = listing or (leads and (has_cue or _holds(f" {_line(piece)} ", _LISTS)))
-        if listing or (has_cue and not (piece.isascii() and len(piece.split()) == 1)):
-            found.append(piece)
+    pieces = _pieces(text)
+    found = ("".join(piece.text for piece in pieces[first:last]) for first, last in _rules(pieces))
     rules = [_ITEM.sub("", rule).strip()[:MAX_RULE_LENGTH].rstrip() for rule in found]
     return [*{same_rule_key(rule): rule for rule in rules if rule}.values()]
 
 
+def rule_spans(text: str) -> list[tuple[int, int]]:
+    """Return where rules stand in a text, each with the sentences beside it: "The cap is $500. Never exceed it."
+
+    The neighbours stand in the same paragraph.
+    """
+    pieces = _pieces(text)
+    spans: list[tuple[int, int]] = []
+    for first, last in _rules(pieces):
+        start, end = pieces[first].start, pieces[last - 1].end
+        if first and _stand_together(pieces[first - 1], pieces[first]):
+            start = pieces[first - 1].start
+        if last < len(pieces) and _stand_together(pieces[last - 1], pieces[last]):
+            end = pieces[last].end
+        spans.append((start, end))
+    return spans
+
+
 def prose(text: str) -> Iterator[str]:
     """Yield the sentences and lines that the user typed, and an empty text for each pasted one."""
-    runs = (run for part in _PASTED.split(text)[::2] for run in (*re.split(r"(?<=\n)(?=[ \t\r]*\n)", part), ""))
+    for piece in _pieces(text):
+        yield piece.text
+
+
+def segments(text: str) -> Iterator[tuple[bool, str]]:
+    """Yield the text in pieces, each with whether it was typed, and not pasted."""
+    at = 0
+    for match in _PASTED.finditer(text):
+        yield from _paragraphs(text[at : match.start()])
+        yield False, match[0]
+        at = match.end()
+    yield from _paragraphs(text[at:])
+
+
+def _paragraphs(text: str) -> Iterator[tuple[bool, str]]:
+    """Yield the typed and the pasted paragraphs of a text without fences."""
+    runs = re.split(r"(?<=\n)(?=[ \t\r]*\n)", text)
     for typed, group in groupby(runs, lambda run: _looks_typed(run.strip())):
-        kept = list(group)
-        shown = kept if typed or sum(map(len, kept)) <= MAX_TYPED else [""]
-        for piece in (piece for run in shown for piece in _BREAK.split(run)):
-            yield from [piece] if len(piece) <= MAX_RULE_LENGTH else piece.splitlines(keepends=True)
+        together = "".join(group)
+        if together:
+            yield typed or len(together) <= MAX_TYPED, together
+
+
+@frozen
+class _Piece:
+    """A sentence or a line that the user typed, with its place; empty if it was pasted."""
+
+    start: int
+    text: str
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+
+def _pieces(text: str) -> list[_Piece]:
+    """Return the sentences and lines of a text."""
+    pieces: list[_Piece] = []
+    at = 0
+    for typed, segment in segments(text):
+        start = at
+        at += len(segment)
+        if not typed:
+            pieces.append(_Piece(start, ""))
+            continue
+        for run in re.split(r"(?<=\n)(?=[ \t\r]*\n)", segment):
+            for sentence in _BREAK.split(run):
+                parts = [sentence] if len(sentence) <= MAX_RULE_LENGTH else sentence.splitlines(keepends=True)
+                for part in parts:
+                    pieces.append(_Piece(start, part))
+                    start += len(part)
+    return pieces
+
+
+def _stand_together(piece: _Piece, after: _Piece) -> bool:
+    """Return whether two pieces are short and stand in one paragraph."""
+    both = 0 < len(piece.text) <= MAX_RULE_LENGTH and 0 < len(after.text) <= MAX_RULE_LENGTH
+    return both and not after.text.lstrip(" \t\r").startswith("\n")
+
+
+def _rules(pieces: Sequence[_Piece]) -> list[tuple[int, int]]:
+    """Return the numbers of the first and after the last piece of each rule."""
+    found: list[tuple[int, int]] = []
+    listing = False
+    for number, piece in enumerate(pieces):
+        text = piece.text
+        if listing:
+            last = pieces[found[-1][1] - 1].text
+            listing = bool(text and (_ITEM.match(text) or not text.strip() or last[-1:] != "\n"))
+        if listing and piece.end - pieces[found[-1][0]].start <= MAX_RULE_LENGTH:
+            found[-1] = (found[-1][0], number + 1)
+            continue
+        has_cue = _has_cue(text)
+        leads = text.strip().endswith(":") or text.lstrip().startswith("#")
+        listing = listing or (leads and (has_cue or _holds(f" {_line(text)} ", _LISTS)))
+        if listing or (has_cue and not (text.isascii() and len(text.split()) == 1)):
+            found.append((number, number + 1))
+    return found
 
 
 def _looks_typed(paragraph: str) -> bool:

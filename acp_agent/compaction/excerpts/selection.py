@@ -10,30 +10,41 @@ from __future__ import annotations
 import heapq
 import re
 from collections import deque
-from collections.abc import Collection, Container, Iterable
+from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import compress, groupby
 from threading import Lock
 
 from acp_agent.compaction.estimate import CHARACTERS_PER_TOKEN
-from acp_agent.compaction.facts import RUNS, Speaker, facts_of_run, passages, units
+from acp_agent.compaction.facts import RUNS, USER, Speaker, facts_of_run, passages, units
 from acp_agent.conversation.messages import Entry
 
-UNIT_OVERHEAD = 30
+UNIT_OVERHEAD = 15
 """Characters added to the length of a line, since many short lines convey less than a few long ones."""
-WORD_WEIGHT = 0.32
+WORD_WEIGHT = 0.4
 """Weight of a plain word of the user or the model, relative to a fact of theirs."""
 OUTPUT_FACT_WEIGHT, OUTPUT_WORD_WEIGHT = 0.25, 0.1
 """Weights of terms that occur only in results and files. The model repeats one in fifty such facts, and one in five of
 those that the user or the model wrote once."""
+MOST_ENTRIES = 3
+"""Entries above which a plain word is worth nothing; facts outweigh words that stand everywhere."""
 HALVED_AFTER = 60
 """Messages after which a fact that is not mentioned again has half of its weight."""
 REPEAT_SHARES = (1.0, 0.25, 0.25)
 """Shares of a term's weight in the first, second and third line with it; each has other words around it."""
-NEIGHBOUR_BONUS = 1.3
-"""Factor on the value of a line next to a chosen one."""
+USER_BONUS = 1.2
+"""Factor on the value of a line of the user."""
+NEIGHBOUR_BONUS = 2.2
+"""Factor on the value of a line next to a chosen one in the same passage."""
+
+PROSE_FACTS = 0.15
+"""Facts for each line below which a conversation is prose. Sessions of coding agents have 0.5 to 2."""
+NAMES_SHARE = 0.2
+"""Share of the tokens for an index of names that no chosen line contains."""
 
 _WORD = re.compile(r"[^\W\d_]{5,30}")
+NAMES = "Also named there, by entry:"
+"""Heading of the index of names."""
 
 
 @dataclass(slots=True)
@@ -51,15 +62,20 @@ class _Unit:
 class _Term:
     """A fact or a plain word."""
 
+    name: str
     is_fact: bool
     last_entry: int = 0  # number of the last entry that contains it, from 1
+    last_seq: int = 0
+    count: int = 0
     spoken: bool = False  # whether the user or the model wrote it
 
     def weight(self, entries: int) -> float:
         """Return the weight in a conversation of so many entries."""
-        if not self.is_fact:
-            return WORD_WEIGHT if self.spoken else OUTPUT_WORD_WEIGHT
-        return (1.0 if self.spoken else OUTPUT_FACT_WEIGHT) / (1 + (entries - self.last_entry) / HALVED_AFTER)
+        if self.is_fact:
+            return (1.0 if self.spoken else OUTPUT_FACT_WEIGHT) / (1 + (entries - self.last_entry) / HALVED_AFTER)
+        if self.count > MOST_ENTRIES:
+            return 0.0
+        return WORD_WEIGHT if self.spoken else OUTPUT_WORD_WEIGHT
 
 
 class ExcerptIndex:
@@ -73,6 +89,7 @@ class ExcerptIndex:
         self.units: list[_Unit] = []
         self.terms: list[_Term] = []
         self.entries = 0
+        self._facts = 0  # mentions
         self._added: deque[Entry] = deque()
         self._terms_of_runs: dict[str, tuple[int, ...]] = {}
         self._ids: dict[str, int] = {}
@@ -97,6 +114,12 @@ class ExcerptIndex:
             while self._added:
                 self._index(self._added.popleft())
 
+    @property
+    def is_prose(self) -> bool:
+        """Return whether few lines name anything, as in a conversation that is not about code."""
+        self.complete()
+        return self._facts < len(self.units) * PROSE_FACTS
+
     def _index(self, entry: Entry) -> None:
         self.entries += 1
         for speaker, text in passages(entry):
@@ -106,8 +129,12 @@ class ExcerptIndex:
                 self.units.append(_Unit(entry.seq, self._passages, speaker, line, terms))
                 for number in terms:
                     term = self.terms[number]
+                    self._facts += term.is_fact
                     term.spoken |= speaker.is_participant
                     term.last_entry = self.entries
+                    if term.last_seq != entry.seq:
+                        term.count += 1
+                    term.last_seq = entry.seq
 
     def known_terms(self, texts: Iterable[str]) -> set[int]:
         """Return the indexed terms that occur in these texts."""
@@ -130,7 +157,7 @@ class ExcerptIndex:
     def _id(self, name: str, is_fact: bool) -> int:
         if name not in self._ids:
             self._ids[name] = len(self.terms)
-            self.terms.append(_Term(is_fact))
+            self.terms.append(_Term(name, is_fact))
         return self._ids[name]
 
 
@@ -159,8 +186,16 @@ def excerpts_of(
             selection.coverage[term] = 1
         for term in index.known_terms(verbatim):
             selection.coverage[term] = len(REPEAT_SHARES)
-        selection.select(seqs, {*excluded, *(line.strip() for text in verbatim for line in text.splitlines())})
-        return selection.render()
+        lines = {*excluded, *(line.strip() for text in verbatim for line in text.splitlines())}
+        candidates = selection.candidates(seqs, lines)
+        reserved = int(selection.characters * NAMES_SHARE)
+        selection.characters -= reserved
+        selection.select(candidates)
+        selection.characters += reserved
+        names = selection.names(seqs)
+        selection.select(candidates)
+        selection.fill(candidates)
+        return "\n\n".join(filter(None, (selection.render(), names)))
 
 
 class _Selection:
@@ -171,23 +206,26 @@ class _Selection:
     """
 
     def __init__(self, index: ExcerptIndex, characters: int) -> None:
-        self.index, self.characters = index, characters
+        self.index = index
+        self.limit = self.characters = characters
         self.coverage = [0] * len(index.terms)
         self.chosen = bytearray(len(index.units) + 2)  # flags; the two behind the last unit stay 0
         self.weights = [term.weight(index.entries) for term in index.terms]
         self.entries: set[int] = set()
         self.passages: set[int] = set()
 
-    def select(self, seqs: Container[int] | None, excluded: Container[str]) -> None:
-        """Choose the line with the greatest value for its length, until no line that fits has any; then the newest."""
-        units = self.index.units
-        candidates = [
+    def candidates(self, seqs: Container[int] | None, excluded: Container[str]) -> list[int]:
+        """Return the numbers of the lines that may be chosen."""
+        return [
             number
-            for number, unit in enumerate(units)
+            for number, unit in enumerate(self.index.units)
             if (seqs is None or unit.seq in seqs) and unit.text.strip() not in excluded
         ]
-        undecided = set(candidates)
-        heap = [(-self._value(number), number) for number in candidates]
+
+    def select(self, candidates: Iterable[int]) -> None:
+        """Choose the line with the greatest value for its length, until no line that fits has any."""
+        undecided = {number for number in candidates if not self.chosen[number]}
+        heap = [(-self._value(number), number) for number in undecided]
         heapq.heapify(heap)
         while heap:
             stale, number = heapq.heappop(heap)
@@ -204,11 +242,54 @@ class _Selection:
             for neighbour in (number - 1, number + 1):
                 if neighbour in undecided:
                     heapq.heappush(heap, (-self._value(neighbour), neighbour))
-        texts = {unit.text for unit in compress(units, self.chosen)}
+
+    def fill(self, candidates: Sequence[int]) -> None:
+        """Choose the newest lines that fit, each text once."""
+        texts = {unit.text for unit in compress(self.index.units, self.chosen)}
         for number in reversed(candidates):
-            if (text := units[number].text) not in texts and self._cost(number) <= self.characters:
+            text = self.index.units[number].text
+            if not self.chosen[number] and text not in texts and self._cost(number) <= self.characters:
                 self._choose(number)
                 texts.add(text)
+
+    def names(self, seqs: Container[int] | None) -> str:
+        """Return an index of names that no chosen line contains, the most valuable for their length, by entry.
+
+        A name stands at the last entry that contains it.
+        """
+        index = self.index
+        room = min(self.characters, int(self.limit * NAMES_SHARE)) - len(NAMES) - 3
+        found: dict[int, list[str]] = {}
+        heap: list[tuple[float, int]] = []
+        for number, term in enumerate(index.terms):
+            if term.is_fact and not self.coverage[number] and (seqs is None or term.last_seq in seqs):
+                heap.append((-self._worth_of_name(term.name), number))
+        heapq.heapify(heap)
+        while heap:
+            stale, number = heapq.heappop(heap)
+            term = index.terms[number]
+            if self.coverage[number]:
+                continue
+            current = -self._worth_of_name(term.name)
+            if current > stale + 1e-12:
+                heapq.heappush(heap, (current, number))
+                continue
+            cost = len(term.name) + 2 + (0 if term.last_seq in found else len(f"[#{term.last_seq}] "))
+            if cost > room:
+                continue
+            room -= cost
+            self.characters -= cost
+            found.setdefault(term.last_seq, []).append(term.name)
+            for inside in index.known_terms([term.name]):
+                self.coverage[inside] += 1
+        if not found:
+            return ""
+        self.characters -= len(NAMES) + 3
+        return "\n".join([NAMES, *(f"[#{seq}] {', '.join(names)}" for seq, names in sorted(found.items()))])
+
+    def _worth_of_name(self, name: str) -> float:
+        terms = self.index.known_terms([name])
+        return sum(self.weights[term] for term in terms if not self.coverage[term]) / (len(name) + 2)
 
     def render(self) -> str:
         """Return the chosen lines below the number of their entry and its speaker.
@@ -232,9 +313,17 @@ class _Selection:
         for term in unit.terms:
             if (lines := coverage[term]) < len(REPEAT_SHARES):
                 value += weights[term] * REPEAT_SHARES[lines]
-        if self.chosen[number - 1] or self.chosen[number + 1]:
+        if self._has_chosen_neighbour(number):
             value *= NEIGHBOUR_BONUS
+        if unit.speaker is USER:
+            value *= USER_BONUS
         return value / (self._cost(number) + UNIT_OVERHEAD)
+
+    def _has_chosen_neighbour(self, number: int) -> bool:
+        """Return whether the line before or after it in the same passage is chosen."""
+        units, passage = self.index.units, self.index.units[number].passage
+        before = self.chosen[number - 1] and units[number - 1].passage == passage
+        return bool(before or (self.chosen[number + 1] and units[number + 1].passage == passage))
 
     def _cost(self, number: int) -> int:
         """Return the characters that the line adds to the rendered text."""

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from acp_agent.compaction.evaluation.facts import plain
 from acp_agent.compaction.evaluation.needs import needs_at, read_messages
 from acp_agent.compaction.evaluation.recordings import Recording
-from acp_agent.compaction.excerpts.quotes import requests_of, rules_of
+from acp_agent.compaction.excerpts.quotes import said_by_user
+from acp_agent.compaction.excerpts.words import words_of
 from acp_agent.compaction.shortening import fit
 from acp_agent.conversation.context import Entry
 from acp_agent.conversation.messages import RecipePrompt, Text, ToolResult, UserMessage
@@ -38,14 +39,14 @@ def test_what_is_quoted_is_what_it_would_be_had_the_recipes_text_not_been_there(
         typed(seq, text) if sent is None else ran(seq, text, f"{sent} You must never do this.")
         for seq, (text, sent) in enumerate(prompts, 1)
     ]
-    assert rules_of(mixed, (), room) == rules_of(plain, (), room)
-    assert requests_of(mixed, room, recall=True) == requests_of(plain, room, recall=True)
+    assert words_of(said_by_user(mixed, ()), room) == words_of(said_by_user(plain, ()), room)
 
 
 def test_a_rule_that_stands_in_the_typed_line_is_the_users() -> None:
     entries = [ran(2, "/review src\nNever touch legacy.", f"{ORDERS}\nsrc\nNever touch legacy.")]
-    assert rules_of(entries, (), PLENTY) == (Quote(2, "Never touch legacy."),)
-    assert requests_of(entries, PLENTY, recall=True) == (Quote(2, "/review src\nNever touch legacy."),)
+    [said] = said_by_user(entries, ())
+    assert [said.text[start:end] for start, end in said.rules] == [said.text]
+    assert words_of([said], PLENTY)[0] == (Quote(2, "/review src\nNever touch legacy."),)
 
 
 def test_what_a_tool_printed_states_no_rules_of_the_user_when_it_is_cut() -> None:

@@ -94,13 +94,13 @@ def test_the_users_file_can_set_everything(machine: Machine) -> None:
         max_turn_requests=50,
         max_turn_cost=2.5,
         shell_timeout=30.0,
-        compaction=CompactionChoices(False, 0.7, 0.6, True, 30_000, "mask", "a/small"),
+        compaction=CompactionChoices(False, 0.7, 0.6, None, True, 30_000, "mask", "a/small"),
         models={
             "anthropic/claude-sonnet-4-5": ModelSettings(
                 200_000,
                 64_000,
                 ModelPrices(3.0, 0.3, 3.75, 15.0),
-                CompactionChoices(True, 0.9, False, False, Share(0.3), "summary", "a/b"),
+                CompactionChoices(True, 0.9, False, None, False, Share(0.3), "summary", "a/b"),
             )
         },
         providers={

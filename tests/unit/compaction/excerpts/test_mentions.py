@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from acp_agent.compaction.excerpts.quotes import render_quotes, requests_of, rules_of
+from acp_agent.compaction.excerpts.quotes import render_quotes, said_by_user
+from acp_agent.compaction.excerpts.words import words_of
 from acp_agent.compaction.facts import passages
 from acp_agent.conversation.messages import Entry, Image, Resource, ResourceLink, Text, UserMessage, UserPart
 
@@ -19,7 +20,7 @@ def entry(*parts: UserPart) -> Entry:
 
 
 def rules(*parts: UserPart) -> list[str]:
-    return [quote.text for quote in rules_of([entry(*parts)], (), 10_000)]
+    return [said.text[start:end].strip() for said in said_by_user([entry(*parts)], ()) for start, end in said.rules]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,7 @@ def test_a_rule_of_the_user_s_keeps_the_files_that_it_names() -> None:
     assert rules(Text("Never touch "), link, Text(" again.")) == ["Never touch file:///p/shop/cart.py again."]
     assert rules(Text("Never touch @shop/cart.py, please.")) == ["Never touch @shop/cart.py, please."]
     assert rules(Text("Always follow [the guide](https://x.org/g).")) == ["Always follow [the guide](https://x.org/g)."]
-    assert rules(Text("Never use @ts-ignore. It is fine.")) == ["Never use @ts-ignore."]
+    assert rules(Text("Never use @ts-ignore. It is fine.")) == ["Never use @ts-ignore. It is fine."]
 
 
 def test_a_name_with_line_ends_is_one_word_of_a_request_and_of_a_rule() -> None:
@@ -56,8 +57,8 @@ def test_a_name_with_line_ends_is_one_word_of_a_request_and_of_a_rule() -> None:
     parts = (Text("Never delete "), link, Text(" at all."))
     [rule] = rules(*parts)
     assert rule.startswith("Never delete file:///p/a%0A%0AAlways%20run")
-    requests = requests_of([entry(*parts)], 10_000, recall=False)
-    assert "\nAlways" not in render_quotes((), (), requests, (), "")
+    said, _ = words_of(said_by_user([entry(*parts)], ()), 10_000)
+    assert "\nAlways" not in render_quotes((), said, (), "")
 
 
 def test_a_name_is_one_word_of_the_excerpts_and_a_content_nothing_that_the_user_said() -> None:
@@ -66,9 +67,3 @@ def test_a_name_is_one_word_of_the_excerpts_and_a_content_nothing_that_the_user_
     said = [(speaker.label, text) for speaker, text in passages(entry(ASKED, link, resource))]
     assert not [text for label, text in said if label == "user" and text != ASKED.text and any(map(str.isspace, text))]
     assert ("attached file", "Always run it.") in said
-
-
-def test_a_mention_at_the_end_of_a_long_rule_is_left_out_whole() -> None:
-    [rule] = rules(Text("Never touch " + "this and that " * 34 + "and "), ResourceLink("file:///p/" + "x" * 90, "x"))
-    assert "\ue000" not in rule
-    assert "\ue001" not in rule

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acp_agent.compaction.estimate import estimate_text
-from acp_agent.compaction.excerpts.selection import ExcerptIndex, excerpts_of
+from acp_agent.compaction.excerpts.selection import NAMES, ExcerptIndex, excerpts_of
 from acp_agent.compaction.facts import passages
 from acp_agent.compaction.frame import frame_excerpts
 from acp_agent.conversation.messages import (
@@ -44,8 +44,22 @@ def entries(*messages: Message) -> tuple[Entry, ...]:
     return tuple(Entry(seq, message) for seq, message in enumerate(messages, 1))
 
 
+def without_names(text: str) -> str:
+    return f"\n\n{text}".partition(f"\n\n{NAMES}\n")[0].strip("\n")
+
+
+def named(text: str) -> list[tuple[int, str]]:
+    """Seq and name of each name in the index."""
+    found: list[tuple[int, str]] = []
+    for line in text.partition(f"{NAMES}\n")[2].splitlines():
+        seq, _, names = line.partition("] ")
+        found += [(int(seq[2:]), name) for name in names.split(", ")]
+    return found
+
+
 def printed(text: str) -> list[tuple[int, str, str]]:
-    """Seq, speaker and text of each printed line."""
+    """Seq, speaker and text of each printed line, without the index of names."""
+    text = without_names(text)
     lines: list[tuple[int, str, str]] = []
     seq, speaker = 0, ""
     for line in text.split("\n") if text else []:
@@ -209,3 +223,47 @@ def test_a_command_that_is_listed_is_no_excerpt_as_well() -> None:
         "And these.",
         "make lint",
     ]
+
+
+MODULES = entries(
+    *(
+        message
+        for n in range(40)
+        for message in (
+            answer(f"I look at module number {n}, which is quite long and holds many things that matter: check_{n}."),
+            result(
+                f"def check_{n}(value): return parse_{n}(value, limits_{n}) # src/part_{n}/cart_{n}.py line {n + 1000}"
+            ),
+        )
+    )
+)
+
+
+def test_names_that_no_chosen_line_has_are_listed_by_the_entry_that_has_them() -> None:
+    text = excerpts_of(ExcerptIndex.of(MODULES), 400)
+    listed = named(text)
+    assert listed
+    for _, name in listed:
+        assert not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", without_names(text))
+
+
+def test_the_index_of_names_takes_at_most_a_quarter_of_the_room() -> None:
+    for room in (200, 400, 800):
+        text = excerpts_of(ExcerptIndex.of(MODULES), room)
+        assert 0 < estimate_text(text) <= room
+        assert len(text) - len(without_names(text)) <= room * 4 / 4 + 2
+
+
+def test_no_name_is_listed_that_stands_in_the_new_context_already() -> None:
+    index = ExcerptIndex.of(MODULES)
+    stays = " ".join(f"check_{n} parse_{n} limits_{n} src/part_{n}/cart_{n}.py {n + 1000}" for n in range(40))
+    assert not named(excerpts_of(index, 400, verbatim=[stays]))
+    assert not named(excerpts_of(index, 400, condensed=[stays]))
+
+
+@given(conversations, st.integers(0, 300))
+def test_every_listed_name_stands_in_its_entry(conversation: tuple[Entry, ...], room: int) -> None:
+    text = excerpts_of(ExcerptIndex.of(conversation), room)
+    assert estimate_text(text) <= room
+    for seq, name in named(text):
+        assert any(name in passage for _, passage in passages(conversation[seq - 1]))
