@@ -17,7 +17,6 @@ import os
 import sqlite3
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
-from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from urllib.parse import quote_from_bytes
@@ -286,8 +285,10 @@ def _is_of(connection: sqlite3.Connection, session: int, covered: _Covered, sess
 
 def _digest(connection: sqlite3.Connection, session: int, seq: int) -> str:
     """Return a digest that identifies a log entry; an empty string if there is no such entry."""
+    import hashlib  # not loaded at startup
+
     row = connection.execute(_ENTRY, (session, seq)).fetchone()
-    return "" if row is None else sha256(f"{row[0]} {row[1]}".encode()).hexdigest()
+    return "" if row is None else hashlib.sha256(f"{row[0]} {row[1]}".encode()).hexdigest()
 
 
 def _next_batch(connection: sqlite3.Connection, session_id: str, before: _Covered | None) -> _Batch | None:

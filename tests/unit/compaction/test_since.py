@@ -35,6 +35,7 @@ from acp_agent.conversation.messages import AssistantMessage, Message, Text, Too
 from acp_agent.llm.provider import ModelRequest
 from acp_agent.session.compact.order import before_open_calls
 from support.background import PREPARE, desk
+from support.compactions import shown_compactions
 from support.logs import LogBuilder, legal_logs
 from support.memory import agent_in_memory
 from support.models import Reply, Usage
@@ -199,7 +200,8 @@ async def test_the_model_is_told_what_was_done_since_its_summary_was_written(tmp
         await it.filled()
         write = Call("write", {"path": "docs.md", "content": "# Cart\n"})
         await it.prompt("Write the docs.", Reply("", tool_calls=[write], usage=Usage(PREPARE, 5)), DONE)
-        await it.ready()
+        if not shown_compactions(it.agent):  # a summary that is ready in time is used at the end of the turn
+            await it.ready()
         await it.prompt("What is left?", Reply("Nothing."))
         texts = [block["text"] for message in it.last for block in message["content"] if block["type"] == "text"]
         [stated] = [text for text in texts if text.startswith("<recorded_since>")]

@@ -33,6 +33,7 @@ INLINE = {
     "acp_agent.conversation.markdown": "runs of one character",
     "acp_agent.hooks.contract": "a class of characters",
     "acp_agent.hooks.executables": "a class of characters",
+    "acp_agent.sandbox.git_settings": "a class of characters",
     "acp_agent.hooks.rules": "a number and a unit, with bounded repeats",
     "acp_agent.llm.adapters.encoding": "a class of characters",
     "acp_agent.llm.errors": "see the functions: `classify` reads errors that providers send",

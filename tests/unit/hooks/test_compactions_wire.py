@@ -163,7 +163,7 @@ async def test_the_hook_of_the_documentation_that_compacts_and_replaces_does_so_
     (tmp_path / "state" / "hooks" / "auto_compact.py").write_text(example)
     answers = [Reply(LONG, usage=Usage(OUT_OF_ROOM, 400)), Reply(SUMMARY), Reply("Yes."), Reply(SUMMARY)]
     async with desk(tmp_path, script=lambda _: answers.pop(0), config={"compaction": {"auto": False}}) as it:
-        await it.prompt("One?")
+        await it.prompt("One? " + LONG)  # a first count far above the estimate would not be believed
         [shown] = shown_compactions(it.agent)
         assert "A hook replaced the conversation by 1 of its own messages." in shown.text
         await it.prompt("Two?")
