@@ -37,7 +37,8 @@ MOST_CHARACTERS = 120
 _SEARCHED = 20_000
 """How many characters of a text are searched for values."""
 _MOST_PAIRS = 1_000
-_TOKEN = re.compile(r"-?[\w./@%+~-]*\w")
+_RUN = re.compile(r"[\w./@%+~-]++")
+_PUNCTUATION = "./@%+~-"
 _PAIR = re.compile(r"(?<![\w.-])([A-Za-z_][\w.-]{1,40})[`'\"]?[ \t]*(?::=|=|:)[ \t]*[`'\"]?(-?[\w.@%+~-][\w./@%+~-]*)")
 _WORDS = ("true", "false", "on", "off", "yes", "no")
 """Words that count as values."""
@@ -165,7 +166,7 @@ class _Value:
 
 def _replaced(entries: Sequence[Entry], summary: str) -> list[str]:
     """Return the values in the summary that edits or the user's prompts have replaced."""
-    stated, words = _pairs(summary), {*_TOKEN.findall(summary)}
+    stated, words = _pairs(summary), {*_tokens(summary)}
     failed = {
         entry.message.call_id for entry in entries if isinstance(entry.message, ToolResult) and entry.message.is_error
     }
@@ -204,10 +205,16 @@ def _edited_words(entry: Entry, failed: set[str]) -> Iterator[tuple[str, str, st
             if len(old_lines) != len(new_lines):
                 continue
             for old_line, new_line in zip(old_lines, new_lines, strict=True):
-                old, new = _TOKEN.findall(old_line), _TOKEN.findall(new_line)
+                old, new = _tokens(old_line), _tokens(new_line)
                 pairs = [pair for pair in zip(old, new, strict=False) if pair[0] != pair[1]]
                 if len(old) == len(new) and len(pairs) == 1:
                     yield (path.rpartition("/")[2], *pairs[0])
+
+
+def _tokens(text: str) -> list[str]:
+    """Return the words, numbers and paths of a text, without the punctuation at their ends."""
+    runs = (run.rstrip(_PUNCTUATION) for run in _RUN.findall(text))
+    return [run for run in runs if run]
 
 
 def _edits(arguments: JsonObject) -> Iterator[tuple[str, str]]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,7 +36,6 @@ from acp_agent.conversation.messages import AssistantMessage, Message, Text, Too
 from acp_agent.llm.provider import ModelRequest
 from acp_agent.session.compact.order import before_open_calls
 from support.background import PREPARE, desk
-from support.compactions import shown_compactions
 from support.logs import LogBuilder, legal_logs
 from support.memory import agent_in_memory
 from support.models import Reply, Usage
@@ -194,14 +194,15 @@ def test_much_that_has_happened_is_counted_and_the_newest_of_it_listed() -> None
 
 
 async def test_the_model_is_told_what_was_done_since_its_summary_was_written(tmp_path: Path) -> None:
-    summary = Reply("# Next steps\nWrite docs.md. The limit is 30.")
+    turn_ended = anyio.Event()  # a summary that is ready before is used at the end of the turn
+    summary = Reply("# Next steps\nWrite docs.md. The limit is 30.", hold=turn_ended)
     config = {"mode": "full-access"}
     async with desk(tmp_path, summary, config=config, connect=agent_in_memory) as it:
         await it.filled()
         write = Call("write", {"path": "docs.md", "content": "# Cart\n"})
         await it.prompt("Write the docs.", Reply("", tool_calls=[write], usage=Usage(PREPARE, 5)), DONE)
-        if not shown_compactions(it.agent):  # a summary that is ready in time is used at the end of the turn
-            await it.ready()
+        turn_ended.set()
+        await it.ready()
         await it.prompt("What is left?", Reply("Nothing."))
         texts = [block["text"] for message in it.last for block in message["content"] if block["type"] == "text"]
         [stated] = [text for text in texts if text.startswith("<recorded_since>")]
