@@ -224,20 +224,25 @@ class _Selection:
 
     def select(self, candidates: Iterable[int]) -> None:
         """Choose the line with the greatest value for its length, until no line that fits has any."""
-        undecided = {number for number in candidates if not self.chosen[number]}
+        undecided = {
+            number for number in candidates if not self.chosen[number] and self._cost(number) <= self.characters
+        }
         heap = [(-self._value(number), number) for number in undecided]
         heapq.heapify(heap)
         while heap:
             stale, number = heapq.heappop(heap)
             if number not in undecided:
                 continue
+            if self._cost(number) > self.characters:
+                undecided.remove(number)
+                continue
             current = -self._value(number)
             if current > stale + 1e-12 and heap and current > heap[0][0]:
                 heapq.heappush(heap, (current, number))
                 continue
             undecided.remove(number)
-            if not current or self._cost(number) > self.characters:
-                continue
+            if not current:
+                break  # no other line has any value either
             self._choose(number)
             for neighbour in (number - 1, number + 1):
                 if neighbour in undecided:
@@ -313,7 +318,8 @@ class _Selection:
         for term in unit.terms:
             if (lines := coverage[term]) < len(REPEAT_SHARES):
                 value += weights[term] * REPEAT_SHARES[lines]
-        if self._has_chosen_neighbour(number):
+        chosen = self.chosen
+        if (chosen[number - 1] or chosen[number + 1]) and self._has_chosen_neighbour(number):
             value *= NEIGHBOUR_BONUS
         if unit.speaker is USER:
             value *= USER_BONUS
