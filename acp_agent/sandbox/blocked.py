@@ -40,6 +40,7 @@ from acp_agent.sandbox.aside import (
     times,
 )
 from acp_agent.sandbox.guarded_paths import guarded_paths
+from acp_agent.sandbox.listing import open_up, parents_of, restoring
 from acp_agent.sandbox.tracked import Content, Tracked, blob_of
 from acp_agent.sandbox.written import is_written, judging
 
@@ -71,6 +72,8 @@ def places(roots: Iterable[Path], more: Iterable[Path] = ()) -> tuple[Place, ...
     for root in roots:
         named = (path.relative_to(root).parts for path in more if path != root and path.is_relative_to(root))
         paths = tuple(dict.fromkeys((*rows, *named)))
+        for parent in _parents(root, paths):
+            open_up(parent)
         targets = {path: target for path in paths if (target := _target(root, path)) is not None}
         found.append(Place(root, paths, targets))
     return tuple(found)
@@ -93,6 +96,7 @@ class Sweep:
         self.blocked = blocked
         self.kept: dict[Path, None] = {}
         self._everything = everything
+        self._parents = {each.folder: _parents(each.folder, each.paths) for each in everything}
         self._own = own
         self._until = until
         self._is_last = False
@@ -109,9 +113,9 @@ class Sweep:
             self._judged.clear()
             self.kept.clear()
         for place in self._everything:
-            if is_last and not os.access(place.folder, os.R_OK | os.W_OK | os.X_OK):
-                with suppress(OSError):  # a command has removed its permissions
-                    place.folder.chmod(stat.S_IMODE(place.folder.stat().st_mode) | stat.S_IRWXU)
+            with restoring((place.folder,)):
+                for parent in self._parents[place.folder]:
+                    open_up(parent)
             for path in place.paths:
                 self.blocked.extend(self._blocked(place, path))
 
@@ -256,6 +260,10 @@ def sweeping(sweep: Sweep, touch: Callable[[], None] = lambda: None) -> Generato
         ended.set()
         thread.join()
         sweep.run(is_last=True)
+
+
+def _parents(folder: Path, paths: Iterable[Part]) -> tuple[Path, ...]:
+    return parents_of(folder, (folder.joinpath(*path) for path in paths))
 
 
 def _target(root: Path, path: Part) -> str | None:

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from acp_agent.frozen import frozen
 from acp_agent.regular import read_regular
+from acp_agent.sandbox.listing import entries, is_open, open_up
 from acp_agent.sandbox.obeyed import ENTRIES
 from acp_agent.sandbox.repositories import Repository, git_directories, submodules, worktrees
 from acp_agent.sandbox.roots import is_git_directory, line_of, repository_root
@@ -91,6 +92,7 @@ def marks_below(root: Path) -> tuple[dict[Path, int], bool]:
         if depth < _MOST_DEEP and os.path.basename(path) not in SKIPPED:  # noqa: PTH119 - for each folder
             folders.extend((f"{path}/{name}", depth + 1) for name in folder.folders)
     for place in gitlinks_below(root, [*found]):
+        open_up(place)
         with suppress(OSError, ValueError):
             found[place / ".git"] = (place / ".git").lstat().st_ino
     return found, not folders
@@ -100,11 +102,14 @@ def _look(path: str) -> _Folder | None:
     """Return what a folder contains; None if it cannot be read."""
     try:
         status = os.lstat(path)
+        if not is_open(status):
+            open_up(path)
+            status = os.lstat(path)
         known = _seen.get(path)
         if known is not None and known.version == (status.st_ino, status.st_ctime_ns):
             return known
-        with os.scandir(path) as entries:
-            inside = {entry.name: entry for entry in entries}
+        with os.scandir(path) as found:
+            inside = {entry.name: entry for entry in found}
     except OSError:
         return None
     marks = [(name, inside[name].inode()) for name in MARKS if name in inside]
@@ -159,7 +164,8 @@ def gitlinks_below(root: Path, marks: Iterable[Path]) -> set[Path]:
 def gitlinks(git: Path) -> set[str]:
     """Return the paths of the gitlinks in a repository's index, relative to its work tree."""
     found: set[str] = set()
-    for file in (git / "index", *git.glob("sharedindex.*")):
+    shared = (git / each.name for each in entries(git) if each.name.startswith("sharedindex."))
+    for file in (git / "index", *shared):
         try:
             status = file.lstat()
             if status.st_size <= _MOST_INDEX:
@@ -228,6 +234,7 @@ def git_directory_of(mark: Path) -> Path | None:
 
     :param mark: a `.git` of any kind, or a bare repository.
     """
+    open_up(mark.parent)
     try:
         if mark.is_file():
             mark = mark.parent / line_of(mark).removeprefix("gitdir:").strip()

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from acp_agent.sandbox.git_settings import Surroundings, harmless
+from acp_agent.sandbox.listing import open_up
 
 _OFF = ".off"
 _MOST_BYTES = 1024 * 1024
@@ -26,10 +27,13 @@ def neutralise(around: Surroundings) -> tuple[str, ...]:
     A directory that commands can no longer write is left alone.
     """
     done: list[str] = []
+    open_up(around.git / "hooks")
     with suppress(OSError), _opened(around.git, around.writable) as folder:
         for name in ("config", "config.worktree"):
-            done += _close_config(around, folder, name)
-        done += _close_hooks(around.git, folder)
+            with suppress(OSError):
+                done += _close_config(around, folder, name)
+        with suppress(OSError):
+            done += _close_hooks(around.git, folder)
     return tuple(done)
 
 

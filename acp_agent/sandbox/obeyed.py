@@ -24,6 +24,7 @@ from typing import Literal, TypeAlias
 
 from acp_agent.frozen import frozen
 from acp_agent.regular import open_regular
+from acp_agent.sandbox.listing import entries, open_up
 
 ENTRIES = frozenset(("HEAD", "objects", "refs"))
 """What a folder must contain to count as a git directory."""
@@ -100,11 +101,13 @@ def closed_names(*, wholly: bool) -> tuple[str, ...]:
 def state_of(git: Path) -> State:
     """Return what git would run in a git directory, apart from its hooks and the programs that its settings name."""
     found: set[tuple[Part, bytes]] = set()
+    open_up(git)
     for name, commands_in in _COMMANDS.items():
         if os.path.lexists(f"{git}/{name}"):  # true of few directories
+            open_up(git / name)
             found.update(((name,), what) for what in commands_in(git / name))
     for name in _REMOTES:
-        found.update(((name, each.name), _digest(each)) for each in _files_in(git / name))
+        found.update(((name, each.name), _digest(Path(each))) for each in entries(git / name))
     return frozenset(found)
 
 
@@ -117,9 +120,9 @@ def links_in(git: Path, since: int) -> Iterator[Part]:
     seen = 0
     while folders and seen < _MOST_ENTRIES:
         folder, parts = folders.pop()
-        with suppress(OSError), os.scandir(folder) as entries:
-            for entry in entries:
-                seen += 1
+        for entry in entries(folder):
+            seen += 1
+            with suppress(OSError):  # it has changed meanwhile
                 if entry.is_symlink():
                     if entry.stat(follow_symlinks=False).st_ctime_ns >= since:
                         yield (*parts, entry.name)
@@ -168,13 +171,6 @@ def _unread(file: Path) -> Iterator[bytes]:
     with suppress(OSError):
         if file.lstat().st_size > _MOST_BYTES:
             yield b"what is behind the part that is read"
-
-
-def _files_in(folder: Path) -> list[Path]:
-    try:
-        return sorted(folder.iterdir())
-    except OSError:
-        return []
 
 
 def _digest(file: Path) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -13,6 +14,7 @@ from acp_agent.frozen import frozen
 from acp_agent.sandbox.aside import rename
 from acp_agent.sandbox.blocked import Place, Sweep, places
 from acp_agent.sandbox.git_settings import Surroundings
+from acp_agent.sandbox.listing import entries, is_empty, restoring
 from acp_agent.sandbox.nested import (
     MARKS,
     common_directory,
@@ -124,10 +126,13 @@ def look(roots: Sequence[Path]) -> Before:
     at = time.time_ns()
     is_whole = True
     for root in roots:
-        found, was_whole = marks_below(root)
-        marks.update(found)
-        is_whole &= was_whole
-        links |= gitlinks_below(root, found)
+        try:
+            found, was_whole = marks_below(root)
+            marks.update(found)
+            is_whole &= was_whole
+            links |= gitlinks_below(root, found)
+        except OSError:  # the other roots are looked at all the same
+            is_whole = False
     return Before(marks, frozenset(links), is_whole, at)
 
 
@@ -177,15 +182,23 @@ def settle(seen: Watched, sweep: Sweep, keeper: Keeper | None, tips: TipStore, u
     :param sweep: see `watching`.
     :param until: the time after which the command cannot have created anything; see `Sweep`.
     """
-    with suppress(OSError):
+    with restoring(_tops(seen)):
         after = look(seen.roots)
         planted = () if keeper is None else tuple(_planted(seen, after, keeper, until))
         sweep.blocked += _unfinished(seen, after, until)
         for each in seen.tips:
-            tips.after_command(each)
-        found = Found(planted, tuple(sweep.blocked), tuple(sweep.kept))
-        if keeper is not None and found != Found():
+            with suppress(OSError):
+                tips.after_command(each)
+    found = Found(planted, tuple(sweep.blocked), tuple(sweep.kept))
+    if keeper is not None and found != Found():
+        with suppress(OSError):
             keeper.keep(found)
+
+
+def _tops(seen: Watched) -> tuple[Path, ...]:
+    """Return the folders in which a command could change permissions, and in which this module looks."""
+    common = (tips.repository.common for tips in seen.tips)
+    return (*seen.roots, *(each for each in common if any(each.is_relative_to(folder) for folder in seen.writable)))
 
 
 def _unfinished(seen: Watched, after: Before, until: int | None) -> Iterator[str]:
@@ -230,13 +243,14 @@ def _neutralised(marks: Sequence[Path], seen: Watched, *, is_whole: bool) -> dic
             if each not in known:
                 may_fetch = seen.network or _times(each, _SETTINGS[:2]) < seen.before.at
                 around = Surroundings(each, _place(mark), seen.roots, seen.writable, is_whole, may_fetch)
-                done[mark] = (*done.get(mark, ()), *neutralise(around))
+                with suppress(OSError):
+                    done[mark] = (*done.get(mark, ()), *neutralise(around))
     return done
 
 
 def _is_filled(mark: Path) -> bool:
     """Return whether a mark is not an empty folder. An empty one has no effect, and may be a placeholder."""
-    return not mark.is_dir() or any(mark.iterdir())
+    return not os.path.isdir(mark) or not is_empty(mark)  # noqa: PTH112 - does not fail in another user's folder
 
 
 def _set(git: Path) -> int:
@@ -246,9 +260,8 @@ def _set(git: Path) -> int:
 
 
 def _hooks(git: Path) -> Iterator[str]:
-    with suppress(OSError):
-        names = sorted(path.name for path in (git / "hooks").iterdir())
-        yield from (f"hooks/{name}" for name in islice(names, _MOST_HOOKS))
+    for entry in entries(git / "hooks")[:_MOST_HOOKS]:
+        yield f"hooks/{entry.name}"
 
 
 def _times(folder: Path, names: Sequence[str]) -> int:
@@ -276,7 +289,7 @@ def _oldest(path: Path) -> int:
     """Return the earliest change time, in nanoseconds, of a path and of what is in it."""
     inside: Iterable[Path] = ()
     with suppress(OSError):
-        inside = () if path.is_symlink() else islice(path.rglob("*"), _MOST_HOOKS)
+        inside = () if path.is_symlink() else list(islice(path.rglob("*"), _MOST_HOOKS))
     return min(_changed(each) for each in (path, *inside))
 
 

@@ -11,6 +11,7 @@ from acp_agent.frozen import frozen
 from acp_agent.programs import distrust
 from acp_agent.sandbox.guarded_paths import guarded_paths
 from acp_agent.sandbox.installation import installed_in
+from acp_agent.sandbox.listing import is_empty, open_up, parents_of, restoring
 from acp_agent.sandbox.repositories import (
     Closed,
     Repository,
@@ -109,6 +110,10 @@ class Policy:
     @property
     def closed(self) -> tuple[Closed, ...]:
         """Return the closed paths in each place that a command may write to."""
+        with restoring(self.open):
+            return tuple(self._closed())
+
+    def _closed(self) -> list[Closed]:
         found: list[Closed] = []
         for root in self.roots:
             found += (_closed_in_root(root), _existing_in_root(root, self.run_elsewhere))
@@ -118,7 +123,7 @@ class Policy:
         found += map(_closed_of, self.nested)
         for repository in self.repositories:
             found += closed_beside(repository)
-        return tuple(found)
+        return found
 
     @property
     def run_elsewhere(self) -> tuple[Path, ...]:
@@ -222,7 +227,7 @@ def _closed_in_root(root: Path) -> Closed:
     if git.is_file():  # in a worktree or submodule: it names the real directory
         return Closed(root, tuple(folders), (git,))
     is_below = any(is_repository(folder) for folder in root.parents)
-    if not is_below and not any(git.glob("*")):
+    if not is_below and is_empty(git):
         folders.append(git)  # otherwise a command could create a repository with hooks
     return Closed(root, tuple(folders), ())
 
@@ -234,6 +239,8 @@ def _existing_in_root(root: Path, more: Iterable[Path]) -> Closed:
     """
     names = ("/".join(row.parts) for row in guarded_paths("closed", "kept"))
     paths = (*(f"{root}/{name}" for name in names), *map(str, more))
+    for parent in parents_of(root, map(Path, paths)):
+        open_up(parent)
     found = [Path(path).resolve() for path in paths if os.path.exists(path)]  # noqa: PTH110 - there are a hundred
     inside = [path for path in found if path != root and path.is_relative_to(root)]
     folders = tuple(path for path in inside if path.is_dir())

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from acp_agent.frozen import frozen
 from acp_agent.regular import read_regular
+from acp_agent.sandbox.listing import entries, is_empty, open_up, parents_of
 from acp_agent.sandbox.obeyed import FOLDERS, OF_A_WORKTREE, closed_names
 from acp_agent.sandbox.roots import is_repository
 
@@ -95,19 +96,20 @@ def git_directories(root: Path) -> Iterator[Path]:
     A command cannot hide one from the next command, since each directory and its `config` are separate mounts.
     """
     git = root / ".git"
+    open_up(root)
     places = [git]
-    if git.is_file():
+    if os.path.isfile(git):  # noqa: PTH113 - does not fail in another user's folder
         named = root / _line(git).removeprefix("gitdir:").strip()
         places = [named, named / _line(named / "commondir")]
     for place in dict.fromkeys(Path(os.path.normpath(each)) for each in places):
-        if any(place.glob("*")) and place != root and place.is_relative_to(root):
+        if place != root and place.is_relative_to(root) and not is_empty(place):
             yield place
 
 
 def submodules(modules: Path) -> Iterator[Path]:
     """Yield the git directories of the submodules in a `modules` folder."""
     for folder in _folders_in(modules):
-        if (folder / "config").is_file():
+        if os.path.isfile(folder / "config"):  # noqa: PTH113 - does not fail in another user's folder
             yield folder
             yield from submodules(folder / "modules")
         else:
@@ -122,6 +124,8 @@ def closed_in(git: Path, *, wholly: bool) -> Closed:
     """
     names = closed_names(wholly=wholly)
     folders = tuple(git / name for name in names if name in FOLDERS)
+    for folder in parents_of(git, [git / name for name in names]):
+        open_up(folder)
     files = [git / name for name in names if name not in FOLDERS and (git / name).parent.parent.is_dir()]
     for worktree in worktrees(git):
         files += (worktree / name for name in OF_A_WORKTREE)
@@ -242,11 +246,13 @@ def _index_entries(data: bytes) -> Iterator[tuple[str, int, int, int]]:
 
 
 def _folders_in(folder: Path) -> list[Path]:
-    try:
-        found = () if folder.is_symlink() else os.scandir(folder)
-        return sorted(Path(each) for each in found if each.is_dir(follow_symlinks=False))
-    except OSError:
+    """Return the folders in a folder, sorted; none if it is a link or cannot be read."""
+    if os.path.islink(folder):  # noqa: PTH114 - does not fail in another user's folder
         return []
+    found = [Path(each) for each in entries(folder) if each.is_dir(follow_symlinks=False)]
+    for each in found:
+        open_up(each)
+    return found
 
 
 def _content(file: Path) -> bytes:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from acp_agent.regular import open_regular
+from acp_agent.sandbox.listing import open_up
 from acp_agent.sandbox.ownership import is_foreign_repository
 
 _LONGEST_LINE = 4096
@@ -32,10 +33,12 @@ def is_repository(folder: Path) -> bool:
 
 def is_git_directory(git: Path) -> bool:
     """Return whether git accepts a folder as the directory of a repository or of one of its work trees."""
+    open_up(git)
     try:
         if not os.path.lexists(git / "HEAD"):
             return False
         common = git / line_of(git / "commondir")
+        open_up(common)
         return (common / "objects").is_dir() and (common / "refs").is_dir()
     except (OSError, ValueError, RuntimeError):  # a loop of links, or not a path
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -23,10 +23,12 @@ from acp_agent.sandbox.blocked import sweeping
 from acp_agent.sandbox.excludes import covered_excludes
 from acp_agent.sandbox.exclusion import command_in
 from acp_agent.sandbox.installation import shared_fault, variables_of_commands
+from acp_agent.sandbox.listing import open_up, restoring
 from acp_agent.sandbox.nested import repositories_in
 from acp_agent.sandbox.placeholders import placeholders
 from acp_agent.sandbox.planted import Before, Keeper, look, settle, sweep_of, watched, watching
 from acp_agent.sandbox.policy import Policy
+from acp_agent.sandbox.repositories import repository_of
 from acp_agent.sandbox.tips import TipStore
 from acp_agent.sandbox.unfinished import left_behind, recorded, tips_known
 
@@ -152,12 +154,14 @@ class Sandbox:
         :raises SandboxError: if the session's directories can no longer be protected.
         """
         self.settle_unfinished()
-        before = look(self.roots)
-        policy, fault = self._checked_policy(network=network or self.network, nested=self._nested(before, self.roots))
-        if policy is None or fault:  # a command may have changed something since
-            raise SandboxError(f"It does not run any more. {fault}")
         tips = self._tips()
-        seen = watched(before, policy, tips, ends_with_agent=ends_with_agent)
+        with restoring(_tops(self.roots)):
+            before = look(self.roots)
+            nested = self._nested(before, self.roots)
+            policy, fault = self._checked_policy(network=network or self.network, nested=nested)
+            if policy is None or fault:  # a command may have changed something since
+                raise SandboxError(f"It does not run any more. {fault}")
+            seen = watched(before, policy, tips, ends_with_agent=ends_with_agent)
         sweep = sweep_of(seen, [] if blocked is None else blocked)
         writable = command_in((*policy.write, *policy.open))
         with (
@@ -209,6 +213,18 @@ class Sandbox:
             if not is_made and mark.parent not in roots and mark not in roots and not mark.is_symlink():
                 nested.append(mark)
         return nested[:_MOST_NESTED]
+
+
+def _tops(roots: Sequence[Path]) -> tuple[Path, ...]:
+    """Return the folders in which commands may have removed permissions: the roots, and their git directories."""
+    found = list(roots)
+    with restoring(roots):
+        for root in roots:
+            with suppress(OSError):
+                open_up(root)
+                repository = repository_of(root)
+                found += () if repository is None else (repository.common,)
+    return tuple(found)
 
 
 def platform_fault(required: bool = False) -> str:

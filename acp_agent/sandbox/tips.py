@@ -19,12 +19,12 @@ import re
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from contextlib import suppress
 from pathlib import Path
 
 from acp_agent.frozen import frozen
 from acp_agent.programs import find_program, own_environment
 from acp_agent.regular import open_regular
+from acp_agent.sandbox.listing import entries
 from acp_agent.sandbox.repositories import Repository
 
 _SPACES = ("refs/heads/", "refs/remotes/", "refs/tags/", "refs/stash")
@@ -170,15 +170,14 @@ def _loose(common: Path) -> Iterator[tuple[str, str]]:
     seen = 0
     while folders and seen < 2 * _MOST_TIPS:
         folder = folders.pop()
-        with suppress(OSError), os.scandir(common / folder) as entries:
-            for entry in entries:
-                seen += 1
-                name = f"{folder}/{entry.name}"
-                if entry.is_dir(follow_symlinks=False):
-                    if any(space.startswith(f"{name}/") or f"{name}/".startswith(space) for space in _SPACES):
-                        folders.append(name)
-                elif name.startswith(_SPACES) and _ID.fullmatch(value := _line(common / name)):
-                    yield name, value.decode()
+        for entry in entries(common / folder):
+            seen += 1
+            name = f"{folder}/{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                if any(space.startswith(f"{name}/") or f"{name}/".startswith(space) for space in _SPACES):
+                    folders.append(name)
+            elif name.startswith(_SPACES) and _ID.fullmatch(value := _line(common / name)):
+                yield name, value.decode()
 
 
 def _packed(file: Path) -> Iterator[tuple[str, str]]:
