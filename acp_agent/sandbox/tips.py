@@ -15,25 +15,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from acp_agent.frozen import frozen
 from acp_agent.programs import find_program, own_environment
 from acp_agent.regular import open_regular
-from acp_agent.sandbox.listing import entries
+from acp_agent.sandbox.references import MOST, References
 from acp_agent.sandbox.repositories import Repository
 
-_SPACES = ("refs/heads/", "refs/remotes/", "refs/tags/", "refs/stash")
-_MOST_TIPS = 3_000
-"""Maximum number of references that are read. In a repository with more, the others do not count."""
-_MOST_PACKED = 8 * 1024 * 1024
-_MOST_KEPT = 1024 * 1024
-_ID = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_LONGEST_REF = 4096
+_MOST_KEPT = 4 * 1024 * 1024
 _GIT_SECONDS = 5.0
 
 
@@ -49,16 +42,31 @@ class Tips:
     commits: Mapping[str, str]
 
 
+@frozen
+class _Kept:
+    """What the file of a repository says.
+
+    :ivar by_commands: the commands' tips.
+    :ivar earlier: the user's earlier tips.
+    :ivar is_whole: whether the file was read completely.
+    :ivar is_closed: whether no later tip counts as the user's.
+    """
+
+    by_commands: AbstractSet[str] = frozenset()
+    earlier: AbstractSet[str] = frozenset()
+    is_whole: bool = True
+    is_closed: bool = False
+
+
 def tips_of(repository: Repository) -> dict[str, str]:
     """Return the current references of a repository, keyed by what they point to. Only reads files."""
+    return _by_object(References(repository))
+
+
+def _by_object(references: References) -> dict[str, str]:
     found: dict[str, str] = {}
-    head = _line(repository.folder / "HEAD")
-    if _ID.fullmatch(head):
-        found[head.decode()] = "HEAD"
-    for name, value in (*_loose(repository.common), *_packed(repository.common / "packed-refs")):
+    for name, value in references.direct[:MOST]:
         found.setdefault(value, name)
-        if len(found) >= _MOST_TIPS:
-            break
     return found
 
 
@@ -80,30 +88,41 @@ class TipStore:
         # The order matters: if a running command has added a tip, its record is still there, or the tip is stored.
         tips = tips_of(repository)
         known = tuple(self._others(repository.common))
-        by_commands, earlier, is_whole = self._read(repository.common)
-        if not is_whole:
+        kept = self._read(repository.common)
+        if not kept.is_whole:
             return Tips(repository, {})
-        tips.update(dict.fromkeys(earlier - tips.keys(), ""))
-        kept = {
+        tips.update(dict.fromkeys(kept.earlier - tips.keys(), ""))
+        if kept.is_closed:
+            known = (*known, kept.earlier)
+        own = {
             commit: name
             for commit, name in tips.items()
-            if commit not in by_commands and all(commit in each for each in known)
+            if commit not in kept.by_commands and all(commit in each for each in known)
         }
-        return Tips(repository, kept)
+        return Tips(repository, own)
 
     def after_command(self, before: Tips) -> None:
         """Record the tips that a command added to a repository, and the user's tips that it moved.
+
+        If some references cannot be read, a command's tip may be among them. Then only the tips from before the command
+        count as the user's from now on.
 
         :param before: see `of_user`.
         """
         if self._folder is None:
             return
         common = before.repository.common
-        now = tips_of(before.repository)
-        by_commands, earlier, _ = self._read(common)
-        made = now.keys() - before.commits.keys() - by_commands
-        moved = before.commits.keys() - now.keys() - earlier
+        references = References(before.repository)
+        now = {*_by_object(references), *references.indirect}
+        kept = self._read(common)
+        made = now - before.commits.keys() - kept.by_commands
+        is_closing = not kept.is_closed and (not references.is_whole or len(references.direct) > MOST)
+        moved = before.commits.keys() - kept.earlier
+        if not is_closing:
+            moved -= now
         lines = [*(f"command {commit}\n" for commit in sorted(made)), *(f"user {commit}\n" for commit in sorted(moved))]
+        if is_closing:
+            lines.append("closed\n")
         if lines:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             file = os.open(self._file(common), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -116,22 +135,22 @@ class TipStore:
         assert self._folder is not None
         return self._folder / hashlib.sha256(os.fsencode(common)).hexdigest()
 
-    def _read(self, common: Path) -> tuple[AbstractSet[str], AbstractSet[str], bool]:
-        """Return the commands' tips, the user's earlier tips, and whether the file was read completely."""
+    def _read(self, common: Path) -> _Kept:
         if self._folder is None:
-            return set(), set(), True
+            return _Kept()
         found: dict[str, set[str]] = {"command": set(), "user": set()}
         try:
             with open_regular(self._file(common)) as file:
                 text = file.read(_MOST_KEPT + 1)
         except FileNotFoundError:
-            return set(), set(), True
+            return _Kept()
         except OSError:
-            return set(), set(), False
+            return _Kept(is_whole=False)
         for line in text.decode("ascii", "replace").splitlines():
             kind, _, commit = line.partition(" ")
             found.setdefault(kind, set()).add(commit)
-        return found["command"], found["user"] - found["command"], len(text) <= _MOST_KEPT
+        is_whole = len(text) <= _MOST_KEPT
+        return _Kept(found["command"], found["user"] - found["command"], is_whole, "closed" in found)
 
 
 def fetched_from_elsewhere(common: Path) -> tuple[str, ...]:
@@ -163,38 +182,3 @@ def fetched_from_elsewhere(common: Path) -> tuple[str, ...]:
         if target and not source.startswith("refs/heads/"):
             found.append(target.partition("*")[0])
     return tuple(found)
-
-
-def _loose(common: Path) -> Iterator[tuple[str, str]]:
-    folders = ["refs"]
-    seen = 0
-    while folders and seen < 2 * _MOST_TIPS:
-        folder = folders.pop()
-        for entry in entries(common / folder):
-            seen += 1
-            name = f"{folder}/{entry.name}"
-            if entry.is_dir(follow_symlinks=False):
-                if any(space.startswith(f"{name}/") or f"{name}/".startswith(space) for space in _SPACES):
-                    folders.append(name)
-            elif name.startswith(_SPACES) and _ID.fullmatch(value := _line(common / name)):
-                yield name, value.decode()
-
-
-def _packed(file: Path) -> Iterator[tuple[str, str]]:
-    try:
-        with open_regular(file) as opened:
-            text = opened.read(_MOST_PACKED)
-    except (OSError, ValueError):
-        return
-    for line in text.split(b"\n"):
-        value, _, name = line.partition(b" ")
-        if _ID.fullmatch(value) and (shown := os.fsdecode(name)).startswith(_SPACES):
-            yield shown, value.decode()
-
-
-def _line(file: Path) -> bytes:
-    try:
-        with open_regular(file) as opened:
-            return opened.read(_LONGEST_REF).strip()
-    except (OSError, ValueError):
-        return b""
