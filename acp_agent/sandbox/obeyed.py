@@ -24,6 +24,7 @@ from typing import Literal, TypeAlias
 
 from acp_agent.frozen import frozen
 from acp_agent.regular import open_regular
+from acp_agent.sandbox.config_syntax import settings_in
 from acp_agent.sandbox.listing import entries, open_up
 
 ENTRIES = frozenset(("HEAD", "objects", "refs"))
@@ -35,9 +36,10 @@ _MOST_ENTRIES = 5_000
 
 _EXEC = re.compile(rb"^[ \t]*(?:exec|x)[ \t]+(.+)$", re.MULTILINE)
 _STRATEGIES = frozenset((b"", b"ort", b"recursive", b"resolve", b"octopus", b"ours", b"subtree"))
-_STRATEGY_OPTION = re.compile(
-    rb'^[ \t]*(?:\[[^\]\n]*\])?[ \t]*strategy[ \t]*=[ \t]*"?([^"\n]*?)"?[ \t\r]*$', re.MULTILINE | re.IGNORECASE
-)
+"""Strategies that are part of git. For any other, git runs a program named `git-merge-STRATEGY`."""
+_SIGNING_OPTION = re.compile(rb"(?:-S[^\0\n]*)?")
+_STRATEGY_OPTIONS = re.compile(rb"""[ \t\n\r]*+(?:['"]?(?:--)?[a-z][a-z-]*+(?:=[^'"\\\0]*+)?['"]?[ \t\n\r]*+)*+""")
+"""Options of git's own strategies, such as `--theirs` or `--subtree=folder`, as `git rebase` quotes them."""
 _QUOTED = re.compile(rb"(?:[ \t\n]*'(?:[^']|'\\[!']')*')*[ \t\n]*")
 """Words as git's `sq_quote` writes them."""
 _OF_APPLY = re.compile(
@@ -132,9 +134,7 @@ def links_in(git: Path, since: int) -> Iterator[Part]:
 
 def _of_rebase(folder: Path) -> Iterator[bytes]:
     yield from (found.strip() for found in _EXEC.findall(_content(folder / "git-rebase-todo")))
-    strategy = _content(folder / "strategy").strip()  # git runs `git-merge-STRATEGY`
-    if strategy not in _STRATEGIES:
-        yield b"strategy " + strategy
+    yield from _of_options(folder)
     yield from _unread(folder / "git-rebase-todo")
 
 
@@ -142,13 +142,33 @@ def _of_patches(folder: Path) -> Iterator[bytes]:
     options = _content(folder / "apply-opt")
     if not _OF_APPLY.fullmatch(options):
         yield b"options " + options
+    yield from _of_options(folder)
     yield from _unread(folder / "apply-opt")
 
 
+def _of_options(folder: Path) -> Iterator[bytes]:
+    """Yield the options of a rebase that are not git's own."""
+    strategy = _without_line_end(_content(folder / "strategy"))
+    if strategy not in _STRATEGIES:
+        yield b"strategy " + strategy
+    options = _content(folder / "strategy_opts")
+    if not _STRATEGY_OPTIONS.fullmatch(options):
+        yield b"strategy options " + options
+    signing = _without_line_end(_content(folder / "gpg_sign_opt"))
+    if not _SIGNING_OPTION.fullmatch(signing):
+        yield b"signing option " + signing
+
+
 def _of_picks(folder: Path) -> Iterator[bytes]:
-    for strategy in _STRATEGY_OPTION.findall(_content(folder / "opts")):
-        if strategy not in _STRATEGIES:
-            yield b"strategy " + strategy
+    try:
+        for name, value in settings_in(_content(folder / "opts")):
+            option = name.rpartition(b".")[2]
+            if option == b"strategy" and value not in _STRATEGIES:
+                yield b"strategy " + (value or b"")
+            elif option == b"strategy-option" and not _STRATEGY_OPTIONS.fullmatch(value or b""):
+                yield b"strategy option " + (value or b"")
+    except ValueError as error:  # another version of git may read on
+        yield b"options that git does not write: " + str(error).encode()
     yield from _unread(folder / "opts")
 
 
@@ -165,6 +185,11 @@ _COMMANDS: dict[str, Callable[[Path], Iterator[bytes]]] = {
     "sequencer": _of_picks,
     "BISECT_NAMES": _of_bisection,
 }
+
+
+def _without_line_end(text: bytes) -> bytes:
+    """Return a text without one line end, as git reads files of one line. It does not strip blanks."""
+    return text.removesuffix(b"\n").removesuffix(b"\r") if text.endswith(b"\n") else text
 
 
 def _unread(file: Path) -> Iterator[bytes]:

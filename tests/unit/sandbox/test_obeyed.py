@@ -110,6 +110,11 @@ UNFINISHED = {
         "mkdir .git/sequencer; printf '[options]\\n\\tstrategy = ../evil\\n' > .git/sequencer/opts",
         "sequencer",
     ),
+    "strategy with a blank in its name": (f"{REBASE}; echo ' ort' > $(dirname {TODO})/strategy", "rebase-merge"),
+    "strategy options of a rebase": (f"{REBASE}; echo \\`x\\` > $(dirname {TODO})/strategy_opts", "rebase-merge"),
+    "signing option of a rebase": (f"{REBASE}; echo --exec=x > $(dirname {TODO})/gpg_sign_opt", "rebase-merge"),
+    "strategy of a rebase by patches": ("mkdir .git/rebase-apply; echo x > .git/rebase-apply/strategy", "rebase-apply"),
+    "signing option of patches": ("mkdir .git/rebase-apply; echo -x > .git/rebase-apply/gpg_sign_opt", "rebase-apply"),
     "names of a bisection": ("echo '$(touch ran)' > .git/BISECT_NAMES", "BISECT_NAMES"),
     "a remote of old form": (
         "mkdir -p .git/remotes; echo 'URL: ../evil.git' > .git/remotes/origin",
@@ -128,6 +133,26 @@ def test_no_unfinished_operation_and_no_remote_names_what_a_command_has_chosen(r
     assert not (root / ".git" / planted).exists()
 
 
+WRITTEN = (
+    *('e"vi"l', '"ev""il"', '"ev\\"il"', '"evil" # no', "ev\\\nil", "ort\\\n2", '"ort" x', "\\t", "'ort'", '" ort"'),
+    *('ort"', "ort\\x", "ort\n[options]\nStrategy=evil", "ort\n[options] strategy = evil", "ort\n\ufeffx = y"),
+)
+
+
+@pytest.mark.parametrize("value", WRITTEN)
+def test_a_strategy_is_found_however_it_is_quoted(tmp_path: Path, value: str) -> None:
+    (tmp_path / "sequencer").mkdir()
+    (tmp_path / "sequencer/opts").write_text(f"[options]\n\tstrategy = {value}\n")
+    assert state_of(tmp_path)
+
+
+@pytest.mark.parametrize("value", ["ort", '"ort"', 'o"r"t', "ort ; evil", "or\\\nt", '""', "ort\r"])
+def test_a_strategy_of_git_s_own_is_none_of_the_command_s_however_it_is_quoted(tmp_path: Path, value: str) -> None:
+    (tmp_path / "sequencer").mkdir()
+    (tmp_path / "sequencer/opts").write_text(f"[options]\n\tstrategy = {value}\n", newline="")
+    assert not state_of(tmp_path)
+
+
 @needs_bubblewrap
 @pytest.mark.parametrize(
     "line",
@@ -135,6 +160,8 @@ def test_no_unfinished_operation_and_no_remote_names_what_a_command_has_chosen(r
         "git format-patch -q -1 --stdout | sed 's/^-1/-9/' > p; git reset -q --hard HEAD~1; git am p; git am --skip",
         "git format-patch -q -1 --stdout | sed 's/^-1/-9/' > p; git am --whitespace=fix -C1 -p1 p",
         "git revert -n HEAD~1 HEAD; git cherry-pick -X theirs --strategy=ort HEAD HEAD~1",
+        "git revert -n HEAD~1 HEAD; git cherry-pick -X subtree=x -X diff-algorithm=patience HEAD HEAD~1",
+        "git -c sequence.editor='sed -i 1s/pick/edit/' rebase -i -X theirs -X subtree=a/b HEAD~1",
         "git bisect start -- a.txt; git bisect bad; git bisect good HEAD~2",
         REBASE,
         "git remote add origin . && git fetch -q && git branch -q --set-upstream-to=origin/main; true",
