@@ -26,6 +26,7 @@ from typing import Literal, TypeAlias
 
 from acp_agent.frozen import frozen
 from acp_agent.sandbox.aside import (
+    MOST_BYTES,
     MOST_ENTRIES,
     Part,
     content_of,
@@ -42,11 +43,19 @@ from acp_agent.sandbox.aside import (
 from acp_agent.sandbox.guarded_paths import guarded_paths
 from acp_agent.sandbox.listing import open_up, parents_of, restoring
 from acp_agent.sandbox.tracked import Content, Tracked, blob_of
-from acp_agent.sandbox.written import is_written, judging
+from acp_agent.sandbox.written import has_written, is_written, judging
 
 _POLL_SECONDS = 0.1
+_MOST_READ = 32 * 1024 * 1024
+"""Maximum bytes of one guarded path that are read in one check. A path with more counts as the command's."""
+_MOST_READ_FIRST = 256 * 1024
+"""Maximum bytes that are read of a path before all other paths have been checked."""
 _Version: TypeAlias = tuple[int, int, int]
 _Verdict: TypeAlias = Literal["strange", "tracked", "written"]
+
+
+class _TooMuchError(Exception):
+    """More would have to be read of a guarded path than may be."""
 
 
 @frozen
@@ -102,35 +111,51 @@ class Sweep:
         self._is_last = False
         self._awaited: set[Path] = set()
         self._judged: dict[str, tuple[_Version, _Verdict]] = {}
+        self._left_to_read = 0
+        self._touch: Callable[[], None] = lambda: None
 
-    def run(self, *, is_last: bool = False) -> None:
-        """Check each path once.
+    def run(self, *, is_last: bool = False, touch: Callable[[], None] = lambda: None) -> None:
+        """Check each path once. Paths of which much has to be read come last.
 
         :param is_last: whether nothing can change any more. If so, all contents are read again.
+        :param touch: called before each path that exists, and before each file that is read.
         """
+        self._touch = touch
         self._is_last = is_last
         if is_last:
             self._judged.clear()
             self.kept.clear()
+        large: list[tuple[Place, Part]] = []
         for place in self._everything:
             with restoring((place.folder,)):
                 for parent in self._parents[place.folder]:
                     open_up(parent)
             for path in place.paths:
-                self.blocked.extend(self._blocked(place, path))
+                self._left_to_read = _MOST_READ_FIRST
+                try:
+                    self.blocked.extend(self._blocked(place, path, is_first=True))
+                except _TooMuchError:
+                    large.append((place, path))
+        for place, path in large:
+            self._left_to_read = _MOST_READ
+            self.blocked.extend(self._blocked(place, path))
 
-    def _blocked(self, place: Place, path: Part) -> Iterator[str]:
+    def _blocked(self, place: Place, path: Part, *, is_first: bool = False) -> Iterator[str]:
         """Rename a path that has changed, and yield a line for each rename.
 
         A path that existed and is not a link is a mount, which no command can change.
+
+        :param is_first: whether to put off a path of which more has to be read than `_MOST_READ_FIRST`.
+        :raises _TooMuchError: if it is put off.
         """
         target = place.targets.get(path)
         if target == "" or (target is None and not os.path.lexists(f"{place.folder}/{'/'.join(path)}")):
             return
+        self._touch()
         try:
             with judging, parent_of(place.folder, path) as (folder, name):
                 if target is None:
-                    yield from self._new(place, path, folder, name)
+                    yield from self._new(place, path, folder, name, is_first=is_first)
                 else:
                     yield from self._turned(path, folder, name, target)
         except NotADirectoryError:
@@ -150,17 +175,22 @@ class Sweep:
             yield line(path, (*path[:-1], set_aside(folder, name)))
             os.symlink(target, name, dir_fd=folder)
 
-    def _new(self, place: Place, path: Part, folder: int, name: str) -> Iterator[str]:
+    def _new(self, place: Place, path: Part, folder: int, name: str, *, is_first: bool) -> Iterator[str]:
         """Rename a path that has appeared, or only those parts of it that the command wrote."""
         whole = place.folder.joinpath(*path)
         entries = list(islice(files_in(folder, name), MOST_ENTRIES + 1))
         if self._until is not None and not any(time <= self._until for time in times(folder, name, entries)):
             return
-        verdicts = {each: self._verdict(folder, (name, *each), whole, each) for each in entries}
-        strange = [each for each, verdict in verdicts.items() if verdict == "strange"]
+        verdicts: Mapping[Part, _Verdict] = {}
+        try:
+            verdicts = self._verdicts(folder, name, whole, entries)
+        except _TooMuchError:
+            if is_first:
+                raise
+        strange = [each for each in entries if verdicts.get(each, "strange") == "strange"]
         if (strange or not entries) and self._may_be_half_written(whole):
             return
-        if len(strange) == len(entries) or len(entries) > MOST_ENTRIES:
+        if len(strange) == len(entries):
             yield line(path, (*path[:-1], set_aside(folder, name)))
             return
         if "tracked" in verdicts.values():
@@ -173,6 +203,12 @@ class Sweep:
                 yield line(path, (*path[:-1], set_aside(folder, name)))
                 return
             yield line((*path, *each), (*path[:-1], new, *each))
+
+    def _verdicts(self, folder: int, name: str, whole: Path, entries: Sequence[Part]) -> Mapping[Part, _Verdict]:
+        """Return a verdict for each entry of a guarded path; none if there are too many entries to examine."""
+        if len(entries) > MOST_ENTRIES:
+            return {}
+        return {each: self._verdict(folder, (name, *each), whole, each) for each in entries}
 
     def _may_be_half_written(self, whole: Path) -> bool:
         """Return whether git may still be checking out a path. This is assumed only once for each path."""
@@ -199,10 +235,17 @@ class Sweep:
             return "strange"
 
     def _judge(self, inside: int, last: str, found: os.stat_result, whole: Path, below: Part) -> _Verdict:
+        label = whole.joinpath(*below)
+        if not has_written(str(label)) and not any(below in own.at(whole) for own in self._own):
+            return "strange"  # whatever it contains
+        if stat.S_ISREG(found.st_mode) and found.st_size <= MOST_BYTES:
+            self._left_to_read -= found.st_size
+            if self._left_to_read < 0:
+                raise _TooMuchError
+        self._touch()
         data = content_of(inside, last, found)
         if data is None:
             return "strange"
-        label = whole.joinpath(*below)
         if stat.S_ISREG(found.st_mode) and is_written(str(label), data):
             return "written"
         kind = "link" if stat.S_ISLNK(found.st_mode) else "program" if found.st_mode & 0o111 else "file"
@@ -243,14 +286,14 @@ class Sweep:
 def sweeping(sweep: Sweep, touch: Callable[[], None] = lambda: None) -> Generator[None]:
     """Rename planted paths while the `with` block runs, and when it ends.
 
-    :param touch: called before each periodic check of the paths.
+    :param touch: called before each check of the paths, and often during it; see `Sweep.run`.
     """
     ended = Event()
 
     def poll() -> None:
         while not ended.wait(_POLL_SECONDS):
             touch()
-            sweep.run()
+            sweep.run(touch=touch)
 
     thread = Thread(target=poll, name="planted", daemon=True)
     thread.start()
@@ -259,7 +302,7 @@ def sweeping(sweep: Sweep, touch: Callable[[], None] = lambda: None) -> Generato
     finally:
         ended.set()
         thread.join()
-        sweep.run(is_last=True)
+        sweep.run(is_last=True, touch=touch)
 
 
 def _parents(folder: Path, paths: Iterable[Part]) -> tuple[Path, ...]:

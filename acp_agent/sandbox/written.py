@@ -36,6 +36,14 @@ def writing(path: Path, data: bytes) -> Generator[None]:
         yield
 
 
+def has_written(path: str) -> bool:
+    """Return whether the agent has written any content to a path.
+
+    :param path: absolute and resolved.
+    """
+    return any(each == path for each, _ in _written)
+
+
 def is_written(path: str, data: bytes) -> bool:
     """Return whether the agent has written this content to a path.
 

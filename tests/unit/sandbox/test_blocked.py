@@ -14,7 +14,10 @@ from acp_agent.processes import environment_without
 from acp_agent.sandbox.blocked import Sweep, places, sweeping
 from acp_agent.sandbox.bubblewrap import fault
 from acp_agent.sandbox.guarded_paths import guarded_paths
+from acp_agent.sandbox.repositories import Repository
 from acp_agent.sandbox.sandbox import Sandbox
+from acp_agent.sandbox.tips import Tips, tips_of
+from acp_agent.sandbox.tracked import Tracked
 
 pytestmark = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
 CLOSED = ["/".join(row.parts) for row in guarded_paths("covered", "closed")]
@@ -207,3 +210,57 @@ def test_what_is_watched_is_looked_at_without_listing_a_folder(tmp_path: Path) -
         while not blocked and time.monotonic() < end:
             os.sched_yield()
     assert blocked == [".cursor → .cursor.blocked"]
+
+
+def bytes_read() -> int:
+    """Return how many bytes this process has read so far."""
+    return int(Path("/proc/self/io").read_text().partition("rchar: ")[2].split()[0])
+
+
+def of_size(folder: Path, count: int, size: int) -> None:
+    folder.mkdir(exist_ok=True)
+    for number in range(count):
+        file = folder / f"f{number}"
+        file.touch()
+        os.truncate(file, size)
+
+
+@pytest.mark.parametrize("are_tracked", [False, True])
+def test_a_folder_of_large_files_holds_up_nothing(root: Path, are_tracked: bool) -> None:
+    """Whether a commit of the user's has files at these paths, too, or not."""
+    seen = places((root,))
+    of_size(root / ".husky", 150, 9 if are_tracked else 0)
+    (root / ".tool-versions").write_text("python 3\n")
+    subprocess.run([*GIT, "add", "-f", ".husky" if are_tracked else ".tool-versions"], cwd=root, check=True)
+    subprocess.run([*GIT, "commit", "-qm", "x"], cwd=root, check=True)
+    (root / ".tool-versions").unlink()
+    repository = Repository(root, root / ".git", root / ".git")
+    of_size(root / ".husky", 150, 4 * 1024 * 1024)
+    (root / ".cursor").mkdir()
+    (root / ".mcp.json").write_text("evil")
+    touched: list[bool] = []
+    blocked: list[str] = []
+    sweep = Sweep(seen, [Tracked(Tips(repository, tips_of(repository)))], blocked)
+    before = bytes_read()
+    sweep.run(touch=lambda: touched.append((root / ".mcp.json").exists()))
+    sweep.run(is_last=True, touch=lambda: touched.append((root / ".mcp.json").exists()))
+    assert bytes_read() - before < 100 * 1024 * 1024
+    assert planted(root) == []
+    assert len(touched) > (10 if are_tracked else 2)  # once for each file that is read
+    if are_tracked:
+        assert blocked[-1] == ".husky → .husky.blocked", "all others come first"
+        assert True not in touched[-8:]
+
+
+def test_files_of_the_user_s_commits_stay_if_they_are_of_ordinary_size(root: Path) -> None:
+    seen = places((root,))
+    of_size(root / ".husky", 20, 1024 * 1024)
+    subprocess.run([*GIT, "add", "-f", ".husky"], cwd=root, check=True)
+    subprocess.run([*GIT, "commit", "-qm", "x"], cwd=root, check=True)
+    repository = Repository(root, root / ".git", root / ".git")
+    blocked: list[str] = []
+    sweep = Sweep(seen, [Tracked(Tips(repository, tips_of(repository)))], blocked)
+    sweep.run()
+    sweep.run(is_last=True)
+    assert blocked == []
+    assert list(sweep.kept) == [root / ".husky"]
