@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -60,6 +60,8 @@ _KINDS: dict[JsonValue, FieldKind] = {
 }
 _TYPED = ("text", "number", "integer")
 """Kinds of fields in which a secret could be typed."""
+_LONGEST_LETTER = 2
+"""Characters of a choice that may stand for a digit or a letter."""
 _NO_SECRETS = "the message asks for a secret, which no form may; use an address (mode `url`)"
 _FORMATS = ("email", "uri", "date", "date-time")
 _LOGIN = re.compile(r"e?-?mail|login[_-]hint|session[_-]?(id)?|sid|sig|(.*[_-])?signature", re.IGNORECASE)
@@ -111,9 +113,9 @@ class Elicitations:
         questions, call_id = self._call()
         if questions.asks != "forms":
             raise ToolError("the user's editor has no forms")
-        typed = [each for each in fields if each.kind in _TYPED]
+        typed = [each for each in fields if each.kind in _TYPED or _spells(each.choices)]
         said = " ".join((message, *(f"{each.title or each.name} {each.description}" for each in typed)))
-        if typed and asks_for_secret(said):
+        if typed and (asks_for_secret(said) or asks_for_secret(said.replace("\\n", "\n"))):
             raise ToolError(_NO_SECRETS)
         form = Form(f"{self._server}: {_shown(message)}", fields)
         return await self._answered(partial(questions.fill, form, call_id))
@@ -228,13 +230,17 @@ def _field(name: str, asked: JsonValue, required: bool) -> FormField:
     if kind is None or (kind == "choices" and not choices):
         raise ToolError(f"the field {shown} is of no kind that can be asked for")
     title, description = (_unlinked(one_line(str(asked.get(key, "")), 500)) for key in ("title", "description"))
-    if kind == "text" and choices:
-        kind = "choice"
-    elif kind in _TYPED:
-        said = f"{name} {title} {description}"
-        if is_secret_name(name) or is_secret_name(title) or asks_for_secret(said) or asked.get("format") == "password":
+    is_typed = kind in _TYPED and not (kind == "text" and choices)
+    if is_typed or _spells(choices):
+        # The raw texts, too: what does not show is replaced in the others.
+        raw = " ".join(str(asked.get(key, ""))[:500] for key in ("title", "description"))
+        is_secret = asks_for_secret(f"{name} {title} {description}") or asks_for_secret(f"{name} {raw}")
+        if is_secret or is_secret_name(name) or is_secret_name(title) or asked.get("format") == "password":
             raise ToolError(f"the field {shown} asks for a secret, which no form may; use an address (mode `url`)")
+    if is_typed:
         choices = ()
+    elif kind == "text":
+        kind = "choice"
     numbers = int | float if kind == "number" else int
     limits: JsonObject = {
         key: value
@@ -248,6 +254,11 @@ def _field(name: str, asked: JsonValue, required: bool) -> FormField:
         return replace(made, default=field_value(made, asked.get("default")))
     except InvalidParamsError:
         return made
+
+
+def _spells(choices: Sequence[Choice]) -> bool:
+    """Return whether choices are digits or letters, with which a secret could be spelled."""
+    return bool(choices) and all(min(len(each.value), len(each.title)) <= _LONGEST_LETTER for each in choices)
 
 
 def _choices(asked: JsonObject) -> tuple[Choice, ...]:

@@ -17,7 +17,7 @@ from acp_agent.visible import unseen
 
 _LATIN = (
     r"pass[\s_-]?(?:word|wd|phrase|code|key|wort|ord\b)|\b(?:pwd|pin|otp|totp|cvv|cvc|2fa|mfa|puk|ssn|mdp)\b"
-    r"|one[\s-]time\s(?:code|password)|social\ssecurity|\bid_(?:rsa|ed25519|ecdsa)\b"
+    r"|one[\s-]time\s(?:code|password)|social\ssecurity|\bid_(?:rsa|ed25519|ecdsa|dsa)(?![a-z0-9])"
     r"|(?:api|access|secret|private|encryption|signing|licen[cs]e|recovery|ssh|deploy)[\s_-]{0,3}(?:key|token|code)"
     r"|(?:verification|security|confirmation|backup|login|sms)\scode"
     r"|\b(?:auth\w*|bearer|refresh|session|security|personal access)[\s_-]{1,3}(?:token|code|cookie)|\btoken\b"
@@ -54,6 +54,10 @@ _LOOK_ALIKE = {
 """Letters of other scripts, digits and signs that are taken for a Latin letter, by that letter."""
 _IGNORED = ("Mn", "Me", "Cf", "Cc")
 """Categories of marks, and of characters that do not show."""
+_REPLACED = "\ufffd"
+"""Stands for a letter that does not show, in a text that was made printable."""
+_DASHES = "\u00b7\u2022\u2027\u2043\u2212\u2219"
+"""Dots and a minus sign that are taken for a hyphen, beside the dashes."""
 _SPACED = re.compile(r"(?<![^\W_])[^\W_](?:[\W_]{1,3}[^\W_]){3,40}(?![^\W_])")
 """Letters with something between them, as in `p a s s`."""
 _BETWEEN = re.compile(r"[\W_]")
@@ -81,10 +85,23 @@ def _readings(text: str) -> Iterator[str]:
     other scripts as the Latin ones that they look like; and each with spaced letters put together."""
     import unicodedata
 
-    plain = _normal(text)
-    apart = unseen().sub("", unicodedata.normalize("NFKD", plain))
+    plain = " ".join(_normal("".join(map(_plain_sign, text))).split())
+    apart = unseen().sub("", unicodedata.normalize("NFKD", plain)).replace(_REPLACED, "")
     bare = "".join(each for each in apart if each in "\n\t" or unicodedata.category(each) not in _IGNORED)
     latin = str.maketrans({other: letter for letter, others in _LOOK_ALIKE.items() for other in others})
     for reading in (plain, bare, bare.translate(latin).replace("vv", "w")):
         yield reading
         yield _SPACED.sub(lambda found: _BETWEEN.sub("", found[0]), reading)
+
+
+def _plain_sign(sign: str) -> str:
+    """Return the letter in a square, a circle or a flag, which no normal form has, and a hyphen for any dash."""
+    if sign.isascii():
+        return sign
+    import unicodedata
+
+    category = unicodedata.category(sign)
+    if category == "So":
+        letter = unicodedata.name(sign, "").rpartition(" LETTER ")[2]
+        return letter if len(letter) == 1 else sign
+    return "-" if category == "Pd" or sign in _DASHES else sign

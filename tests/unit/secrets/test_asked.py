@@ -24,6 +24,8 @@ WRITTEN = (
     *("p a s s w o r d", "P.A.S.S.W.O.R.D", "p-a-s-s-w-o-r-d", "раssword", "pаsswоrd", "passw0rd", "p@ssword"),
     *("pass\u200bword", "pass\xadword", "passw\u0335ord", "ｐａｓｓｗｏｒｄ", "𝐩𝐚𝐬𝐬𝐰𝐨𝐫𝐝", "ⓟⓐⓢⓢⓦⓞⓡⓓ"),
     *("passvvord", "t o k e n", "A P I k e y", "ρassword", "paѕѕword", "passᴡord", "ᴘᴀssᴡᴏʀᴅ", "pass\u2800word"),
+    *("pass\u2010word", "pass\u2011word", "pass\u2013word", "pass\u2212word", "pass\ufffdword", "pass\u00b7word"),
+    *("🅿🅰🆂🆂🆆🅾🆁🅳", "🅟🅐🅢🅢🅦🅞🅡🅓", "🇵🇦🇸🇸🇼🇴🇷🇩", "the file id_rsa_work", "id_ed25519_sk"),
     *("pa$$word", "s\u3164ecret", "pässwörd", "PASS\nWORD"),
 )
 HARMLESS = """
