@@ -55,7 +55,7 @@ async def shown(it: Stage) -> list[dict[str, Any]]:
 async def test_what_is_large_is_stored_once_and_there_for_every_request_and_every_editor_until_its_session_goes(
     tmp_path: Path, dialect: DialectName
 ) -> None:
-    replies = [Reply("A long story. " * 3000), Reply("I see it still."), Reply("# Goal\nShort."), Reply("Gone on.")]
+    replies = [Reply("A long story. " * 12_000), Reply("I see it still."), Reply("# Goal\nShort."), Reply("Gone on.")]
     async with stage(tmp_path, *replies, editor=TOAD, dialect=dialect) as it:
         first, second = [IMAGE, text("Compare. " * 300), BLOB, LINK], [text("And "), IMAGE]
         await it.prompt(first)

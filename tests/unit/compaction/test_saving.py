@@ -20,9 +20,8 @@ PRICES = st.builds(Prices, AMOUNTS, AMOUNTS, AMOUNTS, AMOUNTS)
 
 def example() -> list[tuple[float | None, float | None, float]]:
     """Tokens, price and costs of each row of the page's example."""
-    table = (
-        PAGE.read_text().partition("<!-- checked by tests/unit/compaction/test_saving.py -->\n")[2].partition("\n\n")[0]
-    )
+    _, start, rest = PAGE.read_text().partition("| | tokens | at dollars per million |")
+    table = f"{start}{rest}".partition("\n\n")[0]
     rows: list[tuple[float | None, float | None, float]] = []
     for line in table.splitlines()[2:]:
         tokens, price, costs = (cell.strip().strip("$").replace(",", "") for cell in line.split("|")[2:5])

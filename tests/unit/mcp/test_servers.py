@@ -147,7 +147,7 @@ async def test_servers_of_the_configuration_run_in_every_session_with_values_of_
 def test_the_page_says_how_long_a_server_may_take() -> None:
     page = " ".join((REPOSITORY / "docs" / "mcp.md").read_text("utf-8").split())
     assert f"The first prompt waits up to {PATIENCE_SECONDS:g} seconds" in page
-    assert f"A start may take {START_SECONDS:g} seconds" in page
+    assert f"Starting a server may take {START_SECONDS:g} seconds" in page
     assert f"a prompt or a resource {READ_SECONDS:g}" in page
     assert f"{MAX_TOOLS} tools" in page
 
