@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from acp_agent.frozen import frozen
+from acp_agent.sandbox.config_syntax import settings_in
 from acp_agent.sandbox.nested import git_directory_of, is_walked
 
 NOTE = b"# acp-agent: "
@@ -152,9 +153,9 @@ def _is_kept(section: bytes, key: bytes, value: bytes, around: Surroundings) -> 
 
 
 def _plain_value(value: bytes) -> str | None:
-    """Return a value as git reads it; None if its quotes do not enclose all of it."""
-    if b'"' not in value:
-        return os.fsdecode(re.split(rb"[#;]", value)[0].strip())
-    inner = value.strip()[1:-1]
-    is_enclosed = len(value.strip()) > 1 and value.strip() == b'"' + inner + b'"' and b'"' not in inner
-    return os.fsdecode(inner) if is_enclosed else None
+    """Return a value as git reads it; None if git cannot read it."""
+    try:
+        [(_, read)] = settings_in(b"key = " + value)
+    except ValueError:
+        return None
+    return os.fsdecode(read or b"")

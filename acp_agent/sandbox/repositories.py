@@ -10,7 +10,6 @@ Source: gitrepository-layout(5); git-worktree(1), "DETAILS"; gitsubmodules(7); g
 from __future__ import annotations
 
 import os
-import re
 import stat
 import struct
 from collections.abc import Iterator
@@ -19,13 +18,13 @@ from pathlib import Path
 
 from acp_agent.frozen import frozen
 from acp_agent.regular import read_regular
+from acp_agent.sandbox.config_syntax import settings_in
 from acp_agent.sandbox.listing import entries, is_empty, open_up, parents_of
 from acp_agent.sandbox.obeyed import FOLDERS, OF_A_WORKTREE, closed_names
 from acp_agent.sandbox.roots import is_repository
 
 TEXTS = {"commondir": "./\n"}
 """Contents of the placeholders that must not be empty. With a plain `.`, libgit2 does not find the repository."""
-_WORK_TREE_SETTING = re.compile(rb'^[^\S\n]*+worktree\s*+=\s*+"?([^"\n;#]+?)"?\s*$', re.MULTILINE | re.IGNORECASE)
 _RUN_SETTINGS = (b"path", b"hookspath")
 """`include.path`, `includeIf.*.path` and `core.hooksPath`; in other sections, `path` does no harm here."""
 _HOOKS = (
@@ -158,7 +157,7 @@ def named_in_settings(git: Path, root: Path) -> Iterator[Path]:
     """
     for name in ("config", "config.worktree"):
         for key, value in _run_settings(_content(git / name)):
-            text = os.path.expanduser(os.fsdecode(value).replace('"', ""))  # noqa: PTH111 - fails if there is no home
+            text = os.path.expanduser(os.fsdecode(value))  # noqa: PTH111 - fails if there is no home
             if key == b"path":
                 yield Path(os.path.normpath(git / text))
             else:
@@ -168,14 +167,23 @@ def named_in_settings(git: Path, root: Path) -> Iterator[Path]:
 
 def _run_settings(config: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield the git settings that name what git runs: each key in lower case, with its value."""
-    for line in config.splitlines():
-        before, found, after = line.partition(b"=")
-        if not found or b"#" in before or b";" in before:
-            continue
-        words = re.split(rb"\W", before.strip().lower())  # the section header may be on the same line
-        value = after.partition(b"#")[0].partition(b";")[0].strip()
-        if words[-1] in _RUN_SETTINGS and value:
-            yield words[-1], value
+    with suppress(ValueError):  # git stops there too
+        for name, value in settings_in(config):
+            key = name.rpartition(b".")[2]
+            if key in _RUN_SETTINGS and value:
+                yield key, value
+
+
+def _work_tree_setting(config: bytes) -> bytes | None:
+    """Return the value of `core.worktree`; None if there is none, or if git cannot read the configuration."""
+    found: bytes | None = None
+    try:
+        for name, value in settings_in(config):
+            if name == b"core.worktree":
+                found = value
+    except ValueError:
+        return None
+    return found
 
 
 def worktrees(git: Path) -> list[Path]:
@@ -197,8 +205,8 @@ def _named_by(git: Path) -> Repository | None:
     if common != folder:
         is_its_own = folder.parent == common / "worktrees" and _leads_to(folder, _line(folder / "gitdir"), git)
     else:
-        found = _WORK_TREE_SETTING.findall(_content(folder / "config"))
-        is_its_own = _leads_to(folder, os.fsdecode(found[-1]), work_tree) if found else _describes(folder, work_tree)
+        found = _work_tree_setting(_content(folder / "config"))
+        is_its_own = _leads_to(folder, os.fsdecode(found), work_tree) if found else _describes(folder, work_tree)
     return Repository(work_tree, folder, common) if is_its_own else None
 
 

@@ -56,3 +56,24 @@ async def test_the_file_that_makes_a_folder_a_repository_is_asked_for(root: Path
 async def test_ordinary_files_are_not_asked_for(root: Path) -> None:
     for name in ("src/main.py", "HEAD", "refs/x", "docs/objects/y", "githooks/pre-commit"):
         assert not is_run_by_git(root / name, (root,))
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        'hooksPath = .own"hoo"ks',
+        "hooksPath = .own\\\nhooks",
+        'hooksPath = ".own#hooks"',
+        'hooksPath = ".ownhooks" # kept here',
+        "hooksPath=.ownhooks;",
+    ],
+)
+def test_settings_are_read_as_git_reads_them(tmp_path: Path, setting: str) -> None:
+    root = tmp_path.resolve()
+    git(root, "init", "-q")
+    with (root / ".git" / "config").open("a") as config:
+        config.write(f"[core]\n\t{setting}\n")
+    [folder] = subprocess.run(
+        ("git", "config", "core.hooksPath"), cwd=root, capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert is_run_by_git(root / folder / "pre-commit", (root,))
