@@ -137,3 +137,23 @@ def _run(
     return subprocess.run(
         argv, cwd=cwd, env=env, check=check, capture_output=True, input=stdin, encoding="utf-8", timeout=60
     )
+
+
+def hostile_repository(folder: Path) -> Path:
+    """Make a folder a repository whose settings run a program for `git status`, as one may be unpacked.
+
+    :returns: a file that the program makes.
+    """
+    git = Repo(folder).git
+    (folder / "a.txt").write_text("a")
+    git("init", "-q")
+    git("config", "user.name", "x")
+    git("config", "user.email", "x@x")
+    git("add", ".")
+    git("commit", "-qm", "one")
+    (folder / ".gitattributes").write_text("* filter=evil\n")
+    ran = folder.parent / "filtered"
+    git("config", "filter.evil.clean", f"touch '{ran}'; cat")
+    for file in folder.glob("*.txt"):
+        file.write_text("b" * len(file.read_text()))  # of another size, git would not run the filter to compare it
+    return ran

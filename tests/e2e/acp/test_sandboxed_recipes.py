@@ -11,7 +11,7 @@ from acp_agent.sandbox.bubblewrap import fault
 from support.lines import AgentError
 from support.memory import stage
 from support.replies import Reply, ToolCall
-from support.repo import Repo
+from support.repo import hostile_repository
 from support.stage import Stage, results, trust
 
 pytestmark = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
@@ -99,22 +99,6 @@ async def test_hooks_of_a_project_do_not_run_without_a_sandbox_where_one_is_requ
         assert "No command runs without a sandbox" in it.agent.text()
 
 
-def hostile(folder: Path) -> Path:
-    """A repository as it may be unpacked: its settings run a program for `git status`, whose trace is returned."""
-    git = Repo(folder).git
-    git("init", "-q")
-    git("config", "user.name", "x")
-    git("config", "user.email", "x@x")
-    git("add", ".")
-    git("commit", "-qm", "one")
-    (folder / ".gitattributes").write_text("* filter=evil\n")
-    ran = folder.parent / "ran"
-    git("config", "filter.evil.clean", f"touch '{ran}'; cat")
-    for file in folder.glob("*.txt"):
-        file.write_text("changed\n")
-    return ran
-
-
 @pytest.mark.parametrize(
     ("mode", "command"), [("ask", "/review"), ("accept-edits", "/commit"), ("plan", "/pr"), ("accept-edits", "/own")]
 )
@@ -126,7 +110,7 @@ async def test_without_a_sandbox_the_commands_of_a_recipe_s_text_are_asked_for(
     own.write_text("---\nallowed_commands: [git status]\n---\nIs it dirty? {{ git.dirty }}\n")
     config = {"sandbox": {"commands": "off"}}
     async with stage(tmp_path, Reply("Done."), Reply("Done."), config=config, mode=mode) as it:
-        ran = hostile(it.folder)
+        ran = hostile_repository(it.folder)
         it.agent.permission_answer = "reject_once"
         with pytest.raises(AgentError, match="you did not allow them"):
             await it.prompt(command)
@@ -146,7 +130,7 @@ async def test_commands_of_a_recipe_s_text_that_were_always_allowed_are_not_aske
     own.parent.mkdir(parents=True)
     own.write_text('---\nallowed_commands: [git *]\n---\n{{ shell("git", "status") }}\n')
     async with stage(tmp_path, *(Reply("Done."),) * 3, config={"sandbox": {"commands": "off"}}) as it:
-        hostile(it.folder)
+        hostile_repository(it.folder)
         it.agent.permission_answer = "allow_always"
         await it.prompt("/own")
         await it.prompt("/own")
@@ -164,6 +148,6 @@ async def test_a_recipe_whose_text_runs_no_command_and_one_in_the_sandbox_are_no
     own.parent.mkdir(parents=True)
     own.write_text("The branch is {{ git.branch }}.\n")
     async with stage(tmp_path, Reply("Done."), config={"sandbox": {"commands": "off"}}, mode=mode) as it:
-        ran = hostile(it.folder)
+        ran = hostile_repository(it.folder)
         await it.prompt("/own")
         assert (it.agent.desk.permissions, ran.exists()) == ([], False)

@@ -19,7 +19,7 @@ from acp_agent.session.permissions import grant_subject
 from acp_agent.session.project.recipe_questions import access_of
 from support.called import call_command
 from support.checkout import REPOSITORY
-from support.repo import Repo
+from support.repo import hostile_repository
 from support.terminal import Ran
 
 Run: TypeAlias = Callable[..., Awaitable[Ran]]
@@ -52,23 +52,6 @@ def write(path: Path, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
-
-
-def hostile(folder: Path) -> Path:
-    """A repository as it may be unpacked: its settings run a program for `git status`, whose trace is returned."""
-    folder.mkdir()
-    (folder / "a.txt").write_text("a")
-    git = Repo(folder).git
-    git("init", "-q")
-    git("config", "user.name", "x")
-    git("config", "user.email", "x@x")
-    git("add", ".")
-    git("commit", "-qm", "one")
-    (folder / ".gitattributes").write_text("* filter=evil\n")
-    ran = folder.parent / "filtered"
-    git("config", "filter.evil.clean", f"touch '{ran}'; cat")
-    (folder / "a.txt").write_text("b")
-    return ran
 
 
 async def test_recipes_are_listed_with_whose_they_are_and_what_cannot_be_used_is_told(tmp_path: Path) -> None:
@@ -150,7 +133,9 @@ async def test_without_a_sandbox_the_commands_of_a_shown_recipe_run_if_the_perso
 ) -> None:
     write(tmp_path / "state" / "config.yaml", WITHOUT_SANDBOX)
     path = write(tmp_path / "state" / "recipes" / "mine.md", f"---\nallowed_commands: [touch *]\n---\nIt is {text}.\n")
-    ran = hostile(folder := tmp_path / "project")
+    folder = tmp_path / "project"
+    folder.mkdir()
+    ran = hostile_repository(folder)
     asked: list[str] = []
 
     async def typed(question: str) -> str:

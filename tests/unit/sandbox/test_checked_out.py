@@ -9,9 +9,9 @@ import pytest
 
 from acp_agent.processes import environment_without
 from acp_agent.sandbox.bubblewrap import fault
-from acp_agent.sandbox.planted import Found
 from acp_agent.sandbox.sandbox import Sandbox
 from acp_agent.tools.files.local import LocalFiles
+from support.keeper import Kept
 
 pytestmark = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
 
@@ -29,21 +29,6 @@ COMMIT = (
     "git commit -qm evil"
 )
 """Without a file in the work tree, which would be renamed."""
-
-
-class Kept:
-    """What was found after the commands."""
-
-    def __init__(self) -> None:
-        self.kept: list[str] = []
-        self.blocked: list[str] = []
-
-    def is_made(self, path: Path) -> bool:
-        return False
-
-    def keep(self, found: Found) -> None:
-        self.kept += [path.name for path in found.kept]
-        self.blocked += found.blocked
 
 
 class Project:

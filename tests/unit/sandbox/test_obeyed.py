@@ -14,30 +14,13 @@ from hypothesis import strategies as st
 from acp_agent.processes import environment_without
 from acp_agent.sandbox.bubblewrap import fault
 from acp_agent.sandbox.obeyed import TABLE, state_of
-from acp_agent.sandbox.planted import Found
 from acp_agent.sandbox.sandbox import Sandbox
+from support.keeper import Kept
 
 needs_bubblewrap = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
 NAMES = {f"GIT_{who}_{what}": "n@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 REBASE = "GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -qi HEAD~1 2> /dev/null"
 TODO = "$(git rev-parse --git-dir)/rebase-merge/git-rebase-todo"
-
-
-class Kept:
-    """Remembers the repositories that commands made, and what was renamed."""
-
-    def __init__(self) -> None:
-        self.made: list[Path | None] = []
-        self.blocked: list[str] = []
-        self.done: list[str] = []
-
-    def is_made(self, path: Path) -> bool:
-        return path in self.made
-
-    def keep(self, found: Found) -> None:
-        self.made += [each.mark for each in found.planted]
-        self.done += [done for each in found.planted for done in each.done]
-        self.blocked += found.blocked
 
 
 def git(folder: Path, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:

@@ -12,29 +12,11 @@ from hypothesis import strategies as st
 from acp_agent.sandbox.bubblewrap import fault
 from acp_agent.sandbox.git_settings import Surroundings, harmless
 from acp_agent.sandbox.nested import gitlinks, gitlinks_below, gitlinks_in, marks_below
-from acp_agent.sandbox.planted import Found, Planted
 from acp_agent.sandbox.sandbox import Sandbox
+from support.keeper import Kept
 
 needs_bubblewrap = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
 IDENTITY = ("-c", "user.name=n", "-c", "user.email=n@example.org")
-
-
-class Kept:
-    """Remembers in memory what commands made."""
-
-    def __init__(self) -> None:
-        self.planted: list[Planted] = []
-        self.blocked: list[str] = []
-
-    def is_made(self, path: Path) -> bool:
-        return path in [each.mark for each in self.planted]
-
-    def keep(self, found: Found) -> None:
-        self.planted += found.planted
-        self.blocked += found.blocked
-
-    def names(self, root: Path) -> list[str]:
-        return [str((each.mark or each.place).relative_to(root)) for each in self.planted]
 
 
 def git(folder: Path, *words: str) -> str:

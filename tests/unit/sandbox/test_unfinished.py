@@ -18,11 +18,12 @@ from acp_agent.processes import environment_without
 from acp_agent.sandbox.blocked import Place
 from acp_agent.sandbox.bubblewrap import fault
 from acp_agent.sandbox.placeholders import is_mounted_elsewhere
-from acp_agent.sandbox.planted import Before, Found, Planted, Watched
+from acp_agent.sandbox.planted import Before, Watched
 from acp_agent.sandbox.repositories import Repository
 from acp_agent.sandbox.sandbox import Sandbox
 from acp_agent.sandbox.tips import Tips
 from acp_agent.sandbox.unfinished import left_behind, recorded, tips_known
+from support.keeper import Kept
 
 needs_bubblewrap = pytest.mark.skipif(bool(fault()), reason="no bubblewrap")
 AGENT = """
@@ -41,21 +42,6 @@ git init -q sub; git -C sub config core.fsmonitor 'touch {{ran}};:'
 mkdir -p .git/rebase-merge; echo 'exec touch {{ran}}' > .git/rebase-merge/git-rebase-todo
 git {IDENTITY} commit -q --allow-empty -m evil; touch planted; sleep 60
 """
-
-
-class Kept:
-    """What the user is told."""
-
-    def __init__(self) -> None:
-        self.planted: list[Planted] = []
-        self.blocked: list[str] = []
-
-    def is_made(self, path: Path) -> bool:
-        return path in [each.mark for each in self.planted]
-
-    def keep(self, found: Found) -> None:
-        self.planted += found.planted
-        self.blocked += found.blocked
 
 
 def wait(until: Callable[[], object]) -> None:

@@ -1,0 +1,43 @@
+"""What a sandbox found after its commands, kept in memory.
+
+keeper = Kept()
+with Sandbox((root,), (home,), keeper=keeper).wrap(...) as (_, words): ...
+assert keeper.blocked == [".cursor → .cursor.blocked"]
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from acp_agent.sandbox.planted import Found, Planted
+
+
+class Kept:
+    """Remembers what commands made.
+
+    :ivar planted: repositories and settings that they created.
+    :ivar blocked: a line for each guarded path that was renamed.
+    :ivar kept: names of guarded paths that git checked out and that stay.
+    """
+
+    def __init__(self) -> None:
+        self.planted: list[Planted] = []
+        self.blocked: list[str] = []
+        self.kept: list[str] = []
+
+    @property
+    def done(self) -> list[str]:
+        """Return what was done about the planted things."""
+        return [done for each in self.planted for done in each.done]
+
+    def is_made(self, path: Path) -> bool:
+        return path in [each.mark for each in self.planted]
+
+    def keep(self, found: Found) -> None:
+        self.planted += found.planted
+        self.blocked += found.blocked
+        self.kept += [path.name for path in found.kept]
+
+    def names(self, root: Path) -> list[str]:
+        """Return the paths of the planted things, relative to a session's directory."""
+        return [str((each.mark or each.place).relative_to(root)) for each in self.planted]
