@@ -48,6 +48,7 @@ class ModelAccess:
         self._changes = 0
         self._known: tuple[tuple[int, ...], Mapping[str, StoredKey]] = ((), {})
         self._fetched: dict[str, str] = {}
+        self._fetches = 0
 
     def version(self) -> Hashable:
         """Return a value that changes when a route changes, or when any process stores or removes a key.
@@ -55,6 +56,13 @@ class ModelAccess:
         Stats the file of keys.
         """
         return (self._changes, self._keys.signature())
+
+    def key_version(self) -> Hashable:
+        """Return a value that changes when `key` or `route` may return something else.
+
+        Stats the file of keys.
+        """
+        return (self.version(), self._fetches)
 
     def has_key(self, provider: str) -> bool:
         """Return whether a key is stored. Does not ask the keyring.
@@ -90,6 +98,7 @@ class ModelAccess:
             key = await to_thread.run_sync(self._keys.from_keyring, provider, abandon_on_cancel=True)
             if key is not None:
                 self._fetched[provider] = key
+                self._fetches += 1
             return
         _log.warning("the keyring did not give the key of %s within %.0f s", provider, self._patience)
 
@@ -99,6 +108,7 @@ class ModelAccess:
         :raises ConfigError: see `KeyStore.remove`; or if the keyring does not answer, though it may still remove them.
         """
         self._fetched.clear()
+        self._fetches += 1
         with anyio.move_on_after(self._patience):
             return await to_thread.run_sync(self._keys.remove, abandon_on_cancel=True)
         raise ConfigError(

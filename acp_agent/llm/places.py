@@ -6,7 +6,7 @@ adds providers or changes the built-in ones.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import field, replace
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
@@ -227,6 +227,7 @@ class Places:
         self._env = env
         self._access = access
         self._known = BUILT_IN | {name: _corrected(name, given) for name, given in settings.providers.items()}
+        self._endpoints: dict[str, tuple[Hashable, Endpoint]] = {}
 
     def names(self) -> list[str]:
         """Return the name of every provider, the built-in ones first."""
@@ -256,9 +257,19 @@ class Places:
     def endpoint(self, name: str) -> Endpoint:
         """Return a provider's address and credentials.
 
+        The same object is returned until a key or a route changes.
+
         :raises ConfigError: if there is no such provider, its base URL is invalid, the editor has turned it off, or its
             key could only be in the file of keys and the file is invalid.
         """
+        version = self._access.key_version()
+        known = self._endpoints.get(name)
+        if known is None or known[0] != version:
+            known = (version, self._read_endpoint(name))
+            self._endpoints[name] = known
+        return known[1]
+
+    def _read_endpoint(self, name: str) -> Endpoint:
         if name not in self._known:
             known = ", ".join(self.names())
             raise ConfigError(f"there is no provider {name!r}; known are {known}. Others go under `providers`")

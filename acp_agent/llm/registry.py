@@ -55,7 +55,7 @@ _log = logging.getLogger(__name__)
 
 
 @frozen
-class _ResolvedModel:
+class ResolvedModel:
     """A model and its provider.
 
     :ivar id: the provider's own id, for `ModelRequest.model`.
@@ -70,6 +70,15 @@ class _ResolvedModel:
     profile: ModelProfile
     window: int
     window_source: str
+    learned: LearnedModel
+
+
+@frozen
+class _KnownModel:
+    """The parts of a `ResolvedModel` that stay the same until its endpoint changes."""
+
+    provider: ModelClient | ScriptedProvider
+    profile: ModelProfile
     learned: LearnedModel
 
 
@@ -97,6 +106,7 @@ class Registry:
         self.places = Places(settings, env, self._access)
         # Clients with an old key or route are kept, since a request may still be running on their connections.
         self._providers: list[tuple[Endpoint, ModelClient | ScriptedProvider]] = []
+        self._known: dict[str, _KnownModel] = {}
         self._local: tuple[float, tuple[str, ...]] | None = None
 
     def version(self) -> Hashable:
@@ -113,7 +123,7 @@ class Registry:
             with suppress(ConfigError):  # `resolve` raises this if the key is needed
                 await self._access.fetch(provider)
 
-    def resolve(self, model: str) -> _ResolvedModel:
+    def resolve(self, model: str) -> ResolvedModel:
         """Return the provider of `provider/model`.
 
         :raises ConfigError: if the name is not `provider/model`; see also `Places.endpoint`.
@@ -121,12 +131,16 @@ class Registry:
         if not is_model_name(model):
             raise ConfigError(f"{model!r}: {self.unusable(model)}")
         name, _, model_id = model.partition("/")
-        provider, known = self._provider(name), self.profile(model)
+        endpoint = self.places.endpoint(name)
+        known = self._known.get(model)
+        if known is None or known.learned.endpoint is not endpoint:
+            learned = LearnedModel(model, endpoint, self._learned)
+            known = _KnownModel(self._provider(endpoint), self.profile(model), learned)
+            self._known[model] = known
         chosen = self._settings.context_window
-        window = chosen or provider.context_window(model_id) or known.context_window
+        window = chosen or known.provider.context_window(model_id) or known.profile.context_window
         source = f"{window} {'configured' if chosen else 'found'}"
-        learned = LearnedModel(model, self.places.endpoint(name), self._learned)
-        return _ResolvedModel(provider, model_id, known, window, source, learned)
+        return ResolvedModel(known.provider, model_id, known.profile, window, source, known.learned)
 
     def unusable(self, model: str) -> str:
         """Return why a text is not `provider/model` with a known provider; empty if it is.
@@ -211,7 +225,8 @@ class Registry:
 
         :raises ConfigError: if an environment variable for the network is invalid; see also `Places.endpoint`.
         """
-        await self._provider(model.partition("/")[0]).prepare()
+        endpoint = self.places.endpoint(model.partition("/")[0])
+        await self._provider(endpoint).prepare()
 
     async def try_key(self, provider: str, key: str) -> bool:
         """Check whether a provider accepts a key, with one small, free request.
@@ -231,6 +246,7 @@ class Registry:
     async def aclose(self) -> None:
         """Close the connections of all providers."""
         providers, self._providers = self._providers, []
+        self._known.clear()
         for _, provider in providers:
             await provider.aclose()
 
@@ -252,13 +268,12 @@ class Registry:
         self._local = (now, models)
         return models
 
-    def _provider(self, name: str) -> ModelClient | ScriptedProvider:
-        endpoint = self.places.endpoint(name)
+    def _provider(self, endpoint: Endpoint) -> ModelClient | ScriptedProvider:
         for made, provider in self._providers:
             if made == endpoint:
                 return provider
-        _log.info("the provider %s speaks %s; key: %s", name, endpoint.kind, endpoint.key_hint)
-        provider = self._scripted(name) if endpoint.kind == "scripted" else self._client(endpoint)
+        _log.info("the provider %s speaks %s; key: %s", endpoint.name, endpoint.kind, endpoint.key_hint)
+        provider = self._scripted(endpoint.name) if endpoint.kind == "scripted" else self._client(endpoint)
         self._providers.append((endpoint, provider))
         return provider
 

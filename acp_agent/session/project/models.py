@@ -30,7 +30,7 @@ from acp_agent.llm.provider import (
     Refusal,
     Retrying,
 )
-from acp_agent.llm.registry import Registry
+from acp_agent.llm.registry import Registry, ResolvedModel
 from acp_agent.llm.rules import ReasoningRules
 from acp_agent.session.attachments import Attachments
 from acp_agent.session.project.learned import LearnedWindow
@@ -176,7 +176,8 @@ class SessionModels:
             self.registry.resolve(name)
             self._used.add(name)
             await self._ask_windows([name], FIRST_WAIT)
-        resolved, learned = self.registry.resolve(name), self.learned(name)
+        resolved = self.registry.resolve(name)
+        learned = self._learned_window(resolved)
         known, window = resolved.profile, resolved.window
         if learned.tokens is not None:
             window = min(window, learned.tokens)
@@ -202,8 +203,10 @@ class SessionModels:
 
         :raises ConfigError: see `named`.
         """
-        resolved = self.registry.resolve(name)
-        known = self._learned.get(name)
+        return self._learned_window(self.registry.resolve(name))
+
+    def _learned_window(self, resolved: ResolvedModel) -> LearnedWindow:
+        known = self._learned.get(resolved.learned.name)
         if known is not None and known.source == resolved.window_source:
             return known
         return LearnedWindow.remembered(resolved.learned.facts(), resolved.window_source)

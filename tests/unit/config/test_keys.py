@@ -13,8 +13,10 @@ import anyio
 import pytest
 
 from acp_agent.config.keys import KeyStore
+from acp_agent.config.settings import Settings
 from acp_agent.errors import ConfigError
-from acp_agent.llm.credentials import ModelAccess
+from acp_agent.llm.credentials import ModelAccess, Route
+from acp_agent.llm.registry import Registry
 
 SECRET = "0123-not-of-a-keys-form"
 
@@ -126,3 +128,28 @@ async def test_a_keyring_that_does_not_answer_is_not_waited_for_for_ever(tmp_pat
             await ModelAccess(store, patience=0.05).forget_keys()
     finally:
         keyring.unlocked.set()
+
+
+async def test_a_model_s_endpoint_has_the_key_and_the_route_of_now(tmp_path: Path, keyring: Keyring) -> None:
+    access = ModelAccess(KeyStore(tmp_path))
+    registry = Registry(Settings(home=tmp_path), {}, access)
+
+    def endpoint() -> tuple[str | None, str | None]:
+        found = registry.resolve("openai/gpt-6-luna").learned.endpoint
+        return found.key, found.base_url
+
+    own = endpoint()[1]
+    assert endpoint() == (None, own)
+    KeyStore(tmp_path).store("openai", SECRET)  # as another process does
+    assert endpoint() == (None, own)
+    await registry.unlock("openai/gpt-6-luna")
+    assert endpoint() == (SECRET, own)
+
+    keyring.locked = True
+    KeyStore(tmp_path).store("openai", "newer")
+    assert endpoint() == ("newer", own)
+    access.set_route("openai", Route("https://editor.example/v1"))
+    assert endpoint() == (None, "https://editor.example/v1")
+    access.set_route("openai", None)
+    with pytest.raises(ConfigError, match="turned the provider openai off"):
+        endpoint()
