@@ -31,6 +31,8 @@ LEAST_SHARE = 0.5
 MARGIN_SHARE = 0.1
 MOST_MARGIN = 60
 """How many seconds before the cache expires the summary is requested; at most a tenth of the cache's lifetime."""
+SHORTEST_PAUSE = 5
+"""Seconds after which the time until the next prompt counts as a pause. All providers keep a cache for longer."""
 LONGEST_PAUSE = 3_600
 """Seconds after which the user is not expected to return. No summary is prepared if the cache is kept longer."""
 
@@ -116,6 +118,8 @@ class IdleSummaries:
     async def _wait(self, pause: anyio.CancelScope) -> None:
         try:
             with pause:
+                # A user who types the next prompt at once should not wait for the reading of recipes.
+                await self._clock.sleep_until(self._clock.now() + SHORTEST_PAUSE)
                 plan = await self.plan(await self._requests.active())
                 if plan.at is None:
                     return

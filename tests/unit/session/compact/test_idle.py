@@ -16,6 +16,7 @@ from typing import Any
 import anyio
 import pytest
 
+from acp_agent.session.compact.idle import SHORTEST_PAUSE
 from support.clock import StoppedClock, stopped_clock
 from support.compactions import RECIPE_TEXT, ShownCompaction, messages, said, shown_compactions
 from support.dialogues import asks_for_summary
@@ -147,8 +148,9 @@ async def test_a_summary_is_requested_once_in_a_pause_shortly_before_the_cache_e
 ) -> None:
     async with desk(tmp_path, clock, SUMMARY) as it:
         await it.filled()
-        assert await clock.waited_for() == pytest.approx(CACHED - 30)
-        await it.pause(CACHED - 31)
+        await it.pause(SHORTEST_PAUSE)
+        assert await clock.waited_for() == pytest.approx(CACHED - 30 - SHORTEST_PAUSE)
+        await it.pause(CACHED - 31 - SHORTEST_PAUSE)
         assert it.asked == 0
         await it.pause(2)
         await it.asked_for_summary()
