@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import ssl
 import subprocess
 import sys
 from pathlib import Path
 
-import anyio
-import pytest
-
-from acp_agent.config.settings import Settings
-from acp_agent.llm.registry import Registry
 from support.checkout import REPOSITORY
 
 LOADED = """
@@ -50,25 +44,38 @@ def test_a_model_is_loaded_without_its_sdk_and_prepared_with_it_alone_whose_obje
     assert int(frozen) > 50_000
 
 
-async def test_clients_that_are_made_at_once_read_the_certificates_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read: list[str] = []
-    load = ssl.SSLContext.load_verify_locations
+CERTIFICATES = """
+import ssl, sys
+from pathlib import Path
+import anyio
+from acp_agent.config.settings import Settings
+from acp_agent.llm.registry import Registry
 
-    def counted(context: ssl.SSLContext, *args: str, **options: str) -> None:
-        read.append("certificates")
-        load(context, *args, **options)
+load = ssl.SSLContext.load_verify_locations
 
-    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", counted)
-    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
-    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+def counted(context, *args, **options):
+    print("read")
+    load(context, *args, **options)
+
+ssl.SSLContext.load_verify_locations = counted
+
+async def main():
     keys = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"}
-    registries = [Registry(Settings(home=tmp_path), keys) for _ in range(10)]
+    registries = [Registry(Settings(home=Path("/nowhere")), keys) for _ in range(10)]
     async with anyio.create_task_group() as tasks:
         for registry in registries:
             tasks.start_soon(registry.prepare, "anthropic/claude-test")
             tasks.start_soon(registry.prepare, "openai/gpt-test")
     for registry in registries:
         await registry.aclose()
-    assert read == ["certificates"]
+
+anyio.run(main)
+"""
+
+
+def test_clients_that_are_made_at_once_read_the_certificates_once(tmp_path: Path) -> None:
+    # In a process of its own, since threads of other tests may read certificates as well.
+    env = {"PATH": "", "SSL_CERT_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", CERTIFICATES]
+    ran = subprocess.run(command, cwd=REPOSITORY, env=env, capture_output=True, text=True, check=True, timeout=50)
+    assert ran.stdout.split() == ["read"]
