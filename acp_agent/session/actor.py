@@ -30,7 +30,8 @@ from acp_agent.session.state import SessionState
 from acp_agent.session.turn.record import TurnRecord
 
 if TYPE_CHECKING:
-    from acp_agent.session.turn.runner import TurnRunner
+    from acp_agent.session.turn.parts import TurnParts
+    from acp_agent.session.turn.turn import Turn
 
 CAPACITY = 64
 """Maximum number of queued prompts. A person does not type that many, so only a faulty client reaches it."""
@@ -43,8 +44,8 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(eq=False, slots=True)
-class RunnerLoader:
-    """Imports and builds the runner of one session's turns when it is first needed.
+class PartsLoader:
+    """Imports and builds the parts that one session's turns use when they are first needed.
 
     :ivar record: writes the turns to the log.
     """
@@ -52,25 +53,28 @@ class RunnerLoader:
     record: TurnRecord
     _notices: Notices
     _tasks: TaskGroup
-    _load: Callable[[], Awaitable[TurnRunner]]
-    _runner: TurnRunner | None = None
+    _load: Callable[[], Awaitable[TurnParts]]
+    _parts: TurnParts | None = None
     _loading: anyio.Lock = field(default_factory=anyio.Lock)
 
-    async def loaded(self) -> TurnRunner:
-        """Return the runner, building it on first use.
+    async def loaded(self) -> TurnParts:
+        """Return the parts, building them on first use.
 
         :raises AgentError: if the model does not exist.
         """
         async with self._loading:
-            if self._runner is None:
-                self._runner = await self._load()
-            return self._runner
+            if self._parts is None:
+                self._parts = await self._load()
+            return self._parts
 
     @asynccontextmanager
-    async def for_turn(self) -> AsyncGenerator[TurnRunner]:
-        """Yield the runner for one turn, during which notices may be shown."""
+    async def turn(self, ticket: Ticket, mailbox: Mailbox) -> AsyncGenerator[Turn]:
+        """Yield the turn of one prompt. Notices may be shown during the body."""
         async with self._notices.shown_in_turn():
-            yield await self.loaded()
+            parts = await self.loaded()
+            from acp_agent.session.turn.turn import Turn  # imported by now
+
+            yield Turn(parts, ticket, mailbox)
 
     def prewarm(self) -> None:
         """Load what the first prompt needs, in the background, until the session is closed."""
@@ -84,8 +88,8 @@ class RunnerLoader:
 
     async def end_hooks(self, reason: CloseReason) -> None:
         """Dispatch `session_end`, if `session_start` was dispatched."""
-        if self._runner is not None:
-            await self._runner.hooks.end(reason)
+        if self._parts is not None:
+            await self._parts.hooks.end(reason)
 
 
 class Session:
@@ -94,7 +98,7 @@ class Session:
     :ivar client: the editor or terminal at the other end.
     :ivar options: the settings that the client shows as menus.
     :ivar offer: the slash commands that the session offers.
-    :ivar prewarm: see `RunnerLoader.prewarm`.
+    :ivar prewarm: see `PartsLoader.prewarm`.
     :ivar offered: whether the slash commands were sent to the client, or are about to be.
     :ivar changed: set and replaced when the title or an option was changed here; also set when `serve` has ended.
     :ivar serve_returned: whether `serve` has ended.
@@ -107,7 +111,7 @@ class Session:
         client: SessionClient,
         options: SessionOptions,
         offer: CommandOffer,
-        loader: RunnerLoader,
+        loader: PartsLoader,
     ) -> None:
         self.state = state
         self.client = client
@@ -201,8 +205,8 @@ class Session:
                         await self.client.show(TurnBegan())
                         if ticket.cancelled:
                             self._turn_scope.cancel()
-                        async with self._loader.for_turn() as runner:
-                            stop = await runner.run(ticket, self._mailbox)
+                        async with self._loader.turn(ticket, self._mailbox) as turn:
+                            stop = await turn.run()
                         ticket.answer(stop)  # not before all notices of the turn are shown
         finally:
             reason = self._close_reason = self._close_reason or "exit"

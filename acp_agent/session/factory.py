@@ -27,7 +27,7 @@ from acp_agent.programs import distrust
 from acp_agent.sandbox.policy import writable_folders
 from acp_agent.sandbox.reading import ReadLimits
 from acp_agent.sandbox.roots import moved_root
-from acp_agent.session.actor import RunnerLoader, Session
+from acp_agent.session.actor import PartsLoader, Session
 from acp_agent.session.attachments import Attachments
 from acp_agent.session.client import SessionClient
 from acp_agent.session.log import SessionLog, Source
@@ -45,10 +45,11 @@ from acp_agent.session.slash.offer import CommandOffer
 from acp_agent.session.state import SessionState
 from acp_agent.session.titles import Titles
 from acp_agent.session.turn.record import TurnRecord
+from acp_agent.session.turn.session_parts import SessionParts
 from acp_agent.storage.store import SessionStore
 
 if TYPE_CHECKING:
-    from acp_agent.session.turn.runner import TurnRunner
+    from acp_agent.session.turn.parts import TurnParts
 
 CLOSE_SECONDS = 2.0
 """How long the connections to the providers may take to close."""
@@ -106,26 +107,28 @@ async def open_session(
             toolbox = Toolbox(state, client, mcp)
             record = TurnRecord(log, toolbox, requests, Titles(log, models, show, tasks), show)
 
-            async def load() -> TurnRunner:
-                build_runner = await _load_for_turns(mcp, models, await models.name(state.model), tasks)
-                await to_thread.run_sync(state.settle_unfinished, abandon_on_cancel=True)
-                return build_runner(
-                    services,
-                    state,
-                    client,
-                    tasks,
-                    notices=notices,
-                    mcp=mcp,
-                    requests=requests,
-                    trust=trust,
-                    recipes=recipes,
-                    options=options,
-                    offer=offer,
-                    toolbox=toolbox,
-                    record=record,
-                )
+            session_parts = SessionParts(
+                services=services,
+                state=state,
+                client=client,
+                tasks=tasks,
+                notices=notices,
+                mcp=mcp,
+                requests=requests,
+                trust=trust,
+                recipes=recipes,
+                options=options,
+                offer=offer,
+                toolbox=toolbox,
+                record=record,
+            )
 
-            session = Session(state, client, options, offer, RunnerLoader(record, notices, tasks, load))
+            async def load() -> TurnParts:
+                build_parts = await _load_for_turns(mcp, models, await models.name(state.model), tasks)
+                await to_thread.run_sync(state.settle_unfinished, abandon_on_cancel=True)
+                return build_parts(session_parts)
+
+            session = Session(state, client, options, offer, PartsLoader(record, notices, tasks, load))
             tasks.start_soon(offer.watch)
             tasks.start_soon(session.serve)
             try:
@@ -194,8 +197,8 @@ def _was_moved(former: str, cwd: Path) -> bool:
 
 async def _load_for_turns(
     mcp: SessionMcp, models: SessionModels, model: str | None, tasks: TaskGroup
-) -> Callable[..., TurnRunner]:
-    """Import what turns need, and return `build_runner`.
+) -> Callable[[SessionParts], TurnParts]:
+    """Import what turns need, and return `build_parts`.
 
     The imports run in a thread, since they take 0.1 s or more, during which the event loop would notice neither a
     cancel nor the end of the connection.
@@ -204,21 +207,22 @@ async def _load_for_turns(
     :param model: `provider/model`, whose adapter is loaded.
     :param tasks: loads the model's SDK in the background, since that takes longer than a turn takes to need it.
     """
-    build_runner = await to_thread.run_sync(
+    build_parts = await to_thread.run_sync(
         _import_for_turns, mcp, models, model, abandon_on_cancel=True, limiter=_loading
     )
     if model is not None:
         tasks.start_soon(models.prepare, model)
-    return build_runner
+    return build_parts
 
 
-def _import_for_turns(mcp: SessionMcp, models: SessionModels, model: str | None) -> Callable[..., TurnRunner]:
+def _import_for_turns(mcp: SessionMcp, models: SessionModels, model: str | None) -> Callable[[SessionParts], TurnParts]:
     with _one_at_a_time:
-        from acp_agent.session.turn.factory import build_runner
+        import acp_agent.session.turn.turn  # pyright: ignore[reportUnusedImport]  # noqa: F401 - for the first turn
+        from acp_agent.session.turn.factory import build_parts
 
         nofollow.prepare()
         if model is not None:
             models.registry.load(model)
         for tool in mcp.tools.values():
             _ = tool.input_schema
-    return build_runner
+    return build_parts

@@ -14,6 +14,7 @@ from acp_agent.conversation.events import CallView
 from acp_agent.conversation.messages import ResultPart, Text, ToolCall
 from acp_agent.conversation.updates import CallAnnounced, CallOutput, CallStarted, CallTerminal, Show
 from acp_agent.errors import ToolError
+from acp_agent.frozen import frozen
 from acp_agent.hooks.outcomes import Outcome, cut
 from acp_agent.llm.parts import arguments_fault
 from acp_agent.logfile import log_failure
@@ -40,6 +41,16 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
+@frozen
+class _Stopped:
+    """A hook ended the turn.
+
+    :ivar reason: the reason that the hook gave; may be empty.
+    """
+
+    reason: str
+
+
 @dataclass(eq=False, slots=True)
 class ToolCalls:
     """Runs the tool calls of one session."""
@@ -49,7 +60,6 @@ class ToolCalls:
     _hooks: SessionHooks
     _record: TurnRecord
     _show: Show
-    _stop_reason: str = ""  # the reason given by the hook that ended the turn
 
     async def run(self, calls: Sequence[ToolCall], recipe: Recipe | None) -> Literal["end_turn", "cancelled"] | None:
         """Run every call and append its result.
@@ -63,16 +73,21 @@ class ToolCalls:
             await self._show(CallAnnounced(call.id, call.name, view_of(call), call.arguments))
         for number, call in enumerate(calls, 1):
             ending = await self._run_call(call, recipe)
-            if ending == "end_turn":
-                for left in calls[number:]:
-                    error = ToolError(_stopped(self._stop_reason))
-                    await self._record.finish_call(left, _failure(left, view_of(left), error))
-                await self._record.note(f"A hook ended the turn. {self._stop_reason}".rstrip(), "veto", apart=True)
+            if ending == "cancelled":
+                return "cancelled"
             if ending is not None:
-                return ending
+                for left in calls[number:]:
+                    error = ToolError(_stopped(ending.reason))
+                    await self._record.finish_call(left, _failure(left, view_of(left), error))
+                await self._record.note(f"A hook ended the turn. {ending.reason}".rstrip(), "veto", apart=True)
+                return "end_turn"
         return None
 
-    async def _run_call(self, call: ToolCall, recipe: Recipe | None) -> Literal["end_turn", "cancelled"] | None:
+    async def _run_call(self, call: ToolCall, recipe: Recipe | None) -> _Stopped | Literal["cancelled"] | None:
+        """Run one call and append its result.
+
+        :returns: `_Stopped` if a hook ended the turn, `cancelled` if the user did; None if the turn goes on.
+        """
         tools, view_of = self._toolbox.tools, self._toolbox.view_of
         view = view_of(call)
         stop: str | None = None
@@ -127,8 +142,7 @@ class ToolCalls:
         except Exception as error:
             result = _failure(call, view, error)
         await self._record.finish_call(call, _with_texts(result, added))
-        self._stop_reason = stop or ""
-        return None if stop is None else "end_turn"
+        return None if stop is None else _Stopped(stop)
 
     async def _run_again(self, call: ToolCall, prepared: PreparedCall, hooked: Outcome) -> CallResult | str:
         """Run a call again that failed because of the sandbox, if the user allows that.

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from acp_agent.session.turn.loop import GO_ON
+from acp_agent.session.turn.turn import GO_ON
 from support.compactions import shown_compactions
 from support.dialogues import check_legal, pieces, texts
 from support.editors import ZED_BETA

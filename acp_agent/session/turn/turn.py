@@ -1,0 +1,332 @@
+"""`Turn`: one prompt, from its first event in the log to the last.
+
+A turn is either a slash command or a conversation with the model: call the model, run its tool calls, repeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import partial
+
+from acp_agent.conversation.events import ContextAdded, ContinuationAsked
+from acp_agent.conversation.messages import AssistantMessage, new_id
+from acp_agent.conversation.updates import SaidKind
+from acp_agent.errors import (
+    AgentError,
+    CompactionError,
+    CompactionVetoedError,
+    ConfigError,
+    ContextOverflowError,
+    InvalidParamsError,
+    ModelAuthError,
+    RequestRefusedError,
+    ToolError,
+)
+from acp_agent.hooks.outcomes import Compact, Continue, Outcome, Replace, Summarize
+from acp_agent.session.mailbox import Mailbox, StopReason, Ticket
+from acp_agent.session.project.commands import says_anything
+from acp_agent.session.project.models import ActiveModel
+from acp_agent.session.project.recipe_run import RecipeRun
+from acp_agent.session.turn.commands import SlashCommand, resolve
+from acp_agent.session.turn.parts import TurnParts
+
+GO_ON = (
+    "Your last answer was cut off because the context window was full. The earlier part of the conversation has been "
+    "compacted. Go on exactly where the answer stopped, and do not repeat what it says."
+)
+ANSWER = "Your last answer was empty: it had no text and no call of a tool. Answer now, or go on with the work."
+_ASKED_AGAIN = "The model gave no answer; it is asked once more."
+_NO_ANSWER = "The model gave no answer, also when it was asked again. Prompt again, or choose another model."
+_MAY_BE_TOO_LONG = (
+    " Some servers do so when the conversation is longer than their context: set `context_window` in config.yaml to the"
+    " size of the server's, or start the server with a larger one."
+)
+MAX_CONTINUES = 5
+"""How often hooks may continue one prompt. This bounds the cost of a hook that always continues."""
+
+
+class Turn:
+    """Answers one prompt.
+
+    :param parts: the parts of the session.
+    :param ticket: the prompt.
+    :param mailbox: holds the later prompts, which may join the turn.
+    """
+
+    def __init__(self, parts: TurnParts, ticket: Ticket, mailbox: Mailbox) -> None:
+        self._parts = parts
+        self._ticket = ticket
+        self._mailbox = mailbox
+        self._recipe_run: RecipeRun | None = None
+        self._continues = 0  # how often hooks have continued the prompt
+        self._has_nudged = False  # whether the model was asked again after an empty answer
+
+    async def run(self) -> StopReason:
+        """Run the prompt to its end. However it ends, every call in the log has a result afterwards.
+
+        :raises AgentError: if the prompt cannot be answered.
+        """
+        parts = self._parts
+        parts.idle.end_pause()
+        try:
+            async with parts.record.closed_on_failure():
+                stop = await self._respond()
+            # Outside of the `async with`, since a failure here would close the turn once more.
+            await parts.record.close(stop)
+            return stop
+        except (ModelAuthError, ConfigError):
+            parts.options.is_stale = True  # the next turn reads the settings again
+            raise
+        finally:
+            parts.idle.begin_pause()
+
+    async def _respond(self) -> StopReason:
+        """Prepare the session for the prompt, and answer it."""
+        record = self._parts.record
+        await record.recover()
+        if not says_anything(self._ticket.parts):
+            return "end_turn"
+        if not await self._ask_trust():
+            await record.keep_cancelled(self._ticket)
+            return "cancelled"
+        try:
+            await self._reload_settings()
+            resolved = await resolve(self._ticket.parts, self._parts)
+        except Exception:
+            await record.log_prompt(self._ticket, ())
+            raise
+        if isinstance(resolved, SlashCommand):
+            await self._execute(resolved)
+            return "end_turn"
+        self._recipe_run = resolved
+        async with self._recipe_applied():
+            return await self._converse()
+
+    # --- before the prompt ---
+
+    async def _ask_trust(self) -> bool:
+        """Show what another process has changed, ask whether the project's code may run, and load its hooks.
+
+        :returns: False if the user ended the turn instead of answering.
+        """
+        parts = self._parts
+        await parts.options.show_missed()
+        if not await parts.trust.settle():
+            return False
+        await parts.hooks.start()
+        await parts.hooks.renew()
+        return True
+
+    async def _reload_settings(self) -> None:
+        """Reload changed settings, and let the turn retry a compaction that failed or was vetoed.
+
+        :raises AgentError: if the settings are invalid.
+        """
+        compaction = self._parts.compaction
+        if await self._parts.options.renew():
+            compaction.background.drop()
+        compaction.begin_turn()
+
+    @asynccontextmanager
+    async def _recipe_applied(self) -> AsyncGenerator[None]:
+        """Update the tools of the MCP servers, and apply the recipe's model, mode and hooks during the body."""
+        parts = self._parts
+        run = self._recipe_run
+        await parts.mcp.renew()
+        async with parts.options.of_recipe(run.recipe if run else None):
+            with parts.hooks.running(run):
+                yield
+
+    # --- a slash command ---
+
+    async def _execute(self, command: SlashCommand) -> None:
+        """Run a slash command, and show its answer or its failure."""
+        record = self._parts.record
+        if command.read_only:
+            await record.show_accepted(self._ticket, new_id("msg"))
+        else:
+            await record.log_prompt(self._ticket, (), command.recipe_run)
+        kind: SaidKind = "answer"
+        try:
+            with self._parts.hooks.running(command.recipe_run):
+                text = await command.execute()
+        except (InvalidParamsError, ToolError, CompactionError) as error:
+            text = str(error)
+            kind = "veto" if isinstance(error, CompactionVetoedError) else "failure"
+        if text or command.read_only:
+            await record.note(text, kind, logged=not command.read_only)
+
+    # --- a conversation with the model ---
+
+    async def _converse(self) -> StopReason:
+        """Log the prompt, and call the model until its answer ends the turn."""
+        parts = self._parts
+        background = parts.compaction.background
+        try:
+            hooked = await parts.intake.add(self._ticket, self._recipe_run)
+            if hooked.blocks or hooked.stop is not None:
+                return "end_turn"
+            stop = await self._call_until_done()
+            # The open calls of a cancelled turn have no results yet, so leave a ready summary to the next turn.
+            if stop != "cancelled":
+                await self._compact_for_hook(turn_over=True)
+                await parts.compaction.use_ready_summary()
+            return stop
+        finally:
+            background.go_on()
+
+    async def _call_until_done(self) -> StopReason:
+        """Call the model and run its tool calls until an answer ends the turn, or one of the user's limits does."""
+        requests = self._parts.requests
+        settings = requests.settings
+        cost_before = requests.context.cost
+        for number in range(settings.max_turn_requests):
+            is_steered = number > 0 and settings.prompts_while_working == "steer"
+            if is_steered and await self._parts.intake.join(self._mailbox):
+                return "end_turn"
+            stop = await self._step()
+            if stop is not None:
+                return stop
+            spent = requests.context.cost - cost_before
+            if settings.max_turn_cost is not None and spent >= settings.max_turn_cost:
+                break
+        return "max_turn_requests"
+
+    async def _step(self) -> StopReason | None:
+        """Call the model once, and do what its answer asks for.
+
+        :returns: why the turn ends, or None to call the model again.
+        """
+        parts = self._parts
+        await self._compact_for_hook(turn_over=False)
+        active = await parts.compaction.before_request()
+        await parts.requests.tell_changes()
+        background = parts.compaction.background
+        background.give_way()
+        begins = partial(background.turn_answered, active, parts.requests)
+        try:
+            answer, explanation = await parts.answers.ask(active, self._is_last, begins)
+        except ContextOverflowError as refusal:
+            await parts.compaction.after_refusal(active, refusal)
+            return None
+        except RequestRefusedError:
+            if await parts.record.leave_out_refused():
+                return None
+            raise
+        return await self._handle(answer, active, explanation)
+
+    def _is_last(self, answer: AssistantMessage) -> bool:
+        """Return whether the turn ends with this answer.
+
+        It does if the answer is final, no hook may act after it, and no summary is ready to be swapped in.
+        """
+        is_ready = self._parts.compaction.background.state == "ready"
+        has_text = bool(answer.text.strip())
+        return _is_whole(answer) and has_text and not self._parts.hooks.may_act and not is_ready
+
+    async def _handle(self, answer: AssistantMessage, active: ActiveModel, explanation: str) -> StopReason | None:
+        """Run the answer's tool calls or, after a final answer, the hooks.
+
+        :param explanation: the provider's explanation if it refused and gave one; else empty.
+        :returns: why the turn ends, or None to call the model again.
+        """
+        parts = self._parts
+        if answer.stop_reason == "refusal":
+            await parts.record.leave_out_open_turn()
+            await parts.record.note_refusal(active.name, explanation)
+            return "refusal"
+        await parts.record.show_usage()
+        if answer.tool_calls:
+            return await parts.calls.run(answer.tool_calls, self._recipe_run.recipe if self._recipe_run else None)
+        if _is_whole(answer):
+            if not answer.text.strip() and await self._nudge(active):
+                return None
+            return None if await self._after_stop(answer.text) else "end_turn"
+        if answer.stop_reason != "pause_turn":
+            if not await parts.compaction.after_cut(active, answer):
+                return "max_tokens"
+            if answer.text.strip():
+                await parts.log.append(ContinuationAsked(new_id("msg"), GO_ON))
+        return None
+
+    async def _nudge(self, active: ActiveModel) -> bool:
+        """Tell the user that an answer was empty, and have the model called again, once per prompt.
+
+        :returns: whether the model is to be called again.
+        """
+        if self._has_nudged:
+            text = _NO_ANSWER + (_MAY_BE_TOO_LONG if active.guessed else "")
+            await self._parts.record.note(text, "failure", apart=True)
+            return False
+        self._has_nudged = True
+        await self._parts.notices.tell(_ASKED_AGAIN)
+        await self._parts.log.append(ContinuationAsked(new_id("msg"), ANSWER))
+        return True
+
+    # --- hooks ---
+
+    async def _compact_for_hook(self, *, turn_over: bool) -> None:
+        """Compact if a hook asked for it at an event at which compacting was not possible."""
+        wanted = self._parts.hooks.take_compaction()
+        if wanted is not None:
+            await self._parts.compaction.for_hook(wanted, turn_over=turn_over)
+
+    async def _after_stop(self, response: str) -> bool:
+        """Run the hooks for a final answer. Return whether the model is to be called again."""
+        hooks = self._parts.hooks
+        record = self._parts.record
+        for dispatch in (hooks.turn_end, hooks.agent_stop):
+            outcome = await dispatch(response)
+            try:
+                await self._do(outcome)
+            except AgentError as error:
+                # The model has answered, so the failure of a hook's action does not fail the turn.
+                await record.note(f"What a hook wanted was not done. {error}", "note", apart=True)
+            if outcome.stop is not None:
+                await record.note(f"A hook ended the turn. {outcome.stop}".rstrip(), "veto", apart=True)
+                return False
+            await hooks.add(outcome.context)
+            if dispatch == hooks.agent_stop and isinstance(outcome.action, Compact):
+                return False  # compacting ends the turn, even if another hook wants the agent to go on
+            if await self._continue(outcome):
+                return True
+        return False
+
+    async def _do(self, outcome: Outcome) -> None:
+        """Do what a hook asked for after an answer."""
+        parts = self._parts
+        match outcome.action:
+            case Compact():
+                await parts.compaction.for_hook(outcome.action)
+            case Summarize():
+                summary = await parts.compaction.summary(outcome.action.instructions)
+                if summary:
+                    await parts.record.note(summary, "note", apart=True)
+            case Replace():
+                parts.compaction.background.drop()
+                await parts.record.replace_context(outcome.action.messages)
+            case _:
+                pass
+
+    async def _continue(self, outcome: Outcome) -> bool:
+        """Add the messages with which a hook continues the prompt. Return whether there are any."""
+        messages = list(outcome.action.messages) if isinstance(outcome.action, Continue) else []
+        if outcome.blocks:
+            messages.append(outcome.reason or "A hook does not want you to stop yet. Go on.")
+        if not messages:
+            return False
+        if self._continues == MAX_CONTINUES:
+            last = f" The last objection: {outcome.reason}" if outcome.blocks else ""
+            text = f"Hooks have let the agent go on {MAX_CONTINUES} times for this prompt; it ends here.{last}"
+            await self._parts.record.note(text, "veto", apart=True)
+            return False
+        self._continues += 1
+        await self._parts.log.append(*(ContextAdded(new_id("msg"), message) for message in messages))
+        return True
+
+
+def _is_whole(answer: AssistantMessage) -> bool:
+    """Return whether an answer is final: it has no tool calls and was not broken off."""
+    is_broken_off = answer.stop_reason in ("refusal", "max_tokens", "context_overflow", "pause_turn")
+    return not (answer.tool_calls or is_broken_off)
