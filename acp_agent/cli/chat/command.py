@@ -14,13 +14,13 @@ import anyio.to_thread
 from prompt_toolkit.utils import is_dumb_terminal
 
 from acp_agent import __version__
-from acp_agent.cli.chat.commands import COMMANDS, SHELL, help_text
+from acp_agent.cli.chat.commands import ALIASES, COMMANDS, SHELL, help_text
 from acp_agent.cli.chat.completion import PromptCompleter, prompt_parts
 from acp_agent.cli.chat.screen import Key, Screen, terminal_output
 from acp_agent.cli.chat.shell import PersonalShell
 from acp_agent.cli.chat.view import ChatView
 from acp_agent.cli.terminal.client import TerminalClient
-from acp_agent.cli.terminal.commands import check_command, command_name
+from acp_agent.cli.terminal.commands import bare_command, check_command, command_name
 from acp_agent.cli.terminal.sessions import OpenedSession, add_options, chosen_session, day_of, opened_session, row_of
 from acp_agent.config.home import ensure_private_dir, home_dir
 from acp_agent.conversation.updates import Update, UsageUpdated, UserSaid
@@ -102,14 +102,17 @@ class _Conversation:
         """Show which session this is, and the newest prompts with what came of them."""
         session = self._session
         self._view.cwd = self._screen.completer.cwd = session.state.cwd
-        model = next(option for option in await session.options.all() if option.id == MODEL)
-        named = next(choice.name for choice in model.choices if choice.value == model.current)
+        named = await self._model_name()
         self._view.line("dim", f"acp-agent {__version__} · {session.state.cwd} · {session.session_id} · {named}")
         self._view.line("dim", "/help lists commands, ! runs yours, shift-tab changes the mode, ctrl-d leaves.")
         await self._show_again()
         await session.show_offers()
         session.prewarm()
         self._client.changed.set()
+
+    async def _model_name(self) -> str:
+        model = next(option for option in await self._session.options.all() if option.id == MODEL)
+        return next(choice.name for choice in model.choices if choice.value == model.current)
 
     async def _show_again(self) -> None:
         """Show the newest prompts with what came of them."""
@@ -172,7 +175,9 @@ class _Conversation:
 
         :raises AgentError: it could not be done.
         """
-        name, others = command_name(text), {command.name for command in COMMANDS}
+        others = {command.name for command in COMMANDS}
+        text = await self._in_our_words(text)
+        name = command_name(text)
         if text.startswith(SHELL) and (line := text.removeprefix(SHELL).strip()):
             self._tasks.start_soon(self._do_aside, partial(self._shell.run, line, self._session.state.cwd))
         elif name in others and name not in {command.name for command in await self._session.offer.commands()}:
@@ -182,6 +187,19 @@ class _Conversation:
             if name == "help":
                 self._view.line("", help_text())
             await self._send(text)
+
+    async def _in_our_words(self, text: str) -> str:
+        """Return a text with our name of a command in place of the name that another agent has for it.
+
+        A recipe or a prompt of an MCP server may have that name too, and comes first.
+        """
+        if word := bare_command(text):
+            return f"/{word}"
+        name = command_name(text)
+        ours = ALIASES.get(name.lower())
+        if ours is None or name in {command.name for command in await self._session.offer.commands()}:
+            return text
+        return text.replace(f"/{name}", f"/{ours}", 1)
 
     async def _send(self, text: str) -> None:
         waits, cwd = self._client.working, self._session.state.cwd
@@ -207,6 +225,8 @@ class _Conversation:
             case "sessions":
                 records = (await self._opened.store.list(limit=_LISTED, not_begun=())).sessions
                 self._list((record.session_id == self._session.session_id, row_of(record)) for record in records)
+            case "status":
+                await self._show_status()
             case "mode" if words:
                 await self._session.set_option(MODE, words)
             case "mode":
@@ -215,6 +235,20 @@ class _Conversation:
             case _:
                 cost = self._session.state.context.cost
                 self._view.line("", f"This session has cost ${cost:.4f} so far." if cost else "No cost is known yet.")
+
+    async def _show_status(self) -> None:
+        """Show the version, the session, its directory, model and mode, and how full the context is."""
+        state = self._session.state
+        rows = {
+            "version": f"acp-agent {__version__}",
+            "session": f"{state.id} ({state.context.title or 'untitled'})",
+            "directory": str(state.cwd),
+            "model": await self._model_name(),
+            "mode": f"{state.mode}; `/mode` lists the modes",
+            "context": _fill(self._client.usage, (await self._model_and_threshold())[1]),
+        }
+        for name, value in rows.items():
+            self._view.line("", f"{name:<11}{value}")
 
     def _list(self, rows: Iterable[tuple[bool, str]]) -> None:
         """Show rows, with a mark at the current one."""
@@ -255,11 +289,14 @@ class _Conversation:
         """Keep the meter up to date until cancelled."""
         while True:
             self._client.changed = changed = anyio.Event()
-            model, threshold = "no model", None
-            with suppress(AgentError):  # the next prompt says what is wrong
-                model, threshold = await self._session.options.threshold()
+            model, threshold = await self._model_and_threshold()
             self._screen.show_meter(_meter(self._session.state.mode, self._client.usage, threshold, model))
             await changed.wait()
+
+    async def _model_and_threshold(self) -> tuple[str, int | None]:
+        with suppress(AgentError):  # the next prompt says what is wrong
+            return await self._session.options.threshold()
+        return "no model", None
 
 
 def _meter(mode: str, usage: UsageUpdated | None, threshold: int | None, model: str) -> str:
@@ -267,12 +304,17 @@ def _meter(mode: str, usage: UsageUpdated | None, threshold: int | None, model: 
 
     :param threshold: tokens from which on it is compacted by itself; None where it is not.
     """
+    cost = "" if usage is None or usage.cost is None else f"${usage.cost:.2f} · "
+    return f"{mode} · {_fill(usage, threshold)} · {cost}{model}"
+
+
+def _fill(usage: UsageUpdated | None, threshold: int | None) -> str:
+    """Return how full the window is, and when it is compacted."""
     if usage is None or not usage.used:
-        return f"{mode} · context empty · {model}"
+        return "context empty"
     size = f"{_short(usage.used)} of {_short(usage.size)} tokens ({usage.used / usage.size:.0%})"
     compacts = "no automatic compaction" if threshold is None else f"compacts at {_short(threshold)}"
-    cost = "" if usage.cost is None else f"${usage.cost:.2f} · "
-    return f"{mode} · {size}, {compacts} · {cost}{model}"
+    return f"{size}, {compacts}"
 
 
 def _short(tokens: int) -> str:
