@@ -1,7 +1,8 @@
 """`PastingInput`: keeps pasted lines together in terminals without bracketed paste.
 
-Such a terminal sends pasted text as if it had been typed, with Enter for each line end. But nobody types a line end and
-more text within one read.
+Such a terminal sends pasted text as if it had been typed, with Enter for each line end. But nobody types more text
+within a few milliseconds after Enter, while the lines of a paste follow each other at once: within one read, or in the
+next one if the terminal, or a program such as tmux, writes line by line.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _ENTERS = (Keys.ControlM, Keys.ControlJ)
 _FULL = 1000
 """A read of this many characters may have left more unread; the line editor reads 1,024 bytes at once."""
 _PIECE_SECONDS = 0.02
-"""How long to wait for the next piece of a paste, which a slow connection may deliver late."""
+"""How long to wait after Enter for the next piece of a paste, which a slow connection may deliver late."""
 
 
 class PastingInput(Input):
@@ -33,7 +34,7 @@ class PastingInput(Input):
     def read_keys(self) -> list[KeyPress]:
         """Return the keys that have arrived."""
         keys = self._inner.read_keys()
-        while keys and self._has_more(_PIECE_SECONDS if _is_paste(keys) else 0.0, keys):
+        while keys and self._has_more(_PIECE_SECONDS if _may_be_paste(keys) else 0.0, keys):
             more = self._inner.read_keys()
             if not more:
                 break
@@ -95,12 +96,16 @@ def _is_text(key: KeyPress) -> bool:
     return key.key == Keys.ControlI or (not isinstance(key.key, Keys) and key.data == key.key)
 
 
+def _may_be_paste(keys: list[KeyPress]) -> bool:
+    """Return whether all keys are text or line ends, and at least one is a line end."""
+    has_end = any(key.key in _ENTERS for key in keys)
+    return has_end and all(_is_text(key) or key.key in _ENTERS for key in keys)
+
+
 def _is_paste(keys: list[KeyPress]) -> bool:
-    """Return whether all keys are text or line ends, and a line end stands between two pieces of text."""
-    if not all(_is_text(key) or key.key in _ENTERS for key in keys):
-        return False
+    """Return whether text follows a line end, and nothing but text and line ends is there."""
     shape = "".join("e" if key.key in _ENTERS else "t" for key in keys)
-    return "e" in shape.strip("e")
+    return _may_be_paste(keys) and "et" in shape
 
 
 def _pasted(keys: list[KeyPress]) -> list[KeyPress]:

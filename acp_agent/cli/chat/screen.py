@@ -104,6 +104,7 @@ class Screen:
         self._partial = ("", "")
         self._waits: dict[str, _Wait] = {}
         self._question = ""
+        self._typed = Document()
         self._answer: str | None = None
         self._answered = anyio.Event()
         self._asking = anyio.Lock()
@@ -142,6 +143,17 @@ class Screen:
     def submit(self, text: str) -> None:
         """Take a text as if it had been typed."""
         self._send.send_nowait(text)
+
+    def put_back(self, text: str) -> None:
+        """Put a text that was entered into the line again, before what has been typed since."""
+        typed = self._typed if self._question else self._buffer.document
+        end = f"\n{typed.text}" if typed.text else ""
+        document = Document(text + end, len(text) + (len(end) - len(typed.text) + typed.cursor_position if end else 0))
+        if self._question:
+            self._typed = document
+        else:
+            self._buffer.reset(document)
+        self._application.invalidate()
 
     def leave(self) -> None:
         """End `run`."""
@@ -191,7 +203,7 @@ class Screen:
         What they were typing is there again afterwards.
         """
         async with self._asking:
-            typed, self._question = self._buffer.document, question
+            self._typed, self._question = self._buffer.document, question
             self._answered = anyio.Event()
             self._buffer.reset()
             self._application.invalidate()
@@ -199,7 +211,7 @@ class Screen:
                 await self._answered.wait()
             finally:
                 self._question = ""
-                self._buffer.reset(Document(typed.text, typed.cursor_position))
+                self._buffer.reset(Document(self._typed.text, self._typed.cursor_position))
                 self._application.invalidate()
             answer = self._answer
         self.print([[("question", question), ("you", answer or "")]])
@@ -257,7 +269,7 @@ class Screen:
             elif text.strip():
                 self._buffer.append_to_history()
                 self._buffer.reset()
-                self._send.send_nowait(text)
+                self._send.send_nowait(text.strip("\n"))
 
         @keys.add("tab", filter=typing)
         def complete(event: KeyPressEvent) -> None:

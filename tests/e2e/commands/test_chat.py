@@ -97,6 +97,10 @@ async def test_ctrl_c_cancels_the_turn_then_empties_the_line_then_leaves(tmp_pat
                 person.type(CTRL_C)
                 await server.wait_aborted()
                 await person.until("Cancelled.")
+                await person.until("(what waited was not sent, and is in the line again)")
+                await person.until("> Then this.", 2)
+                assert len(server.calls) == 1
+                person.type(ENTER)
                 await person.until("Second words")
                 assert asked_last(server.calls[1].body) == "Then this."
                 person.type(CTRL_C)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from collections import deque
 from pathlib import Path
+from typing import Self
 
 import anyio
 import pytest
+from prompt_toolkit.input import DummyInput
+from prompt_toolkit.key_binding import KeyPress
+from prompt_toolkit.keys import Keys
 
+from acp_agent.cli.chat.paste import PastingInput
 from acp_agent.conversation.updates import Command
 from support.chat import Person, typing
 from support.screens import CTRL_C, CTRL_D, CTRL_R, ENTER, ESCAPE, TAB, UP
@@ -82,6 +89,53 @@ async def test_lines_that_come_at_once_are_one_prompt_also_where_the_terminal_do
         assert await person.input() == "next"
 
 
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        ("one\r", "two\r", "three\r"),
+        ("one", "\r", "two", "\r", "three", "\r"),
+        ("one", "\rtwo\r", "three\r"),
+        ("one\n", "two\nthr", "ee\n"),
+    ],
+)
+def test_lines_that_are_read_one_after_the_other_without_a_pause_are_one_paste(pieces: tuple[str, ...]) -> None:
+    with Pieces(pieces) as inner:
+        keys = PastingInput(inner).read_keys()
+        if keys[0].key != Keys.BracketedPaste:  # what came before the first line end is in the line already
+            keys = [*keys, *PastingInput(inner).read_keys()]
+    *text, paste, enter = keys
+    assert (paste.key, enter.key) == (Keys.BracketedPaste, Keys.ControlM)
+    assert "".join(key.data for key in (*text, paste)).replace("\r", "\n") == "one\ntwo\nthree"
+
+
+class Pieces(DummyInput):
+    """Keys that arrive in several reads, all of which are waiting already."""
+
+    def __init__(self, pieces: tuple[str, ...]) -> None:
+        self._pieces = deque(pieces)
+        self._end, self._full = os.pipe()
+        os.write(self._full, b"x" * len(pieces))
+
+    def fileno(self) -> int:
+        return self._end
+
+    def read_keys(self) -> list[KeyPress]:
+        os.read(self._end, 1)
+        names = {"\r": Keys.ControlM, "\n": Keys.ControlJ}
+        return [KeyPress(names.get(each, each), each) for each in self._pieces.popleft()]
+
+    @property
+    def closed(self) -> bool:
+        return False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._end)
+        os.close(self._full)
+
+
 async def test_what_is_typed_line_by_line_is_a_prompt_each(tmp_path: Path) -> None:
     async with typing(tmp_path) as person:
         for typed in ("one\r", "two\r\r", "\r", "three\n"):
@@ -130,3 +184,29 @@ async def test_what_streams_what_is_waited_for_and_the_meter_have_their_rows_in_
         person.screen.show_partial("", "An answer that has come so far")
         await person.sees("An answer that has come")
         assert "Run" not in person.text
+
+
+async def test_a_prompt_that_is_put_back_stands_before_what_was_typed_since_also_during_a_question(
+    tmp_path: Path,
+) -> None:
+    async with typing(tmp_path) as person:
+        person.type("and more")
+        await person.sees("> and more")
+        person.screen.put_back("First\nthis")
+        person.type(f"!{ENTER}")
+        assert await person.input() == "First\nthis\nand more!"
+
+        person.type("my next")
+        await person.sees("> my next")
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(person.screen.ask, "  Which way? ")
+            await person.sees("Which way?")
+            person.screen.put_back("Before.")
+            person.type(f"This one.{ENTER}")
+        person.type(ENTER)
+        assert await person.input() == "Before.\nmy next"
+
+        person.screen.put_back("Alone")
+        person.type(f".{ENTER}")
+        assert await person.input() == "Alone."
