@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 
 import anyio
+import anyio.to_thread
 
 from acp_agent.cli.terminal.commands import check_command
+from acp_agent.cli.terminal.mentions import prompt_parts
 from acp_agent.cli.terminal.output import EXIT_STATUSES, OUTPUTS, ScriptClient, TurnResult
+from acp_agent.cli.terminal.piped import piped_text
 from acp_agent.cli.terminal.process import aside, complain, failure_sentence
 from acp_agent.cli.terminal.sessions import OpenedSession, add_options, add_session_choice, opened_session
 from acp_agent.compaction.estimate import used_tokens
 from acp_agent.conversation.context import Context
-from acp_agent.conversation.messages import Text
+from acp_agent.conversation.messages import Text, UserPart
 from acp_agent.errors import AgentError
 from acp_agent.recipes.arguments import join_arguments, named_values
 from acp_agent.session.actor import Session
@@ -27,8 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "text",
         nargs="*",
-        help="what to do; with a recipe, its instructions. At its end, `-` stands for what is read from stdin, as in "
-        "`git diff | acp-agent run -`",
+        help="what to do; with a recipe, its instructions. `@path` attaches an image, or names another file. What is piped "
+        'in follows, as in `git diff | acp-agent run "Review this"`; `-` at the end waits until it comes',
     )
     parser.add_argument(
         "-r",
@@ -52,13 +55,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "with that object as the last one",
     )
     add_options(parser)
+    parser.set_defaults(is_piped=True)
 
 
 def add_compact_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `compact`, which runs the recipe of that name."""
     parser.add_argument("text", nargs="*", metavar="INSTRUCTIONS", help="what the summary should keep in mind")
     add_session_choice(parser, required=True)
-    parser.set_defaults(recipe="compact", arguments=[], output="text", model=None, mode=None)
+    parser.set_defaults(recipe="compact", arguments=[], output="text", model=None, mode=None, is_piped=False)
 
 
 async def run(arguments: argparse.Namespace) -> int:
@@ -93,7 +97,8 @@ async def _take_turn(arguments: argparse.Namespace, client: ScriptClient, result
     words, name = _typed_words(arguments.text), arguments.recipe
     if name is None and arguments.arguments:
         raise AgentError("--arg is for a recipe: name that with -r.")
-    if name is None and not words.strip():
+    piped = await piped_text(waits=arguments.text[-1:] == ["-"], expected=arguments.is_piped)
+    if name is None and not (words + piped).strip():
         raise AgentError('Nothing to do: say what, as in `acp-agent run "explain this repository"`.')
     opened: OpenedSession | None = None
     before: Context | None = None
@@ -105,8 +110,9 @@ async def _take_turn(arguments: argparse.Namespace, client: ScriptClient, result
                 text, compacts = await _recipe_call(opened.session, name, arguments.arguments, words)
             else:
                 await check_command(opened.session, words)
+            parts = await anyio.to_thread.run_sync(prompt_parts, text, Path.cwd()) if text else ()
             before = state.context
-            ticket = opened.session.submit((Text(text),))
+            ticket = opened.session.submit(_with_piped(parts, piped))
             try:
                 await ticket.done.wait()
                 compacted = not compacts or state.context.swaps != before.swaps
@@ -139,18 +145,25 @@ async def _recipe_call(session: Session, name: str, arguments: Sequence[str], wo
 
 
 def _typed_words(given: Sequence[str]) -> str:
-    """Return what was typed behind the options, and what stdin has in place of `-` at its end.
+    """Return what was typed behind the options, without the `-` that stands for stdin.
 
     :raises AgentError: it is no text.
     """
-    words = " ".join(given)
+    words = " ".join(given[:-1] if given[-1:] == ["-"] else given)
     try:
-        if given[-1:] == ["-"]:
-            words = "\n\n".join(filter(None, (" ".join(given[:-1]), sys.stdin.read())))
         words.encode()  # Python hands on bytes that are no UTF-8 as halves of surrogate pairs
     except UnicodeError as error:
         raise AgentError("The prompt is not UTF-8 text.") from error
     return words
+
+
+def _with_piped(parts: tuple[UserPart, ...], piped: str) -> tuple[UserPart, ...]:
+    """Return a prompt with what was piped in behind its words. Mentions in that text are left as they are."""
+    if not piped:
+        return parts
+    if parts and isinstance(parts[-1], Text):
+        return (*parts[:-1], Text(f"{parts[-1].text}\n\n{piped}"))
+    return (*parts, Text(piped))
 
 
 def _change(before: Context, after: Context) -> str:

@@ -15,17 +15,21 @@ from prompt_toolkit.utils import is_dumb_terminal
 
 from acp_agent import __version__
 from acp_agent.cli.chat.commands import ALIASES, COMMANDS, SHELL, help_text
-from acp_agent.cli.chat.completion import PromptCompleter, prompt_parts
+from acp_agent.cli.chat.completion import PromptCompleter
 from acp_agent.cli.chat.screen import Key, Screen, terminal_output
 from acp_agent.cli.chat.shell import PersonalShell
 from acp_agent.cli.chat.view import ChatView
 from acp_agent.cli.terminal.client import TerminalClient
 from acp_agent.cli.terminal.commands import bare_command, check_command, command_name
+from acp_agent.cli.terminal.mentions import prompt_parts
 from acp_agent.cli.terminal.sessions import OpenedSession, add_options, chosen_session, day_of, opened_session, row_of
 from acp_agent.config.home import ensure_private_dir, home_dir
+from acp_agent.conversation.messages import Resource
 from acp_agent.conversation.updates import Update, UsageUpdated, UserSaid
 from acp_agent.errors import AgentError, InvalidParamsError
+from acp_agent.frozen import frozen
 from acp_agent.session.actor import Session
+from acp_agent.session.mailbox import Ticket
 from acp_agent.session.project.commands import command_words
 from acp_agent.session.project.settings import MODE, MODEL, MODES
 from acp_agent.storage.store import SessionRecord
@@ -71,6 +75,19 @@ async def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+@frozen
+class _Sent:
+    """A prompt that was sent.
+
+    :ivar text: as it was typed.
+    :ivar printed: the outputs of the person's own commands that went with it.
+    """
+
+    ticket: Ticket
+    text: str
+    printed: tuple[Resource, ...]
+
+
 class _Conversation:
     """The session that is open, and the screen that it is shown on."""
 
@@ -78,6 +95,7 @@ class _Conversation:
         self._opened = opened
         self._client, self._view, self._screen = client, view, view.screen
         self._shell = PersonalShell(client.commands, view)
+        self._sent: list[_Sent] = []
         self._tasks = anyio.create_task_group()
         self._aside: anyio.CancelScope | None = None
         self._one_aside = anyio.Lock()
@@ -143,6 +161,7 @@ class _Conversation:
                     self._aside.cancel()
                 case Key.INTERRUPT if self._client.working and not self._client.cancelled:
                     self._client.cancelled = True
+                    self._take_back()
                     self._session.cancel()
                 case Key.INTERRUPT if self._client.working or leaving:
                     return
@@ -205,12 +224,24 @@ class _Conversation:
         waits, cwd = self._client.working, self._session.state.cwd
         parts = await anyio.to_thread.run_sync(prompt_parts, text, cwd)
         is_prose = command_words(parts) is None
-        self._session.submit((*parts, *self._shell.printed) if is_prose else parts)
+        printed = tuple(self._shell.printed) if is_prose else ()
+        ticket = self._session.submit((*parts, *printed))
+        self._sent = [each for each in self._sent if not each.ticket.done.is_set()]
+        self._sent.append(_Sent(ticket, text, printed))
         if is_prose:
             self._shell.printed.clear()
         if waits:
             joins = self._session.state.settings.prompts_while_working == "steer"
             self._view.line("dim", f"  ({'joins the turn' if joins else 'comes next'})")
+
+    def _take_back(self) -> None:
+        """Put the prompts that wait back into the line, since whoever cancels a turn wants to think again."""
+        waiting = [each for each in self._sent if self._session.withdraw(each.ticket)]
+        self._sent.clear()
+        if waiting:
+            self._shell.printed[:0] = [output for each in waiting for output in each.printed]
+            self._screen.put_back("\n".join(each.text for each in waiting))
+            self._view.line("dim", "  (what waited was not sent, and is in the line again)")
 
     async def _run_command(self, name: str, words: str = "") -> None:
         match name:
@@ -263,6 +294,7 @@ class _Conversation:
         """
         if record is not None and record.session_id == self._session.session_id:
             raise InvalidParamsError("This is the session that you are in.")
+        self._take_back()
         left = await self._opened.switch(record)
         self._shell.printed.clear()
         if left is not None:

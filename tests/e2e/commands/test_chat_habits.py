@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import anyio
@@ -10,9 +11,9 @@ import pytest
 from acp_agent.cli.chat.commands import ALIASES, COMMANDS, ELSEWHERE
 from acp_agent.session.project.commands import BUILT_IN, COMPACT
 from support.called import call_command
-from support.compactions import asked_last
+from support.compactions import asked_last, messages
 from support.models import Reply, Usage, model_server
-from support.screens import ENTER, sends, watching
+from support.screens import CTRL_C, ENTER, sends, watching
 
 READY = "context empty"
 
@@ -103,3 +104,29 @@ def test_every_name_of_another_agent_leads_to_a_command_that_exists() -> None:
     assert {*ALIASES.values()} <= ours
     assert not ours & ({*ALIASES} | {*ELSEWHERE})
     assert not {*ALIASES} & {*ELSEWHERE}
+
+
+async def test_ctrl_c_sends_neither_of_two_prompts_that_wait_and_keeps_the_output_that_goes_with_them(
+    tmp_path: Path,
+) -> None:
+    long = Reply(["Some ", *["words "] * 5_000], delay=0.01)
+    async with model_server([long, Reply("Fine.")], "openai") as server:
+        with anyio.fail_after(50):
+            async with watching(tmp_path, "chat", env=server.env()) as person:
+                await person.until(READY)
+                await sends(person, "Say it.")
+                await person.until("Some words")
+                await sends(person, "!echo of-mine")
+                await person.until("goes with your next prompt)")
+                await sends(person, "Second.")
+                await sends(person, "Third.")
+                await person.until("(comes next)", 2)
+                person.type(CTRL_C)
+                await server.wait_aborted()
+                await person.until("is in the line again)")
+                person.type(f" Both.{ENTER}")
+                await person.until("Fine.")
+        said = json.dumps(messages(server.calls[1].body)[-1])
+        assert "Second.\\nThird. Both." in said
+        assert "of-mine" in said
+        assert len(server.calls) == 2
