@@ -61,8 +61,8 @@ def _serve() -> None:
 
     if sys.stdin is not None and sys.stdin.isatty():
         print(
-            "acp-agent speaks the Agent Client Protocol on stdin and stdout and is started by an editor. "
-            "See `acp-agent --help` for what can be done here.",
+            "acp-agent without a command waits for an editor to speak the Agent Client Protocol with it on stdin.\n"
+            "To talk with the agent here, press ctrl-c and run `acp-agent chat`; `acp-agent help` lists the rest.",
             file=sys.stderr,
         )
     try:

@@ -15,7 +15,9 @@ from io import TextIOWrapper
 from typing import NoReturn, cast
 
 from acp_agent import __version__
-from acp_agent.cli.terminal.usage import explain
+from acp_agent.cli.terminal.suggestions import meant_command
+from acp_agent.cli.terminal.usage import explain, sub_commands
+from acp_agent.config.document import did_you_mean
 from acp_agent.visible import harmless
 
 _COMMANDS: Mapping[str, Sequence[str]] = {
@@ -23,7 +25,7 @@ _COMMANDS: Mapping[str, Sequence[str]] = {
     "chat": ("chat.command", "talk with the agent in the terminal"),
     "compact": ("run", "compact a session's context", "add_compact_arguments", "run"),
     "compact-eval": ("compact_eval", "measure what compactions of recorded sessions keep"),
-    "sessions": ("sessions", "list the sessions; remove, archive, move or fork one"),
+    "sessions": ("sessions", "list the sessions; rename, remove, archive, move or fork one"),
     "serve": ("serve", "serve clients over WebSocket, several at once"),
     "inspect": ("inspect.command", "show a session as a page: its turns, its context, its compactions"),
     "wire": ("wire", "show what the editor and the agent said to each other, as recorded"),
@@ -80,14 +82,42 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
     :param argv: the arguments behind the program's name.
     """
-    return build_parser([word for word in argv if not word.startswith("-")][:1]).parse_args(argv)
+    names = [word for word in argv if not word.startswith("-")][:1]
+    parser = build_parser(names)
+    if meant := meant_command(argv, _COMMANDS):
+        parser.error(meant)
+    arguments, unknown = parser.parse_known_args(argv)
+    if unknown:
+        _called(parser, arguments).refuse(unknown)
+    return arguments
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors repeat nothing that a terminal obeys."""
+    """A parser whose errors say what may be meant, and repeat nothing that a terminal obeys."""
 
     def error(self, message: str) -> NoReturn:
         super().error(harmless(message))
+
+    def refuse(self, unknown: Sequence[str]) -> NoReturn:
+        """Print the usage and which of the words make no sense, and end the process."""
+        options = [option for action in self._actions for option in action.option_strings]
+        first = unknown[0].partition("=")[0]
+        advice = did_you_mean(first, options) if first.startswith("-") else "put words that belong together in quotes"
+        self.error(f"unrecognized arguments: {' '.join(unknown)}; {advice}")
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        """Say which choice may be meant. argparse calls this for the name of a sub-command as well."""
+        if action.choices is not None and value not in action.choices:
+            choices = [str(choice) for choice in action.choices]
+            raise argparse.ArgumentError(action, f"there is no {str(value)!r}; {did_you_mean(str(value), choices)}")
+
+
+def _called(parser: _Parser, arguments: argparse.Namespace) -> _Parser:
+    """Return the parser of the sub-command that the arguments name."""
+    for word in (arguments.command, getattr(arguments, "action", None)):
+        below = {name: each for name, each, _ in sub_commands(parser)}
+        parser = cast("_Parser", below.get(word, parser))
+    return parser
 
 
 async def _run(command: Callable[[argparse.Namespace], Awaitable[int]], arguments: argparse.Namespace) -> int:
@@ -97,7 +127,7 @@ async def _run(command: Callable[[argparse.Namespace], Awaitable[int]], argument
         return await command(arguments)
 
 
-def build_parser(names: Collection[str] = tuple(_COMMANDS)) -> argparse.ArgumentParser:
+def build_parser(names: Collection[str] = tuple(_COMMANDS)) -> _Parser:
     """Return the parser.
 
     :param names: the sub-commands whose modules are loaded; the others have no arguments.

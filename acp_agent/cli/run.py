@@ -30,8 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "text",
         nargs="*",
-        help="what to do; with a recipe, its instructions. `@path` attaches an image, or names another file. What is piped "
-        'in follows, as in `git diff | acp-agent run "Review this"`; `-` at the end waits until it comes',
+        help="what to do; with a recipe, its instructions. `@path` attaches an image, or names another file. What is "
+        'piped in follows, as in `git diff | acp-agent run "Review this"`; `-` at the end waits until it comes',
     )
     parser.add_argument(
         "-r",

@@ -1,37 +1,49 @@
-"""`acp-agent sessions`: list, remove, archive, move and fork sessions."""
+"""`acp-agent sessions`: list, rename, remove, archive, move and fork sessions."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from acp_agent.app import open_database
 from acp_agent.cli.terminal.sessions import ALL, matching, row_of, session_ids
 from acp_agent.config import home_dir
-from acp_agent.conversation.messages import new_id
+from acp_agent.conversation.messages import JsonObject, new_id
 from acp_agent.errors import InvalidParamsError
-from acp_agent.session.log import fork_session, move_session, remove_transcript
+from acp_agent.session.log import fork_session, move_session, remove_transcript, rename_session
+from acp_agent.session.titles import given_title
+from acp_agent.storage.store import SessionRecord, SessionStore
+
+_ID = "its id or the beginning of it, as "
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the sub-command."""
-    parser.add_argument("--archived", action="store_true", help="list those that are archived, and no others")
+    _add_list_options(parser)
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
+    # The options may stand before the word, too, and the inner parser's defaults would undo that.
+    _add_list_options(actions.add_parser("list", help="list the sessions, as without an action"), argparse.SUPPRESS)
     for name, text, listed in (
         ("rm", "remove sessions with their history, for good", "sessions"),
         ("archive", "leave sessions out of the list, with all they hold kept", "sessions"),
         ("unarchive", "list sessions again that were archived", "sessions --archived"),
     ):
         action = actions.add_parser(name, help=text)
-        action.add_argument("ids", nargs="+", metavar="ID", help=f"as `acp-agent {listed}` lists it; may be repeated")
+        action.add_argument("ids", nargs="+", metavar="ID", help=f"{_ID}`acp-agent {listed}` lists it; may be repeated")
+    rename = actions.add_parser("rename", help="give a session another title")
+    rename.add_argument("id", metavar="ID", help=f"{_ID}`acp-agent sessions` lists it")
+    rename.add_argument("title", nargs="+", metavar="TITLE", help="the title, which no generated one replaces")
     move = actions.add_parser("move", help="have a session work in another directory, where its own was moved to")
-    move.add_argument("id", metavar="ID", help="as `acp-agent sessions` lists it")
+    move.add_argument("id", metavar="ID", help=f"{_ID}`acp-agent sessions` lists it")
     move.add_argument(
         "directory", metavar="DIRECTORY", nargs="?", default=".", help="the current one where none is given"
     )
     fork = actions.add_parser("fork", help="make a session that goes on from a point of another one; prints its id")
-    fork.add_argument("id", metavar="ID", help="as `acp-agent sessions` lists it")
+    fork.add_argument("id", metavar="ID", help=f"{_ID}`acp-agent sessions` lists it")
     fork.add_argument(
         "--at",
         type=int,
@@ -41,43 +53,88 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_list_options(parser: argparse.ArgumentParser, default: object = False) -> None:
+    for option, text in (
+        ("--archived", "list those that are archived, and no others"),
+        ("--json", "print a JSON array, for scripts; see `acp-agent help scripts`"),
+    ):
+        parser.add_argument(option, action="store_true", default=default, help=text)
+
+
 async def run(arguments: argparse.Namespace) -> int:
     """List the sessions, newest first; or do something with those that are named.
 
-    :raises SessionNotFoundError: one that is named is not there.
-    :raises InvalidParamsError: if a session has no such entry to fork at, or the place to move it to is no directory.
+    :raises AgentError: one that is named is not there, or its name is the beginning of several ids.
+    :raises InvalidParamsError: if a session has no such entry to fork at, the place to move it to is no directory, or
+        a title has no printable characters.
     """
     store = await open_database(os.environ)
     try:
-        match arguments.action:
-            case "rm":
-                for session_id in arguments.ids:
-                    await store.record(session_id)
-                    await store.delete(session_id)
-                    remove_transcript(home_dir(os.environ), session_id)
-                    print(f"Removed {session_id}.")
-            case "archive" | "unarchive":
-                done = "Archived" if arguments.action == "archive" else "Listed again"
-                for session_id in arguments.ids:
-                    await store.archive(session_id, archived=arguments.action == "archive")
-                    print(f"{done} {session_id}.")
-            case "move":
-                directory = _directory(arguments.directory)
-                session_id = matching(arguments.id, await session_ids(store))
-                await move_session(store, session_id, directory)
-                print(f"{session_id} now belongs to {directory}.")
-            case "fork":
-                record, made = await store.record(arguments.id), new_id("sess")
-                directories = record.cwd, record.additional_directories
-                await fork_session(store, arguments.id, arguments.at, *directories, made)
-                print(made)
-            case _:
-                archived = "only" if arguments.archived else "exclude"
-                for record in (await store.list(limit=ALL, archived=archived, not_begun=())).sessions:
-                    print(row_of(record))
+        await _act(store, arguments)
     finally:
         await store.aclose()
     return 0
+
+
+async def _act(store: SessionStore, arguments: argparse.Namespace) -> None:
+    match arguments.action:
+        case "rm":
+            # All of them are found before the first one is removed.
+            for session_id in await _named(store, arguments.ids):
+                await store.delete(session_id)
+                remove_transcript(home_dir(os.environ), session_id)
+                print(f"Removed {session_id}.")
+        case "archive" | "unarchive":
+            done = "Archived" if arguments.action == "archive" else "Listed again"
+            for session_id in await _named(store, arguments.ids):
+                await store.archive(session_id, archived=arguments.action == "archive")
+                print(f"{done} {session_id}.")
+        case "rename":
+            title = given_title(" ".join(arguments.title))
+            [session_id] = await _named(store, [arguments.id])
+            await rename_session(store, session_id, title)
+            print(f"{session_id} is now called: {title}")
+        case "move":
+            directory = _directory(arguments.directory)
+            [session_id] = await _named(store, [arguments.id])
+            await move_session(store, session_id, directory)
+            print(f"{session_id} now belongs to {directory}.")
+        case "fork":
+            [session_id] = await _named(store, [arguments.id])
+            record, made = await store.record(session_id), new_id("sess")
+            await fork_session(store, session_id, arguments.at, record.cwd, record.additional_directories, made)
+            print(made)
+        case _:
+            archived = "only" if arguments.archived else "exclude"
+            records = (await store.list(limit=ALL, archived=archived, not_begun=())).sessions
+            if arguments.json:
+                # In ASCII: it is the same in every locale, and holds nothing that a terminal would obey.
+                print(json.dumps([_as_json(record) for record in records], indent=2))
+            else:
+                for record in records:
+                    print(row_of(record))
+
+
+async def _named(store: SessionStore, names: Sequence[str]) -> list[str]:
+    ids = await session_ids(store, "include")
+    return [matching(name, ids) for name in names]
+
+
+def _as_json(record: SessionRecord) -> JsonObject:
+    """Return a session under ACP's names."""
+    return {
+        "sessionId": record.session_id,
+        "cwd": record.cwd,
+        "additionalDirectories": list(record.additional_directories),
+        "title": record.title,
+        "createdAt": _time(record.created_at),
+        "updatedAt": _time(record.updated_at),
+        "archived": record.archived,
+    }
+
+
+def _time(milliseconds: int) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat()
 
 
 def _directory(named: str) -> Path:

@@ -147,11 +147,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the sub-command."""
     parser.add_argument(
         "editor",
+        nargs="?",
         choices=tuple(EDITORS),
-        help="the editor, or the plugin of Neovim (`neovim` is CodeCompanion)",
+        help="the editor, or the plugin of Neovim (`neovim` is CodeCompanion); all of them are listed if none",
     )
     parser.add_argument("--dry-run", action="store_true", help="write nothing")
     parser.add_argument("--yes", action="store_true", help="write without asking")
+
+
+def _list_editors(home: Path) -> None:
+    """Print the editors, and where the settings of each are."""
+    width = max(map(len, EDITORS))
+    for name, editor in EDITORS.items():
+        file = editor.file(home)
+        where = "prints what belongs in your own file" if file is None else str(file)
+        if file is not None and not file.exists():
+            where += " (not there yet)"
+        print(f"{name:<{width}}  {editor.title:<14}  {where}")
+    aside("\n`acp-agent setup EDITOR` sets one up; it asks before it writes.")
 
 
 async def run(arguments: argparse.Namespace) -> int:
@@ -160,9 +173,13 @@ async def run(arguments: argparse.Namespace) -> int:
     :returns: 0; 1 where it was not allowed to write.
     :raises AgentError: there is no home directory, or the settings cannot be written.
     """
-    editor, home = EDITORS[arguments.editor], user_home(os.environ)
+    home = user_home(os.environ)
     if home is None:
         raise AgentError("There is no home directory to look for settings in. Set HOME.")
+    if arguments.editor is None:
+        _list_editors(home)
+        return 0
+    editor = EDITORS[arguments.editor]
     file, text = editor.file(home), sample(editor.sample, program())
     print(text, end="")
     if file is None:

@@ -318,5 +318,7 @@ def did_you_mean(word: str, known: Collection[str]) -> str:
     """Return the end of an error about a word that is none of the known ones."""
     from difflib import get_close_matches
 
-    near = get_close_matches(word, list(known), n=1)
+    near = get_close_matches(word, list(known), n=3)
+    # `modle` is `model` with two letters swapped, though difflib finds `mode` to be nearer.
+    near.sort(key=lambda each: sorted(each) != sorted(word))
     return f"did you mean `{near[0]}`?" if near else f"known are: {', '.join(sorted({*known}))}"

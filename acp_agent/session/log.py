@@ -6,7 +6,8 @@ and `take_missed` returns the context that the client still shows.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+import re
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
@@ -45,6 +46,9 @@ Source: TypeAlias = Literal["new", "load", "resume"]
 TRANSCRIPTS = "transcripts"
 """Name of the transcripts' folder in the agent's home."""
 
+_FORK_MARK = re.compile(r" \(fork(?: \d+)?\)\Z")
+_MANY = 1_000_000
+"""As many sessions as a directory may have."""
 _SETTINGS = (
     ModeChanged,
     ModelChanged,
@@ -214,12 +218,39 @@ async def fork_session(
     :raises SessionNotFoundError: if there is no such session.
     :raises InvalidParamsError: if the session has no such entry or message.
     """
+    record = await store.record(session_id)
     if at is None:
-        at = (await store.record(session_id)).head
+        at = record.head
     elif isinstance(at, str):
         at = await _end_of_message(store, session_id, at)
-    forked = SessionForked(session_id, at, cwd, tuple(additional_directories))
-    await store.fork(session_id, made, at, cwd, additional_directories, [forked])
+    events: list[Event] = [SessionForked(session_id, at, cwd, tuple(additional_directories))]
+    if record.title:
+        others = (await store.list(record.cwd, limit=_MANY, archived="include")).sessions
+        events.append(TitleChanged(fork_title(record.title, {other.title for other in others})))
+    await store.fork(session_id, made, at, cwd, additional_directories, events)
+
+
+def fork_title(title: str, taken: Collection[str | None]) -> str:
+    """Return a title that tells a fork from the session that it continues, and from other forks of it.
+
+    :param title: the title of the other session, which may be a fork too.
+    :param taken: the titles that exist.
+    """
+    base = _FORK_MARK.sub("", title)
+    number = 1
+    while (made := f"{base} (fork{f' {number}' if number > 1 else ''})") in taken:
+        number += 1
+    return made
+
+
+async def rename_session(store: SessionStore, session_id: str, title: str) -> None:
+    """Set the title that the user chose for a stored session.
+
+    :param title: a title from `titles.given_title`.
+    :raises SessionNotFoundError: if there is no such session.
+    """
+    log = SessionLog(store, session_id, await store.context(session_id))
+    await log.change(TitleChanged(title, "user"))
 
 
 async def move_session(store: SessionStore, session_id: str, cwd: Path) -> None:

@@ -15,13 +15,12 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
 from acp_agent.config.settings import McpServer
-from acp_agent.conversation.events import TitleChanged
 from acp_agent.conversation.messages import new_id
 from acp_agent.errors import SessionClosedError
 from acp_agent.session.actor import Session
 from acp_agent.session.client import SessionClient
 from acp_agent.session.factory import open_session
-from acp_agent.session.log import SessionLog, Source, fork_session, remove_transcript
+from acp_agent.session.log import Source, fork_session, remove_transcript, rename_session
 from acp_agent.session.project.accounts import Accounts
 from acp_agent.session.project.workspace import named_directories
 from acp_agent.session.services import Services
@@ -192,9 +191,7 @@ class SessionManager:
         if session is not None:
             await session.set_title(title)
         else:
-            store = self._services.store
-            log = SessionLog(store, session_id, await store.context(session_id))
-            await log.change(TitleChanged(title, "user"))
+            await rename_session(self._services.store, session_id, title)
             self._tell_others(session_id)
         return title
 

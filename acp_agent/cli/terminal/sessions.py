@@ -23,12 +23,14 @@ from acp_agent.session.actor import Session
 from acp_agent.session.log import move_session
 from acp_agent.session.manager import SessionManager
 from acp_agent.session.project.settings import MODE, MODEL
-from acp_agent.storage.store import SessionRecord, SessionStore
+from acp_agent.storage.store import ArchiveFilter, SessionRecord, SessionStore
+from acp_agent.tools.text import counted
 
 REFUSED = (
     "The model refused to answer. The prompt and what followed it were left out of the conversation, and stay in the "
     "session's history."
 )
+_ID_BEGINS = "sess_"
 ALL = 1_000_000
 """As many sessions as one list may have."""
 
@@ -93,21 +95,22 @@ def _project_folders(cwd: Path, home: Path | None) -> Iterator[Path]:
             return
 
 
-async def session_ids(store: SessionStore) -> list[str]:
+async def session_ids(store: SessionStore, archived: ArchiveFilter = "exclude") -> list[str]:
     """Return the ids of all sessions, newest first."""
-    return [record.session_id for record in (await store.list(limit=ALL)).sessions]
+    return [record.session_id for record in (await store.list(limit=ALL, archived=archived)).sessions]
 
 
 def matching(name: str, ids: Sequence[str]) -> str:
-    """Return the one id that is this name, or begins so.
+    """Return the one id that is this name, or begins so, with or without the `sess_` that every id begins with.
 
     :raises AgentError: there is none, or more than one.
     """
-    fitting = [name] if name in ids else [each for each in ids if each.startswith(name)]
+    digits = name.removeprefix(_ID_BEGINS)
+    fitting = [name] if name in ids else [each for each in ids if each.startswith((name, f"{_ID_BEGINS}{digits}"))]
     if not fitting:
         raise AgentError(f"{name!r} is no session. `acp-agent sessions` lists them.")
-    if len(fitting) > 1:
-        raise AgentError(f"{name!r} is the beginning of {len(fitting)} sessions' ids: write more of it.")
+    if len(fitting) > 1 or not digits:
+        raise AgentError(f"{name!r} is the beginning of {counted(len(fitting), 'session id')}: write more of it.")
     return fitting[0]
 
 

@@ -19,6 +19,8 @@ _USAGE: Mapping[str, tuple[str, str]] = {
     ),
     "compact-eval": ("", "acp-agent compact-eval --recipe compact --size 10% ~/.claude/projects/*/*.jsonl"),
     "sessions": ("", "acp-agent sessions --archived"),
+    "sessions list": ("", "acp-agent sessions list --json"),
+    "sessions rename": ("", "acp-agent sessions rename sess_7f3a The cart"),
     "sessions rm": ("", "acp-agent sessions rm sess_7f3a"),
     "sessions archive": ("", "acp-agent sessions archive sess_7f3a"),
     "sessions unarchive": ("", "acp-agent sessions unarchive sess_7f3a"),

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prompt_toolkit.utils import get_cwidth
 
-from acp_agent.cli.terminal.mentions import prompt_parts
 from acp_agent.cli.chat.view import ChatView, _StreamWrapper
 from acp_agent.cli.terminal.client import MAX_PATCH_LINES, patch_lines
+from acp_agent.cli.terminal.mentions import prompt_parts
 from acp_agent.cli.terminal.prompts import TerminalQuestions
 from acp_agent.cli.terminal.safe import SafeStream, safe_for
 from acp_agent.conversation.events import CallView
