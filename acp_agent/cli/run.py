@@ -22,7 +22,6 @@ from acp_agent.conversation.messages import Text, UserPart
 from acp_agent.errors import AgentError
 from acp_agent.recipes.arguments import join_arguments, named_values
 from acp_agent.session.actor import Session
-from acp_agent.session.project.recipe_run import RecipeRun
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -105,18 +104,18 @@ async def _take_turn(arguments: argparse.Namespace, client: ScriptClient, result
     try:
         async with opened_session(arguments, client) as opened:
             state, result.session_id = opened.session.state, opened.session.session_id
-            text, compacts = words, False
+            text = words
             if name is not None:
-                text, compacts = await _recipe_call(opened.session, name, arguments.arguments, words)
+                text = await _recipe_call(opened.session, name, arguments.arguments, words)
             else:
                 await check_command(opened.session, words)
             parts = await anyio.to_thread.run_sync(prompt_parts, text, Path.cwd()) if text else ()
+            parts = _with_piped(parts, piped)
             before = state.context
-            ticket = opened.session.submit(_with_piped(parts, piped))
+            ticket = opened.session.submit(parts)
             try:
                 await ticket.done.wait()
-                compacted = not compacts or state.context.swaps != before.swaps
-                done = compacted and not (client.compaction_failed or client.failed)
+                done = not (client.compaction_failed or client.failed)
                 result.end(ticket.result(), client.veto, done=done)
             finally:
                 with anyio.CancelScope(shield=True):
@@ -130,8 +129,8 @@ async def _take_turn(arguments: argparse.Namespace, client: ScriptClient, result
             result.change = f"{result.session_id}: {_change(before, after)}"
 
 
-async def _recipe_call(session: Session, name: str, arguments: Sequence[str], words: str) -> tuple[str, bool]:
-    """Return what would be typed in an editor, and whether it is to compact.
+async def _recipe_call(session: Session, name: str, arguments: Sequence[str], words: str) -> str:
+    """Return what would be typed in an editor.
 
     :raises AgentError: there is no such recipe, or it does not take these arguments.
     """
@@ -139,9 +138,7 @@ async def _recipe_call(session: Session, name: str, arguments: Sequence[str], wo
     recipe = library.known.get(name.replace(":", "/"))
     if recipe is None:
         raise AgentError(f"There is no recipe {name!r}. The recipes are: {', '.join(library.known)}.")
-    run = RecipeRun(recipe, words)
-    text = f"/{name} {join_arguments(named_values(recipe, arguments), words)}".rstrip()
-    return text, run.compacts and not run.report[0]
+    return f"/{name} {join_arguments(named_values(recipe, arguments), words)}".rstrip()
 
 
 def _typed_words(given: Sequence[str]) -> str:

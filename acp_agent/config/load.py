@@ -156,6 +156,7 @@ def _with_file(
             check_names(document, own, strategies, providers)
     except DocumentError as error:
         raise ConfigError(error.message, source=str(path), line=error.line, key=error.key) from error
+    places = {name: f"{path}:{line}" for place, line in document.lines.items() if (name := dotted(place))}
     commands, faults = _read_hooks(document, origin, path)
     texts, unused = (
         [located(each.message, source=str(path), line=each.line, key=each.key) for each in wrong]
@@ -167,6 +168,7 @@ def _with_file(
         hooks=(*settings.hooks, *commands),
         hook_faults=(*settings.hook_faults, *texts),
         notices=(*settings.notices, *filter(None, notices)),
+        places={**settings.places, **places},
     )
 
 
@@ -257,11 +259,12 @@ def _with_environment(settings: Settings, env: Mapping[str, str]) -> Settings:
     if model := env.get(MODEL_VARIABLE, "").strip():
         if not is_model_name(model):
             raise ConfigError(MODEL_NAME_FORM, source=MODEL_VARIABLE)
-        settings = replace(settings, model=model)
+        settings = replace(settings, model=model, places={**settings.places, "model": MODEL_VARIABLE})
     if window := env.get(WINDOW_VARIABLE, "").strip():
         if not (window.isascii() and window.isdigit() and len(window) < 10 and int(window)):
             raise ConfigError("should be a number of tokens above 0, such as 200000", source=WINDOW_VARIABLE)
-        settings = replace(settings, context_window=int(window))
+        places = {**settings.places, "context_window": WINDOW_VARIABLE}
+        settings = replace(settings, context_window=int(window), places=places)
     return settings
 
 

@@ -341,6 +341,9 @@ class Settings(Section):
     notices: Annotated[tuple[str, ...], Internal()] = ()
     """what the user should be told of files that hold all the same, such as keys that are no longer used"""
 
+    places: Annotated[Mapping[str, str], Internal()] = field(default_factory=dict[str, str], compare=False)
+    """where each value was set, as `file:line` or the name of a variable, by its dotted key; nothing for defaults"""
+
     def compaction_for(self, model: str, auto: bool | None = None) -> CompactionSettings:
         """Return what holds for a model: its own section laid over the general one.
 

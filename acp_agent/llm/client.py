@@ -107,7 +107,7 @@ class ModelClient:
         news: list[Remembered] = [remembered] if remembered != Remembered() else []
         limit = request.takes.get("descriptions", "")
         request = with_short_descriptions(request, int(limit) if limit.isdecimal() else None)
-        tries = Tries(self._endpoint, adapter, profile, prompt, self._first_delay)
+        tries = Tries(self._endpoint, adapter, profile, request.model, prompt, self._first_delay)
         while True:
             call = adapter.call(request, profile, request.refused, prompt)
             fold = adapter.fold(call)

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
@@ -26,7 +27,7 @@ from acp_agent.errors import (
     OverflowLimit,
     RequestRefusedError,
 )
-from acp_agent.llm.places import Endpoint
+from acp_agent.llm.places import BUILT_IN, GIVEN_KEY, Endpoint
 from acp_agent.secrets.text import mask
 
 _EndpointFailure: TypeAlias = Literal["no-stream", "connect", "untrusted", "silent"]
@@ -303,10 +304,16 @@ def takes_no_images(failure: CallFailed) -> bool:
 
 
 def error_of(
-    failure: CallFailed, endpoint: Endpoint, *, partial: bool = False, retry_after: float | None = None
+    failure: CallFailed,
+    endpoint: Endpoint,
+    *,
+    model: str = "",
+    partial: bool = False,
+    retry_after: float | None = None,
 ) -> ModelError:
     """Return the error for the user after the last attempt.
 
+    :param model: the provider's id of the model that was asked; "" where none was.
     :param partial: whether part of the answer was already yielded.
     :param retry_after: seconds that the provider asks us to wait, if that is longer than we wait.
     """
@@ -319,8 +326,9 @@ def error_of(
         case "rejected" if _is_wrong_path(failure):
             return ModelRequestError(f"{provider} {_wrong_path(failure, endpoint)}{detail}")
         case "auth":
-            text = f"{provider} refused the key{status}: check {endpoint.key_hint}.{detail}"
-            return ModelAuthError(text, partial=partial)
+            revoked = ", since it was revoked or has expired" if _REVOKED.search(failure.message) else ""
+            text = f"{provider} refused the key{status}{revoked}: check {endpoint.key_hint}.{detail}"
+            return ModelAuthError(text + _key_advice(endpoint, revoked), partial=partial)
         case "tokens" | "images" | "bytes" as limit:
             patterns = (_MAXIMUM_PATTERNS, _PROMPT_PATTERNS) if limit == "tokens" else ((), ())
             maximum, prompt = (_token_count(each, failure.message) for each in patterns)
@@ -357,7 +365,30 @@ def error_of(
         case "rejected":
             is_content = failure.status in _CONTENT_STATUSES and failure.code not in _BILLING_CODES
             error = RequestRefusedError if is_content else ModelRequestError
-            return error(f"{provider} refused the request{status}.{detail}")
+            return error(f"{provider} refused the request{status}.{detail}{_model_advice(failure, endpoint, model)}")
+
+
+_REVOKED = re.compile(r"\b(?:revoked|disabled|deactivated|deleted|expired|no longer (?:valid|active))\b", re.IGNORECASE)
+"""Words with which providers say that a key was good once."""
+
+
+def _key_advice(endpoint: Endpoint, revoked: str) -> str:
+    """Return what to do about a key that was refused; "" if none was sent, or if it is being tried."""
+    if not (endpoint.key or endpoint.token) or endpoint.key_hint == GIVEN_KEY:
+        return ""
+    why = "" if revoked else " A key that was revoked or is mistyped is refused like this."
+    return f"{why} `acp-agent login {endpoint.name}` tries a key and stores it."
+
+
+def _model_advice(failure: CallFailed, endpoint: Endpoint, model: str) -> str:
+    """Return which model may be meant, if the provider says that it does not have the one that was asked."""
+    says_so = "model" in failure.message.lower() or "model" in (failure.code or "")
+    if not (model and says_so and failure.status == _NOT_FOUND):
+        return ""
+    name = endpoint.name
+    near = get_close_matches(model, BUILT_IN[name].offered if name in BUILT_IN else (), n=1)
+    advice = f"did you mean `{name}/{near[0]}`?" if near else "`acp-agent models` lists the models that are known."
+    return f" Check the name {name}/{model}: {advice}"
 
 
 def _is_wrong_path(failure: CallFailed) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import field, replace
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
+from acp_agent.config.load import unknown_provider
 from acp_agent.config.settings import ProviderKind, ProviderSettings, Settings
 from acp_agent.errors import ConfigError, ModelAuthError
 from acp_agent.frozen import frozen
@@ -79,6 +80,8 @@ BUILT_IN: dict[str, Place] = {
 }
 """The built-in providers; the first one whose key is set is the default."""
 
+GIVEN_KEY = "the key that you gave"
+"""The hint for a key that is being tried."""
 _FIRST_PARTIES = ("anthropic", "openai")
 _UNKNOWN = Place("openai-chat")
 """The defaults for any other provider."""
@@ -271,8 +274,7 @@ class Places:
 
     def _read_endpoint(self, name: str) -> Endpoint:
         if name not in self._known:
-            known = ", ".join(self.names())
-            raise ConfigError(f"there is no provider {name!r}; known are {known}. Others go under `providers`")
+            raise ConfigError(unknown_provider(name, self.names()))
         if self._access.is_disabled(name):
             raise ConfigError(
                 f"the editor has turned the provider {name} off; choose another model, or turn it on there"

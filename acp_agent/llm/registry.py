@@ -20,14 +20,14 @@ from anyio import to_thread
 
 from acp_agent.config.forms import is_model_name
 from acp_agent.config.keys import KeyStore
-from acp_agent.config.load import unknown_provider
+from acp_agent.config.load import MODEL_VARIABLE, unknown_provider
 from acp_agent.config.settings import ModelSettings, Settings
 from acp_agent.conversation.strict_json import get_objects, get_text, parse_object
 from acp_agent.errors import AgentError, ConfigError, ModelAuthError
 from acp_agent.frozen import frozen
 from acp_agent.llm.credentials import ModelAccess
 from acp_agent.llm.learned import LearnedFacts, LearnedModel
-from acp_agent.llm.places import BUILT_IN, Endpoint, Places
+from acp_agent.llm.places import BUILT_IN, GIVEN_KEY, Endpoint, Places
 from acp_agent.llm.profiles import ModelProfile, corrected, profile
 from acp_agent.llm.provider import Provider
 
@@ -130,6 +130,8 @@ class Registry:
         """
         if not is_model_name(model):
             raise ConfigError(f"{model!r}: {self.unusable(model)}")
+        if wrong := self.unusable(model):
+            raise ConfigError(wrong, source=self._place_of(model))
         name, _, model_id = model.partition("/")
         endpoint = self.places.endpoint(name)
         known = self._known.get(model)
@@ -141,6 +143,13 @@ class Registry:
         window = chosen or known.provider.context_window(model_id) or known.profile.context_window
         source = f"{window} {'configured' if chosen else 'found'}"
         return ResolvedModel(known.provider, model_id, known.profile, window, source, known.learned)
+
+    def _place_of(self, model: str) -> str | None:
+        """Return where the settings name a model; None where they do not."""
+        for key in ("model", "small_model"):
+            if getattr(self._settings, key) == model and (place := self._settings.places.get(key)):
+                return place if place == MODEL_VARIABLE else f"{place}: {key}"
+        return None
 
     def unusable(self, model: str) -> str:
         """Return why a text is not `provider/model` with a known provider; empty if it is.
@@ -236,7 +245,7 @@ class Registry:
         :raises ModelError: if the request failed for another reason.
         :raises ConfigError: if an environment variable for the network is invalid; see also `Places.endpoint`.
         """
-        endpoint = replace(self.places.endpoint(provider), key=key, token=None, key_hint="the key that you gave")
+        endpoint = replace(self.places.endpoint(provider), key=key, token=None, key_hint=GIVEN_KEY)
         client = self._client(endpoint)
         try:
             return await client.takes_key()

@@ -106,19 +106,25 @@ class Tries:
     answered. If a guess leads to the same refusal, the guess is undone.
 
     :param profile: the model's profile.
-
+    :param model: the provider's id of it.
     :param prompt: see `Adapter.call`.
     :param first_delay: seconds before the first retry of the same call.
     """
 
     def __init__(
-        self, endpoint: Endpoint, adapter: Adapter, profile: ModelProfile, prompt: str | None, first_delay: float
+        self,
+        endpoint: Endpoint,
+        adapter: Adapter,
+        profile: ModelProfile,
+        model: str,
+        prompt: str | None,
+        first_delay: float,
     ) -> None:
         self._endpoint = endpoint
         self._adapter = adapter
         self._profile = profile
         self._prompt = prompt
-        self._retries = _Retries(endpoint, first_delay)
+        self._retries = _Retries(endpoint, model, first_delay)
         self._refusals = 0
         self._built_in = 0
         self._parts = 0
@@ -341,8 +347,9 @@ class _Retries:
     SDKs' own retries are off, because they do not make this distinction.
     """
 
-    def __init__(self, endpoint: Endpoint, first_delay: float) -> None:
+    def __init__(self, endpoint: Endpoint, model: str, first_delay: float) -> None:
         self._endpoint = endpoint
+        self._model = model
         self._first_delay = first_delay
         self._failures = 0
         self._started = time.monotonic()
@@ -362,7 +369,7 @@ class _Retries:
         if failure.kind == "dropped" and failure.came != "nothing":
             most = min(most, _MAX_ANSWERED)
         if partial or self._failures >= most or too_long is not None:
-            error = error_of(failure, endpoint, partial=partial, retry_after=too_long)
+            error = error_of(failure, endpoint, model=self._model, partial=partial, retry_after=too_long)
             how = "in mid-answer" if partial else "given up"
             _log.warning("%s (%s): attempt %d failed after %.1f s: %s; %s: %s", *attempt, how, type(error).__name__)
             raise error from failure

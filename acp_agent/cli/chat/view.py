@@ -13,14 +13,12 @@ from acp_agent.cli.chat.commands import COMMANDS
 from acp_agent.cli.chat.screen import FOLDED_ROWS, Screen, cut_row
 from acp_agent.cli.terminal.client import Line, TerminalView, patch_lines
 from acp_agent.cli.terminal.sessions import REFUSED
-from acp_agent.conversation.messages import Text
 from acp_agent.conversation.updates import CallFinished, CallOutput, Command, TurnOver
 from acp_agent.conversation.views import CallView
 from acp_agent.errors import AgentError
 from acp_agent.logfile import log_failure
-from acp_agent.tools.text import counted, one_line
+from acp_agent.tools.text import counted
 
-_MAX_REASON = 300
 _MOST_FOLDED = 50
 """Outputs that can be unfolded, the newest."""
 _MAX_REST = 2_000
@@ -102,8 +100,8 @@ class ChatView(TerminalView):
             self.lines(patch_lines(update.view, self.cwd, self.safe) if changes else [])
         else:
             self.line("error", f"✗ {title}")
-            if text := next((part.text for part in update.parts if isinstance(part, Text)), ""):
-                self.lines([[("dim", f"  {one_line(self.safe(text).strip().partition(chr(10))[0], _MAX_REASON)}")]])
+            if reason := self.reason_of(update):
+                self.lines([[("dim", f"  {reason}")]])
         self._fold(title, _rows(self.safe(_output(update.view) or printed)))
 
     def _fold(self, title: str, rows: Sequence[str]) -> None:

@@ -31,7 +31,7 @@
   const percent = (value) => (value === null ? "–" : Math.round(value * 100) + " %");
   const clock = (at) => (at ? new Date(at).toLocaleTimeString() : "");
   const moment = (at) => (at ? new Date(at).toLocaleString() : "");
-  const lasted = (ms) => (ms === null ? "" : ms < 1000 ? ms + " ms" : (ms / 1000).toFixed(1) + " s");
+  const lasted = (ms) => (ms < 1000 ? ms + " ms" : (ms / 1000).toFixed(1) + " s");
   const one = (text) => text.slice(0, 400).replace(/\s+/g, " ").trim().slice(0, 160);
 
   // A details element whose inside is made when it is opened first.
@@ -206,7 +206,7 @@
     const shown = open === undefined ? each.kind === "prompt" || each.kind === "answer" : open;
     return folded(itemId(turn, index), "item " + each.kind,
       [h("span", { class: failed ? "what bad" : "what" }, each.title),
-        chip("#" + each.seq), chip(clock(each.at)), chip(lasted(each.ms)), chip(money(each.cost)),
+        chip("#" + each.seq), chip(clock(each.at)), chip(money(each.cost)),
         failed || each.status === "open" || each.status === "cancelled" ? chip(each.status, failed) : null,
         " ", shown ? null : h("span", { class: "more" }, one(last))],
       (body) => {

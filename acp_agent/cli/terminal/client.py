@@ -17,7 +17,7 @@ from acp_agent.cli.terminal.prompts import TerminalQuestions, typed
 from acp_agent.cli.terminal.safe import Safe, SafeStream, safe_for
 from acp_agent.cli.terminal.streams import unfiltered
 from acp_agent.conversation.events import CallView
-from acp_agent.conversation.messages import JsonObject, Resource, words_in
+from acp_agent.conversation.messages import JsonObject, Resource, Text, words_in
 from acp_agent.conversation.updates import (
     AgentSaid,
     AgentThought,
@@ -46,13 +46,15 @@ from acp_agent.session.client import Answer, Grant
 from acp_agent.session.project.trust import advice
 from acp_agent.tools.files.local import LocalFiles
 from acp_agent.tools.shell.run import LocalCommands
-from acp_agent.tools.text import counted
+from acp_agent.tools.text import counted, one_line
 from acp_agent.visible import visible
 
 if TYPE_CHECKING:
     from acp_agent.tools.asked import Question
 
 MAX_PATCH_LINES = 60
+_MAX_REASON = 300
+"""Characters of the reason why a call failed."""
 _MANY_FACTS = 30
 """Lines about a call after which its title is shown again."""
 _PATCH_STYLES = {"+": "added", "-": "removed", "@": "place"}
@@ -122,8 +124,15 @@ class TerminalView:
         """
         if update.status != "completed":
             self.line("error", f"✗ {update.view.title}")
+            if reason := self.reason_of(update):
+                self.lines([[("dim", f"  {reason}")]])
         elif changes:
             self.lines(patch_lines(update.view, self.cwd, self.safe))
+
+    def reason_of(self, update: CallFinished) -> str:
+        """Return the first line of what a failed call answered, safe to be shown; "" if it answered nothing."""
+        text = next((part.text for part in update.parts if isinstance(part, Text)), "")
+        return one_line(self.safe(text).strip().partition("\n")[0], _MAX_REASON)
 
     def question(self, view: CallView, facts: str) -> None:
         """Print what a call would do.

@@ -66,8 +66,8 @@ class SessionCompaction:
     async def by_hand(self, run: RecipeRun) -> str:
         """Compact because the user asked for it. Use the background summary if it was begun with the same recipe.
 
-        :returns: what to tell the user; empty after a swap, whose receipt they have seen.
-        :raises CompactionError: if the compaction failed. The context is unchanged.
+        :returns: an empty text: the user has seen the receipt of the swap.
+        :raises CompactionError: if the compaction failed, or there is nothing to compact. The context is unchanged.
         """
         order = await self._orders.make("manual", await self._requests.active(), run)
         draft = self.background.draft
@@ -75,8 +75,9 @@ class SessionCompaction:
         if not begun or not begun.is_like(order):
             self.background.drop()
             draft = None
-        swapped = await self._compactor.compact(order, draft)
-        return "" if swapped is not None else "There is nothing to compact yet."
+        if await self._compactor.compact(order, draft) is None:
+            raise CompactionError("There is nothing to compact yet.")
+        return ""
 
     async def preview(self, run: RecipeRun) -> tuple[CompactedState | None, TokenBudget]:
         """Return the result of a manual compaction, with excerpts instead of a summary, and the current budget.

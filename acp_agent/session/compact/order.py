@@ -327,7 +327,7 @@ class Orders:
         tokens = size.tokens(active.budget.window) if isinstance(size, Share) else size
         by_hand, messages = trigger in REQUESTED, state.request.messages
         if by_hand and tokens is not None:
-            tokens = min(tokens, state.by_hand_size)
+            tokens = max(1, min(tokens, state.by_hand_size))  # an empty conversation leaves nothing to share
         sent = (await self._requests.limits(active, messages)).sent
         return CompactionPolicy(
             prompt="",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from acp_agent.conversation.events import ContextSwapped
+from acp_agent.conversation.messages import UserMessage
 from acp_agent.conversation.updates import CompactionFinished
 from acp_agent.tools.text import counted, one_line
 
@@ -44,6 +45,11 @@ def receipt_text(swap: ContextSwapped) -> str:
     if receipt.cached is not None:
         facts.append(f"{receipt.cached:.0%} of the prompt cached")
     lines = [" · ".join(facts)]
+    if any(each.seq == swap.carried.turn_from and isinstance(each.message, UserMessage) for each in swap.rewritten):
+        lines.append(
+            "Your prompt does not fit the model's window: the model sees only its beginning and its end. Put long text "
+            "into a file and name that in the prompt, and the model reads the parts that it needs."
+        )
     if saving := receipt.saving:
         lines.append(
             f"The provider's prompt cache had expired: the next request costs about {dollars(saving.after)} instead of "

@@ -83,3 +83,21 @@ async def test_follow_goes_on_with_the_session_of_the_project_from_a_folder_in_i
             none = await call_command(tmp_path, "run", "--follow", "Four?", env=env, cwd=folder)
             assert (none.code, none.out) == (1, "")
             assert f"There is no session of {folder}." in none.err
+
+
+@pytest.mark.parametrize(
+    "words", [("run", "/compact"), ("run", "-r", "compact"), ("run", "/compact keep it"), ("run", "/compact-brief")]
+)
+async def test_a_compaction_with_nothing_to_do_is_no_success_however_it_is_started(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    async with model_server([], "openai") as server:
+        ran = await call_command(tmp_path, *words, env=server.env())
+    assert ran.code == 1
+    assert "There is nothing to compact yet." in ran.out + ran.err
+    assert "acp-agent: The command was not carried out; its answer says why." in ran.err
+
+
+async def test_a_report_about_compactions_that_is_typed_is_a_success(tmp_path: Path) -> None:
+    async with model_server([], "openai") as server:
+        assert (await call_command(tmp_path, "run", "/compact status", env=server.env())).code == 0

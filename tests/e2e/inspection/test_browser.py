@@ -63,6 +63,14 @@ async def test_a_page_from_a_file_shows_the_session_and_asks_the_network_for_not
         assert [row.rpartition("$")[2] for row in models] == ["0.50", "0.50"]
         assert models[-1].startswith("for compactions")
 
+        await page.value("document.querySelectorAll('.turn').forEach((turn) => (turn.open = true))")
+        await page.until("document.querySelectorAll('.item').length >= 7")
+        said = await page.value(
+            "[...document.querySelectorAll('.turn > summary, .item > summary')].map((row) => row.textContent)"
+        )
+        assert any("#1" in row for row in said)
+        assert not [row for row in said if any(word in row for word in ("NaN", "undefined", "[object"))]
+
         # What the model saw, side by side; the drop in the picture leads there.
         await page.value("document.querySelector('#plot svg a').focus()")
         await page.press("Enter")

@@ -76,7 +76,8 @@ def test_a_file_that_says_nothing_changes_nothing(machine: Machine, text: str) -
     found = machine.load(text)
     assert found.models in ({}, {"a/b": ModelSettings()})
     project = machine.project_file.parent
-    assert asdict(found) == asdict(Settings(home=machine.home, project=project, root=machine.cwd, models=found.models))
+    expected = Settings(home=machine.home, project=project, root=machine.cwd, models=found.models, places=found.places)
+    assert asdict(found) == asdict(expected)
 
 
 def test_the_users_file_can_set_everything(machine: Machine) -> None:
@@ -193,7 +194,7 @@ def test_unknown_keys_are_left_out_of_a_projects_file_with_a_notice_each_and_the
     found = machine.load("", project)
     assert (found.context_window, found.compaction) == (5, CompactionChoices(prepare=False))
     first, second, third = found.notices
-    assert first == f"{machine.project_file}:1: modle: unknown key; did you mean `mode`? It was left out."
+    assert first == f"{machine.project_file}:1: modle: unknown key; did you mean `model`? It was left out."
     assert second.startswith(
         f"{machine.project_file}:6: provider: unknown key; known are: compaction, context_window, "
     )
