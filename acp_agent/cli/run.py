@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from acp_agent.cli.terminal.commands import check_command
+from acp_agent.cli.terminal.commands import check_command, command_name
 from acp_agent.cli.terminal.mentions import prompt_parts
 from acp_agent.cli.terminal.output import EXIT_STATUSES, OUTPUTS, ScriptClient, TurnResult
 from acp_agent.cli.terminal.piped import piped_text
@@ -22,6 +22,9 @@ from acp_agent.conversation.messages import Text, UserPart
 from acp_agent.errors import AgentError
 from acp_agent.recipes.arguments import join_arguments, named_values
 from acp_agent.session.actor import Session
+
+_TITLE_SECONDS = 10.0
+"""How long to wait, after the answer, for the title that a small model gives a new session."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -111,6 +114,7 @@ async def _take_turn(arguments: argparse.Namespace, client: ScriptClient, result
                 await check_command(opened.session, words)
             parts = await anyio.to_thread.run_sync(prompt_parts, text, Path.cwd()) if text else ()
             parts = _with_piped(parts, piped)
+            client.view.cwd, client.exports = state.cwd, command_name(text) == "export"
             before = state.context
             ticket = opened.session.submit(parts)
             try:
@@ -120,13 +124,22 @@ async def _take_turn(arguments: argparse.Namespace, client: ScriptClient, result
             finally:
                 with anyio.CancelScope(shield=True):
                     await result.read(state.log.events(before.head), ticket.message_id)
+            if result.status == "completed" and result.usage is not None:
+                _take_change(result, before, state.context)
+                client.finish(result)  # nobody waits for the answer until there is a title
+                with anyio.move_on_after(_TITLE_SECONDS):
+                    await opened.session.titled()
     finally:
         if opened is not None and not opened.is_kept:
             result.session_id = None
         elif opened is not None and before is not None:
-            after = opened.session.state.context
-            result.cost = after.cost or None
-            result.change = f"{result.session_id}: {_change(before, after)}"
+            _take_change(result, before, opened.session.state.context)
+
+
+def _take_change(result: TurnResult, before: Context, after: Context) -> None:
+    """Take down what the session has cost, and what became of its context."""
+    result.cost = after.cost or None
+    result.change = f"{result.session_id}: {_change(before, after)}"
 
 
 async def _recipe_call(session: Session, name: str, arguments: Sequence[str], words: str) -> str:

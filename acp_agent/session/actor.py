@@ -297,6 +297,10 @@ class Session:
         async with self._change():
             return await self.options.change(option_id, value)
 
+    async def titled(self) -> None:
+        """Wait until the title by a model is there, or will not come, after the turn of the first prompt."""
+        await self._loader.record.titles.settled()
+
     async def set_title(self, title: str) -> None:
         """Set the title that the user chose. It is never replaced by a generated one.
 

@@ -63,6 +63,7 @@ class Titles:
     _tasks: TaskGroup
     _words: str = ""
     _mask: Mask = str
+    _asked: anyio.Event | None = None
 
     async def set_from(self, prompt: Sequence[UserPart], mask: Mask) -> None:
         """Make a title from the first prompt's words, and have `begin` ask the model for a better one."""
@@ -72,13 +73,18 @@ class Titles:
         if title := shortened(words, MAX_LENGTH):
             await self._log.append(TitleChanged(title))
             await self._show(TitleUpdated(title))
-            self._words, self._mask = words, mask
+            self._words, self._mask, self._asked = words, mask, anyio.Event()
 
     def begin(self) -> None:
         """Ask the model for a better title in the background, if one is wanted."""
         words, self._words = self._words, ""
         if words:
             self._tasks.start_soon(self._improve, words, self._mask)
+
+    async def settled(self) -> None:
+        """Wait until the model has been asked for a title, if that is to happen after this turn or was begun."""
+        if self._asked is not None:
+            await self._asked.wait()
 
     async def _improve(self, words: str, mask: Mask) -> None:
         try:
@@ -101,6 +107,9 @@ class Titles:
                 await self._show(TitleUpdated(title))
         except Exception as error:
             _log.info("no title by a model: %r", error)
+        finally:
+            if self._asked is not None:
+                self._asked.set()
 
     async def _ask(self, words: str) -> tuple[str, Usage] | None:
         context, models = self._log.context, self._models

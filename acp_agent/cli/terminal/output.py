@@ -6,6 +6,8 @@ import json
 import sys
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from acp_agent.cli.terminal.client import TerminalClient
 from acp_agent.cli.terminal.sessions import REFUSED
@@ -14,11 +16,17 @@ from acp_agent.conversation.events import AssistantAnswered, ContextAdded, Logge
 from acp_agent.conversation.messages import Usage
 from acp_agent.conversation.swaps import CompactionFailed, ContextSwapped, SummaryDropped
 from acp_agent.conversation.updates import AgentSaid, CallAnnounced, CompactionChunk, CompactionFinished, Update
+from acp_agent.conversation.views import CallView
 from acp_agent.errors import sentence
+from acp_agent.hooks.handlers import EXPORTS
 from acp_agent.protocol import JsonObject
 from acp_agent.protocol.updates import session_update
 from acp_agent.server.handshake import Capabilities
 from acp_agent.server.v1.presenter import Presenter
+from acp_agent.session.client import Answer, Grant
+
+if TYPE_CHECKING:
+    from acp_agent.tools.asked import Question
 
 OUTPUTS = ("text", "json", "stream-json")
 EXIT_STATUSES: Mapping[str, int] = {
@@ -139,10 +147,13 @@ class ScriptClient(TerminalClient):
     :param output: one of `OUTPUTS`.
     :ivar veto: why a hook ended the turn; "" if none did.
     :ivar failed: whether a command was not carried out.
+    :ivar is_finished: whether the result is written.
+    :ivar exports: whether the prompt is `/export`: who types that into a command line has asked for the file.
     """
 
     def __init__(self, output: str) -> None:
         super().__init__()
+        self.exports = self.is_finished = False
         self.veto, self.failed = "", False
         self._output = output
         self._streams = output == "text" and sys.stdout.isatty()
@@ -174,6 +185,27 @@ class ScriptClient(TerminalClient):
                     self._set_aside()
                 await super().show(update)
 
+    async def ask_permission(
+        self,
+        call_id: str,
+        name: str,
+        view: CallView,
+        arguments: JsonObject,
+        grant: Grant | None,
+        reason: str = "",
+        *,
+        question: Question,
+    ) -> Answer | Grant:
+        """Ask, unless it is the file of `/export` at its usual place, or in the session's directories.
+
+        :raises ToolError: there was no answer.
+        """
+        path = arguments.get("path")
+        is_export = self.exports and not reason and grant is not None and isinstance(path, str)
+        if is_export and (grant.subject == "edit" or _is_usual(Path(path), self.view.cwd)):
+            return "allow_once"
+        return await super().ask_permission(call_id, name, view, arguments, grant, reason, question=question)
+
     async def _answer(self, update: Update, key: str, text: str) -> None:
         if self._streams:
             await super().show(update)
@@ -198,7 +230,10 @@ class ScriptClient(TerminalClient):
         self._held = ""
 
     def finish(self, result: TurnResult) -> None:
-        """Write the final answer, or the result as JSON, and complete that with what was shown."""
+        """Write the final answer, or the result as JSON, and complete that with what was shown; once."""
+        if self.is_finished:
+            return
+        self.is_finished = True
         self.view.end_stream()
         if result.answer is None:  # what a command said is not the model's
             result.answer = self._held
@@ -210,6 +245,12 @@ class ScriptClient(TerminalClient):
         elif result.answer and not self._streams:
             end = "" if result.answer.endswith("\n") else "\n"
             print(result.answer, end=end, flush=True, file=unfiltered(sys.stdout))
+
+
+def _is_usual(path: Path, cwd: Path) -> bool:
+    """Return whether a file is in the folder of exports, and that folder in the session's directory: links count."""
+    usual = Path(cwd, EXPORTS).resolve()
+    return path.resolve().is_relative_to(usual) and usual.is_relative_to(cwd.resolve())
 
 
 def _print_json(value: JsonObject) -> None:

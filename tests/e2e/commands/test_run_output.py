@@ -228,3 +228,20 @@ async def test_a_signal_leaves_the_result_behind(tmp_path: Path) -> None:
     result = json.loads(out)
     assert (result["status"], result["stopReason"], result["answer"]) == ("cancelled", "cancelled", None)
     assert f"-c {result['sessionId']} " in result["error"]
+
+
+async def test_a_new_session_gets_its_title_from_the_small_model_after_the_answer(tmp_path: Path) -> None:
+    more = anyio.Event()
+    script = [Reply("The cart adds prices."), Reply("Adding prices in a cart", hold=more), Reply("Yes.")]
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "config.yaml").write_text("small_model: openai/gpt-test\n")
+    async with model_server(script, "openai") as server:
+        async with at_a_terminal(tmp_path, "run", "What is it?", env=server.env()) as person:
+            with anyio.fail_after(40):
+                await person.until("The cart adds prices.")
+                await server.wait_held(timeout=30)
+                more.set()
+                assert await person.ended() == 0
+        assert (await call_command(tmp_path, "sessions")).out.endswith("  Adding prices in a cart\n")
+        assert (await call_command(tmp_path, "run", "--follow", "Really?", env=server.env())).code == 0
+        assert len(server.calls) == 3
