@@ -11,10 +11,12 @@ import anyio.to_thread
 from acp_agent.cli.terminal.process import aside
 from acp_agent.cli.terminal.prompts import is_interactive, typed, typed_secret
 from acp_agent.config import Settings, ensure_private_dir, home_dir, load_settings
+from acp_agent.config.document import did_you_mean
 from acp_agent.config.keys import KeyStore
 from acp_agent.errors import AgentError, ConfigError, ModelError
-from acp_agent.llm.places import Place, check_key
+from acp_agent.llm.places import BUILT_IN, Place, check_key
 from acp_agent.llm.registry import BUILT_IN_PROVIDERS, Registry
+from acp_agent.tools.text import counted
 
 _LONGEST_KEY = 65_536
 
@@ -36,6 +38,8 @@ async def run(arguments: argparse.Namespace) -> int:
     place = places[name]
     if place.base_url is None:
         raise ConfigError("needs `base_url: URL`; a key has nowhere to go without it", key=f"providers.{name}")
+    if name in BUILT_IN and not place.variables and registry.places.endpoint(name).is_local:
+        return await _without_key(registry, place)
     home = ensure_private_dir(home_dir(os.environ))
     if is_interactive():
         key = await typed_secret(f"The key for {name} (it is not shown): ")
@@ -57,6 +61,20 @@ async def run(arguments: argparse.Namespace) -> int:
     print(f"The key for {name} is stored in {where}.")
     if place.variable is not None:
         aside(f"{place.variable} is set in this environment, and goes before it wherever it is set.")
+    return 0
+
+
+async def _without_key(registry: Registry, place: Place) -> int:
+    """Say that a local server needs no key, and whether it answers.
+
+    :returns: 0; 1 if it does not answer.
+    """
+    begins = f"{place.name}/"
+    models = [model for model in await registry.local_models() if model.startswith(begins)]
+    if not models:
+        aside(f"{place.name} needs no key, but nothing answers at {place.base_url}. Start it, and pull a model.")
+        return 1
+    print(f"{place.name} needs no key. It has {counted(len(models), 'model')}; choose one with `--model {models[0]}`.")
     return 0
 
 
@@ -88,13 +106,27 @@ async def run_logout(arguments: argparse.Namespace) -> int:
     :returns: 0.
     :raises AgentError: none is stored, or it cannot be removed.
     """
+    settings = load_settings(os.environ, providers=BUILT_IN_PROVIDERS)
+    places = {place.name: place for place in Registry(settings, os.environ).places.all()}
     store = KeyStore(home_dir(os.environ))
     wanted = None if arguments.provider is None else [arguments.provider]
     removed = await anyio.to_thread.run_sync(store.remove, wanted, abandon_on_cancel=True)
+    used = [
+        f"{place.variable} ({name})" for name, place in places.items() if place.variable and name in (wanted or places)
+    ]
+    still = f" {', '.join(used)} in the environment is still used; unset it to stop that." if used else ""
+    if not removed and wanted is None:
+        raise AgentError(f"No key is stored.{still}")
     if not removed:
-        raise AgentError(f"There is no such key. Keys are stored for: {', '.join(store.read()) or 'nothing'}.")
+        [name] = wanted or [""]
+        known = "" if name in places else f" There is no provider {name!r}; {did_you_mean(name, places)}"
+        raise AgentError(
+            f"No key is stored for {name}. Keys are stored for: {', '.join(store.read()) or 'nothing'}.{known}{still}"
+        )
     for name in removed:
-        print(f"The key for {name} is removed; one in the environment is still used.")
+        print(f"The key for {name} is removed.")
+    if used:
+        aside(still.strip())
     return 0
 
 

@@ -185,7 +185,7 @@ class Registry:
         for name, built_in in BUILT_IN.items():
             if built_in.offered and self.places.is_usable(name):
                 return f"{name}/{built_in.offered[0]}"
-        return next((model for model in await self._local_models() if model.startswith("ollama/")), None)
+        return next((model for model in await self.local_models() if model.startswith("ollama/")), None)
 
     def no_model(self) -> AgentError:
         """Return the error that says why there is no default model, and what to do."""
@@ -219,7 +219,7 @@ class Registry:
         )
         scripts = (f"{name}/{each.script.stem}" for name, each in self._settings.providers.items() if each.script)
         default = await self.default_model()
-        models = [default or "", *self._settings.models, *offered, *scripts, *await self._local_models()]
+        models = [default or "", *self._settings.models, *offered, *scripts, *await self.local_models()]
         enabled = (model for model in models if model and not self._access.is_disabled(model.partition("/")[0]))
         return tuple(dict.fromkeys(enabled))
 
@@ -259,7 +259,7 @@ class Registry:
         for _, provider in providers:
             await provider.aclose()
 
-    async def _local_models(self) -> tuple[str, ...]:
+    async def local_models(self) -> tuple[str, ...]:
         """Return the models of local servers that answer at once, as `provider/model`. Caches them for a minute."""
         now = time.monotonic()
         if self._local is not None and now - self._local[0] < _LIST_SECONDS:

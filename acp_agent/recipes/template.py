@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from acp_agent.config.document import did_you_mean
 from acp_agent.errors import InvalidParamsError, RecipeError
@@ -27,6 +27,7 @@ MAX_OUTPUT = 256 * 1024
 
 _WORD_NAMES = tuple(f"word_{number}_typed" for number in range(1, 10))
 _FILTERS = ("capitalize", "d", "default", "first", "int", "last", "length", "lower", "title", "trim", "upper")
+_STOP = "stop"
 _STATEMENTS = ("Output", "If", "For")
 _TAGS = {"Assign": "set", "AssignBlock": "set", "CallBlock": "call", "FilterBlock": "filter", "FromImport": "import"}
 _OPERATORS = {"Mul": "*", "Pow": "**", "Mod": "%"}
@@ -66,7 +67,7 @@ def render(recipe: Recipe, arguments: Mapping[str, str], extra: str, around: Sur
             template, mentioned = _template(recipe.body, names, bool(recipe.allowed_commands))
             words = dict.fromkeys(_WORD_NAMES, "") | dict(zip(_WORD_NAMES, words_of(extra), strict=False))
             place = {} if around is None else {name: getattr(around, name) for name in PLACE_NAMES}
-            text = template.generate({**place, **words, **values})
+            text = template.generate({_STOP: _stop, **place, **words, **values})
         else:
             mentioned = any(isinstance(piece, int) for piece in pieces(recipe.body, positions=True))
             text = render_command(recipe, extra, around.shell if around else None)
@@ -80,6 +81,14 @@ def render(recipe: Recipe, arguments: Mapping[str, str], extra: str, around: Sur
     if extra and not mentioned:
         whole = f"{whole}\n\nAdditional instructions from the user:\n\n{extra}"
     return whole
+
+
+def _stop(reason: object) -> NoReturn:
+    """End the rendering of a recipe that has nothing to work on, before a model is asked.
+
+    :raises RecipeError: always; the reason is the recipe's own sentence, without file and line.
+    """
+    raise RecipeError(str(reason))
 
 
 def _argument_values(recipe: Recipe, given: Mapping[str, str]) -> dict[str, str]:
@@ -153,7 +162,8 @@ def _mentions(tree: Tree) -> bool:
 
 
 def _check(tree: Tree, arguments: tuple[str, ...], runs_commands: bool) -> None:
-    """Refuse what could make a long text of a short one, calls but of `shell`, and names that no prompt could have.
+    """Refuse what could make a long text of a short one, other calls than `shell` and `stop`, and names that no prompt
+    could have.
 
     :raises TemplateSyntaxError: there is some.
     """
@@ -171,9 +181,14 @@ def _check(tree: Tree, arguments: tuple[str, ...], runs_commands: bool) -> None:
         if sign := _OPERATORS.get(type(operation).__name__):
             raise TemplateSyntaxError(f"recipes cannot use `{sign}`", operation.lineno)
     for call in tree.find_all(Call):
-        if not (isinstance(call.node, Name) and call.node.name == "shell"):
-            raise TemplateSyntaxError("recipes cannot call functions but shell(...)", call.lineno)
-        if not runs_commands:
+        name = call.node.name if isinstance(call.node, Name) else ""
+        if name not in ("shell", _STOP):
+            raise TemplateSyntaxError("recipes cannot call functions but shell(...) and stop(...)", call.lineno)
+        if name == _STOP and (len(call.args) != 1 or call.kwargs):
+            raise TemplateSyntaxError(
+                'stop() takes one text: the reason, as in stop("There is no commit.")', call.lineno
+            )
+        if name == "shell" and not runs_commands:
             message = "shell() needs `allowed_commands` in the front matter, with a pattern for each command it runs"
             raise TemplateSyntaxError(message, call.lineno)
     known = (*RESERVED_NAMES, *PLACE_NAMES, *arguments)

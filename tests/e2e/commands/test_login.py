@@ -134,12 +134,31 @@ async def test_what_is_typed_at_a_terminal_is_not_shown_and_an_interrupt_brings_
 async def test_logout_forgets_one_key_or_all(tmp_path: Path) -> None:
     for name in ("openai", "anthropic", "google"):
         await call_command(tmp_path, "login", name, "--no-check", stdin=SECRET)
-    gone = "is removed; one in the environment is still used.\n"
+    gone = "is removed.\n"
     one = await call_command(tmp_path, "logout", "openai")
-    assert (one.code, one.out) == (0, f"The key for openai {gone}")
+    assert (one.code, one.out, one.err) == (0, f"The key for openai {gone}", "")
     again = await call_command(tmp_path, "logout", "openai")
-    assert (again.code, again.err) == (1, "acp-agent: There is no such key. Keys are stored for: anthropic, google.\n")
-    everything = await call_command(tmp_path, "logout")
+    assert (again.code, again.out) == (1, "")
+    assert again.err == "acp-agent: No key is stored for openai. Keys are stored for: anthropic, google.\n"
+    everything = await call_command(tmp_path, "logout", env={"OPENAI_API_KEY": SECRET})
     assert everything.out == f"The key for anthropic {gone}The key for google {gone}"
+    still = "OPENAI_API_KEY (openai) in the environment is still used; unset it to stop that.\n"
+    assert everything.err == still
     assert SECRET not in (tmp_path / "state" / "keys.json").read_text()
-    assert "Keys are stored for: nothing." in (await call_command(tmp_path, "logout")).err
+    assert (await call_command(tmp_path, "logout")).err == "acp-agent: No key is stored.\n"
+    nothing = await call_command(tmp_path, "logout", env={"OPENAI_API_KEY": SECRET})
+    assert nothing.err == f"acp-agent: No key is stored. {still}"
+    unknown = await call_command(tmp_path, "logout", "opneai")
+    assert unknown.err.endswith("There is no provider 'opneai'; did you mean `openai`?\n")
+
+
+async def test_a_local_server_is_said_to_need_no_key_and_whether_it_answers(tmp_path: Path) -> None:
+    async with model_server([], "ollama") as server:
+        server.write_config(tmp_path)
+        ran = await call_command(tmp_path, "login", "ollama", env=server.env(), stdin=SECRET)
+        assert ran.code == 0
+        assert ran.out.startswith("ollama needs no key. It has ")
+    away = await call_command(tmp_path, "login", "ollama", env=server.env(), stdin=SECRET)
+    assert (away.code, away.out) == (1, "")
+    assert "ollama needs no key, but nothing answers at http://127.0.0.1:" in away.err
+    assert not (tmp_path / "state" / "keys.json").exists()

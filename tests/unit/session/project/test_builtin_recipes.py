@@ -50,13 +50,14 @@ def test_each_is_rendered_with_what_was_typed_wherever_it_is_used(name: str, tmp
     for folder in (unborn, plain):
         folder.mkdir()
     Repo(unborn).git("init", "--quiet", "--initial-branch=main")
-    for folder in (repo.path, unborn):
+    (unborn / "new.txt").touch()
+    for folder in (repo.path, unborn) if name != "pr" else (repo.path,):  # no pull request without a commit
         text = rendered(name, folder, "mind the {{ tea }}")
         assert text.count("mind the {{ tea }}") == 1
         assert "{%" not in text
         assert "\n\n\n" not in text
     if name in NEED_GIT:
-        with pytest.raises(RecipeError, match="not a git repository"):
+        with pytest.raises(RecipeError, match="needs a git repository"):
             rendered(name, plain)
     else:
         assert rendered(name, plain)
